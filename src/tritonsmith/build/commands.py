@@ -1,0 +1,315 @@
+"""The use cases behind `setup-mlir`, `build-triton`, `install-triton` and `link-compile-commands`.
+
+Each reads facts, makes a plan from them, and either hands the plan back (a dry run) or acts on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.build import (
+    compile_commands,
+    diagnose,
+    install,
+    llvm,
+    llvm_source,
+    preflight,
+    triton,
+)
+from tritonsmith.build.cmake import CmakeTools
+from tritonsmith.build.jobs import bound
+from tritonsmith.build.llvm import Choice
+from tritonsmith.build.llvm_request import LlvmRequest
+from tritonsmith.build.locate import Located, locate, request_for, request_for_revision
+from tritonsmith.build.triton import Inputs
+from tritonsmith.envs import receipts, session, workspace
+from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.session import Session
+from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.errors import FactError, SmithError
+from tritonsmith.facts import checkout as checkouts
+from tritonsmith.facts import llvm_tree, machine, tools
+from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.plan import Plan, download
+from tritonsmith.plan.runner import CommandFailedError
+from tritonsmith.wheels import venv
+
+RECEIPT_BESIDE = "tritonsmith-receipt.json"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan that is ready to be shown or run.
+
+    Attributes:
+        plan: what will happen.
+        warnings: what may hurt later.
+        receipt: what goes in, for the receipt.
+        beside: folder that gets a copy of the receipt, if any.
+        llvm_in_words: the LLVM, if it is known not to be the pin; empty otherwise.
+        pin_in_words: the pin.
+    """
+
+    plan: Plan
+    warnings: tuple[str, ...]
+    receipt: dict[str, Any]
+    beside: Path | None = None
+    llvm_in_words: str = ""
+    pin_in_words: str = ""
+
+
+def setup_mlir(
+    settings: Settings, space: Workspace, located: Located, *, force: bool = False, again: bool = False
+) -> tuple[Prepared, Choice]:
+    """Prepare an LLVM/MLIR for the env's Triton.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout, if there is one.
+        force: go on in spite of what the preflight found.
+        again: configure even if nothing changed.
+
+    Raises:
+        FactError: no provider fits.
+        PreflightError: the build would fail.
+    """
+    request = _request(settings, located)
+    host = machine.read()
+    found = tools.compilers(
+        compiler=settings.toolchain.compiler,
+        linker=settings.toolchain.linker,
+        launcher=settings.cache.launcher,
+    )
+    jobs = bound(host, settings.toolchain, settings.llvm.debug_info)
+    named = settings.llvm.dir
+    facts = llvm.Facts(
+        machine=host,
+        installed=(llvm_tree.read(Path(named)),) if named else llvm_tree.installed(),
+        source=llvm_source.locate(settings.llvm.source),
+        compilers=found,
+        tools=_cmake_tools(),
+        jobs=jobs,
+        reachable=download.reachable,
+    )
+    choice = llvm.choose(request, facts, space, again=again)
+    warnings = list(choice.warnings)
+    if choice.provider == "source":
+        free = machine.disk_free(space.root)
+        linker = settings.toolchain.linker
+        problems = preflight.llvm(request, host, found, jobs, linker=linker, disk_free=free, where=space.llvm)
+        warnings += preflight.enforce(problems, force=force)
+    receipt = {
+        "env": settings.name,
+        "provider": choice.provider,
+        "prefix": choice.prefix,
+        "commit": choice.commit,
+        "pin": request.pin.commit if request.pin else "",
+        "projects": request.projects,
+        "build_type": settings.llvm.build_type,
+        "assertions": settings.llvm.assertions,
+        "targets": settings.llvm.targets,
+        "ninja_targets": settings.llvm.ninja_targets,
+        "compiler": found.cxx,
+        "refused": dict(choice.refused),
+    }
+    beside = choice.prefix if choice.provider != "system" else None
+    return Prepared(choice.plan, tuple(warnings), receipt, beside), choice
+
+
+def build_triton(
+    settings: Settings, space: Workspace, located: Located, *, force: bool = False, again: bool = False
+) -> Prepared:
+    """Prepare Triton's configure and build.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout.
+        force: go on in spite of what the preflight found.
+        again: configure even if nothing changed.
+
+    Raises:
+        FactError: no checkout, or no LLVM yet.
+        PreflightError: the build would fail.
+    """
+    inputs, request = gather(settings, space, located)
+    problems = preflight.triton(inputs, request, disk_free=machine.disk_free(inputs.env.path))
+    warnings = preflight.enforce(problems, force=force)
+    return _prepared(triton.plan(inputs, again=again), inputs, request, warnings)
+
+
+def install_triton(
+    settings: Settings, space: Workspace, located: Located, *, force: bool = False
+) -> Prepared:
+    """Prepare the editable install; builds first what is not built yet.
+
+    Raises:
+        FactError: no checkout, or no LLVM yet.
+        PreflightError: the build would fail, or upstream's setup.py would delete something.
+    """
+    inputs, request = gather(settings, space, located)
+    problems = list(preflight.triton(inputs, request, disk_free=machine.disk_free(inputs.env.path)))
+    problems += preflight.setup_py(inputs, compile_commands.look(inputs.checkout.root))
+    warnings = preflight.enforce(problems, force=force)
+    folder = install.pip_build_dir(inputs)
+    occupied = folder.exists() and not folder.is_symlink()
+    return _prepared(install.plan(inputs, occupied=occupied), inputs, request, warnings)
+
+
+def link_compile_commands(settings: Settings, space: Workspace, located: Located) -> Prepared:
+    """Prepare the merged compilation database and its link.
+
+    Raises:
+        FactError: nothing is configured yet, or a folder lies in the way.
+    """
+    env = space.env(settings.name)
+    checkout = checkouts.read(located.root)
+    receipt = receipts.read(env.receipt("setup-mlir")) or {}
+    folders = [env.build, *([Path(receipt["prefix"])] if "prefix" in receipt else [])]
+    databases = tuple(
+        folder / compile_commands.NAME for folder in folders if (folder / compile_commands.NAME).is_file()
+    )
+    place = compile_commands.look(checkout.root)
+    plan = compile_commands.plan(place, env, databases)
+    return Prepared(plan, (), {"link": place.path, "was": place.state, "databases": databases})
+
+
+def act(prepared: Prepared, session: Session) -> None:
+    """Run a prepared plan and leave its receipt; failures come back with their first error explained.
+
+    Raises:
+        StepError: with the first error, cause and remedy.
+    """
+    try:
+        session.run(prepared.plan)
+    except CommandFailedError as failure:
+        raise diagnose.explain(failure, llvm=prepared.llvm_in_words, pin=prepared.pin_in_words) from failure
+    beside = (prepared.beside / RECEIPT_BESIDE,) if prepared.beside and prepared.beside.is_dir() else ()
+    session.leave_receipt(prepared.receipt, *beside)
+
+
+def gather(settings: Settings, space: Workspace, located: Located) -> tuple[Inputs, LlvmRequest]:
+    """All facts that Triton's recipe needs.
+
+    Raises:
+        FactError: no checkout, no LLVM, or no interpreter.
+    """
+    checkout = checkouts.read(located.root)
+    env = space.env(settings.name)
+    tree = _llvm_of(settings, env)
+    host = machine.read()
+    found = tools.compilers(
+        compiler=settings.toolchain.compiler,
+        linker=settings.toolchain.linker,
+        launcher=settings.cache.launcher,
+        llvm_bin=tree.bin,
+    )
+    inputs = Inputs(
+        settings=settings,
+        checkout=checkout,
+        llvm=tree,
+        python=venv.base_interpreter(settings.python.interpreter),
+        machine=host,
+        compilers=found,
+        tools=_cmake_tools(),
+        jobs=bound(host, settings.toolchain, settings.llvm.debug_info),
+        workspace=space,
+        env=env,
+    )
+    return inputs, request_for(settings, checkout)
+
+
+def find_triton(settings: Settings) -> tuple[Workspace, Located]:
+    """The workspace and the checkout that a task means."""
+    space = workspace.default()
+    return space, locate(settings, space, Path.cwd())
+
+
+def bring_sources(settings: Settings, located: Located) -> None:
+    """Fetch the checkout where the env names a URL and no checkout is at hand.
+
+    For `setup-mlir` a released version will do: its pin is known without sources.
+    """
+    if located.fetch.steps and request_for_revision(settings) is None:
+        with session.opened("fetch-triton", settings.name) as running:
+            running.run(located.fetch)
+
+
+def _request(settings: Settings, located: Located) -> LlvmRequest:
+    if located.root.is_dir():
+        return request_for(settings, checkouts.read(located.root))
+    request = request_for_revision(settings)
+    if request is None:
+        raise FactError(
+            f"cannot tell the LLVM pin of Triton {settings.triton.revision!r} without its sources",
+            hints=[
+                "stand in a checkout, or name one: --source PATH",
+                'or a release: revision = "3.5" under [triton]',
+            ],
+        )
+    return request
+
+
+def _llvm_of(settings: Settings, env: EnvDir) -> LlvmTree:
+    if settings.llvm.dir:
+        return llvm_tree.read(Path(settings.llvm.dir))
+    receipt = receipts.read(env.receipt("setup-mlir"))
+    if receipt is None:
+        raise FactError(
+            f"environment {env.name!r} has no LLVM yet",
+            where=env.receipt("setup-mlir"),
+            hints=[
+                f"run `invoke setup-mlir --env {env.name}` first",
+                "or name an installed one: --llvm-dir /usr/lib/llvm-NN",
+            ],
+        )
+    try:
+        return llvm_tree.read(Path(receipt["prefix"]))
+    except FactError as error:
+        raise FactError(
+            f"the LLVM of environment {env.name!r} is gone",
+            where=receipt["prefix"],
+            why=error.why,
+            hints=[f"run `invoke setup-mlir --env {env.name}` again"],
+        ) from error
+
+
+def _cmake_tools() -> CmakeTools:
+    cmake, ninja = tools.own("cmake"), tools.own("ninja")
+    if cmake is None or ninja is None:
+        raise SmithError(
+            "CMake or Ninja is missing", hints=["./bootstrap installs both into the tool's .venv"]
+        )
+    return CmakeTools(cmake.path, ninja.path, cmake.version)
+
+
+def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[str, ...]) -> Prepared:
+    settings, checkout, tree = inputs.settings, inputs.checkout, inputs.llvm
+    receipt = {
+        "env": settings.name,
+        "source": checkout.root,
+        "version": checkout.version,
+        "commit": checkout.commit,
+        "dirty": checkout.dirty,
+        "pin": request.pin.commit if request.pin else "",
+        "llvm": tree.prefix,
+        "llvm_version": tree.version,
+        "llvm_commit": tree.commit,
+        "build_type": settings.triton.build_type,
+        "backends": settings.triton.backends,
+        "targets": settings.triton.targets,
+        "python": inputs.python.version,
+        "compiler": inputs.compilers.cxx,
+        "linker": inputs.compilers.linker,
+        "launcher": inputs.compilers.launcher,
+        "build": inputs.env.build,
+    }
+    not_the_pin = request.pin is not None and request.fit(tree.commit) != "pin"
+    words = f"{tree.version} in {tree.prefix}" + (
+        f", commit {tree.commit}" if tree.commit else ", commit not recorded"
+    )
+    pin = f"{request.pin.commit} ({request.pin.file})" if request.pin else "unknown"
+    return Prepared(plan, warnings, receipt, inputs.env.build, words if not_the_pin else "", pin)

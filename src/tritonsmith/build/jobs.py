@@ -1,0 +1,37 @@
+"""How many compiles and links may run at once, bounded apart from cores and memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tritonsmith import configs
+from tritonsmith.envs.schema import DebugInfo, ToolchainSettings
+from tritonsmith.facts.machine import Machine
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Bounds for one build.
+
+    Attributes:
+        compile: compile jobs, at least 1.
+        link: link jobs, at least 1.
+    """
+
+    compile: int
+    link: int
+
+
+def bound(machine: Machine, settings: ToolchainSettings, debug_info: DebugInfo) -> Jobs:
+    """Jobs that cores and memory (the cgroup's limit included) allow; settings override.
+
+    Args:
+        machine: cores and memory.
+        settings: `jobs` and `link_jobs`, 0 for "as many as fit".
+        debug_info: what makes links big.
+    """
+    need = configs.load("resources")["memory"]
+    by_memory = int(machine.memory_gib / need["compile-job"])
+    compile_jobs = settings.jobs or max(1, min(machine.cores, by_memory))
+    links = int(machine.memory_gib / need["link-job"][debug_info])
+    return Jobs(compile_jobs, settings.link_jobs or max(1, min(compile_jobs, links)))

@@ -1,0 +1,71 @@
+"""What is asked of an LLVM: a commit, and what this Triton's build needs of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tritonsmith import configs
+from tritonsmith.envs.schema import LlvmSettings
+from tritonsmith.facts import llvm_tree
+from tritonsmith.facts.checkout import LlvmPin
+from tritonsmith.facts.llvm_tree import LlvmTree
+
+Fit = Literal["pin", "unknown", "other"]
+
+_PACKAGES = {
+    "mlir": "MLIR's CMake package (lib/cmake/mlir)",
+    "lld": "lld's CMake package (lib/cmake/lld)",
+}
+
+
+@dataclass(frozen=True)
+class LlvmRequest:
+    """What `setup-mlir` looks for.
+
+    Attributes:
+        pin: the commit; None if nothing names one.
+        features: of the Triton that it is for (`configs/triton-eras.toml`).
+        version: of that Triton.
+        settings: `[llvm]` of the env.
+    """
+
+    pin: LlvmPin | None
+    features: frozenset[str]
+    version: str
+    settings: LlvmSettings
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        """`LLVM_ENABLE_PROJECTS`."""
+        table = configs.load("triton-eras")["llvm-projects"]
+        return ("mlir", *(project for feature, project in table.items() if feature in self.features))
+
+    def fit(self, commit: str) -> Fit:
+        """How an LLVM of that commit relates to the pin."""
+        if self.pin is None or not commit:
+            return "unknown"
+        return "pin" if llvm_tree.same_commit(commit, self.pin.commit) else "other"
+
+    def lacks(self, tree: LlvmTree) -> list[str]:
+        """What this Triton's build needs and an LLVM does not have, in words; empty if it has all."""
+        missing = [
+            words for name, words in _PACKAGES.items() if name in self.projects and name not in tree.packages
+        ]
+        if "needs-clang" in self.features and "clang++" not in tree.tools:
+            missing.append("clang++ (bin/clang++), which compiles Triton's gsan runtime")
+        if "needs-filecheck" in self.features and "FileCheck" not in tree.tools:
+            missing.append("FileCheck (bin/FileCheck)")
+        if "mlir-tblgen" not in tree.tools and not tree.build_tree:
+            missing.append("mlir-tblgen (bin/mlir-tblgen)")
+        if not tree.static:
+            missing.append(
+                "static component libraries (lib/libLLVMSupport.a): a dylib alone gives duplicate options"
+            )
+        wanted = {name for name in self.settings.targets if name != "Native"} & {"NVPTX", "AMDGPU"}
+        missing += [f"code generator {name}" for name in sorted(wanted - tree.targets)]
+        return missing
+
+    def describe_pin(self) -> str:
+        """The pin in words."""
+        return f"{self.pin.commit[:12]} ({self.pin.file})" if self.pin else "unknown"

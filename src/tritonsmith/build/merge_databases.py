@@ -1,0 +1,48 @@
+"""Merges compilation databases: `python -m tritonsmith.build.merge_databases --output OUT IN...`.
+
+clangd reads one database per tree; with LLVM's commands in Triton's, it jumps from a Triton pass into MLIR.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def merge(databases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Entries of all databases; where a file occurs in more than one, the first one's stands.
+
+    Args:
+        databases: parsed `compile_commands.json` files.
+    """
+    seen: dict[str, list[dict[str, Any]]] = {}
+    for database in databases:
+        fresh: dict[str, list[dict[str, Any]]] = {}
+        for entry in database:
+            path = os.path.normpath(Path(entry["directory"], entry["file"]))
+            if path not in seen:
+                fresh.setdefault(path, []).append(entry)
+        seen |= fresh
+    return [entry for entries in seen.values() for entry in entries]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Command line; prints how many entries were written."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("databases", type=Path, nargs="+")
+    arguments = parser.parse_args(argv)
+    parsed = [json.loads(path.read_text(encoding="utf-8")) for path in arguments.databases]
+    merged = merge(parsed)
+    partial = arguments.output.with_name(f"{arguments.output.name}.partial")
+    partial.write_text(json.dumps(merged, indent=1) + "\n", encoding="utf-8")
+    partial.replace(arguments.output)
+    print(f"{len(merged)} commands from {len(parsed)} databases")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

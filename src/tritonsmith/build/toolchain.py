@@ -1,0 +1,145 @@
+"""What pip's setup.py would have downloaded, from registry packages (`configs/toolchain.toml`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+
+from tritonsmith import configs
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.facts.machine import Machine, version_key
+from tritonsmith.plan import Copy, MakeDir, Move, Plan, Remove, Run, Step
+from tritonsmith.plan.steps import stamped
+
+PHASE = "CUDA headers and tools"
+_MACOS_PLATFORMS = {"arm64": "manylinux2014_aarch64", "x86_64": "manylinux2014_x86_64"}
+
+
+@dataclass(frozen=True)
+class Component:
+    """One thing that Triton's build or runtime takes from NVIDIA.
+
+    Attributes:
+        name: of the row in `configs/toolchain.toml`.
+        requirement: the registry package, with its exact version.
+        source: path inside that package, once unpacked.
+        dest: where Triton looks for it, in the checkout.
+        variable: environment or CMake variable that tells its place.
+        tree: it is a folder, not a program.
+    """
+
+    name: str
+    requirement: str
+    source: Path
+    dest: Path
+    variable: str
+    tree: bool
+
+
+def components(checkout: TritonCheckout, workspace: Workspace, *, proton: bool) -> tuple[Component, ...]:
+    """The components that a checkout names a version of.
+
+    Args:
+        checkout: names versions, and where the files belong.
+        workspace: where packages are unpacked.
+        proton: also what only the profiler needs.
+    """
+    versions = dict(checkout.nvidia)
+    found: list[Component] = []
+    for row in configs.load("toolchain")["component"]:
+        version = versions.get(row["wanted"])
+        if version is None or (row.get("proton") and not proton):
+            continue
+        package, at = _package(row, version)
+        unpacked = workspace.toolchain / f"{package['name']}-{at}"
+        source = unpacked / str(package["path"]).format(major=version_key(at)[0])
+        requirement, dest = f"{package['name']}=={at}", _home(checkout) / row["dest"]
+        found.append(
+            Component(
+                row["name"],
+                requirement,
+                source,
+                dest,
+                row["variable"],
+                tree=not row["dest"].startswith("bin/"),
+            )
+        )
+    return tuple(found)
+
+
+def json_prefix(checkout: TritonCheckout, workspace: Workspace) -> Path:
+    """Prefix with `include/nlohmann/json.hpp`: what `JSON_SYSPATH` wants."""
+    table = configs.load("toolchain")["json"]
+    return _unpacked(_json_requirement(checkout), workspace) / str(table["path"])
+
+
+def plan(
+    checkout: TritonCheckout, workspace: Workspace, machine: Machine, python: Path, *, proton: bool
+) -> Plan:
+    """Steps that unpack the packages into the workspace and copy the files where Triton looks for them.
+
+    The places in the checkout are those that upstream's own setup.py fills; its .gitignore lists them.
+
+    Args:
+        checkout: which versions.
+        workspace: where packages are unpacked.
+        machine: macOS takes the Linux packages, as upstream does.
+        python: interpreter with pip.
+        proton: also what only the profiler needs.
+    """
+    parts = components(checkout, workspace, proton=proton)
+    requirements = dict.fromkeys((*(part.requirement for part in parts), _json_requirement(checkout)))
+    steps: list[Step] = []
+    for requirement in requirements:
+        steps += _unpack(requirement, workspace, machine, python)
+    steps += [Copy(part.source, part.dest, part.tree, phase=PHASE) for part in parts]
+    return Plan("CUDA headers and tools", tuple(steps))
+
+
+def _unpack(requirement: str, workspace: Workspace, machine: Machine, python: Path) -> Iterator[Step]:
+    target = _unpacked(requirement, workspace)
+    partial = target.with_name(f"{target.name}.partial")
+    platform = ()
+    if machine.system == "Darwin" and requirement.startswith("nvidia-"):
+        platform = ("--platform", _MACOS_PLATFORMS[machine.arch])
+    pip = (
+        *(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"),
+        *("--only-binary=:all:", *platform, "--target", str(partial), requirement),
+    )
+    steps = (
+        MakeDir(workspace.toolchain, phase=PHASE),
+        Remove((partial, target), workspace.root, phase=PHASE),
+        Run(pip, cwd=workspace.toolchain, phase=PHASE),
+        Move(partial, target, phase=PHASE),
+    )
+    yield from stamped(steps, workspace.toolchain / f".{target.name}.done")
+
+
+def _package(row: dict[str, Any], version: str) -> tuple[dict[str, Any], str]:
+    """The registry package that holds a version, and the version to take of it."""
+    for package in row["packages"]:
+        if SpecifierSet(package["range"]).contains(version):
+            first = package.get("first")
+            at = first if first and version_key(version) < version_key(first) else version
+            return package, at
+    raise LookupError(f"configs/toolchain.toml has no package for {row['name']} {version}")
+
+
+def _home(checkout: TritonCheckout) -> Path:
+    if checkout.has("nvidia-backend"):
+        return checkout.root / "third_party" / "nvidia" / "backend"
+    return checkout.root / "python" / "triton" / "third_party" / "cuda"
+
+
+def _json_requirement(checkout: TritonCheckout) -> str:
+    table = configs.load("toolchain")["json"]
+    return f"{table['package']}=={checkout.json_version or table['default']}"
+
+
+def _unpacked(requirement: str, workspace: Workspace) -> Path:
+    return workspace.toolchain / requirement.replace("==", "-")

@@ -1,0 +1,201 @@
+"""`build-triton`: Triton's CMake configure and build against a given LLVM, era by era."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.build import cmake, toolchain
+from tritonsmith.build.cmake import CmakeTools
+from tritonsmith.build.jobs import Jobs
+from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.facts import eras
+from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.facts.machine import Machine
+from tritonsmith.facts.python_env import PythonEnv
+from tritonsmith.facts.tools import Compilers
+from tritonsmith.plan import MakeDir, Plan
+from tritonsmith.wheels import venv
+
+PHASE_CONFIGURE = "configure Triton"
+PHASE_BUILD = "build Triton"
+_NEVER_FROM_CMAKE = ("cmake", "ninja")  # the tool brings its own
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything that Triton's build depends on.
+
+    Attributes:
+        settings: the env.
+        checkout: Triton's sources.
+        llvm: built or installed.
+        python: base interpreter of the env.
+        machine: where it runs.
+        compilers: what compiles and links.
+        tools: CMake and Ninja.
+        jobs: bounds of parallel work.
+        workspace: the tool's own folder.
+        env: the env's folder in it.
+    """
+
+    settings: Settings
+    checkout: TritonCheckout
+    llvm: LlvmTree
+    python: PythonEnv
+    machine: Machine
+    compilers: Compilers
+    tools: CmakeTools
+    jobs: Jobs
+    workspace: Workspace
+    env: EnvDir
+
+
+def plan(inputs: Inputs, *, again: bool = False) -> Plan:
+    """The recipe: Python environment, CUDA headers and tools, configure, build.
+
+    Args:
+        inputs: facts and settings.
+        again: configure even if nothing changed.
+    """
+    settings, env = inputs.settings.triton, inputs.env
+    prepare = venv.plan(env, inputs.python, requirements(inputs.checkout)) + toolchain.plan(
+        inputs.checkout, inputs.workspace, inputs.machine, env.python, proton=settings.proton
+    )
+    configure = cmake.configure(
+        inputs.checkout.root,
+        env.build,
+        cache_variables(inputs),
+        inputs.tools,
+        phase=PHASE_CONFIGURE,
+        again=again,
+    )
+    targets, jobs = settings.targets, inputs.jobs.compile
+    build = cmake.build_targets(env.build, inputs.tools, targets=targets, jobs=jobs, phase=PHASE_BUILD)
+    title = f"Triton {inputs.checkout.version} ({settings.build_type}) in {env.build}"
+    return Plan(title, (*prepare.steps, MakeDir(env.build, phase=PHASE_CONFIGURE), *configure, build))
+
+
+def requirements(checkout: TritonCheckout) -> tuple[str, ...]:
+    """What the env's venv needs to build and test this checkout."""
+    wanted = [name for name in checkout.requires if not name.startswith(_NEVER_FROM_CMAKE)]
+    return tuple(sorted({*wanted, "wheel", eras.lit_requirement()}))
+
+
+def cache_variables(inputs: Inputs) -> dict[str, str]:
+    """Triton's CMake variables: what setup.py passes, and where everything is.
+
+    Options that this checkout does not know are left out, or CMake would warn of each.
+    """
+    checkout, settings, machine = inputs.checkout, inputs.settings.triton, inputs.machine
+    variables = {
+        "CMAKE_BUILD_TYPE": settings.build_type,
+        "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
+        "CMAKE_LIBRARY_OUTPUT_DIRECTORY": str(checkout.root / "python" / "triton" / "_C"),
+        **cmake.compiler_variables(inputs.compilers, system=machine.system, flags=flags(inputs)),
+        "LLVM_ENABLE_WERROR": "ON",
+        **_llvm(inputs.llvm),
+        **_python(inputs),
+        **_known(checkout, _options(inputs)),
+    }
+    if settings.sanitizer:
+        _sanitize(variables, settings.sanitizer)
+    for argument in settings.cmake_args:
+        name, _, value = argument.removeprefix("-D").partition("=")
+        variables[name.partition(":")[0]] = value
+    return variables
+
+
+def flags(inputs: Inputs) -> str:
+    """Compiler flags: warnings of newer compilers, and split DWARF where there are symbols."""
+    settings = inputs.settings.triton
+    found: list[str] = [] if settings.werror else list(eras.relaxed_warnings())
+    split = inputs.settings.llvm.debug_info == "split" and inputs.machine.system == "Linux"
+    if split and settings.build_type in ("Debug", "RelWithDebInfo", "TritonRelBuildWithAsserts"):
+        found.append("-gsplit-dwarf")
+    return " ".join(found)
+
+
+def _llvm(llvm: LlvmTree) -> dict[str, str]:
+    """Every name under which some era looks for LLVM; explicit, because `LLVM_DIR` sticks in the cache."""
+    return {
+        "LLVM_SYSPATH": str(llvm.prefix),
+        "LLVM_INCLUDE_DIRS": str(llvm.prefix / "include"),
+        "LLVM_LIBRARY_DIR": str(llvm.prefix / "lib"),
+        "LLVM_DIR": str(llvm.cmake_dir("llvm")),
+        "MLIR_DIR": str(llvm.cmake_dir("mlir")),
+        "LLD_DIR": str(llvm.cmake_dir("lld")),
+    }
+
+
+def _python(inputs: Inputs) -> dict[str, str]:
+    packages = venv.site_packages(inputs.env, inputs.python)
+    variables = {
+        "Python3_EXECUTABLE": str(inputs.env.python),
+        "Python3_INCLUDE_DIR": str(inputs.python.include),
+        "LLVM_EXTERNAL_LIT": str(inputs.env.venv / "bin" / "lit"),
+    }
+    if inputs.checkout.has("nanobind"):
+        return variables | {"nanobind_DIR": str(packages / "nanobind" / "cmake")}
+    variables["pybind11_DIR"] = str(packages / "pybind11" / "share" / "cmake" / "pybind11")
+    if inputs.checkout.has("pybind11-variable"):
+        variables["PYTHON_INCLUDE_DIRS"] = str(inputs.python.include)
+        variables["PYBIND11_INCLUDE_DIR"] = str(packages / "pybind11" / "include")
+    return variables
+
+
+def _options(inputs: Inputs) -> dict[str, str]:
+    checkout, settings = inputs.checkout, inputs.settings.triton
+    backend = checkout.root / "third_party" / "nvidia" / "backend"
+    json = toolchain.json_prefix(checkout, inputs.workspace)
+    options = {
+        "TRITON_BUILD_PYTHON_MODULE": "ON",
+        "TRITON_BUILD_TUTORIALS": "OFF",
+        "TRITON_BUILD_PROTON": "ON" if settings.proton else "OFF",
+        "TRITON_BUILD_UT": "OFF",  # fetches googletest from GitHub (triton#4461)
+        "TRITON_BUILD_WITH_CCACHE": "ON" if inputs.compilers.launcher else "OFF",
+        "TRITON_CODEGEN_BACKENDS": ";".join(settings.backends),
+        "TRITON_PLUGIN_DIRS": ";".join(
+            str(Path(name).expanduser().absolute()) for name in settings.plugin_dirs
+        ),
+        "TRITON_PARALLEL_LINK_JOBS": str(inputs.jobs.link),
+        "TRITON_WHEEL_DIR": str(checkout.root / "python" / "triton"),
+        "TRITON_CACHE_PATH": str(inputs.env.triton_home / ".triton"),
+        "TRITON_VERSION": checkout.version,
+        "TRITON_OFFLINE_BUILD": "ON",  # everything it would fetch is there already
+        "JSON_SYSPATH": str(json),
+    }
+    if not settings.plugin_dirs:
+        del options["TRITON_PLUGIN_DIRS"]
+    for part in toolchain.components(checkout, inputs.workspace, proton=settings.proton):
+        options[part.variable] = str(part.dest)
+    if settings.proton:
+        amd = checkout.root / "third_party" / "amd" / "backend" / "include"
+        options |= {
+            "JSON_INCLUDE_DIR": str(json / "include"),
+            "CUPTI_INCLUDE_DIR": str(backend / "include"),
+            "ROCTRACER_INCLUDE_DIR": str(amd),
+            "ROCM_INCLUDE_DIR": str(amd),
+        }
+    return options
+
+
+def _known(checkout: TritonCheckout, options: dict[str, str]) -> dict[str, str]:
+    """Leave out options that some era has and this checkout has not."""
+    foreign = eras.option_names() - checkout.options
+    known = {name: value for name, value in options.items() if name not in foreign}
+    if "TRITON_PARALLEL_LINK_JOBS" in foreign:
+        known["CMAKE_JOB_POOLS"] = f"link={options['TRITON_PARALLEL_LINK_JOBS']}"
+        known["CMAKE_JOB_POOL_LINK"] = "link"
+    return known
+
+
+def _sanitize(variables: dict[str, str], sanitizer: str) -> None:
+    flag = f"-fsanitize={sanitizer}"
+    for name in ("CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS"):
+        variables[name] = f"{variables.get(name, '')} {flag} -fno-omit-frame-pointer".strip()
+    for kind in ("EXE", "MODULE", "SHARED"):
+        name = f"CMAKE_{kind}_LINKER_FLAGS"
+        variables[name] = f"{variables.get(name, '')} {flag}".strip()

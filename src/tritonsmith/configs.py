@@ -1,0 +1,32 @@
+"""Reads `configs/`: facts about the outside world, kept as TOML with their sources."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_PACKAGE = Path(__file__).parent
+_REPOSITORY = _PACKAGE.parents[1]
+
+
+def data_dir(name: str) -> Path:
+    """Folder of data files that ship with the tool: `configs` or `envs`.
+
+    In a checkout (and in an editable install of one) it is the top-level folder of that name; in a
+    wheel it lies inside the package.
+    """
+    in_checkout = _REPOSITORY / name
+    return in_checkout if in_checkout.is_dir() else _PACKAGE / "_data" / name
+
+
+@cache
+def load(name: str) -> dict[str, Any]:
+    """The parsed table of `configs/NAME.toml`; treat it as read-only.
+
+    Raises:
+        FileNotFoundError: no such file ships with the tool, which is a bug of ours.
+    """
+    with (data_dir("configs") / f"{name}.toml").open("rb") as file:
+        return tomllib.load(file)

@@ -1,0 +1,1 @@
+"""Finds what costs people hours, by reading files."""

@@ -1,0 +1,1 @@
+"""Env files, where each value came from, the workspace on disk, and receipts."""

@@ -1,0 +1,34 @@
+"""Receipts: JSON beside what was built, which says what went in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import __version__
+
+SCHEMA = 1
+
+
+def render(task: str, content: Mapping[str, Any]) -> str:
+    """The text of a receipt.
+
+    Args:
+        task: name of the task that succeeded.
+        content: what went in: commits, flags, compilers, times in seconds, sizes in bytes.
+    """
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    head = {"schema": SCHEMA, "task": task, "tritonsmith": __version__, "finished": when}
+    return json.dumps(head | dict(content), indent=2, default=str) + "\n"
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """A receipt, or None if there is none that can be read."""
+    try:
+        receipt = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return receipt if isinstance(receipt, dict) and receipt.get("schema") == SCHEMA else None

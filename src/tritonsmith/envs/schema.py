@@ -1,0 +1,135 @@
+"""What an env file may say. Unknown keys are errors; every key has a default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+BuildType = Literal["Debug", "RelWithDebInfo", "Release", "MinSizeRel"]
+TritonBuildType = Literal[
+    "Debug", "RelWithDebInfo", "Release", "MinSizeRel", "TritonRelBuildWithAsserts", "TritonBuildWithO1"
+]
+Provider = Literal["auto", "source", "system", "prebuilt"]
+DebugInfo = Literal["split", "full", "lines", "none"]
+Sanitizer = Literal["", "address", "undefined", "thread"]
+Linker = Literal["lld", "mold", "default"]
+Launcher = Literal["ccache", "sccache", "none"]
+
+
+@dataclass(frozen=True)
+class TritonSettings:
+    """`[triton]`: which Triton, and how to build it.
+
+    Attributes:
+        wheel: a released wheel instead of a checkout: `newest` or a version; empty for a checkout.
+        source: a path of a checkout, or a git URL.
+        revision: branch, tag or commit to fetch from a URL.
+        build_type: CMake build type, Triton's own two included.
+        backends: folders of `third_party/` to build.
+        plugin_dirs: out-of-tree backends (`TRITON_PLUGIN_DIRS`).
+        proton: build the profiler.
+        sanitizer: instrument Triton (for tools such as `triton-opt`; not for GPU code).
+        targets: Ninja targets; empty for all.
+        cmake_args: more `-DNAME=VALUE`, appended last.
+        werror: keep upstream's `-Werror` for warnings that newer compilers are known to add.
+    """
+
+    wheel: str = ""
+    source: str = ""
+    revision: str = "main"
+    build_type: TritonBuildType = "TritonRelBuildWithAsserts"
+    backends: tuple[str, ...] = ("nvidia", "amd")
+    plugin_dirs: tuple[str, ...] = ()
+    proton: bool = False
+    sanitizer: Sanitizer = ""
+    targets: tuple[str, ...] = ()
+    cmake_args: tuple[str, ...] = ()
+    werror: bool = False
+
+
+@dataclass(frozen=True)
+class LlvmSettings:
+    """`[llvm]`: where LLVM/MLIR comes from.
+
+    Attributes:
+        provider: `auto` takes the first that fits the pin.
+        source: git URL, checkout, or tarball (path or URL) for the provider `source`; empty for upstream.
+        sha256: of a tarball, or of a prebuilt archive that upstream gives no checksum for.
+        dir: prefix of an installed LLVM for the provider `system`.
+        prebuilt_url: folder URL of a mirror of upstream's archives; empty for upstream's own.
+        any_commit: accept an LLVM that is not at the pin.
+        build_type: CMake build type.
+        assertions: build with assertions.
+        targets: LLVM code generators; `Native` is the host's.
+        ninja_targets: what to build of LLVM; empty for all.
+        debug_info: split DWARF, full, line tables only, or none.
+    """
+
+    provider: Provider = "auto"
+    source: str = ""
+    sha256: str = ""
+    dir: str = ""
+    prebuilt_url: str = ""
+    any_commit: bool = False
+    build_type: BuildType = "RelWithDebInfo"
+    assertions: bool = True
+    targets: tuple[str, ...] = ("Native", "NVPTX", "AMDGPU")
+    ninja_targets: tuple[str, ...] = ()
+    debug_info: DebugInfo = "split"
+
+
+@dataclass(frozen=True)
+class PythonSettings:
+    """`[python]`: the env's interpreter.
+
+    Attributes:
+        interpreter: version (`3.11`) or path; empty for the one that runs the tool.
+    """
+
+    interpreter: str = ""
+
+
+@dataclass(frozen=True)
+class ToolchainSettings:
+    """`[toolchain]`: what compiles and links.
+
+    Attributes:
+        compiler: path of a clang++; empty to look for one, the LLVM's own version first.
+        linker: `lld`, `mold`, or the compiler's default.
+        jobs: compile jobs; 0 for what cores and memory allow.
+        link_jobs: link jobs; 0 for what memory allows.
+    """
+
+    compiler: str = ""
+    linker: Linker = "lld"
+    jobs: int = 0
+    link_jobs: int = 0
+
+
+@dataclass(frozen=True)
+class CacheSettings:
+    """`[cache]`: the compiler cache.
+
+    Attributes:
+        launcher: program put in front of each compile; left out if it is not installed.
+    """
+
+    launcher: Launcher = "ccache"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One environment, as asked for.
+
+    Attributes:
+        name: of the environment.
+        origin: key (`llvm.build-type`) to where its value came from; a key that is absent is a default.
+    """
+
+    name: str
+    triton: TritonSettings = field(default_factory=TritonSettings)
+    llvm: LlvmSettings = field(default_factory=LlvmSettings)
+    python: PythonSettings = field(default_factory=PythonSettings)
+    toolchain: ToolchainSettings = field(default_factory=ToolchainSettings)
+    cache: CacheSettings = field(default_factory=CacheSettings)
+    origin: tuple[tuple[str, str], ...] = ()

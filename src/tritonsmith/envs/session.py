@@ -1,0 +1,78 @@
+"""One run of a task in one environment: the workspace, the lock, the log and the runner."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.envs import receipts, workspace
+from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.plan import Plan, Write, locks
+from tritonsmith.plan.runner import Outcome, Runner
+from tritonsmith.ui.progress import PhaseProgress
+
+
+@dataclass
+class Session:
+    """What a use case acts through.
+
+    Attributes:
+        task: name of the task.
+        space: the workspace.
+        env: the environment's folder.
+        log: this run's log file.
+        seconds: wall time per phase, of all plans run so far.
+    """
+
+    task: str
+    space: Workspace
+    env: EnvDir
+    log: Path
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def run(self, plan: Plan) -> Outcome:
+        """Act on a plan, and remember how long its phases took."""
+        outcome = Runner(self.log, PhaseProgress()).run(plan)
+        for phase, took in outcome.seconds.items():
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + took
+        return outcome
+
+    def leave_receipt(self, content: Mapping[str, Any], *beside: Path) -> None:
+        """Write the receipt of this task.
+
+        Args:
+            content: what went in.
+            beside: more files that get a copy: beside what was built.
+        """
+        seconds = {phase: round(took, 1) for phase, took in self.seconds.items()}
+        text = receipts.render(self.task, {**content, "seconds": seconds, "log": str(self.log)})
+        paths = (self.env.receipt(self.task), *beside)
+        quiet = PhaseProgress(live=False, silent=True)
+        Runner(self.log, quiet).run(
+            Plan("receipt", tuple(Write(path, text, phase="receipt") for path in paths))
+        )
+
+
+@contextmanager
+def opened(task: str, env_name: str) -> Iterator[Session]:
+    """Claim the workspace and hold the environment's lock for the body of a `with`.
+
+    Args:
+        task: name of the task, for the log and the lock.
+        env_name: which environment.
+
+    Raises:
+        LockedError: another process is busy in it.
+        SmithError: the workspace cannot be written to.
+    """
+    space = workspace.default()
+    space.claim()
+    env = space.env(env_name)
+    env.path.mkdir(parents=True, exist_ok=True)
+    with locks.hold(env.lock, purpose=shlex.join((task, *sys.argv[2:]))):
+        yield Session(task, space, env, space.log(task))

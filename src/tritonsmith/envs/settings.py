@@ -1,0 +1,180 @@
+"""Settings from defaults, the user's file, the env file and flags, each value with its source."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import platformdirs
+
+from tritonsmith import configs
+from tritonsmith.envs.schema import (
+    CacheSettings,
+    LlvmSettings,
+    PythonSettings,
+    Settings,
+    ToolchainSettings,
+    TritonSettings,
+)
+from tritonsmith.errors import ConfigError, UsageError, did_you_mean
+
+_SECTIONS: Mapping[str, type] = {
+    "triton": TritonSettings,
+    "llvm": LlvmSettings,
+    "python": PythonSettings,
+    "toolchain": ToolchainSettings,
+    "cache": CacheSettings,
+}
+
+Layer = tuple[str, Mapping[str, Any]]  # where it came from; "section.key" -> value
+
+
+def load(name: str, flags: Mapping[str, Any] | None = None) -> Settings:
+    """The settings of an environment.
+
+    Args:
+        name: of an env file (`dev`), or the path of one (ends in `.toml`).
+        flags: `section.key` to a value from the command line; None values are left out.
+
+    Raises:
+        UsageError: there is no such environment, or a flag has a value outside its choices.
+        ConfigError: a file has an unknown key or a wrong value.
+    """
+    path = find(name)
+    user = user_settings_file()
+    layers: list[Layer] = []
+    if user.is_file():
+        layers.append((str(user), _read(user)))
+    layers.append((str(path), _read(path)))
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    layers.append(("command line", given))
+    return resolve(path.stem, layers)
+
+
+def resolve(name: str, layers: list[Layer]) -> Settings:
+    """Merge layers, later ones over earlier ones.
+
+    Raises:
+        ConfigError, UsageError: an unknown key, a wrong type, a value outside its choices.
+    """
+    values: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
+    origin: dict[str, str] = {}
+    for source, table in layers:
+        for key, value in table.items():
+            section, field, hint = _known(key, source)
+            values[section][field] = _checked(value, hint, key, source)
+            origin[key] = source
+    built: dict[str, Any] = {section: kind(**values[section]) for section, kind in _SECTIONS.items()}
+    return Settings(name=name, origin=tuple(origin.items()), **built)
+
+
+def find(name: str) -> Path:
+    """The env file of that name: `./envs`, the user's own, then those that ship with the tool.
+
+    Raises:
+        UsageError: none of them has it.
+    """
+    if name.endswith(".toml"):
+        path = Path(name).expanduser()
+        if path.is_file():
+            return path.resolve()
+        raise UsageError("there is no such env file", where=path, hints=["check the path"])
+    known = {stem: path for stem, path, _ in available()}
+    if name in known:
+        return known[name]
+    raise UsageError(
+        f"there is no environment named {name!r}",
+        why=f"looked in {', '.join(map(str, _folders()))}",
+        hints=did_you_mean(name, known),
+    )
+
+
+def available() -> list[tuple[str, Path, str]]:
+    """Every environment: name, file, and the first comment in it."""
+    found: dict[str, tuple[str, Path, str]] = {}
+    for folder in _folders():
+        for path in sorted(folder.glob("*.toml")):
+            first = path.read_text(encoding="utf-8").partition("\n")[0]
+            about = first.removeprefix("#").strip() if first.startswith("#") else ""
+            found.setdefault(path.stem, (path.stem, path, about))
+    return list(found.values())
+
+
+def _folders() -> list[Path]:
+    return [Path.cwd() / "envs", user_settings_file().parent / "envs", configs.data_dir("envs")]
+
+
+def user_settings_file() -> Path:
+    """The user's own settings, for every environment: `settings.toml` in the platform's config folder."""
+    override = os.environ.get("TRITONSMITH_CONFIG")
+    return Path(override) if override else platformdirs.user_config_path("tritonsmith") / "settings.toml"
+
+
+def explain(settings: Settings) -> Iterator[tuple[str, Any, str]]:
+    """Every key with its value and where that came from, in the order of the schema."""
+    origin = dict(settings.origin)
+    for section, kind in _SECTIONS.items():
+        for field in dataclasses.fields(kind):
+            key = f"{section}.{_dashed(field.name)}"
+            yield key, getattr(getattr(settings, section), field.name), origin.get(key, "default")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError("this file is not valid TOML", where=path, why=str(error)) from error
+    flat: dict[str, Any] = {}
+    for section, keys in table.items():
+        if not isinstance(keys, dict):
+            raise ConfigError(
+                f"key {section!r} stands outside a section",
+                where=path,
+                hints=did_you_mean(section, _SECTIONS),
+            )
+        if section not in _SECTIONS:
+            raise ConfigError(
+                f"unknown section [{section}]", where=path, hints=did_you_mean(section, _SECTIONS)
+            )
+        flat |= {f"{section}.{key}": value for key, value in keys.items()}
+    return flat
+
+
+def _known(key: str, source: str) -> tuple[str, str, Any]:
+    section, _, dashed = key.partition(".")
+    hints = get_type_hints(_SECTIONS[section])
+    names = {_dashed(name): name for name in hints}
+    if dashed not in names:
+        raise ConfigError(
+            f"unknown key {dashed!r} in [{section}]", where=source, hints=did_you_mean(dashed, names)
+        )
+    return section, names[dashed], hints[names[dashed]]
+
+
+def _checked(value: Any, hint: Any, key: str, source: str) -> Any:
+    kind = get_origin(hint)
+    if kind is Literal:
+        choices = get_args(hint)
+        if value in choices:
+            return value
+        error = UsageError if source == "command line" else ConfigError
+        raise error(
+            f"{key} cannot be {value!r}", where=source, hints=did_you_mean(str(value), filter(None, choices))
+        )
+    if kind is tuple:
+        if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        raise ConfigError(f"{key} must be a list of strings, not {value!r}", where=source)
+    assert not isinstance(hint, UnionType)  # noqa: S101 - the schema has none
+    if type(value) is not hint:
+        raise ConfigError(f"{key} must be a {hint.__name__}, not {value!r}", where=source)
+    return value
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")

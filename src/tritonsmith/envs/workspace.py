@@ -1,0 +1,124 @@
+"""Where everything that the tool makes lies on disk."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import platformdirs
+
+from tritonsmith.errors import SmithError
+from tritonsmith.plan import ownership
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folder of the tool's own; everything below it may be made again.
+
+    Attributes:
+        root: `$TRITONSMITH_HOME`, or the platform's data folder (`~/.local/share/tritonsmith`).
+    """
+
+    root: Path
+
+    def env(self, name: str) -> EnvDir:
+        """The folder of one environment."""
+        return EnvDir(self.root / "envs" / name, self.root)
+
+    @property
+    def downloads(self) -> Path:
+        """Archives, each under its own name, verified."""
+        return self.root / "downloads"
+
+    @property
+    def toolchain(self) -> Path:
+        """Unpacked registry packages: CUDA headers, ptxas, JSON."""
+        return self.root / "toolchain"
+
+    @property
+    def sources(self) -> Path:
+        """Clones and worktrees of the tool's own."""
+        return self.root / "sources"
+
+    @property
+    def llvm(self) -> Path:
+        """LLVM build trees and unpacked prebuilt LLVMs."""
+        return self.root / "llvm"
+
+    def log(self, task: str) -> Path:
+        """A new log file for one run of a task."""
+        now = datetime.now().astimezone()
+        return self.root / "logs" / f"{now:%Y%m%d-%H%M%S}-{task}-{os.getpid()}.log"
+
+    def claim(self) -> None:
+        """Create the folder if need be, and mark it.
+
+        Raises:
+            SmithError: it cannot be written to, or belongs to someone else.
+        """
+        try:
+            ownership.mark(self.root)
+        except OSError as error:
+            raise SmithError(
+                "cannot write to the workspace",
+                where=self.root,
+                why=error.strerror,
+                hints=["set TRITONSMITH_HOME to a folder that you can write to"],
+            ) from error
+
+
+@dataclass(frozen=True)
+class EnvDir:
+    """The folder of one environment.
+
+    Attributes:
+        path: the folder.
+        root: the workspace that it lies in.
+    """
+
+    path: Path
+    root: Path
+
+    @property
+    def name(self) -> str:
+        """The environment's name."""
+        return self.path.name
+
+    @property
+    def venv(self) -> Path:
+        """Virtual environment in which Triton is installed and run."""
+        return self.path / "venv"
+
+    @property
+    def python(self) -> Path:
+        """The env's interpreter."""
+        return self.venv / "bin" / "python"
+
+    @property
+    def build(self) -> Path:
+        """CMake's build folder of Triton."""
+        return self.path / "triton"
+
+    @property
+    def triton_home(self) -> Path:
+        """`TRITON_HOME` of builds: keeps upstream's one-slot LLVM store away from `~/.triton`."""
+        return self.path / "triton-home"
+
+    @property
+    def lock(self) -> Path:
+        """The lock's file."""
+        return self.path / "lock"
+
+    def receipt(self, task: str) -> Path:
+        """The receipt of a task's last success."""
+        return self.path / "receipts" / f"{task}.json"
+
+
+def default() -> Workspace:
+    """The workspace that the environment variables and the platform name."""
+    home = os.environ.get("TRITONSMITH_HOME")
+    return Workspace(
+        Path(home).expanduser().absolute() if home else platformdirs.user_data_path("tritonsmith")
+    )

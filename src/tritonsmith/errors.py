@@ -1,0 +1,103 @@
+"""One tree of exceptions: what went wrong, where, why, and what to try.
+
+Exit codes: 0 ok, 1 a failure that was foreseen, 2 usage, 3 a bug of ours, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+EXIT_BUG = 3
+EXIT_INTERRUPTED = 130
+
+
+class SmithError(Exception):
+    """A failure that was foreseen, with everything a person needs to go on.
+
+    Attributes:
+        what: one sentence, the failure itself.
+        where: the file, folder, URL or command it is about.
+        why: the reason, as far as it is known; may be several lines.
+        hints: things to try, each a sentence or a command.
+    """
+
+    exit_code = EXIT_FAILURE
+
+    def __init__(
+        self, what: str, *, where: object = None, why: str | None = None, hints: Iterable[str] = ()
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = None if where is None else str(where)
+        self.why = why
+        self.hints = tuple(hints)
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where:
+            lines.append(f"  where: {self.where}")
+        if self.why:
+            first, *rest = self.why.splitlines()
+            lines += [f"  why:   {first}", *(f"         {line}" for line in rest)]
+        if self.hints:
+            lines += ["Things to try:", *(f"  - {hint}" for hint in self.hints)]
+        return "\n".join(lines)
+
+
+class UsageError(SmithError):
+    """The command line asks for something that does not exist or contradicts itself."""
+
+    exit_code = EXIT_USAGE
+
+
+class ConfigError(SmithError):
+    """A TOML file has an unknown key, a wrong type or a value outside its choices."""
+
+
+class FactError(SmithError):
+    """A fact that the recipe needs could not be read: no checkout here, no LLVM there."""
+
+
+class PreflightError(SmithError):
+    """The plan would fail minutes from now, for a reason that can be seen already."""
+
+
+class StepError(SmithError):
+    """A step of a plan failed."""
+
+
+class LockedError(SmithError):
+    """Another process holds the lock of this environment."""
+
+
+class OwnershipError(SmithError):
+    """A deletion outside the folders that this tool marked as its own."""
+
+
+class DownloadError(SmithError):
+    """A file could not be fetched, or is not the file that its checksum promises."""
+
+
+class InterruptedRunError(SmithError):
+    """The user pressed ^C; what was built so far is kept."""
+
+    exit_code = EXIT_INTERRUPTED
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Hints for a misspelt name.
+
+    Args:
+        name: what was written.
+        known: every name that would have been right.
+
+    Returns:
+        One or two hints: the nearest name, if one is near, and the whole list.
+    """
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
+    listing = f"known names: {', '.join(names)}" if names else "there is nothing to choose from"
+    return (f"did you mean {near[0]!r}?", listing) if near else (listing,)

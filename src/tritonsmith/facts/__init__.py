@@ -1,0 +1,1 @@
+"""Read-only observers: frozen facts about the machine, tools, checkouts, LLVM trees and Pythons."""

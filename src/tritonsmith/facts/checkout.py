@@ -1,0 +1,240 @@
+"""A Triton checkout: its era's features, its pins, and what its build asks for, all read from its files."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.errors import FactError
+from tritonsmith.facts import eras
+
+
+@dataclass(frozen=True)
+class LlvmPin:
+    """One LLVM that a Triton commit names; there can be more than one.
+
+    Attributes:
+        commit: hex digits, 40 where the file gives them all.
+        file: of the checkout, that says so.
+        role: `core`, or `amd` for the AMD code generator's own.
+        build: upstream's build number of the prebuilt archive, if any.
+        sha256: suffix (`ubuntu-x64`) to checksum of the prebuilt archive.
+    """
+
+    commit: str
+    file: str
+    role: str = "core"
+    build: int | None = None
+    sha256: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class TritonCheckout:
+    """A source tree of Triton.
+
+    Attributes:
+        root: absolute path.
+        version: that setup.py gives; development trees lag behind or run ahead.
+        features: names from `configs/triton-eras.toml` that this very tree has.
+        options: CMake options that its top CMakeLists.txt knows.
+        pins: LLVM commits, the core's first.
+        requires: what its build needs in the Python environment, as requirement strings.
+        nvidia: component to version of NVIDIA's toolchain.
+        json_version: of nlohmann/json.
+        python: oldest and newest minor version that it supports.
+        commit: HEAD; empty outside git.
+        committed: date of that commit, ISO 8601.
+        dirty: tracked files differ from HEAD.
+    """
+
+    root: Path
+    version: str
+    features: frozenset[str]
+    options: frozenset[str]
+    pins: tuple[LlvmPin, ...]
+    requires: tuple[str, ...]
+    nvidia: tuple[tuple[str, str], ...]
+    json_version: str
+    python: tuple[str, str]
+    commit: str = ""
+    committed: str = ""
+    dirty: bool = False
+
+    def has(self, feature: str) -> bool:
+        """Whether this tree has a feature of `configs/triton-eras.toml`."""
+        return feature in self.features
+
+    @property
+    def setup_dir(self) -> Path:
+        """The folder that pip installs."""
+        return self.root if self.has("root-setup") else self.root / "python"
+
+    @property
+    def pin(self) -> LlvmPin | None:
+        """The core's LLVM."""
+        return next((pin for pin in self.pins if pin.role == "core"), None)
+
+
+def read(root: Path) -> TritonCheckout:
+    """Read a checkout.
+
+    Args:
+        root: its top folder.
+
+    Raises:
+        FactError: it is no checkout of Triton.
+    """
+    root = root.expanduser().absolute()
+    setup = next((root / name for name in ("setup.py", "python/setup.py") if (root / name).is_file()), None)
+    if setup is None or not (root / "include" / "triton").is_dir():
+        raise FactError(
+            "this folder is not a checkout of Triton",
+            where=root,
+            why="it has no setup.py (nor python/setup.py) beside include/triton",
+            hints=["name one: --source PATH", "or stand in one: cd path/to/triton"],
+        )
+    setup_text = setup.read_text(encoding="utf-8")
+    version = _version(root, setup_text)
+    commit, committed, dirty = _git(root)
+    return TritonCheckout(
+        root=root,
+        version=version,
+        features=frozenset(name for name, probe in eras.probes().items() if _probe(root, probe)),
+        options=_options(root),
+        pins=tuple(_pins(root, setup_text)),
+        requires=_requires(root, setup, setup_text),
+        nvidia=_nvidia(root, setup_text),
+        json_version=_first_line(root / "cmake" / "json-version.txt").lstrip("v") or _json_in(setup_text),
+        python=_python_range(setup_text, version),
+        commit=commit,
+        committed=committed,
+        dirty=dirty,
+    )
+
+
+def enclosing(folder: Path) -> Path | None:
+    """The checkout that a folder lies in, or None."""
+    for candidate in (folder, *folder.parents):
+        if (candidate / "include" / "triton").is_dir() and (candidate / "third_party").is_dir():
+            return candidate
+    return None
+
+
+def _probe(root: Path, probe: dict[str, Any]) -> bool:
+    files = [probe["file"]] if isinstance(probe["file"], str) else probe["file"]
+    text = probe.get("contains")
+    for name in files:
+        path = root / name
+        if text is None and path.exists():
+            return True
+        if text is not None and path.is_file() and text in path.read_text(encoding="utf-8"):
+            return True
+    return False
+
+
+def _options(root: Path) -> frozenset[str]:
+    words = set(re.findall(r"\w+", (root / "CMakeLists.txt").read_text(encoding="utf-8")))
+    return frozenset(eras.option_names() & words)
+
+
+def _version(root: Path, setup_text: str) -> str:
+    match = re.search(r"""(?:TRITON_VERSION|version)\s*=\s*["'](\d+\.\d+\.\d+)["']""", setup_text)
+    if not match:
+        init = root / "python" / "triton" / "__init__.py"
+        match = re.search(r"""__version__\s*=\s*["'](\d+\.\d+\.\d+)""", init.read_text(encoding="utf-8"))
+    if not match:
+        raise FactError("cannot tell the version of this checkout", where=root / "setup.py")
+    return match[1]
+
+
+def _pins(root: Path, setup_text: str) -> Iterable[LlvmPin]:
+    """Lookup order: llvm-info.json, llvm-hash.txt, setup.py; when bisecting, each shape occurs."""
+    info = root / "cmake" / "llvm-info.json"
+    if info.is_file():
+        yield _json_pin(info, "core")
+    elif text := _first_line(root / "cmake" / "llvm-hash.txt"):
+        yield LlvmPin(text, "cmake/llvm-hash.txt")
+    elif match := re.search(r"""["']llvm-[\d.]+-([0-9a-f]{12,40})["']""", setup_text):
+        yield LlvmPin(match[1], "python/setup.py")
+    amd = root / "cmake" / "amd-llvm-info.json"
+    if amd.is_file():
+        yield _json_pin(amd, "amd")
+
+
+def _json_pin(path: Path, role: str) -> LlvmPin:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        sums = content.get("sha256sum", {})
+        return LlvmPin(
+            commit=str(content["llvm_hash"]),
+            file=f"cmake/{path.name}",
+            role=role,
+            build=content.get("build_number"),
+            sha256=tuple(sorted((str(name), str(value)) for name, value in sums.items())),
+        )
+    except (ValueError, KeyError, AttributeError) as error:
+        raise FactError(
+            "cannot read this pin file", where=path, why=f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _requires(root: Path, setup: Path, setup_text: str) -> tuple[str, ...]:
+    """[build-system] requires, and the pybind11 that older eras download by themselves."""
+    project = setup.with_name("pyproject.toml")
+    table = tomllib.loads(project.read_text(encoding="utf-8")) if project.is_file() else {}
+    requires = list(table.get("build-system", {}).get("requires", []))
+    if not any(name.startswith(("pybind11", "nanobind")) for name in requires):
+        pinned = _first_line(root / "cmake" / "pybind11-version.txt")
+        match = re.search(r"pybind11-(\d+\.\d+\.\d+)", setup_text)
+        if version := pinned or (match[1] if match else ""):
+            requires.append(f"pybind11=={version}")
+    return tuple(requires)
+
+
+def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:
+    """Versions from cmake/nvidia-toolchain-version.{json,txt}; 2.x names them in setup.py."""
+    listing = root / "cmake" / "nvidia-toolchain-version.json"
+    if listing.is_file():
+        versions = json.loads(listing.read_text(encoding="utf-8"))
+        return tuple(sorted((str(name), str(version)) for name, version in versions.items()))
+    one = _first_line(root / "cmake" / "nvidia-toolchain-version.txt")
+    if not one:
+        match = re.search(r"cuda-nvcc[/-](12\.\d+\.\d+)|version\s*=\s*[\"'](12\.\d+\.\d+)[\"']", setup_text)
+        one = next((group for group in match.groups() if group), "") if match else ""
+    names = ("ptxas", "cuobjdump", "nvdisasm", "cudacrt", "cudart", "cupti")
+    if "cuobjdump" not in setup_text:
+        names = ("ptxas",)
+    return tuple((name, one) for name in sorted(names)) if one else ()
+
+
+def _json_in(setup_text: str) -> str:
+    match = re.search(r"nlohmann/json/releases/download/v([\d.]+)/", setup_text)
+    return match[1] if match else ""
+
+
+def _python_range(setup_text: str, version: str) -> tuple[str, str]:
+    match = re.search(r"MIN_PYTHON = \((\d+), (\d+)\)\s+MAX_PYTHON = \((\d+), (\d+)\)", setup_text)
+    if match:
+        return f"{match[1]}.{match[2]}", f"{match[3]}.{match[4]}"
+    return eras.release(version).python
+
+
+def _git(root: Path) -> tuple[str, str, bool]:
+    from git import Repo  # noqa: PLC0415 - 0.1 s, and only trees under git need it
+    from git.exc import GitError  # noqa: PLC0415
+
+    try:
+        with Repo(root) as repo:
+            head = repo.head.commit
+            return head.hexsha, head.committed_datetime.isoformat(), repo.is_dirty(submodules=False)
+    except (GitError, ValueError):
+        return "", "", False
+
+
+def _first_line(path: Path) -> str:
+    return path.read_text(encoding="utf-8").strip().split("\n")[0].strip() if path.is_file() else ""

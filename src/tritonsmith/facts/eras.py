@@ -1,0 +1,97 @@
+"""What a Triton of some version is like, where there is no checkout to read (`configs/triton-eras.toml`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.facts.machine import version_key
+
+_CONFIG = "triton-eras"
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release line of Triton.
+
+    Attributes:
+        version: `3.5`.
+        commit: of triton-lang/triton, from which the row was read.
+        llvm: pin, as many hex digits as are known; empty if unknown.
+        python: oldest and newest minor version.
+        requires: what the build needs in its environment, as requirement strings.
+    """
+
+    version: str
+    commit: str
+    llvm: str
+    python: tuple[str, str]
+    requires: tuple[str, ...]
+
+
+def releases() -> tuple[Release, ...]:
+    """All release lines, oldest first."""
+    return tuple(
+        Release(
+            row["version"],
+            row["commit"],
+            row.get("llvm", ""),
+            (row["python"][0], row["python"][1]),
+            tuple(row["requires"]),
+        )
+        for row in configs.load(_CONFIG)["release"]
+    )
+
+
+def release(version: str) -> Release:
+    """The release line that a version belongs to: `3.5.1` to 3.5; a newer one to the newest.
+
+    Raises:
+        UsageError: older than all of them, or no version at all.
+    """
+    wanted = version_key(version)[:2]
+    fitting = [row for row in releases() if version_key(row.version) <= wanted]
+    if not wanted or not fitting:
+        raise UsageError(
+            f"no Triton release line {version!r} is known",
+            hints=did_you_mean(version, [row.version for row in releases()]),
+        )
+    return fitting[-1]
+
+
+def features(version: str) -> frozenset[str]:
+    """Names of the features that a version has."""
+    return frozenset(row["name"] for row in configs.load(_CONFIG)["feature"] if _covers(row, version))
+
+
+def options(version: str) -> frozenset[str]:
+    """CMake options and cache variables that a version knows."""
+    table = configs.load(_CONFIG)["options"]
+    return frozenset(name for name, row in table.items() if _covers(row, version))
+
+
+def probes() -> dict[str, dict[str, Any]]:
+    """Feature name to the file, and text in it, that shows it in a checkout."""
+    return {row["name"]: row["probe"] for row in configs.load(_CONFIG)["feature"]}
+
+
+def option_names() -> frozenset[str]:
+    """Every CMake option that some version knows."""
+    return frozenset(configs.load(_CONFIG)["options"])
+
+
+def lit_requirement() -> str:
+    """The lit that Triton's tests run with."""
+    return str(configs.load(_CONFIG)["lit"]["requirement"])
+
+
+def relaxed_warnings() -> tuple[str, ...]:
+    """Flags for warnings that newer compilers add."""
+    return tuple(row["flag"] for row in configs.load(_CONFIG)["relaxed-warning"])
+
+
+def _covers(row: dict[str, Any], version: str) -> bool:
+    number = version_key(version)[:2]
+    return version_key(row["since"]) <= number <= version_key(row.get("until", "99"))

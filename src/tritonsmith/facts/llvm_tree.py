@@ -1,0 +1,168 @@
+"""An LLVM, built or installed: everything is read from its CMake packages and headers."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.errors import FactError
+from tritonsmith.facts.machine import version_key
+
+_TOOLS = (
+    "FileCheck",
+    "clang++",
+    "mlir-tblgen",
+    "mlir-translate",
+    "opt",
+    "llc",
+    "not",
+    "split-file",
+    "llvm-lit",
+)
+_PREFIXES = ("/usr/lib/llvm-*", "/opt/homebrew/opt/llvm*", "/usr/local/opt/llvm*", "/opt/llvm*", "/usr/local")
+
+
+@dataclass(frozen=True)
+class LlvmTree:
+    """An LLVM that can be built against.
+
+    Attributes:
+        prefix: build folder or install prefix: what `LLVM_SYSPATH` wants.
+        version: `19.1.7`.
+        commit: 40 hex digits; empty if it does not tell (distributions strip it).
+        build_type: CMake build type; may be empty.
+        assertions: built with assertions.
+        rtti: built with RTTI.
+        targets: code generators.
+        packages: CMake packages of it: `mlir`, `lld`, `clang`.
+        tools: programs in its `bin` that Triton's build or tests want.
+        static: component libraries are there as archives.
+        build_tree: it is a build folder, not an install prefix.
+    """
+
+    prefix: Path
+    version: str
+    commit: str
+    build_type: str
+    assertions: bool
+    rtti: bool
+    targets: frozenset[str]
+    packages: frozenset[str]
+    tools: frozenset[str]
+    static: bool
+    build_tree: bool
+
+    @property
+    def major(self) -> int:
+        """First number of the version."""
+        return version_key(self.version)[0]
+
+    @property
+    def bin(self) -> Path:
+        """Folder of its programs."""
+        return self.prefix / "bin"
+
+    def cmake_dir(self, package: str) -> Path:
+        """Folder of the CMake package `llvm`, `mlir`, `lld` or `clang`."""
+        return self.prefix / "lib" / "cmake" / package
+
+
+def read(prefix: Path) -> LlvmTree:
+    """Read an LLVM.
+
+    Args:
+        prefix: build folder or install prefix.
+
+    Raises:
+        FactError: there is no LLVM there.
+    """
+    prefix = prefix.expanduser().absolute()
+    config = prefix / "lib" / "cmake" / "llvm" / "LLVMConfig.cmake"
+    if not config.is_file():
+        raise FactError(
+            "there is no LLVM to build against in this folder",
+            where=prefix,
+            why=f"{config.relative_to(prefix)} is missing",
+            hints=[
+                "name the prefix that has lib/cmake/llvm: --llvm-dir /usr/lib/llvm-19",
+                "on Debian: apt install llvm-19-dev",
+            ],
+        )
+    values = _cmake_sets(config.read_text(encoding="utf-8"))
+    cmake = prefix / "lib" / "cmake"
+    build_tree = (prefix / "CMakeCache.txt").is_file()
+    return LlvmTree(
+        prefix=prefix,
+        version=values.get("LLVM_PACKAGE_VERSION", ""),
+        commit=_commit(prefix),
+        build_type=values.get("LLVM_BUILD_TYPE", ""),
+        assertions=_on(values.get("LLVM_ENABLE_ASSERTIONS")),
+        rtti=_on(values.get("LLVM_ENABLE_RTTI")),
+        targets=frozenset(filter(None, values.get("LLVM_TARGETS_TO_BUILD", "").split(";"))),
+        packages=frozenset(name for name in ("mlir", "lld", "clang") if (cmake / name).is_dir()),
+        tools=frozenset(name for name in _TOOLS if (prefix / "bin" / name).exists()),
+        static=(prefix / "lib" / "libLLVMSupport.a").is_file() or build_tree,
+        build_tree=build_tree,
+    )
+
+
+def installed(
+    environ: dict[str, str] | None = None, patterns: Iterable[str] = _PREFIXES
+) -> tuple[LlvmTree, ...]:
+    """LLVMs under `LLVM_SYSPATH` and the usual prefixes: the variable's first, then newest first."""
+    environ = dict(os.environ) if environ is None else environ
+    named = [Path(environ["LLVM_SYSPATH"])] if environ.get("LLVM_SYSPATH") else []
+    found = [path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))]
+    trees = [read(path) for path in found if (path / "lib" / "cmake" / "llvm" / "LLVMConfig.cmake").is_file()]
+    trees.sort(key=lambda tree: version_key(tree.version), reverse=True)
+    return (*map(read, named), *trees)
+
+
+def same_commit(one: str, other: str) -> bool:
+    """Whether two commits agree as far as both are known; unknown ones agree with nothing."""
+    length = min(len(one), len(other))
+    return length >= 7 and one[:length].lower() == other[:length].lower()  # noqa: PLR2004 - git's short form
+
+
+def _cmake_sets(text: str) -> dict[str, str]:
+    pairs = re.findall(r"^\s*set\((LLVM_\w+)\s+\"?([^\")]*)\"?\)", text, flags=re.MULTILINE)
+    return {name: value.strip() for name, value in pairs}
+
+
+def _on(value: str | None) -> bool:
+    return (value or "").upper() in {"ON", "1", "TRUE", "YES"}
+
+
+def _commit(prefix: Path) -> str:
+    header = prefix / "include" / "llvm" / "Support" / "VCSRevision.h"
+    if header.is_file():
+        match = re.search(r'#define LLVM_REVISION "([0-9a-f]{7,40})"', header.read_text(encoding="utf-8"))
+        if match:
+            return match[1]
+    return _commit_of_source(prefix)
+
+
+def _commit_of_source(prefix: Path) -> str:
+    """HEAD of the source tree that a build folder was configured from."""
+    cache = prefix / "CMakeCache.txt"
+    if not cache.is_file():
+        return ""
+    match = re.search(
+        r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", cache.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    return source_commit(Path(match[1]).parent) if match else ""
+
+
+def source_commit(source: Path) -> str:
+    """HEAD of an LLVM checkout; empty if it is not under git."""
+    from git import Repo  # noqa: PLC0415
+    from git.exc import GitError  # noqa: PLC0415
+
+    try:
+        with Repo(source) as repo:
+            return repo.head.commit.hexsha
+    except (GitError, ValueError):
+        return ""

@@ -1,0 +1,121 @@
+"""The machine: cores, memory and its cgroup's limit, disk, libc and libstdc++."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from tritonsmith.plan.process import capture
+
+_GIB = float(1 << 30)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a build can count on.
+
+    Attributes:
+        system: `Linux` or `Darwin`.
+        arch: `x86_64`, `aarch64` or `arm64`.
+        cores: those that this process may use, and that the cgroup grants.
+        memory: bytes, the cgroup's limit included.
+        os_id: `ID` of /etc/os-release, or empty.
+        glibc: version, or empty where there is none.
+        glibcxx: newest `GLIBCXX_` tag of libstdc++.so.6, or empty.
+    """
+
+    system: str
+    arch: str
+    cores: int
+    memory: int
+    os_id: str = ""
+    glibc: str = ""
+    glibcxx: str = ""
+
+    @property
+    def memory_gib(self) -> float:
+        """Memory in GiB."""
+        return self.memory / _GIB
+
+
+def read(cgroup: Path = Path("/sys/fs/cgroup")) -> Machine:
+    """The machine that this process runs on.
+
+    Args:
+        cgroup: mount point of the cgroup v2 hierarchy.
+    """
+    system = platform.system()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    folder = _own_cgroup(cgroup)
+    libc, glibc = platform.libc_ver()
+    return Machine(
+        system=system,
+        arch=platform.machine(),
+        cores=max(1, min(cores, _cpu_limit(folder) or cores)),
+        memory=min(psutil.virtual_memory().total, _memory_limit(folder) or 1 << 62),
+        os_id=_os_id(),
+        glibc=glibc if libc == "glibc" else "",
+        glibcxx=_glibcxx() if system == "Linux" else "",
+    )
+
+
+def disk_free(path: Path) -> float:
+    """GiB free where `path` is, or will be once its missing parents are made."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return shutil.disk_usage(path).free / _GIB
+
+
+def _own_cgroup(root: Path) -> Path:
+    """The folder of this process's cgroup; the root's where it cannot be told."""
+    try:
+        line = Path("/proc/self/cgroup").read_text(encoding="ascii").strip().rpartition("::")[2]
+    except OSError:
+        return root
+    own = root / line.lstrip("/")
+    return own if own.is_dir() else root
+
+
+def _memory_limit(folder: Path) -> int | None:
+    text = _read_text(folder / "memory.max")
+    return int(text) if text and text.isdigit() else None
+
+
+def _cpu_limit(folder: Path) -> int | None:
+    quota, _, period = (_read_text(folder / "cpu.max") or "max").partition(" ")
+    return max(1, int(quota) // int(period)) if quota.isdigit() and period.isdigit() else None
+
+
+def _os_id() -> str:
+    try:
+        return platform.freedesktop_os_release().get("ID", "")
+    except OSError:
+        return ""
+
+
+def _glibcxx() -> str:
+    """The newest tag, read from the library's bytes: `strings` may not be installed."""
+    listing = capture(("/sbin/ldconfig", "-p")) or ""
+    match = re.search(r"libstdc\+\+\.so\.6 .*=> (\S+)", listing)
+    if not match or not Path(match[1]).is_file():
+        return ""
+    tags = re.findall(rb"GLIBCXX_(\d+\.\d+(?:\.\d+)?)\x00", Path(match[1]).read_bytes())
+    return max((tag.decode() for tag in tags), key=version_key, default="")
+
+
+def version_key(text: str) -> tuple[int, ...]:
+    """A version such as `3.4.30` as numbers that sort."""
+    return tuple(int(part) for part in re.findall(r"\d+", text))
+
+
+def _read_text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except OSError:
+        return None

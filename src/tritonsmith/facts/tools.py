@@ -1,0 +1,113 @@
+"""Programs: finding one is separate from using it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.facts.machine import version_key
+from tritonsmith.plan.process import capture
+
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+_LLVM_MAJORS = range(30, 10, -1)  # versioned names of distributions, newest first
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A program that is there.
+
+    Attributes:
+        name: as asked for: `clang++`.
+        path: absolute.
+        version: dotted, or empty if it does not tell.
+    """
+
+    name: str
+    path: Path
+    version: str = ""
+
+    @property
+    def major(self) -> int:
+        """First number of the version; 0 if unknown."""
+        return (version_key(self.version) or (0,))[0]
+
+
+def find(name: str, *, folders: Iterable[Path] = (), names: Iterable[str] = ()) -> Tool | None:
+    """The first program of that name.
+
+    Args:
+        name: the usual name.
+        folders: looked in before PATH.
+        names: other names to accept, in this order, after the usual one.
+    """
+    for candidate in (name, *names):
+        for folder in (*map(str, folders), None):
+            found = shutil.which(candidate, path=folder) if folder else shutil.which(candidate)
+            if found:
+                return Tool(name, Path(found), version_of(Path(found)))
+    return None
+
+
+def own(name: str) -> Tool | None:
+    """A program from the tool's own `.venv` (CMake, Ninja), or else from PATH."""
+    return find(name, folders=[Path(sys.executable).parent])
+
+
+def version_of(program: Path) -> str:
+    """The version that `PROGRAM --version` prints, or empty."""
+    output = capture((str(program), "--version"), timeout=10)
+    match = _VERSION.search(output or "")
+    return match[0] if match else ""
+
+
+@dataclass(frozen=True)
+class Compilers:
+    """What compiles and links.
+
+    Attributes:
+        cc: the C compiler.
+        cxx: the C++ compiler of the same release.
+        linker: `ld.lld` or `mold`; None for the compiler's default.
+        launcher: `ccache` or `sccache`; None for none.
+    """
+
+    cc: Tool | None
+    cxx: Tool | None
+    linker: Tool | None
+    launcher: Tool | None
+
+
+def compilers(
+    *, compiler: str = "", linker: str = "lld", launcher: str = "ccache", llvm_bin: Path | None = None
+) -> Compilers:
+    """Look for a compiler, a linker and a compiler cache.
+
+    Args:
+        compiler: path of a clang++ or g++; empty to look for a clang++, the LLVM's own first.
+        linker: `lld`, `mold` or `default`.
+        launcher: `ccache`, `sccache` or `none`.
+        llvm_bin: `bin` of the LLVM that Triton is built against.
+    """
+    beside = [llvm_bin] if llvm_bin else []
+    if compiler:
+        cxx = find(compiler)
+    else:
+        cxx = find("clang++", folders=beside, names=[f"clang++-{major}" for major in _LLVM_MAJORS])
+    cc = find(_c_name(cxx.path)) if cxx else None
+    lld_names = [f"ld.lld-{major}" for major in _LLVM_MAJORS]
+    near = [*beside, *([cxx.path.resolve().parent] if cxx else [])]
+    found_linker = {
+        "lld": lambda: find("ld.lld", folders=near, names=lld_names),
+        "mold": lambda: find("mold"),
+        "default": lambda: None,
+    }[linker]()
+    return Compilers(cc, cxx, found_linker, None if launcher == "none" else find(launcher))
+
+
+def _c_name(cxx: Path) -> str:
+    name = cxx.name.replace("clang++", "clang").replace("g++", "gcc").replace("c++", "cc")
+    return str(cxx.with_name(name))

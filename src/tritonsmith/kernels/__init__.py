@@ -1,0 +1,1 @@
+"""Kernels compiled without a GPU, in the env's interpreter."""

@@ -1,0 +1,81 @@
+"""`up`: an environment with a released wheel, proven by a compile for two vendors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.session import Session
+from tritonsmith.envs.workspace import EnvDir
+from tritonsmith.errors import StepError
+from tritonsmith.kernels import example
+from tritonsmith.plan import Plan
+from tritonsmith.plan.runner import CommandFailedError
+from tritonsmith.wheels import venv
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The plan of `up`.
+
+    Attributes:
+        plan: venv, wheel, compile.
+        targets: what the kernel is compiled for.
+    """
+
+    plan: Plan
+    targets: tuple[example.Target, ...]
+
+
+def prepare(settings: Settings, env: EnvDir) -> Prepared:
+    """Make the plan.
+
+    Args:
+        settings: an env that names a wheel.
+        env: its folder.
+
+    Raises:
+        FactError: there is no such interpreter.
+    """
+    wheel = settings.triton.wheel
+    requirement = "triton" if wheel == "newest" else f"triton=={wheel}"
+    base = venv.base_interpreter(settings.python.interpreter)
+    targets = example.default_targets()
+    plan = venv.plan(env, base, (requirement,)) + example.plan(env, targets)
+    return Prepared(plan, targets)
+
+
+def act(prepared: Prepared, session: Session) -> dict[str, Any]:
+    """Run it.
+
+    Returns:
+        The worker's answer: versions, and per target the stages with their files and sizes in bytes.
+
+    Raises:
+        StepError: the wheel could not be installed, or a compile failed.
+    """
+    try:
+        session.run(prepared.plan)
+    except CommandFailedError as failure:
+        raise _explain(failure) from failure
+    answer = example.read_response(session.env)
+    session.leave_receipt({"env": session.env.name, "answer": answer})
+    return answer
+
+
+def _explain(failure: CommandFailedError) -> StepError:
+    lines = [line for line in failure.output if line.strip()][-12:]
+    hints = [f"the whole log: {failure.log}"]
+    if failure.step.phase == venv.PHASE:
+        hints = [
+            "Debian keeps venv apart: apt install python3-venv",
+            "check that pip reaches its index: pip download triton",
+            *hints,
+        ]
+    return StepError(
+        f"{failure.step.phase} failed (exit code {failure.code})",
+        where=failure.log,
+        why="\n".join(lines),
+        hints=hints,
+    )

@@ -1,0 +1,33 @@
+"""Steps, plans, and the one runner that acts on them."""
+
+from tritonsmith.plan.steps import (
+    Copy,
+    Download,
+    Extract,
+    GitFetch,
+    Link,
+    MakeDir,
+    Move,
+    Plan,
+    Remove,
+    Run,
+    Stamp,
+    Step,
+    Write,
+)
+
+__all__ = [
+    "Copy",
+    "Download",
+    "Extract",
+    "GitFetch",
+    "Link",
+    "MakeDir",
+    "Move",
+    "Plan",
+    "Remove",
+    "Run",
+    "Stamp",
+    "Step",
+    "Write",
+]

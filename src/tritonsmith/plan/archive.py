@@ -1,0 +1,85 @@
+"""Tar archives: nothing lands outside the destination, and half an archive has no name."""
+
+from __future__ import annotations
+
+import copy
+import posixpath
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+from tritonsmith.errors import DownloadError
+
+Progress = Callable[[int, int | None], None]
+
+
+def extract(
+    archive: Path, dest: Path, *, only: tuple[str, ...] = (), strip: int = 1, progress: Progress
+) -> None:
+    """Extract a tar archive to `dest`, by way of `DEST.partial`.
+
+    Args:
+        archive: compressed or plain tar.
+        dest: a folder that does not exist yet, nor does `DEST.partial`.
+        only: first components, after stripping, that are wanted; all if empty.
+        strip: leading components to drop.
+        progress: called with bytes read and the archive's size.
+
+    Raises:
+        DownloadError: not a tar archive, truncated, or an entry that points outside.
+    """
+    partial = dest.with_name(f"{dest.name}.partial")
+    partial.mkdir(parents=True)
+    size = archive.stat().st_size
+    try:
+        with archive.open("rb") as raw, tarfile.open(fileobj=raw, mode="r:*") as tar:
+            for member in _wanted(tar, only, strip):
+                tar.extract(member, partial, set_attrs=not member.issym())
+                progress(raw.tell(), size)
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise DownloadError(
+            "cannot extract this archive",
+            where=archive,
+            why=str(error) or type(error).__name__,
+            hints=["download it again: it may be truncated", "check the free space of the disk"],
+        ) from error
+    if not any(partial.iterdir()):
+        raise DownloadError(
+            "the archive holds nothing of what is needed",
+            where=archive,
+            why=f"looked for {', '.join(only) or 'any file'}",
+            hints=["is it a source archive of llvm-project?"],
+        )
+    partial.rename(dest)
+
+
+def _wanted(tar: tarfile.TarFile, only: tuple[str, ...], strip: int) -> Iterator[tarfile.TarInfo]:
+    for member in tar:
+        parts = PurePosixPath(member.name).parts
+        if not member.name.startswith("/") and len(parts) <= strip:
+            continue
+        inner = "/".join(parts[strip:])
+        if only and parts[strip] not in only:
+            continue
+        yield _safe(member, inner, strip)
+
+
+def _safe(member: tarfile.TarInfo, inner: str, strip: int) -> tarfile.TarInfo:
+    """The entry under its new name. Python 3.11.2's tarfile has no `data` filter, so the check is ours."""
+    if member.name.startswith("/") or ".." in PurePosixPath(member.name).parts:
+        raise tarfile.TarError(f"entry {member.name!r} lies outside the archive's folder")
+    if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
+        raise tarfile.TarError(f"entry {member.name!r} is a device or a pipe")
+    safe = copy.copy(member)
+    safe.name, safe.mode = inner, member.mode & 0o755
+    safe.uid, safe.gid, safe.uname, safe.gname = 0, 0, "", ""
+    if member.issym():
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(inner), member.linkname))
+        if member.linkname.startswith("/") or target.startswith(".."):
+            raise tarfile.TarError(f"link {member.name!r} points outside, to {member.linkname!r}")
+    if member.islnk():
+        linked = PurePosixPath(member.linkname).parts
+        if ".." in linked or member.linkname.startswith("/"):
+            raise tarfile.TarError(f"link {member.name!r} points outside, to {member.linkname!r}")
+        safe.linkname = "/".join(linked[strip:])
+    return safe

@@ -1,0 +1,118 @@
+"""Downloads that resume, and that get their name only once their checksum is right."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from http.client import HTTPException
+from pathlib import Path
+
+from tritonsmith.errors import DownloadError
+
+TIMEOUT = 60.0  # seconds without a byte
+_CHUNK = 1 << 20  # bytes
+
+Progress = Callable[[int, int | None], None]
+
+
+def fetch(url: str, dest: Path, *, sha256: str, progress: Progress) -> None:
+    """Download `url` to `dest`, going on from `DEST.partial` if there is one.
+
+    Args:
+        url: http, https or file URL.
+        dest: finished file; nothing is done if it is there with the right checksum.
+        sha256: 64 hex digits.
+        progress: called with bytes so far and bytes in all (None where the server does not say).
+
+    Raises:
+        DownloadError: unreachable, refused, broken off, or another file than promised.
+    """
+    if dest.is_file() and sha256_of(dest) == sha256.lower():
+        return
+    dest.parent.mkdir(parents=True, exist_ok=True)
+    partial = dest.with_name(f"{dest.name}.partial")
+    try:
+        _transfer(url, partial, progress)
+    except (OSError, HTTPException) as error:
+        raise DownloadError(
+            "cannot download",
+            where=url,
+            why=_reason(error),
+            hints=[
+                "check the network and the proxy variables (https_proxy)",
+                f"download it elsewhere and put it at {dest}; a partial file is kept and resumed",
+            ],
+        ) from error
+    found = sha256_of(partial)
+    if found != sha256.lower():
+        partial.unlink()
+        raise DownloadError(
+            "the downloaded file is not the one that was promised; it was thrown away",
+            where=url,
+            why=f"sha256 is    {found}\nit should be {sha256.lower()}",
+            hints=["run again: a proxy or a broken transfer may have changed it"],
+        )
+    partial.replace(dest)
+
+
+def _transfer(url: str, partial: Path, progress: Progress) -> None:
+    have = partial.stat().st_size if partial.exists() else 0
+    # Azure's blob store ignores Range requests of the API version that anonymous readers get (triton#10418).
+    headers = {"User-Agent": "tritonsmith", "x-ms-version": "2011-08-18"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+    request = urllib.request.Request(url, headers=headers)  # noqa: S310 - schemes are checked by the recipe
+    try:
+        response = urllib.request.urlopen(request, timeout=TIMEOUT)  # noqa: S310
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and have:  # noqa: PLR2004 - nothing beyond what we have: complete, or not the same file
+            error.close()
+            return
+        raise
+    with response:
+        resumed = have and response.status == 206  # noqa: PLR2004 - Partial Content
+        done = have if resumed else 0
+        length = response.headers.get("Content-Length")
+        total = done + int(length) if length else None
+        with partial.open("ab" if resumed else "wb") as file:
+            while chunk := response.read(_CHUNK):
+                file.write(chunk)
+                done += len(chunk)
+                progress(done, total)
+            file.flush()
+            os.fsync(file.fileno())
+        if total is not None and done < total:
+            raise OSError(f"the connection ended after {done} of {total} bytes")
+
+
+def reachable(url: str, *, timeout: float = 5.0) -> str | None:
+    """Why a URL cannot be fetched from here, or None if it can; asks for its head only.
+
+    Args:
+        url: http or https URL.
+        timeout: seconds.
+    """
+    request = urllib.request.Request(url, method="HEAD", headers={"User-Agent": "tritonsmith"})  # noqa: S310
+    try:
+        with urllib.request.urlopen(request, timeout=timeout):  # noqa: S310
+            return None
+    except (OSError, HTTPException) as error:
+        return _reason(error)
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, 64 hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, urllib.error.HTTPError):
+        error.close()
+        return f"the server answered {error.code} {error.reason}"
+    if isinstance(error, urllib.error.URLError):
+        return str(error.reason)
+    return str(error) or type(error).__name__

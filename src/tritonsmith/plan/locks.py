@@ -1,0 +1,57 @@
+"""One lock per environment, which names who holds it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from tritonsmith.errors import LockedError
+
+
+@contextmanager
+def hold(path: Path, *, purpose: str) -> Iterator[None]:
+    """Hold the lock at `path` for the body of a `with`.
+
+    Args:
+        path: the lock's file; its folder must exist. `PATH.holder` tells who holds it.
+        purpose: what for, in the words of the command line.
+
+    Raises:
+        LockedError: another process holds it; names that process.
+    """
+    holder = path.with_name(f"{path.name}.holder")
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise LockedError(
+            "another run is busy in this environment",
+            where=path.parent,
+            why=_describe(holder),
+            hints=["wait for it to end, or stop it with ^C in its terminal", "use another --env"],
+        ) from None
+    try:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        holder.write_text(
+            json.dumps({"pid": os.getpid(), "purpose": purpose, "since": now}), encoding="utf-8"
+        )
+        yield
+    finally:
+        holder.unlink(missing_ok=True)
+        lock.release()
+
+
+def _describe(holder: Path) -> str:
+    try:
+        seen = json.loads(holder.read_text(encoding="utf-8"))
+        return f"process {seen['pid']} runs `{seen['purpose']}` since {seen['since']}"
+    except (OSError, ValueError, KeyError) as error:
+        print(f"note: cannot read {holder}: {error}", file=sys.stderr)
+        return "its holder left no name"

@@ -1,0 +1,88 @@
+"""What may be deleted: only what lies below a folder that the tool marked as its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from tritonsmith.errors import OwnershipError
+
+# https://bford.info/cachedir/: backup programs pass over folders that hold this file.
+CACHEDIR_SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55"
+_TAG = "CACHEDIR.TAG"
+_MARKER = "tritonsmith-owned"
+
+
+def mark(root: Path) -> None:
+    """Make `root` a folder of the tool's own. Refuses a folder that holds someone else's files.
+
+    Raises:
+        OwnershipError: the folder exists, is not empty and carries no mark.
+    """
+    if is_marked(root):
+        return
+    if root.is_dir() and any(root.iterdir()):
+        raise OwnershipError(
+            "will not take over a folder that already has files in it",
+            where=root,
+            why="everything below the workspace may be deleted by a later command",
+            hints=["set TRITONSMITH_HOME to an empty or new folder"],
+        )
+    root.mkdir(parents=True, exist_ok=True)
+    (root / _TAG).write_text(
+        f"{CACHEDIR_SIGNATURE}\n# This folder belongs to tritonsmith.\n", encoding="ascii"
+    )
+    (root / _MARKER).write_text("schema = 1\n", encoding="ascii")
+
+
+def is_marked(root: Path) -> bool:
+    """Whether `root` carries a valid tag and marker, neither of them a link."""
+    tag, marker = root / _TAG, root / _MARKER
+    if tag.is_symlink() or marker.is_symlink() or not marker.is_file() or not tag.is_file():
+        return False
+    return tag.read_bytes().startswith(CACHEDIR_SIGNATURE.encode())
+
+
+def check_owned(path: Path, root: Path) -> Path:
+    """The path to delete, proven to lie below a marked root.
+
+    The parent is resolved and the last component is not, so that a link is the thing deleted and
+    never what it points to.
+
+    Raises:
+        OwnershipError: anything else.
+    """
+    problem = _problem(path, root)
+    if problem:
+        raise OwnershipError(
+            f"will not delete this: {problem}",
+            where=path,
+            why=f"deletions are confined to {root}",
+            hints=["delete it by hand if you are sure"],
+        )
+    return path.parent.resolve() / path.name
+
+
+def _problem(path: Path, root: Path) -> str | None:
+    if not path.is_absolute() or ".." in path.parts or not path.name:
+        return "the path is relative, empty or climbs"
+    if root.resolve() in {Path("/"), Path.home().resolve()}:
+        return "the root is the home folder or /"
+    if not is_marked(root):
+        return "the root carries no mark of this tool"
+    target = path.parent.resolve() / path.name
+    if not target.is_relative_to(root.resolve()) or target == root.resolve():
+        return "it lies outside the root"
+    if not target.is_symlink() and os.path.ismount(target):
+        return "it is a mount point"
+    return None
+
+
+def remove(path: Path, root: Path) -> None:
+    """Delete one path that `check_owned` accepts: a link is unlinked, a folder goes with its content."""
+    target = check_owned(path, root)
+    if target.is_symlink() or target.is_file():
+        target.unlink()
+    elif target.is_dir():
+        shutil.rmtree(target)

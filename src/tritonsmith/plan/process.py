@@ -1,0 +1,101 @@
+"""Child processes: captured for facts, streamed for steps, and stopped like a staircase."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+GRACE_AFTER_INT = 5.0  # seconds; Ninja lets running compiles finish writing
+GRACE_AFTER_TERM = 2.0
+
+
+def capture(argv: Sequence[str], *, cwd: Path | None = None, timeout: float = 20.0) -> str | None:
+    """The standard output of a quick, harmless command, for reading a fact.
+
+    Args:
+        argv: program and arguments.
+        cwd: working directory.
+        timeout: seconds.
+
+    Returns:
+        The output, stripped; None if the program is missing, fails or takes too long.
+    """
+    environment = {**os.environ, "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            argv, cwd=cwd, env=environment, capture_output=True, timeout=timeout, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode != 0:
+        return None
+    return done.stdout.decode("utf-8", errors="replace").strip()
+
+
+def stream(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    on_line: Callable[[str], None],
+) -> int:
+    """Run a program in a process group of its own, line by line.
+
+    Args:
+        argv: program and arguments.
+        cwd: working directory.
+        env: the whole environment.
+        on_line: called with each line of output and error, in order, without its line end.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        OSError: the program could not be started.
+        KeyboardInterrupt: after the whole group was stopped.
+    """
+    process = subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+    try:
+        with process:
+            assert process.stdout is not None  # noqa: S101 - for the type checker
+            for line in process.stdout:
+                on_line(line.rstrip("\r\n"))
+            return process.wait()
+    except BaseException:
+        stop(process)
+        raise
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """Stop a process group: INT, then TERM, then KILL, with time to react in between."""
+    for number, grace in ((signal.SIGINT, GRACE_AFTER_INT), (signal.SIGTERM, GRACE_AFTER_TERM)):
+        if not _signal_group(process, number):
+            return
+        try:
+            process.wait(timeout=grace)
+        except subprocess.TimeoutExpired:
+            continue
+        break
+    _signal_group(process, signal.SIGKILL)
+    process.wait()
+
+
+def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> bool:
+    try:
+        os.killpg(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

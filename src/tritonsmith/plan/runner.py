@@ -1,0 +1,300 @@
+"""The runner: the only code that starts long processes or changes files."""
+
+from __future__ import annotations
+
+import errno
+import filecmp
+import os
+import re
+import shutil
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import singledispatchmethod
+from itertools import groupby
+from pathlib import Path
+from typing import IO
+
+from tritonsmith.errors import InterruptedRunError, OwnershipError, StepError
+from tritonsmith.plan import archive, download, ownership, process
+from tritonsmith.plan.steps import (
+    Copy,
+    Download,
+    Extract,
+    GitFetch,
+    Link,
+    MakeDir,
+    Move,
+    Plan,
+    Remove,
+    Run,
+    Step,
+    Write,
+)
+from tritonsmith.ui.progress import PhaseProgress
+
+_NINJA = re.compile(r"^\[(\d+)/(\d+)\]\s*(.*)$")
+_KEPT_LINES = 4000  # of a failing command, for the search for its first error
+
+
+class CommandFailedError(StepError):
+    """A program of the plan ended with an error.
+
+    Attributes:
+        step: the step.
+        code: its exit code.
+        output: the last lines that it printed.
+        log: the run's log file.
+    """
+
+    def __init__(self, step: Step, code: int, output: tuple[str, ...], log: Path) -> None:
+        super().__init__(
+            f"{step.title} failed with exit code {code}",
+            where=log,
+            why="\n".join(output[-8:]) or None,
+            hints=["the log has the whole command and its output"],
+        )
+        self.step, self.code, self.output, self.log = step, code, output, log
+
+
+@dataclass
+class Outcome:
+    """What a run did.
+
+    Attributes:
+        log: the run's log file.
+        seconds: wall time per phase, in order; a phase that was skipped whole is absent.
+        skipped: steps whose stamp held.
+    """
+
+    log: Path
+    seconds: dict[str, float] = field(default_factory=dict)
+    skipped: int = 0
+
+
+class Runner:
+    """Acts on plans.
+
+    Args:
+        log: the file that gets every command, its change of the environment and its output.
+        progress: where phases are shown.
+        environ: the environment that steps change; the process's own by default.
+    """
+
+    def __init__(self, log: Path, progress: PhaseProgress, environ: Mapping[str, str] | None = None) -> None:
+        self._log_path = log
+        self._log: IO[str]
+        self._progress = progress
+        self._environ = dict(os.environ if environ is None else environ)
+
+    def run(self, plan: Plan) -> Outcome:
+        """Do every step whose stamp does not hold, in order.
+
+        Raises:
+            CommandFailedError: a program failed.
+            StepError: a file could not be changed.
+            InterruptedRunError: ^C; everything finished so far is kept.
+        """
+        outcome = Outcome(self._log_path)
+        todo = [step for step in plan.steps if not (step.stamp and step.stamp.holds())]
+        outcome.skipped = len(plan.steps) - len(todo)
+        if not todo:
+            return outcome
+        last_of = {step.stamp: step for step in todo if step.stamp}
+        self._log_path.parent.mkdir(parents=True, exist_ok=True)
+        with self._log_path.open("a", encoding="utf-8") as self._log, self._progress:
+            self._write_log(f"# {plan.title}")
+            for phase, steps in groupby(todo, key=lambda step: step.phase):
+                with self._timed(phase, outcome):
+                    for step in steps:
+                        self._act(step)
+                        if step.stamp and last_of[step.stamp] is step:
+                            _write_atomically(step.stamp.path, step.stamp.key)
+        return outcome
+
+    @contextmanager
+    def _timed(self, phase: str, outcome: Outcome) -> Iterator[None]:
+        self._progress.begin(phase)
+        began = time.monotonic()
+        yield
+        seconds = time.monotonic() - began
+        outcome.seconds[phase] = outcome.seconds.get(phase, 0.0) + seconds
+        self._progress.end(seconds)
+
+    def _act(self, step: Step) -> None:
+        self._write_log(f"\n## {step.phase}: {step.title}", *(f"+ {line}" for line in step.shell()))
+        try:
+            self._do(step)
+        except KeyboardInterrupt:
+            self._write_log("interrupted")
+            raise InterruptedRunError(
+                "interrupted; what was built so far is kept",
+                where=self._log_path,
+                hints=["run the same command again: it goes on from here"],
+            ) from None
+        except OSError as error:
+            self._write_log(f"failed: {error}")
+            raise _explain(error, step) from error
+
+    @singledispatchmethod
+    def _do(self, step: Step) -> None:
+        raise TypeError(f"the runner has no way to do a {type(step).__name__}")
+
+    @_do.register
+    def _(self, step: Run) -> None:
+        change = dict(step.env)
+        if step.path:
+            change["PATH"] = os.pathsep.join((*map(str, step.path), self._environ.get("PATH", os.defpath)))
+        code, lines = self._stream(step.argv, step.cwd, change, self._ninja if step.ninja else self._line)
+        if code:
+            raise CommandFailedError(step, code, lines, self._log_path)
+
+    @_do.register
+    def _(self, step: GitFetch) -> None:
+        step.repository.parent.mkdir(parents=True, exist_ok=True)
+        commands = [("git", "init", "--quiet", str(step.repository)), *map(step.fetch_argv, step.urls)]
+        failures: list[str] = []
+        for argv in commands:
+            code, lines = self._stream(argv, step.repository.parent, {"GIT_TERMINAL_PROMPT": "0"}, self._line)
+            if argv[1] == "init":
+                continue
+            if code == 0:
+                return
+            failures.append(f"{argv[-2]}: {lines[-1] if lines else f'exit code {code}'}")
+        raise StepError(
+            f"none of the remotes gave commit {step.commit}",
+            where=step.repository,
+            why="\n".join(failures),
+            hints=[
+                "check the network; behind a proxy set https_proxy",
+                "name a checkout, a mirror or a tarball that you have: --llvm-source PATH_OR_URL",
+            ],
+        )
+
+    @_do.register
+    def _(self, step: Download) -> None:
+        download.fetch(step.url, step.dest, sha256=step.sha256, progress=self._bytes(step.title))
+
+    @_do.register
+    def _(self, step: Extract) -> None:
+        if step.sha256 and (found := download.sha256_of(step.archive)) != step.sha256.lower():
+            raise StepError(
+                "the archive is not the one that was promised",
+                where=step.archive,
+                why=f"sha256 is    {found}\nit should be {step.sha256.lower()}",
+            )
+        ownership.remove(step.dest.with_name(f"{step.dest.name}.partial"), step.root)
+        step.dest.parent.mkdir(parents=True, exist_ok=True)
+        progress = self._bytes(step.title)
+        archive.extract(step.archive, step.dest, only=step.only, strip=step.strip, progress=progress)
+
+    @_do.register
+    def _(self, step: MakeDir) -> None:
+        step.path.mkdir(parents=True, exist_ok=True)
+
+    @_do.register
+    def _(self, step: Write) -> None:
+        step.path.parent.mkdir(parents=True, exist_ok=True)
+        if not step.path.is_file() or step.path.read_text(encoding="utf-8") != step.text:
+            _write_atomically(step.path, step.text)
+
+    @_do.register
+    def _(self, step: Link) -> None:
+        if step.path.exists() and not step.path.is_symlink():
+            raise OwnershipError(
+                "will not replace a file or folder by a link", where=step.path, hints=["move it away"]
+            )
+        step.path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = step.path.with_name(f".{step.path.name}.tritonsmith")
+        fresh.unlink(missing_ok=True)
+        fresh.symlink_to(step.target)
+        fresh.replace(step.path)
+
+    @_do.register
+    def _(self, step: Copy) -> None:
+        step.dest.parent.mkdir(parents=True, exist_ok=True)
+        if step.tree:
+            shutil.copytree(step.source, step.dest, copy_function=_copy_changed, dirs_exist_ok=True)
+        else:
+            _copy_changed(str(step.source), str(step.dest))
+
+    @_do.register
+    def _(self, step: Move) -> None:
+        step.source.replace(step.dest)
+
+    @_do.register
+    def _(self, step: Remove) -> None:
+        for path in step.paths:
+            ownership.remove(path, step.root)
+
+    def _stream(
+        self, argv: tuple[str, ...], cwd: Path, change: Mapping[str, str | None], show: Callable[[str], None]
+    ) -> tuple[int, tuple[str, ...]]:
+        environ = self._environ | {name: value for name, value in change.items() if value is not None}
+        for name, value in change.items():
+            if value is None:
+                environ.pop(name, None)
+        kept: deque[str] = deque(maxlen=_KEPT_LINES)
+
+        def on_line(line: str) -> None:
+            kept.append(line)
+            self._log.write(f"{line}\n")
+            show(line)
+
+        code = process.stream(argv, cwd=cwd, env=environ, on_line=on_line)
+        self._write_log(f"exit code {code}")
+        return code, tuple(kept)
+
+    def _line(self, line: str) -> None:
+        if line.strip():
+            self._progress.update(0, None, line.strip())
+
+    def _ninja(self, line: str) -> None:
+        if match := _NINJA.match(line):
+            self._progress.update(int(match[1]), int(match[2]), match[3])
+
+    def _bytes(self, title: str) -> Callable[[int, int | None], None]:
+        def show(done: int, total: int | None) -> None:
+            self._progress.update(done, total, title)
+
+        return show
+
+    def _write_log(self, *lines: str) -> None:
+        now = datetime.now().astimezone().isoformat(timespec="seconds")
+        self._log.write("".join(f"{line}\n" for line in (*lines, f"# at {now}")))
+        self._log.flush()
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.tritonsmith")
+    with fresh.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def _copy_changed(source: str, dest: str) -> str:
+    """Copy one file unless it is the same already: an untouched header rebuilds nothing."""
+    if not (Path(dest).is_file() and filecmp.cmp(source, dest, shallow=False)):
+        shutil.copy(source, dest)
+    return dest
+
+
+def _explain(error: OSError, step: Step) -> StepError:
+    hints = {
+        errno.ENOSPC: "free some disk space, or set TRITONSMITH_HOME to a larger disk",
+        errno.EACCES: "check the permissions of that folder, or set TRITONSMITH_HOME to one of your own",
+        errno.EROFS: "that file system is read-only: set TRITONSMITH_HOME to a writable folder",
+        errno.ENOENT: "a program or a folder that the step needs is missing: run `invoke doctor`",
+    }
+    hint = hints.get(error.errno or 0)
+    return StepError(
+        f"{step.phase}: {error.strerror or error}",
+        where=error.filename or step.title,
+        hints=[hint] if hint else [],
+    )

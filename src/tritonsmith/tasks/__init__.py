@@ -1,0 +1,27 @@
+"""The command line: each task parses its flags, calls one use case and prints the result."""
+
+from invoke.collection import Collection
+
+from tritonsmith.tasks.develop import benchmark, lint, test
+from tritonsmith.tasks.doctor import doctor
+from tritonsmith.tasks.environments import explain, listing
+from tritonsmith.tasks.mlir import setup_mlir
+from tritonsmith.tasks.system import packages
+from tritonsmith.tasks.triton import build_triton, install_triton, link_compile_commands
+from tritonsmith.tasks.up import up
+
+namespace = Collection(
+    up,
+    setup_mlir,
+    build_triton,
+    install_triton,
+    link_compile_commands,
+    doctor,
+    test,
+    lint,
+    benchmark,
+    env=Collection(explain=explain, list=listing),
+    system=Collection(packages=packages),
+)
+
+__all__ = ["namespace"]

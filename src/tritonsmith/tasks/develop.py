@@ -1,0 +1,54 @@
+"""`test`, `lint` and `benchmark`: for those who change tritonsmith itself."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from invoke.exceptions import Exit
+
+from tritonsmith.errors import UsageError
+from tritonsmith.tasks.kit import task
+
+
+@task(help={"only": "unit, integration or real", "args": "more arguments for pytest, as one text"})
+def test(context: Any, only: str = "", args: str = "") -> None:  # noqa: PT028 - a task, not a test
+    """Run linters, type checks and the whole test suite."""
+    import shlex
+
+    if not only and not args:
+        lint(context)
+    marker = ("-m", only) if only else ()
+    _run((sys.executable, "-m", "pytest", *marker, *shlex.split(args)))
+
+
+@task()
+def lint(context: Any) -> None:
+    """Run ruff, mypy and import-linter."""
+    folder = Path(sys.executable).parent
+    _run((sys.executable, "-m", "ruff", "check", "."))
+    _run((sys.executable, "-m", "ruff", "format", "--check", "."))
+    _run((sys.executable, "-m", "mypy"))
+    _run((str(folder / "lint-imports"), "--no-cache"))
+
+
+@task()
+def benchmark(context: Any) -> None:
+    """Time the command line itself; ratios within one run."""
+    _run((sys.executable, "benchmarks/command_line.py"))
+
+
+def _run(argv: tuple[str, ...]) -> None:
+    import os
+
+    from tritonsmith.plan import process
+
+    repository = Path(__file__).parents[3]
+    if not (repository / "pyproject.toml").is_file():
+        raise UsageError(
+            "this needs a checkout of tritonsmith", hints=["git clone it and use ./bootstrap test"]
+        )
+    code = process.stream(argv, cwd=repository, env=os.environ, on_line=print)
+    if code:
+        raise Exit(code=code)

@@ -1,0 +1,91 @@
+"""What all tasks share: the decorator that turns errors into exit codes, and flags over settings."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import invoke
+from invoke.exceptions import Exit
+
+from tritonsmith.errors import (
+    EXIT_BUG,
+    EXIT_INTERRUPTED,
+    SmithError,
+    UsageError,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
+    """`invoke.task` without one-letter flags, whose body may raise this project's errors.
+
+    A `SmithError` becomes its message and exit code, ^C becomes 130, anything else a log file and 3.
+    """
+
+    def decorate(body: Callable[P, R]) -> Any:
+        @functools.wraps(body)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return body(*args, **kwargs)
+            except SmithError as error:
+                raise Exit(f"error: {error}", code=error.exit_code) from None
+            except KeyboardInterrupt:
+                raise Exit("interrupted", code=EXIT_INTERRUPTED) from None
+            except Exit:
+                raise
+            except Exception as error:  # noqa: BLE001 - a bug of ours gets a log, not a wall of text
+                raise Exit(_report_bug(error), code=EXIT_BUG) from None
+
+        return invoke.task(auto_shortflags=False, **options)(guarded)
+
+    return decorate
+
+
+def tri(yes: bool, no: bool, name: str) -> bool | None:
+    """The value of a pair of flags `--NAME` and `--no-NAME`; None if neither is given.
+
+    Raises:
+        UsageError: both are.
+    """
+    if yes and no:
+        raise UsageError(f"--{name} and --no-{name} contradict each other", hints=["leave one of them out"])
+    return True if yes else False if no else None
+
+
+def split(text: str) -> tuple[str, ...] | None:
+    """`a,b;c` as a tuple; None for an empty text, which stands for "not given"."""
+    return tuple(part.strip() for part in text.replace(";", ",").split(",") if part.strip()) or None
+
+
+def given(text: str) -> str | None:
+    """A text flag, or None if it was not given."""
+    return text or None
+
+
+def some(items: Iterable[str]) -> tuple[str, ...] | None:
+    """A flag that may be repeated, or None if it was not given."""
+    return tuple(items) or None
+
+
+def _report_bug(error: Exception) -> str:
+    from tritonsmith import __version__
+    from tritonsmith.envs import workspace
+
+    text = traceback.format_exc().replace(str(Path.home()), "~")
+    log = workspace.default().log("bug")
+    header = f"tritonsmith {__version__}, Python {sys.version}\n{' '.join(sys.argv)}\n{time.ctime()}\n\n"
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(header + text, encoding="utf-8")
+        where = f"  where: {log}\nThings to try:\n  - report it with that file"
+    except OSError:
+        where = text
+    return f"error: a bug of tritonsmith: {type(error).__name__}: {error}\n{where}"

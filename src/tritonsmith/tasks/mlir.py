@@ -1,0 +1,79 @@
+"""`setup-mlir`: an LLVM/MLIR that fits the Triton checkout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritonsmith.tasks.kit import given, some, split, task, tri
+
+_HELP = {
+    "env": "environment (an env file's name or path)",
+    "source": "Triton checkout or git URL",
+    "provider": "auto, source, system or prebuilt",
+    "llvm_dir": "prefix of an installed LLVM, for the provider system",
+    "llvm_source": "LLVM sources for the provider source: git URL, checkout or tarball",
+    "sha256": "checksum of a tarball's URL, or of a prebuilt archive that has none",
+    "any_commit": "accept an LLVM that is not at the pin",
+    "build_type": "Debug, RelWithDebInfo, Release or MinSizeRel",
+    "assertions": "build LLVM with assertions",
+    "no_assertions": "build LLVM without assertions",
+    "targets": "code generators: Native,NVPTX,AMDGPU",
+    "target": "Ninja target to build instead of all; may be repeated",
+    "jobs": "compile jobs (0: what cores and memory allow)",
+    "dry_run": "print the plan as a shell script, and do nothing",
+    "reconfigure": "configure even if nothing changed",
+    "force": "go on in spite of what the preflight found",
+}
+
+
+@task(help=_HELP, iterable=["target"])
+def setup_mlir(
+    context: Any,
+    target: Any,
+    env: str = "dev",
+    source: str = "",
+    provider: str = "",
+    llvm_dir: str = "",
+    llvm_source: str = "",
+    sha256: str = "",
+    any_commit: bool = False,
+    build_type: str = "",
+    assertions: bool = False,
+    no_assertions: bool = False,
+    targets: str = "",
+    jobs: int = 0,
+    dry_run: bool = False,
+    reconfigure: bool = False,
+    force: bool = False,
+) -> None:
+    """Give an environment an LLVM/MLIR that fits its Triton checkout."""
+    from tritonsmith.build import commands
+    from tritonsmith.envs import session, settings
+    from tritonsmith.tasks import show
+
+    flags = {
+        "triton.source": given(source),
+        "llvm.provider": given(provider),
+        "llvm.dir": given(llvm_dir),
+        "llvm.source": given(llvm_source),
+        "llvm.sha256": given(sha256),
+        "llvm.any-commit": any_commit or None,
+        "llvm.build-type": given(build_type),
+        "llvm.assertions": tri(assertions, no_assertions, "assertions"),
+        "llvm.targets": split(targets),
+        "llvm.ninja-targets": some(target),
+        "toolchain.jobs": jobs or None,
+    }
+    chosen = settings.load(env, flags)
+    space, located = commands.find_triton(chosen)
+    if not dry_run:
+        commands.bring_sources(chosen, located)
+    prepared, choice = commands.setup_mlir(chosen, space, located, force=force, again=reconfigure)
+    show.choice(choice)
+    show.warnings(prepared.warnings)
+    if dry_run:
+        show.plan(prepared.plan)
+        return
+    with session.opened("setup-mlir", chosen.name) as running:
+        commands.act(prepared, running)
+    show.done(f"LLVM for {chosen.name!r}: {choice.prefix}", running, "invoke build-triton --debug")

@@ -1,0 +1,35 @@
+"""How the build tasks print what they did."""
+
+from __future__ import annotations
+
+from tritonsmith.build.llvm import Choice
+from tritonsmith.envs.session import Session
+from tritonsmith.plan import Plan
+from tritonsmith.ui import console, tables
+
+
+def plan(what: Plan) -> None:
+    """A plan as a shell script, on standard output."""
+    console.out().print(what.shell(), markup=False, end="")
+
+
+def choice(taken: Choice) -> None:
+    """Which provider was taken, and why each other was not."""
+    for name, reason in taken.refused:
+        console.note(f"not {name}: {reason}")
+    console.note(f"taken: {taken.provider}, {taken.prefix}")
+
+
+def warnings(texts: tuple[str, ...]) -> None:
+    """What may hurt later."""
+    for text in dict.fromkeys(texts):
+        console.warn(text)
+
+
+def done(what: str, running: Session, following: str = "") -> None:
+    """The end of a task: times, the result, and what to type next."""
+    if running.seconds:
+        console.out().print(tables.phases(running.seconds))
+    console.out().print(what, markup=False)
+    if following:
+        console.out().print(f"next: {following}", markup=False)

@@ -1,0 +1,29 @@
+"""`system.packages`: the distribution's packages that a need takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.tasks.kit import task
+
+
+@task(
+    help={
+        "need": "build, llvm or integration-tests",
+        "manager": "apt, dnf or brew",
+        "llvm": "version of LLVM that NN stands for",
+    }
+)
+def packages(context: Any, need: str = "build", manager: str = "apt", llvm: str = "19") -> None:
+    """Print the system packages that building takes: apt install $(invoke system.packages)."""
+    from tritonsmith import configs
+    from tritonsmith.ui import console
+
+    table = configs.load("system-packages")
+    needs = {name: row for name, row in table.items() if isinstance(row, dict)}
+    if need not in needs:
+        raise UsageError(f"there is no need {need!r}", hints=did_you_mean(need, needs))
+    if manager not in needs[need]:
+        raise UsageError(f"{need!r} is not listed for {manager!r}", hints=did_you_mean(manager, needs[need]))
+    console.out().print(" ".join(name.replace("NN", llvm) for name in needs[need][manager]), markup=False)

@@ -1,0 +1,158 @@
+"""`build-triton`, `install-triton` and `link-compile-commands`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritonsmith.errors import UsageError
+from tritonsmith.tasks.kit import given, some, split, task, tri
+
+_COMMON = {
+    "env": "environment (an env file's name or path)",
+    "source": "Triton checkout or git URL",
+    "llvm_dir": "an LLVM to use instead of the one that setup-mlir gave",
+    "debug": "the same as --build-type Debug",
+    "build_type": "CMake's four, TritonRelBuildWithAsserts or TritonBuildWithO1",
+    "backends": "folders of third_party/: amd,nvidia",
+    "plugin_dir": "out-of-tree backend; may be repeated",
+    "proton": "build the profiler",
+    "no_proton": "leave the profiler out",
+    "jobs": "compile jobs (0: what cores and memory allow)",
+    "dry_run": "print the plan as a shell script, and do nothing",
+    "force": "go on in spite of what the preflight found",
+}
+_BUILD = {
+    **_COMMON,
+    "sanitizer": "address, undefined or thread",
+    "target": "Ninja target to build instead of all: triton-opt; may be repeated",
+    "cmake_arg": "one more -DNAME=VALUE, written --cmake-arg=-DNAME=VALUE; may be repeated",
+    "reconfigure": "configure even if nothing changed",
+}
+
+
+@task(help=_BUILD, iterable=["target", "cmake_arg", "plugin_dir"])
+def build_triton(
+    context: Any,
+    target: Any,
+    cmake_arg: Any,
+    plugin_dir: Any,
+    env: str = "dev",
+    source: str = "",
+    llvm_dir: str = "",
+    debug: bool = False,
+    build_type: str = "",
+    backends: str = "",
+    sanitizer: str = "",
+    proton: bool = False,
+    no_proton: bool = False,
+    jobs: int = 0,
+    dry_run: bool = False,
+    reconfigure: bool = False,
+    force: bool = False,
+) -> None:
+    """Configure and build Triton from a checkout, against the LLVM of setup-mlir."""
+    from tritonsmith.build import commands
+    from tritonsmith.envs import session, settings
+    from tritonsmith.tasks import show
+
+    flags = _flags(
+        source, llvm_dir, debug, build_type, backends, plugin_dir, tri(proton, no_proton, "proton"), jobs
+    )
+    flags |= {
+        "triton.sanitizer": given(sanitizer),
+        "triton.targets": some(target),
+        "triton.cmake-args": some(cmake_arg),
+    }
+    chosen = settings.load(env, flags)
+    space, located = commands.find_triton(chosen)
+    if not dry_run:
+        commands.bring_sources(chosen, located)
+    prepared = commands.build_triton(chosen, space, located, force=force, again=reconfigure)
+    show.warnings(prepared.warnings)
+    if dry_run:
+        show.plan(prepared.plan)
+        return
+    with session.opened("build-triton", chosen.name) as running:
+        commands.act(prepared, running)
+    show.done(f"Triton for {chosen.name!r}: {running.env.build / 'bin'}", running, "invoke install-triton")
+
+
+@task(help=_COMMON, iterable=["plugin_dir"])
+def install_triton(
+    context: Any,
+    plugin_dir: Any,
+    env: str = "dev",
+    source: str = "",
+    llvm_dir: str = "",
+    debug: bool = False,
+    build_type: str = "",
+    backends: str = "",
+    proton: bool = False,
+    no_proton: bool = False,
+    jobs: int = 0,
+    dry_run: bool = False,
+    force: bool = False,
+) -> None:
+    """Install the checkout into the environment, editable, on top of what build-triton built."""
+    from tritonsmith.build import commands
+    from tritonsmith.envs import session, settings
+    from tritonsmith.tasks import show
+
+    flags = _flags(
+        source, llvm_dir, debug, build_type, backends, plugin_dir, tri(proton, no_proton, "proton"), jobs
+    )
+    chosen = settings.load(env, flags)
+    space, located = commands.find_triton(chosen)
+    if not dry_run:
+        commands.bring_sources(chosen, located)
+    prepared = commands.install_triton(chosen, space, located, force=force)
+    show.warnings(prepared.warnings)
+    if dry_run:
+        show.plan(prepared.plan)
+        return
+    with session.opened("install-triton", chosen.name) as running:
+        commands.act(prepared, running)
+    show.done(f"import triton works in {running.env.python}", running, "invoke link-compile-commands")
+
+
+@task(help={name: _COMMON[name] for name in ("env", "source", "dry_run")})
+def link_compile_commands(context: Any, env: str = "dev", source: str = "", dry_run: bool = False) -> None:
+    """Link one compile_commands.json, of Triton and LLVM, at the checkout's root, for clangd."""
+    from tritonsmith.build import commands
+    from tritonsmith.envs import session, settings
+    from tritonsmith.tasks import show
+
+    chosen = settings.load(env, {"triton.source": given(source)})
+    space, located = commands.find_triton(chosen)
+    prepared = commands.link_compile_commands(chosen, space, located)
+    if dry_run:
+        show.plan(prepared.plan)
+        return
+    with session.opened("link-compile-commands", chosen.name) as running:
+        commands.act(prepared, running)
+    show.done(f"clangd reads {located.root / 'compile_commands.json'}", running)
+
+
+def _flags(
+    source: str,
+    llvm_dir: str,
+    debug: bool,
+    build_type: str,
+    backends: str,
+    plugin_dir: Any,
+    proton: bool | None,
+    jobs: int,
+) -> dict[str, Any]:
+    if debug and build_type not in ("", "Debug"):
+        raise UsageError(
+            f"--debug and --build-type {build_type} contradict each other", hints=["leave one out"]
+        )
+    return {
+        "triton.source": given(source),
+        "llvm.dir": given(llvm_dir),
+        "triton.build-type": "Debug" if debug else given(build_type),
+        "triton.backends": split(backends),
+        "triton.plugin-dirs": some(plugin_dir),
+        "triton.proton": proton,
+        "toolchain.jobs": jobs or None,
+    }

@@ -1,0 +1,49 @@
+"""`up`: the newest Triton in an environment of its own, shown at work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritonsmith.tasks.kit import task
+
+
+@task(
+    help={
+        "env": "environment to set up (an env file that names a wheel)",
+        "dry_run": "print the plan as a shell script",
+    }
+)
+def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
+    """Set up an environment with a released Triton, and compile a kernel without a GPU."""
+    from tritonsmith.doctor import report
+    from tritonsmith.envs import session, settings, workspace
+    from tritonsmith.errors import UsageError
+    from tritonsmith.kernels import up as use_case
+    from tritonsmith.ui import console, tables
+
+    chosen = settings.load(env)
+    if not chosen.triton.wheel:
+        raise UsageError(
+            f"environment {env!r} builds Triton from sources; `up` installs a released wheel",
+            hints=[
+                "invoke up (the environment `wheel`)",
+                f"invoke setup-mlir --env {env}, then invoke build-triton --env {env}",
+            ],
+        )
+    prepared = use_case.prepare(chosen, workspace.default().env(chosen.name))
+    if dry_run:
+        console.out().print(prepared.plan.shell(), markup=False, end="")
+        return
+    with session.opened("up", chosen.name) as running:
+        answer = use_case.act(prepared, running)
+        python = running.env.python
+    console.out().print(tables.stages(answer))
+    console.out().print(report.summary(report.examine(chosen)))
+    console.out().print(f"\nThe files are in {python.parents[2] / 'kernels'}. What next:", markup=False)
+    for command, what in (
+        ("invoke doctor", "what else this machine has and lacks"),
+        ("invoke setup-mlir", "an LLVM/MLIR for a Triton checkout"),
+        ("invoke build-triton --debug", "a Triton of your own, to change and step through"),
+        ("invoke --list", "everything else"),
+    ):
+        console.out().print(f"  {command:<30} {what}", markup=False)

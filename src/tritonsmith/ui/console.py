@@ -1,0 +1,35 @@
+"""Two consoles: answers go to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@cache
+def out() -> Console:
+    """Where the answer goes: tables, plans, JSON."""
+    from rich.console import Console  # noqa: PLC0415 - `invoke --list` does without
+
+    return Console(highlight=False, soft_wrap=True)
+
+
+@cache
+def err() -> Console:
+    """Where progress, notes and warnings go."""
+    from rich.console import Console  # noqa: PLC0415
+
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def note(text: str) -> None:
+    """A remark that is neither the answer nor an error."""
+    err().print(f"note: {text}", style="dim", markup=False)
+
+
+def warn(text: str) -> None:
+    """Something that may hurt later."""
+    err().print(f"warning: {text}", style="yellow", markup=False)

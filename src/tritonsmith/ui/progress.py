@@ -1,0 +1,114 @@
+"""One bar per phase, with an estimate of what is left; plain lines where nobody watches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from tritonsmith.ui.console import err
+from tritonsmith.ui.format import duration
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+PLAIN_INTERVAL = 30.0  # seconds between lines in a log
+
+
+class PhaseProgress:
+    """Shows phases as they run. Use as a context manager.
+
+    On a terminal each phase is a bar with an ETA and the current step; elsewhere (CI, a pipe) it is a
+    line when the phase begins, one every half minute, and one when it ends.
+    """
+
+    def __init__(
+        self,
+        *,
+        live: bool | None = None,
+        silent: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._live = err().is_terminal if live is None else live
+        self._silent = silent
+        self._clock = clock
+        self._bars: Progress | None = None
+        self._bar: TaskID | None = None
+        self._phase = ""
+        self._began = self._said = 0.0
+
+    def __enter__(self) -> Self:
+        if self._live:
+            from rich.progress import (  # noqa: PLC0415
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
+
+            self._bars = Progress(
+                TextColumn("{task.description:<22}", markup=False),
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[current]}", markup=False, style="dim"),
+                console=err(),
+            )
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bars:
+            self._bars.stop()
+
+    def begin(self, phase: str) -> None:
+        """A phase begins; its extent is not known yet."""
+        self._phase, self._began = phase, self._clock()
+        self._said = self._began
+        if self._bars:
+            self._bar = self._bars.add_task(phase, total=None, current="")
+        else:
+            self._say("...")
+
+    def update(self, done: int, total: int | None, current: str = "") -> None:
+        """So much of the current phase is done.
+
+        Args:
+            done: steps or bytes finished.
+            total: of how many; None if unknown.
+            current: what is being worked on.
+        """
+        if self._bars and self._bar is not None:
+            self._bars.update(self._bar, completed=done, total=total, current=current[:60])
+            return
+        now = self._clock()
+        if now - self._said < PLAIN_INTERVAL:
+            return
+        self._said = now
+        left = f", {duration((now - self._began) / done * (total - done))} left" if done and total else ""
+        share = f"{done}/{total}" if total else str(done)
+        self._say(f"{share}{left}: {current}")
+
+    def end(self, seconds: float) -> None:
+        """The current phase is over.
+
+        Args:
+            seconds: wall time that it took.
+        """
+        if self._bars and self._bar is not None:
+            task = self._bars.tasks[self._bar]
+            total = task.total or 1
+            self._bars.update(self._bar, completed=total, total=total, current="")
+        else:
+            self._say(duration(seconds))
+
+    def _say(self, text: str) -> None:
+        if not self._silent:
+            err().print(f"[{self._phase}] {text}", markup=False)

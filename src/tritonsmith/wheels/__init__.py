@@ -1,0 +1,1 @@
+"""Virtual environments and the distributions in them."""

@@ -1,0 +1,65 @@
+"""An env's virtual environment: made once, changed only when its requirements change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tritonsmith.envs.workspace import EnvDir
+from tritonsmith.errors import FactError
+from tritonsmith.facts import python_env
+from tritonsmith.facts.python_env import PythonEnv
+from tritonsmith.plan import MakeDir, Plan, Run
+from tritonsmith.plan.steps import stamped
+
+PHASE = "Python environment"
+
+
+def base_interpreter(wanted: str) -> PythonEnv:
+    """Facts of the interpreter that an env asks for.
+
+    Args:
+        wanted: version (`3.12`), path, or empty for the one that runs the tool.
+
+    Raises:
+        FactError: there is none, or it does not run.
+    """
+    path = python_env.find_interpreter(wanted)
+    seen = python_env.read(path) if path else None
+    if seen is None:
+        raise FactError(
+            f"there is no Python {wanted!r} that runs",
+            where=path,
+            why="an env's interpreter comes from the machine; the tool installs none",
+            hints=[
+                "install it (Debian: apt install python3.12-venv python3.12-dev)",
+                "or name one: [python] interpreter",
+            ],
+        )
+    return seen
+
+
+def site_packages(env: EnvDir, base: PythonEnv) -> Path:
+    """Where the env's venv has its packages, before and after it is made."""
+    return env.venv / "lib" / f"python{base.minor}" / "site-packages"
+
+
+def plan(env: EnvDir, base: PythonEnv, requirements: tuple[str, ...]) -> Plan:
+    """Steps that make the venv and install into it.
+
+    Args:
+        env: whose venv.
+        base: interpreter that it is made from.
+        requirements: requirement strings; the stamp changes with them.
+    """
+    steps = (
+        MakeDir(env.path, phase=PHASE),
+        Run((str(base.executable), "-m", "venv", str(env.venv)), cwd=env.path, phase=PHASE),
+        Run(pip_install(env.python, *requirements), cwd=env.path, phase=PHASE),
+    )
+    return Plan(f"virtual environment of {env.name}", stamped(steps, env.path / ".venv.done"))
+
+
+def pip_install(python: Path, *arguments: str) -> tuple[str, ...]:
+    """The command line of pip in an interpreter."""
+    quiet = ("--quiet", "--disable-pip-version-check")
+    return (str(python), "-m", "pip", "install", *quiet, *arguments)

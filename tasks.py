@@ -1,0 +1,5 @@
+"""What Invoke reads: the namespace, nothing else."""
+
+from tritonsmith.tasks import namespace
+
+__all__ = ["namespace"]
