@@ -228,12 +228,15 @@ def find_triton(settings: Settings) -> tuple[Workspace, Located]:
     return space, locate(settings, space, Path.cwd())
 
 
-def bring_sources(settings: Settings, located: Located) -> None:
+def bring_sources(settings: Settings, located: Located, *, pin_will_do: bool = False) -> None:
     """Fetch the checkout where the env names a URL and no checkout is at hand.
 
-    For `setup-mlir` a released version will do: its pin is known without sources.
+    Args:
+        settings: the env.
+        located: where the sources are, or will be.
+        pin_will_do: sources are not needed for a released version, whose pin is known without them.
     """
-    if located.fetch.steps and request_for_revision(settings) is None:
+    if located.fetch.steps and not (pin_will_do and request_for_revision(settings)):
         with session.opened("fetch-triton", settings.name) as running:
             running.run(located.fetch)
 

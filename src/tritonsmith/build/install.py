@@ -33,17 +33,11 @@ def plan(inputs: Inputs, *, occupied: bool) -> Plan:
     folder = pip_build_dir(inputs)
     if not occupied:
         steps += [MakeDir(folder.parent, phase=PHASE), Link(folder, inputs.env.build, phase=PHASE)]
-    steps += _tool_links(inputs)
     setup_dir = inputs.checkout.setup_dir
     command = venv.pip_install(inputs.env.python, "--no-build-isolation", "--editable", str(setup_dir))
     tools = inputs.tools
-    path = (
-        _tools_dir(inputs),
-        inputs.env.venv / "bin",
-        inputs.llvm.bin,
-        tools.cmake.parent,
-        tools.ninja.parent,
-    )
+    compiler = (inputs.compilers.cc.path.parent,) if inputs.compilers.cc else ()
+    path = (*compiler, inputs.env.venv / "bin", inputs.llvm.bin, tools.cmake.parent, tools.ninja.parent)
     steps.append(Run(command, cwd=inputs.env.path, env=environment(inputs), path=path, phase=PHASE))
     return Plan(
         f"editable install of {inputs.checkout.root} into {inputs.env.venv}", tuple(steps), build.notes
@@ -79,7 +73,7 @@ def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
         "CFLAGS": triton.flags(inputs),
         "CXXFLAGS": triton.flags(inputs),
     }
-    if inputs.compilers.linker and inputs.machine.system != "Darwin":
+    if _clang_and_lld(inputs):
         variables["TRITON_BUILD_WITH_CLANG_LLD"] = "ON"
     if settings.build_type in _BUILD_TYPE_VARIABLES:
         variables[_BUILD_TYPE_VARIABLES[settings.build_type]] = "ON"
@@ -88,20 +82,8 @@ def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
     return tuple(sorted(variables.items()))
 
 
-def _tools_dir(inputs: Inputs) -> Path:
-    return inputs.env.path / "tools"
-
-
-def _tool_links(inputs: Inputs) -> list[Step]:
-    """setup.py calls `clang`, `clang++` and `lld` by these names; distributions add a version."""
+def _clang_and_lld(inputs: Inputs) -> bool:
+    """Whether upstream's switch, which means the programs of these very names, says what was chosen."""
     compilers = inputs.compilers
-    named = {
-        "clang": compilers.cc,
-        "clang++": compilers.cxx,
-        "ld.lld": compilers.linker,
-        "lld": compilers.linker,
-    }
-    folder = _tools_dir(inputs)
-    steps: list[Step] = [MakeDir(folder, phase=PHASE)]
-    steps += [Link(folder / name, tool.path, phase=PHASE) for name, tool in named.items() if tool]
-    return steps
+    names = [tool.path.name for tool in (compilers.cc, compilers.cxx, compilers.linker) if tool]
+    return names == ["clang", "clang++", "ld.lld"] and inputs.machine.system != "Darwin"

@@ -159,7 +159,7 @@ def _source(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: 
         tree, request, workspace, facts.machine, facts.compilers, facts.tools, facts.jobs, again=again
     )
     prefix = llvm_source.build_dir(tree, request, workspace)
-    warnings = ()
+    warnings: tuple[str, ...] = ()
     if request.fit(tree.commit) != "pin":
         known = tree.commit[:12] or "unknown"
         warnings = (f"the sources' commit is {known}; Triton wants {request.describe_pin()}",)

@@ -56,11 +56,12 @@ class LlvmRequest:
             missing.append("clang++ (bin/clang++), which compiles Triton's gsan runtime")
         if "needs-filecheck" in self.features and "FileCheck" not in tree.tools:
             missing.append("FileCheck (bin/FileCheck)")
-        if "mlir-tblgen" not in tree.tools and not tree.build_tree:
+        if "mlir-tblgen" not in tree.tools:
             missing.append("mlir-tblgen (bin/mlir-tblgen)")
         if not tree.static:
             missing.append(
-                "static component libraries (lib/libLLVMSupport.a): a dylib alone gives duplicate options"
+                "static component libraries (lib/libLLVMSupport.a, lib/libMLIRIR.a): "
+                + ("it is not built yet" if tree.build_tree else "a dylib alone gives duplicate options")
             )
         wanted = {name for name in self.settings.targets if name != "Native"} & {"NVPTX", "AMDGPU"}
         missing += [f"code generator {name}" for name in sorted(wanted - tree.targets)]

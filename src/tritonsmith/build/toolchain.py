@@ -104,7 +104,7 @@ def plan(
 def _unpack(requirement: str, workspace: Workspace, machine: Machine, python: Path) -> Iterator[Step]:
     target = _unpacked(requirement, workspace)
     partial = target.with_name(f"{target.name}.partial")
-    platform = ()
+    platform: tuple[str, ...] = ()
     if machine.system == "Darwin" and requirement.startswith("nvidia-"):
         platform = ("--platform", _MACOS_PLATFORMS[machine.arch])
     pip = (

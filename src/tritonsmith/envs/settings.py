@@ -74,7 +74,7 @@ def resolve(name: str, layers: list[Layer]) -> Settings:
 
 
 def find(name: str) -> Path:
-    """The env file of that name: `./envs`, the user's own, then those that ship with the tool.
+    """The env file of that name: the user's own, then those that ship with the tool.
 
     Raises:
         UsageError: none of them has it.
@@ -106,7 +106,8 @@ def available() -> list[tuple[str, Path, str]]:
 
 
 def _folders() -> list[Path]:
-    return [Path.cwd() / "envs", user_settings_file().parent / "envs", configs.data_dir("envs")]
+    """Never the current folder: a checkout that somebody sent must not name a compiler to run."""
+    return [user_settings_file().parent / "envs", configs.data_dir("envs")]
 
 
 def user_settings_file() -> Path:

@@ -206,7 +206,7 @@ def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:
     if not one:
         match = re.search(r"cuda-nvcc[/-](12\.\d+\.\d+)|version\s*=\s*[\"'](12\.\d+\.\d+)[\"']", setup_text)
         one = next((group for group in match.groups() if group), "") if match else ""
-    names = ("ptxas", "cuobjdump", "nvdisasm", "cudacrt", "cudart", "cupti")
+    names: tuple[str, ...] = ("ptxas", "cuobjdump", "nvdisasm", "cudacrt", "cudart", "cupti")
     if "cuobjdump" not in setup_text:
         names = ("ptxas",)
     return tuple((name, one) for name in sorted(names)) if one else ()

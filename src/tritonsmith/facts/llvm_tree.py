@@ -39,7 +39,7 @@ class LlvmTree:
         targets: code generators.
         packages: CMake packages of it: `mlir`, `lld`, `clang`.
         tools: programs in its `bin` that Triton's build or tests want.
-        static: component libraries are there as archives.
+        static: component libraries are there as archives, and built.
         build_tree: it is a build folder, not an install prefix.
     """
 
@@ -104,7 +104,7 @@ def read(prefix: Path) -> LlvmTree:
         targets=frozenset(filter(None, values.get("LLVM_TARGETS_TO_BUILD", "").split(";"))),
         packages=frozenset(name for name in ("mlir", "lld", "clang") if (cmake / name).is_dir()),
         tools=frozenset(name for name in _TOOLS if (prefix / "bin" / name).exists()),
-        static=(prefix / "lib" / "libLLVMSupport.a").is_file() or build_tree,
+        static=all((prefix / "lib" / name).is_file() for name in ("libLLVMSupport.a", "libMLIRIR.a")),
         build_tree=build_tree,
     )
 

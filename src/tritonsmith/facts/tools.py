@@ -96,16 +96,26 @@ def compilers(
     if compiler:
         cxx = find(compiler)
     else:
-        cxx = find("clang++", folders=beside, names=[f"clang++-{major}" for major in _LLVM_MAJORS])
+        cxx = _unversioned(
+            find("clang++", folders=beside, names=[f"clang++-{major}" for major in _LLVM_MAJORS])
+        )
     cc = find(_c_name(cxx.path)) if cxx else None
     lld_names = [f"ld.lld-{major}" for major in _LLVM_MAJORS]
     near = [*beside, *([cxx.path.resolve().parent] if cxx else [])]
-    found_linker = {
-        "lld": lambda: find("ld.lld", folders=near, names=lld_names),
-        "mold": lambda: find("mold"),
-        "default": lambda: None,
-    }[linker]()
+    found_linker = None
+    if linker == "lld":
+        found_linker = find("ld.lld", folders=near, names=lld_names)
+    elif linker == "mold":
+        found_linker = find("mold")
     return Compilers(cc, cxx, found_linker, None if launcher == "none" else find(launcher))
+
+
+def _unversioned(cxx: Tool | None) -> Tool | None:
+    """`/usr/lib/llvm-19/bin/clang++` for `/usr/bin/clang++-19`: the name that upstream's setup.py calls."""
+    if cxx is None or cxx.path.name == "clang++":
+        return cxx
+    plain = cxx.path.resolve().parent / "clang++"
+    return Tool(cxx.name, plain, cxx.version) if plain.exists() else cxx
 
 
 def _c_name(cxx: Path) -> str:

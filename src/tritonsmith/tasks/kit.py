@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-import invoke
 from invoke.exceptions import Exit
+from invoke.tasks import task as invoke_task
 
 from tritonsmith.errors import (
     EXIT_BUG,
@@ -44,7 +44,7 @@ def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
             except Exception as error:  # noqa: BLE001 - a bug of ours gets a log, not a wall of text
                 raise Exit(_report_bug(error), code=EXIT_BUG) from None
 
-        return invoke.task(auto_shortflags=False, **options)(guarded)
+        return invoke_task(auto_shortflags=False, **options)(guarded)
 
     return decorate
 

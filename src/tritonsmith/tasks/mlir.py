@@ -67,7 +67,7 @@ def setup_mlir(
     chosen = settings.load(env, flags)
     space, located = commands.find_triton(chosen)
     if not dry_run:
-        commands.bring_sources(chosen, located)
+        commands.bring_sources(chosen, located, pin_will_do=True)
     prepared, choice = commands.setup_mlir(chosen, space, located, force=force, again=reconfigure)
     show.choice(choice)
     show.warnings(prepared.warnings)

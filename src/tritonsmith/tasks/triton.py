@@ -65,8 +65,11 @@ def build_triton(
     }
     chosen = settings.load(env, flags)
     space, located = commands.find_triton(chosen)
-    if not dry_run:
-        commands.bring_sources(chosen, located)
+    if dry_run and located.fetch.steps:
+        show.plan(located.fetch)
+        show.warnings(("the rest depends on the sources, which are not here yet",))
+        return
+    commands.bring_sources(chosen, located)
     prepared = commands.build_triton(chosen, space, located, force=force, again=reconfigure)
     show.warnings(prepared.warnings)
     if dry_run:
@@ -103,8 +106,11 @@ def install_triton(
     )
     chosen = settings.load(env, flags)
     space, located = commands.find_triton(chosen)
-    if not dry_run:
-        commands.bring_sources(chosen, located)
+    if dry_run and located.fetch.steps:
+        show.plan(located.fetch)
+        show.warnings(("the rest depends on the sources, which are not here yet",))
+        return
+    commands.bring_sources(chosen, located)
     prepared = commands.install_triton(chosen, space, located, force=force)
     show.warnings(prepared.warnings)
     if dry_run:

@@ -8,7 +8,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from tritonsmith.ui.format import duration, size
+from tritonsmith.ui.format import duration
 
 _STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "error": "bold red", "crashed": "bold magenta"}
 
@@ -38,9 +38,10 @@ def stages(answer: Mapping[str, Any]) -> Table:
     names = list(dict.fromkeys(name for result in answer["results"] for name in result["stages"]))
     rows = []
     for result in answer["results"]:
-        cells = [size(result["stages"][name]["bytes"]) if name in result["stages"] else "" for name in names]
+        sizes = {name: f"{stage['bytes'] / 1024:.1f}" for name, stage in result["stages"].items()}
+        cells = [sizes.get(name, "") for name in names]
         rows.append([result["target"], *cells, duration(result["seconds"])])
-    title = f"vector_add, Triton {answer['triton']} on Python {answer['python']}, no GPU used"
+    title = f"vector_add by Triton {answer['triton']} on Python {answer['python']}, no GPU; sizes in KiB"
     table = plain(title, ["target", *names, "time"], rows, right=[*names, "time"])
     table.columns[0].no_wrap = True
     return table
