@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from invoke.exceptions import ParseError
@@ -25,14 +26,24 @@ class SmithProgram(Program):
             self.parse_tasks()
         except ParseError as error:
             print(f"error: {error}", file=sys.stderr)
-            for hint in did_you_mean(_first_unknown(given), namespace.task_names):
+            for hint in _hints(error):
                 print(f"  - {hint}", file=sys.stderr)
             sys.exit(EXIT_USAGE)
         super().run(given, exit)
 
 
-def _first_unknown(argv: list[str]) -> str:
-    return next((word for word in argv[1:] if not word.startswith("-")), "")
+def _hints(error: ParseError) -> tuple[str, ...]:
+    """What would have been right: flags of the task, or names of tasks."""
+    match = re.match(r"No idea what '(.+)' is", str(error))
+    if match is None:
+        return ("what a task takes: tritonsmith --help TASK",)
+    wrong = match[1]
+    if wrong.startswith("-"):
+        task = error.context.name if error.context else None
+        where = f"tritonsmith --help {task}" if task else "tritonsmith --help"
+        known = error.context.flag_names() if error.context else ()
+        return (*did_you_mean(wrong, known)[:1], f"the flags are explained by: {where}")
+    return did_you_mean(wrong, namespace.task_names)
 
 
 def main() -> None:

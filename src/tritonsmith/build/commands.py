@@ -30,7 +30,7 @@ from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import llvm_tree, machine, tools
+from tritonsmith.facts import llvm_tree, machine, python_env, tools
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Plan, download
 from tritonsmith.plan.runner import CommandFailedError
@@ -136,7 +136,7 @@ def build_triton(
         PreflightError: the build would fail.
     """
     inputs, request = gather(settings, space, located)
-    problems = preflight.triton(inputs, request, disk_free=machine.disk_free(inputs.env.path))
+    problems = _problems(inputs, request)
     warnings = preflight.enforce(problems, force=force)
     return _prepared(triton.plan(inputs, again=again), inputs, request, warnings)
 
@@ -151,7 +151,7 @@ def install_triton(
         PreflightError: the build would fail, or upstream's setup.py would delete something.
     """
     inputs, request = gather(settings, space, located)
-    problems = list(preflight.triton(inputs, request, disk_free=machine.disk_free(inputs.env.path)))
+    problems = _problems(inputs, request)
     problems += preflight.setup_py(inputs, compile_commands.look(inputs.checkout.root))
     warnings = preflight.enforce(problems, force=force)
     folder = install.pip_build_dir(inputs)
@@ -239,6 +239,14 @@ def bring_sources(settings: Settings, located: Located, *, pin_will_do: bool = F
     if located.fetch.steps and not (pin_will_do and request_for_revision(settings)):
         with session.opened("fetch-triton", settings.name) as running:
             running.run(located.fetch)
+
+
+def _problems(inputs: Inputs, request: LlvmRequest) -> list[preflight.Problem]:
+    free = machine.disk_free(inputs.env.path)
+    packages = venv.site_packages(inputs.env, inputs.python)
+    return list(
+        preflight.triton(inputs, request, disk_free=free, lit=python_env.installed_version(packages, "lit"))
+    )
 
 
 def _request(settings: Settings, located: Located) -> LlvmRequest:

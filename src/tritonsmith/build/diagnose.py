@@ -11,6 +11,7 @@ from tritonsmith.errors import StepError
 from tritonsmith.plan.runner import CommandFailedError
 
 MAX_LINES = 20  # of a first error, on the screen
+_TAIL = 200  # lines that are matched where the first error does not tell enough
 
 # A line on which an error begins, most telling first.
 _STARTS = (
@@ -113,6 +114,8 @@ def explain(failure: CommandFailedError, *, llvm: str = "", pin: str = "") -> St
     """
     found = first_error(failure.output)
     known = diagnose(_telling(failure.output, found), near_pin=bool(llvm))
+    if known is None and not (found and found.file):  # pip and a crashed clang tell the cause above
+        known = diagnose(failure.output[-_TAIL:], near_pin=bool(llvm))
     lines: list[str] = []
     if known:
         lines.append(f"{known.cause} [{known.id}]")
@@ -131,4 +134,4 @@ def explain(failure: CommandFailedError, *, llvm: str = "", pin: str = "") -> St
 
 def _telling(output: Sequence[str], found: FirstError | None) -> Sequence[str]:
     """What to match: the first error's block, so that a later consequence does not win; else the tail."""
-    return found.lines if found and not found.lines[0].startswith("FAILED") else output[-200:]
+    return found.lines if found and not found.lines[0].startswith("FAILED") else output[-_TAIL:]

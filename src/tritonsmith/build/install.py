@@ -19,6 +19,18 @@ _BUILD_TYPE_VARIABLES = {
     "TritonRelBuildWithAsserts": "TRITON_REL_BUILD_WITH_ASSERTS",
     "TritonBuildWithO1": "TRITON_BUILD_WITH_O1",
 }
+# What else setup.py of some era reads; set for another purpose, each would change the build or its folder.
+_REMOVED = (
+    "LLVM_BUILD_SHARED_LIBS",
+    "TRITON_BUILD_DIR",
+    "TRITON_BUILD_WITH_ASAN",
+    "TRITON_BUILD_WITH_CLANG_LLD",
+    "TRITON_EXT_ENABLED",
+    "TRITON_LLVM_SYSTEM_SUFFIX",
+    "TRITON_STABLE_ABI",
+    "TRITON_WHEEL_NAME",
+    "TRITON_WHEEL_VERSION_SUFFIX",
+)
 
 
 def plan(inputs: Inputs, *, occupied: bool) -> Plan:
@@ -57,7 +69,7 @@ def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
     tool would silently give another build type.
     """
     checkout, settings = inputs.checkout, inputs.settings.triton
-    variables: dict[str, str | None] = dict.fromkeys(_BUILD_TYPE_VARIABLES.values())
+    variables: dict[str, str | None] = dict.fromkeys((*_BUILD_TYPE_VARIABLES.values(), *_REMOVED))
     variables |= {
         "LLVM_SYSPATH": str(inputs.llvm.prefix),
         "JSON_SYSPATH": str(toolchain.json_prefix(checkout, inputs.workspace)),
@@ -67,7 +79,7 @@ def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
         "TRITON_HOME": str(inputs.env.triton_home),
         "TRITON_OFFLINE_BUILD": "ON",
         "TRITON_PARALLEL_LINK_JOBS": str(inputs.jobs.link),
-        "TRITON_PLUGIN_DIRS": ";".join(settings.plugin_dirs) or None,
+        "TRITON_PLUGIN_DIRS": triton.plugin_dirs(settings) or None,
         "TRITON_APPEND_CMAKE_ARGS": shlex.join(("-C", str(inputs.env.build / cmake.CACHE_FILE))),
         "MAX_JOBS": str(inputs.jobs.compile),
         "CFLAGS": triton.flags(inputs),
@@ -79,6 +91,8 @@ def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
         variables[_BUILD_TYPE_VARIABLES[settings.build_type]] = "ON"
     for part in toolchain.components(checkout, inputs.workspace, proton=settings.proton):
         variables[part.variable] = str(part.dest)
+    if not checkout.has("triton-home"):  # nor TRITON_OFFLINE_BUILD: 3.0 and 3.1 would download CUPTI
+        variables["TRITON_CUPTI_PATH"] = str(checkout.root / "third_party" / "nvidia" / "backend" / "include")
     return tuple(sorted(variables.items()))
 
 

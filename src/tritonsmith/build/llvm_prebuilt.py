@@ -9,7 +9,7 @@ from tritonsmith import configs
 from tritonsmith.build.llvm_request import LlvmRequest
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.machine import Machine, version_key
-from tritonsmith.plan import Download, Extract, Plan
+from tritonsmith.plan import Download, Extract, Plan, Remove
 from tritonsmith.plan.steps import stamped
 
 PHASE_DOWNLOAD = "download LLVM"
@@ -45,6 +45,8 @@ def suffix_for(machine: Machine, version: str) -> str:
         machine: system, architecture, libc.
         version: of Triton: old ones had one rule more.
     """
+    if machine.system == "Linux" and not machine.glibc:
+        return ""  # musl: every build links glibc
     for rule in configs.load("triton-eras")["prebuilt"]["suffix"]:
         if _matches(rule, machine, version):
             return str(rule["suffix"])
@@ -87,6 +89,7 @@ def plan(archive: Archive, workspace: Workspace) -> Plan:
     steps = stamped(
         (
             Download(archive.url, archive.sha256, file, phase=PHASE_DOWNLOAD),
+            Remove((target,), workspace.root, phase=PHASE_EXTRACT),  # without its stamp it may be anything
             Extract(file, target, workspace.root, phase=PHASE_EXTRACT),
         ),
         workspace.llvm / f".{archive.name}.done",

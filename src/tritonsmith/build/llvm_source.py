@@ -17,10 +17,11 @@ from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers
-from tritonsmith.plan import Download, Extract, GitFetch, MakeDir, Plan, Run, Step
+from tritonsmith.plan import Download, Extract, GitFetch, MakeDir, Plan, Remove, Run, Step
 from tritonsmith.plan.steps import digest, stamped
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+_FULL = 40  # hex digits of a commit
 _SCHEMES = ("http://", "https://", "file://", "ssh://", "git://", "git@")
 PHASE_SOURCES = "LLVM sources"
 PHASE_CONFIGURE = "configure LLVM"
@@ -112,6 +113,12 @@ def _worktree(source: LlvmSource, request: LlvmRequest, commit: str, workspace: 
     if source.kind == "checkout":
         repository = Path(source.location)
     else:
+        if len(commit) < _FULL:
+            raise UsageError(
+                "a remote gives a commit only by all of its digits",
+                why=f"the pin is {request.describe_pin()}",
+                hints=["name a clone of LLVM that has it: --llvm-source PATH"],
+            )
         repository = workspace.sources / "llvm-project"
         upstream = configs.load("triton-eras")["llvm-source"]["repositories"]
         urls = tuple(upstream) if source.location in upstream else (source.location,)
@@ -123,7 +130,8 @@ def _worktree(source: LlvmSource, request: LlvmRequest, commit: str, workspace: 
         str(repository),
         "worktree",
         "add",
-        "--force",
+        "--force",  # once for a path that git knows and that is gone,
+        "--force",  # and once more where an interrupted `add` left its lock
         "--detach",
         "--no-checkout",
         str(path),
@@ -131,6 +139,7 @@ def _worktree(source: LlvmSource, request: LlvmRequest, commit: str, workspace: 
     )
     steps += [
         MakeDir(workspace.sources, phase=PHASE_SOURCES),
+        Remove((path,), workspace.root, phase=PHASE_SOURCES),  # half a worktree of an interrupted run
         Run(add, cwd=workspace.sources, phase=PHASE_SOURCES),
         Run((*git, "sparse-checkout", "set", *_folders(request)), cwd=workspace.sources, phase=PHASE_SOURCES),
         Run((*git, "checkout", "--force", "--detach", commit), cwd=workspace.sources, phase=PHASE_SOURCES),
@@ -155,6 +164,7 @@ def _tarball(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> 
     folders = _folders(request)
     stem = archive.name.split(".tar")[0].removesuffix(".orig")
     path = workspace.sources / f"{stem}-{digest(*folders)[:8]}"
+    steps.append(Remove((path,), workspace.root, phase=PHASE_SOURCES))
     steps.append(
         Extract(archive, path, workspace.root, only=folders, sha256=sha256 or None, phase=PHASE_SOURCES)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from tritonsmith.build.llvm_request import LlvmRequest
 from tritonsmith.build.triton import Inputs
 from tritonsmith.envs.schema import DebugInfo
 from tritonsmith.errors import PreflightError
+from tritonsmith.facts import eras
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers
 
@@ -64,15 +66,18 @@ def enforce(problems: Iterable[Problem], *, force: bool) -> tuple[str, ...]:
     return tuple(f"[{problem.id}] {problem.what} ({problem.remedy})" for problem in found)
 
 
-def triton(inputs: Inputs, request: LlvmRequest, *, disk_free: float) -> Iterator[Problem]:
+def triton(inputs: Inputs, request: LlvmRequest, *, disk_free: float, lit: str = "") -> Iterator[Problem]:
     """Problems of `build-triton`.
 
     Args:
         inputs: what the recipe is made from.
         request: what this Triton wants of its LLVM.
         disk_free: GiB free where the build folder lies.
+        lit: version in the env's venv; empty if it is not made yet.
     """
     yield from _llvm(inputs, request)
+    yield from _newer_compiler(inputs)
+    yield from _lit(inputs, lit)
     yield from _tools(inputs.compilers, inputs.machine, linker=inputs.settings.toolchain.linker)
     yield from _cmake_version(inputs)
     yield from _python(inputs)
@@ -178,6 +183,32 @@ def _tools(compilers: Compilers, machine: Machine, *, linker: str) -> Iterator[P
             f"there is no {linker} on PATH",
             f'install it (Debian: apt install {linker}), or take linker = "default"',
         )
+
+
+def _newer_compiler(inputs: Inputs) -> Iterator[Problem]:
+    """A compiler released after the checkout was committed warns of more, and Triton has `-Werror`."""
+    cxx, committed = inputs.compilers.cxx, inputs.checkout.committed
+    released = eras.clang_released(cxx.major) if cxx and "clang" in cxx.path.name else None
+    if cxx is None or released is None or not committed or committed[:10] >= released:
+        return
+    strict = inputs.settings.triton.werror
+    yield Problem(
+        "werror",
+        f"clang {cxx.version} is newer (released {released}) than this checkout ({committed[:10]}), "
+        f"and Triton is built with -Werror",
+        "take werror = true out of the env file, or an older compiler: [toolchain] compiler"
+        if strict
+        else f"warnings known to be new stay warnings: {' '.join(eras.relaxed_warnings())}",
+        fatal=False,
+    )
+
+
+def _lit(inputs: Inputs, version: str) -> Iterator[Problem]:
+    wanted = eras.lit_requirement()
+    if version and not SpecifierSet(wanted.removeprefix("lit")).contains(version):
+        pip = f"{inputs.env.python} -m pip install {shlex.quote(wanted)}"
+        what = f"lit {version} in {inputs.env.venv} refuses Triton's test/lit.cfg.py"
+        yield Problem("lit", what, pip, fatal=False)
 
 
 def _cmake_version(inputs: Inputs) -> Iterator[Problem]:

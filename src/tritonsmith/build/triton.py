@@ -8,7 +8,7 @@ from pathlib import Path
 from tritonsmith.build import cmake, toolchain
 from tritonsmith.build.cmake import CmakeTools
 from tritonsmith.build.jobs import Jobs
-from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.schema import Settings, TritonSettings
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.facts import eras
 from tritonsmith.facts.checkout import TritonCheckout
@@ -118,6 +118,11 @@ def flags(inputs: Inputs) -> str:
     return " ".join(found)
 
 
+def plugin_dirs(settings: TritonSettings) -> str:
+    """`TRITON_PLUGIN_DIRS`: absolute, because CMake and setup.py run in other folders."""
+    return ";".join(str(Path(name).expanduser().absolute()) for name in settings.plugin_dirs)
+
+
 def _llvm(llvm: LlvmTree) -> dict[str, str]:
     """Every name under which some era looks for LLVM; explicit, because `LLVM_DIR` sticks in the cache."""
     return {
@@ -157,9 +162,7 @@ def _options(inputs: Inputs) -> dict[str, str]:
         "TRITON_BUILD_UT": "OFF",  # fetches googletest from GitHub (triton#4461)
         "TRITON_BUILD_WITH_CCACHE": "ON" if inputs.compilers.launcher else "OFF",
         "TRITON_CODEGEN_BACKENDS": ";".join(settings.backends),
-        "TRITON_PLUGIN_DIRS": ";".join(
-            str(Path(name).expanduser().absolute()) for name in settings.plugin_dirs
-        ),
+        "TRITON_PLUGIN_DIRS": plugin_dirs(settings),
         "TRITON_PARALLEL_LINK_JOBS": str(inputs.jobs.link),
         "TRITON_WHEEL_DIR": str(checkout.root / "python" / "triton"),
         "TRITON_CACHE_PATH": str(inputs.env.triton_home / ".triton"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from tritonsmith.envs import receipts, workspace
@@ -74,5 +74,20 @@ def opened(task: str, env_name: str) -> Iterator[Session]:
     space.claim()
     env = space.env(env_name)
     env.path.mkdir(parents=True, exist_ok=True)
-    with locks.hold(env.lock, purpose=shlex.join((task, *sys.argv[2:]))):
+    with locks.hold(env.lock, purpose=f"{task} --env {env_name}"), _terminable():
         yield Session(task, space, env, space.log(task))
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Take SIGTERM and SIGHUP as ^C, so that a run stopped from outside leaves no compile behind."""
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

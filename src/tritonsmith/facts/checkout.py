@@ -143,10 +143,12 @@ def _options(root: Path) -> frozenset[str]:
 
 
 def _version(root: Path, setup_text: str) -> str:
-    match = re.search(r"""(?:TRITON_VERSION|version)\s*=\s*["'](\d+\.\d+\.\d+)["']""", setup_text)
+    """setup.py's own constant, else the package's: 2.x names CUDA's versions in setup.py too."""
+    match = re.search(r"""TRITON_VERSION\s*=\s*["'](\d+\.\d+\.\d+)""", setup_text)
     if not match:
         init = root / "python" / "triton" / "__init__.py"
-        match = re.search(r"""__version__\s*=\s*["'](\d+\.\d+\.\d+)""", init.read_text(encoding="utf-8"))
+        text = init.read_text(encoding="utf-8") if init.is_file() else ""
+        match = re.search(r"""__version__\s*=\s*["'](\d+\.\d+\.\d+)""", text)
     if not match:
         raise FactError("cannot tell the version of this checkout", where=root / "setup.py")
     return match[1]
@@ -159,8 +161,8 @@ def _pins(root: Path, setup_text: str) -> Iterable[LlvmPin]:
         yield _json_pin(info, "core")
     elif text := _first_line(root / "cmake" / "llvm-hash.txt"):
         yield LlvmPin(text, "cmake/llvm-hash.txt")
-    elif match := re.search(r"""["']llvm-[\d.]+-([0-9a-f]{12,40})["']""", setup_text):
-        yield LlvmPin(match[1], "python/setup.py")
+    elif match := re.search(r"""["'/]llvm-[\d.]+-([0-9a-f]{12,40})["'/]""", setup_text):
+        yield LlvmPin(eras.full_commit(match[1]), "python/setup.py")
     amd = root / "cmake" / "amd-llvm-info.json"
     if amd.is_file():
         yield _json_pin(amd, "amd")
@@ -183,11 +185,14 @@ def _json_pin(path: Path, role: str) -> LlvmPin:
         ) from error
 
 
+_PIPS_DEFAULT = ("setuptools>=40.8.0", "wheel")  # where there is no pyproject.toml, as in 2.0
+
+
 def _requires(root: Path, setup: Path, setup_text: str) -> tuple[str, ...]:
     """[build-system] requires, and the pybind11 that older eras download by themselves."""
     project = setup.with_name("pyproject.toml")
     table = tomllib.loads(project.read_text(encoding="utf-8")) if project.is_file() else {}
-    requires = list(table.get("build-system", {}).get("requires", []))
+    requires = list(table.get("build-system", {}).get("requires", _PIPS_DEFAULT))
     if not any(name.startswith(("pybind11", "nanobind")) for name in requires):
         pinned = _first_line(root / "cmake" / "pybind11-version.txt")
         match = re.search(r"pybind11-(\d+\.\d+\.\d+)", setup_text)
@@ -204,12 +209,10 @@ def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:
         return tuple(sorted((str(name), str(version)) for name, version in versions.items()))
     one = _first_line(root / "cmake" / "nvidia-toolchain-version.txt")
     if not one:
-        match = re.search(r"cuda-nvcc[/-](12\.\d+\.\d+)|version\s*=\s*[\"'](12\.\d+\.\d+)[\"']", setup_text)
-        one = next((group for group in match.groups() if group), "") if match else ""
-    names: tuple[str, ...] = ("ptxas", "cuobjdump", "nvdisasm", "cudacrt", "cudart", "cupti")
-    if "cuobjdump" not in setup_text:
-        names = ("ptxas",)
-    return tuple((name, one) for name in sorted(names)) if one else ()
+        match = re.search(r"version\s*=\s*[\"'](12\.\d+\.\d+)[\"']", setup_text)  # 2.0 has its ptxas in git
+        one = match[1] if match else ""
+    names = ("cudacrt", "cudart", "cuobjdump", "cupti", "nvdisasm", "ptxas")
+    return tuple((name, one) for name in names if one and name in setup_text)
 
 
 def _json_in(setup_text: str) -> str:

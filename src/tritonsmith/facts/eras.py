@@ -61,6 +61,17 @@ def release(version: str) -> Release:
     return fitting[-1]
 
 
+def clang_released(major: int) -> str | None:
+    """Date of clang MAJOR.1.0, ISO 8601; None if it is not listed."""
+    date = configs.load(_CONFIG)["clang-released"].get(str(major))
+    return str(date) if date else None
+
+
+def full_commit(short: str) -> str:
+    """All 40 digits of an LLVM pin that an old setup.py abbreviates, where a row has them."""
+    return next((row.llvm for row in releases() if row.llvm.startswith(short)), short)
+
+
 def features(version: str) -> frozenset[str]:
     """Names of the features that a version has."""
     return frozenset(row["name"] for row in configs.load(_CONFIG)["feature"] if _covers(row, version))

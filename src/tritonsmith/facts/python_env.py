@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import shutil
 import sys
@@ -79,6 +80,13 @@ def read(executable: Path) -> PythonEnv | None:
         dists=tuple(sorted(seen["dists"].items())),
         triton_owners=tuple(seen["owners"]),
     )
+
+
+def installed_version(packages: Path, name: str) -> str:
+    """Version of a distribution in a site-packages folder, by its dist-info; empty if it is not there."""
+    for distribution in importlib.metadata.distributions(name=name, path=[str(packages)]):
+        return distribution.version
+    return ""
 
 
 def find_interpreter(wanted: str) -> Path | None:

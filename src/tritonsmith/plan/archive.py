@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import copy
-import posixpath
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
+from typing import Self
 
 from tritonsmith.errors import DownloadError
 
+_CHUNK = 1 << 20  # bytes
+
 Progress = Callable[[int, int | None], None]
+
+
+class _Entry(tarfile.TarInfo):
+    """An entry whose header is right: tarfile takes a damaged one for the end of the archive."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """The entry of a header block."""
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if len(buf) == tarfile.BLOCKSIZE and not any(buf):
+                raise  # the end, as it should be
+            raise tarfile.ReadError(f"damaged or truncated: {error}") from None
 
 
 def extract(
@@ -32,11 +48,15 @@ def extract(
     partial.mkdir(parents=True)
     size = archive.stat().st_size
     try:
-        with archive.open("rb") as raw, tarfile.open(fileobj=raw, mode="r:*") as tar:
+        with archive.open("rb") as raw, tarfile.open(fileobj=raw, mode="r:*", tarinfo=_Entry) as tar:
+            tar.extraction_filter = lambda member, _path: member  # `_safe` did it; 3.12 wants to be told
             for member in _wanted(tar, only, strip):
+                _check_inside(member, partial.resolve())
                 tar.extract(member, partial, set_attrs=not member.issym())
                 progress(raw.tell(), size)
-    except (tarfile.TarError, EOFError, OSError) as error:
+            while tar.fileobj and tar.fileobj.read(_CHUNK):
+                pass  # up to the checksum of gzip and xz
+    except Exception as error:  # zlib, lzma and tarfile raise what they like for a damaged archive
         raise DownloadError(
             "cannot extract this archive",
             where=archive,
@@ -73,13 +93,20 @@ def _safe(member: tarfile.TarInfo, inner: str, strip: int) -> tarfile.TarInfo:
     safe = copy.copy(member)
     safe.name, safe.mode = inner, member.mode & 0o755
     safe.uid, safe.gid, safe.uname, safe.gname = 0, 0, "", ""
-    if member.issym():
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(inner), member.linkname))
-        if member.linkname.startswith("/") or target.startswith(".."):
-            raise tarfile.TarError(f"link {member.name!r} points outside, to {member.linkname!r}")
     if member.islnk():
         linked = PurePosixPath(member.linkname).parts
         if ".." in linked or member.linkname.startswith("/"):
             raise tarfile.TarError(f"link {member.name!r} points outside, to {member.linkname!r}")
         safe.linkname = "/".join(linked[strip:])
     return safe
+
+
+def _check_inside(member: tarfile.TarInfo, root: Path) -> None:
+    """Where the entry, and what it links to, really lie: earlier links may change what a name means."""
+    place = root / member.name
+    paths = [place.parent, place.parent / member.linkname] if member.issym() else [place]
+    if member.islnk():
+        paths.append(root / member.linkname)
+    if not all(path.resolve().is_relative_to(root) for path in paths):
+        link = f", a link to {member.linkname!r}," if member.linkname else ""
+        raise tarfile.TarError(f"entry {member.name!r}{link} leads outside")

@@ -36,7 +36,7 @@ def fetch(url: str, dest: Path, *, sha256: str, progress: Progress) -> None:
     partial = dest.with_name(f"{dest.name}.partial")
     try:
         _transfer(url, partial, progress)
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:
         raise DownloadError(
             "cannot download",
             where=url,
@@ -95,11 +95,11 @@ def reachable(url: str, *, timeout: float = 5.0) -> str | None:
         url: http or https URL.
         timeout: seconds.
     """
-    request = urllib.request.Request(url, method="HEAD", headers={"User-Agent": "tritonsmith"})  # noqa: S310
     try:
+        request = urllib.request.Request(url, method="HEAD", headers={"User-Agent": "tritonsmith"})  # noqa: S310
         with urllib.request.urlopen(request, timeout=timeout):  # noqa: S310
             return None
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:
         return _reason(error)
 
 

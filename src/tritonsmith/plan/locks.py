@@ -52,6 +52,6 @@ def _describe(holder: Path) -> str:
     try:
         seen = json.loads(holder.read_text(encoding="utf-8"))
         return f"process {seen['pid']} runs `{seen['purpose']}` since {seen['since']}"
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"note: cannot read {holder}: {error}", file=sys.stderr)
         return "its holder left no name"

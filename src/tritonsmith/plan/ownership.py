@@ -6,6 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
+import psutil
+
 from tritonsmith.errors import OwnershipError
 
 # https://bford.info/cachedir/: backup programs pass over folders that hold this file.
@@ -17,12 +19,14 @@ _MARKER = "tritonsmith-owned"
 def mark(root: Path) -> None:
     """Make `root` a folder of the tool's own. Refuses a folder that holds someone else's files.
 
+    A tag alone is what a run leaves that was killed between the tag and the marker.
+
     Raises:
         OwnershipError: the folder exists, is not empty and carries no mark.
     """
     if is_marked(root):
         return
-    if root.is_dir() and any(root.iterdir()):
+    if root.is_dir() and any(entry.name != _TAG or entry.is_symlink() for entry in root.iterdir()):
         raise OwnershipError(
             "will not take over a folder that already has files in it",
             where=root,
@@ -74,9 +78,21 @@ def _problem(path: Path, root: Path) -> str | None:
     target = path.parent.resolve() / path.name
     if not target.is_relative_to(root.resolve()) or target == root.resolve():
         return "it lies outside the root"
-    if not target.is_symlink() and os.path.ismount(target):
-        return "it is a mount point"
+    return None if target.is_symlink() else _held(target)
+
+
+def _held(target: Path) -> str | None:
+    """What would go with a folder and must not."""
+    if Path.home().resolve().is_relative_to(target):
+        return "it holds the home folder"
+    if os.path.ismount(target) or any(mount.is_relative_to(target) for mount in _mount_points()):
+        return "it is, or holds, a mount point"
     return None
+
+
+def _mount_points() -> list[Path]:
+    """Bind mounts included, which `os.path.ismount` does not see."""
+    return [Path(part.mountpoint) for part in psutil.disk_partitions(all=True)]
 
 
 def remove(path: Path, root: Path) -> None:

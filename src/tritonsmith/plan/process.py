@@ -68,25 +68,28 @@ def stream(
         encoding="utf-8",
         errors="replace",
     )
-    try:
-        with process:
+    with process:  # whose exit waits: so the group is stopped before
+        try:
             assert process.stdout is not None  # noqa: S101 - for the type checker
             for line in process.stdout:
                 on_line(line.rstrip("\r\n"))
             return process.wait()
-    except BaseException:
-        stop(process)
-        raise
+        except BaseException:
+            stop(process)
+            raise
 
 
 def stop(process: subprocess.Popen[str]) -> None:
-    """Stop a process group: INT, then TERM, then KILL, with time to react in between."""
+    """Stop a process group: INT, then TERM, then KILL, with time to react in between.
+
+    ^C pressed again takes the next stair at once.
+    """
     for number, grace in ((signal.SIGINT, GRACE_AFTER_INT), (signal.SIGTERM, GRACE_AFTER_TERM)):
         if not _signal_group(process, number):
             return
         try:
             process.wait(timeout=grace)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
             continue
         break
     _signal_group(process, signal.SIGKILL)

@@ -70,6 +70,21 @@ def given(text: str) -> str | None:
     return text or None
 
 
+def count(text: str, name: str) -> int | None:
+    """A number of jobs, or None if it was not given; Invoke's own conversion would end in a traceback.
+
+    Raises:
+        UsageError: not a whole number, or a negative one.
+    """
+    if not text:
+        return None
+    if not text.isdigit():
+        raise UsageError(
+            f"--{name} cannot be {text!r}", hints=[f"a whole number: --{name} 4; 0 for as many as fit"]
+        )
+    return int(text)
+
+
 def some(items: Iterable[str]) -> tuple[str, ...] | None:
     """A flag that may be repeated, or None if it was not given."""
     return tuple(items) or None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonsmith.tasks.kit import given, some, split, task, tri
+from tritonsmith.tasks.kit import count, given, some, split, task, tri
 
 _HELP = {
     "env": "environment (an env file's name or path)",
@@ -41,7 +41,7 @@ def setup_mlir(
     assertions: bool = False,
     no_assertions: bool = False,
     targets: str = "",
-    jobs: int = 0,
+    jobs: str = "",
     dry_run: bool = False,
     reconfigure: bool = False,
     force: bool = False,
@@ -62,7 +62,7 @@ def setup_mlir(
         "llvm.assertions": tri(assertions, no_assertions, "assertions"),
         "llvm.targets": split(targets),
         "llvm.ninja-targets": some(target),
-        "toolchain.jobs": jobs or None,
+        "toolchain.jobs": count(jobs, "jobs"),
     }
     chosen = settings.load(env, flags)
     space, located = commands.find_triton(chosen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.kit import given, some, split, task, tri
+from tritonsmith.tasks.kit import count, given, some, split, task, tri
 
 _COMMON = {
     "env": "environment (an env file's name or path)",
@@ -45,7 +45,7 @@ def build_triton(
     sanitizer: str = "",
     proton: bool = False,
     no_proton: bool = False,
-    jobs: int = 0,
+    jobs: str = "",
     dry_run: bool = False,
     reconfigure: bool = False,
     force: bool = False,
@@ -92,7 +92,7 @@ def install_triton(
     backends: str = "",
     proton: bool = False,
     no_proton: bool = False,
-    jobs: int = 0,
+    jobs: str = "",
     dry_run: bool = False,
     force: bool = False,
 ) -> None:
@@ -147,7 +147,7 @@ def _flags(
     backends: str,
     plugin_dir: Any,
     proton: bool | None,
-    jobs: int,
+    jobs: str,
 ) -> dict[str, Any]:
     if debug and build_type not in ("", "Debug"):
         raise UsageError(
@@ -160,5 +160,5 @@ def _flags(
         "triton.backends": split(backends),
         "triton.plugin-dirs": some(plugin_dir),
         "triton.proton": proton,
-        "toolchain.jobs": jobs or None,
+        "toolchain.jobs": count(jobs, "jobs"),
     }

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 PLAIN_INTERVAL = 30.0  # seconds between lines in a log
+_MANY = 100_000  # beyond this it is bytes that are counted, not steps
 
 
 class PhaseProgress:
@@ -42,7 +43,6 @@ class PhaseProgress:
         if self._live:
             from rich.progress import (  # noqa: PLC0415
                 BarColumn,
-                MofNCompleteColumn,
                 Progress,
                 TextColumn,
                 TimeElapsedColumn,
@@ -52,7 +52,7 @@ class PhaseProgress:
             self._bars = Progress(
                 TextColumn("{task.description:<22}", markup=False),
                 BarColumn(bar_width=24),
-                MofNCompleteColumn(),
+                TextColumn("{task.fields[share]:>9}", markup=False),
                 TimeElapsedColumn(),
                 TextColumn("left"),
                 TimeRemainingColumn(),
@@ -73,7 +73,7 @@ class PhaseProgress:
         self._phase, self._began = phase, self._clock()
         self._said = self._began
         if self._bars:
-            self._bar = self._bars.add_task(phase, total=None, current="")
+            self._bar = self._bars.add_task(phase, total=None, current="", share="")
         else:
             self._say("...")
 
@@ -86,15 +86,15 @@ class PhaseProgress:
             current: what is being worked on.
         """
         if self._bars and self._bar is not None:
-            self._bars.update(self._bar, completed=done, total=total, current=current[:60])
+            share = _share(done, total)
+            self._bars.update(self._bar, completed=done, total=total, current=current[:60], share=share)
             return
         now = self._clock()
         if now - self._said < PLAIN_INTERVAL:
             return
         self._said = now
         left = f", {duration((now - self._began) / done * (total - done))} left" if done and total else ""
-        share = f"{done}/{total}" if total else str(done)
-        self._say(f"{share}{left}: {current}")
+        self._say(f"{_share(done, total)}{left}: {current}")
 
     def end(self, seconds: float) -> None:
         """The current phase is over.
@@ -112,3 +112,10 @@ class PhaseProgress:
     def _say(self, text: str) -> None:
         if not self._silent:
             err().print(f"[{self._phase}] {text}", markup=False)
+
+
+def _share(done: int, total: int | None) -> str:
+    """`12/189` for steps, a percentage for bytes, nothing where the total is unknown."""
+    if not total:
+        return ""
+    return f"{done}/{total}" if total < _MANY else f"{100 * done / total:.0f} %"
