@@ -116,5 +116,7 @@ def linker_name(compilers: Compilers) -> str:
 
 
 def _set(name: str, value: str) -> str:
-    bracket = "=" if "]]" in value else ""
-    return f'set({name} [{bracket}[{value}]{bracket}] CACHE STRING "" FORCE)'
+    fence = ""
+    while f"]{fence}]" in f"{value}]":
+        fence += "="
+    return f'set({name} [{fence}[{value}]{fence}] CACHE STRING "" FORCE)'

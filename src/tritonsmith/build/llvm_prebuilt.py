@@ -9,7 +9,7 @@ from tritonsmith import configs
 from tritonsmith.build.llvm_request import LlvmRequest
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.machine import Machine, version_key
-from tritonsmith.plan import Download, Extract, Plan, Remove
+from tritonsmith.plan import Download, Extract, MakeDir, Plan, Remove
 from tritonsmith.plan.steps import stamped
 
 PHASE_DOWNLOAD = "download LLVM"
@@ -88,6 +88,7 @@ def plan(archive: Archive, workspace: Workspace) -> Plan:
     file = workspace.downloads / archive.url.rsplit("/", 1)[-1]
     steps = stamped(
         (
+            MakeDir(workspace.downloads, phase=PHASE_DOWNLOAD),
             Download(archive.url, archive.sha256, file, phase=PHASE_DOWNLOAD),
             Remove((target,), workspace.root, phase=PHASE_EXTRACT),  # without its stamp it may be anything
             Extract(file, target, workspace.root, phase=PHASE_EXTRACT),

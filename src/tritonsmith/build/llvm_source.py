@@ -158,6 +158,7 @@ def _tarball(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> 
                 hints=["add --sha256 HEX (or sha256 = in the env file's [llvm])"],
             )
         archive = workspace.downloads / source.location.rsplit("/", 1)[-1]
+        steps.append(MakeDir(workspace.downloads, phase=PHASE_SOURCES))
         steps.append(Download(source.location, sha256, archive, phase=PHASE_SOURCES))
     else:
         archive = Path(source.location)

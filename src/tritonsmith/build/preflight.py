@@ -275,8 +275,9 @@ def setup_py(inputs: Inputs, place: Place) -> Iterator[Problem]:
     """
     links_itself = inputs.checkout.has("build-dir-variable")  # both came with 3.5
     if links_itself and place.state in ("folder", "file"):
+        does = "delete" if place.state == "folder" else "stop at"
         yield Problem(
             "compile-commands",
-            f"setup.py would delete the {place.state} {place.path} (upstream's update_symlink)",
+            f"setup.py would {does} the {place.state} {place.path} (upstream's update_symlink)",
             "move it away; `invoke link-compile-commands` keeps a plain file as a backup",
         )

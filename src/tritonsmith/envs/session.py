@@ -73,19 +73,23 @@ def opened(task: str, env_name: str) -> Iterator[Session]:
     space = workspace.default()
     space.claim()
     env = space.env(env_name)
-    env.path.mkdir(parents=True, exist_ok=True)
+    env.make()
     with locks.hold(env.lock, purpose=f"{task} --env {env_name}"), _terminable():
         yield Session(task, space, env, space.log(task))
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Take SIGTERM and SIGHUP as ^C, so that a run stopped from outside leaves no compile behind."""
+    """Take SIGTERM and SIGHUP as ^C, so that a run stopped from outside leaves no compile behind.
+
+    One that is ignored, as under `nohup`, stays so.
+    """
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt(signal.Signals(number).name)
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heard = [sig for sig in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(sig) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in heard}
     try:
         yield
     finally:

@@ -98,8 +98,8 @@ def available() -> list[tuple[str, Path, str]]:
     """Every environment: name, file, and the first comment in it."""
     found: dict[str, tuple[str, Path, str]] = {}
     for folder in _folders():
-        for path in sorted(folder.glob("*.toml")):
-            first = path.read_text(encoding="utf-8").partition("\n")[0]
+        for path in sorted(filter(Path.is_file, folder.glob("*.toml"))):
+            first = path.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
             about = first.removeprefix("#").strip() if first.startswith("#") else ""
             found.setdefault(path.stem, (path.stem, path, about))
     return list(found.values())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -58,15 +60,8 @@ class Workspace:
         Raises:
             SmithError: it cannot be written to, or belongs to someone else.
         """
-        try:
+        with _writable(self.root):
             ownership.mark(self.root)
-        except OSError as error:
-            raise SmithError(
-                "cannot write to the workspace",
-                where=self.root,
-                why=error.strerror,
-                hints=["set TRITONSMITH_HOME to a folder that you can write to"],
-            ) from error
 
 
 @dataclass(frozen=True)
@@ -114,6 +109,28 @@ class EnvDir:
     def receipt(self, task: str) -> Path:
         """The receipt of a task's last success."""
         return self.path / "receipts" / f"{task}.json"
+
+    def make(self) -> None:
+        """Create the folder if need be.
+
+        Raises:
+            SmithError: it cannot be made.
+        """
+        with _writable(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def _writable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SmithError(
+            "cannot write to the workspace",
+            where=folder,
+            why=error.strerror,
+            hints=["set TRITONSMITH_HOME to a folder that you can write to"],
+        ) from error
 
 
 def default() -> Workspace:

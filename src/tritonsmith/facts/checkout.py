@@ -138,7 +138,8 @@ def _probe(root: Path, probe: dict[str, Any]) -> bool:
 
 
 def _options(root: Path) -> frozenset[str]:
-    words = set(re.findall(r"\w+", (root / "CMakeLists.txt").read_text(encoding="utf-8")))
+    lists = root / "CMakeLists.txt"
+    words = set(re.findall(r"\w+", lists.read_text(encoding="utf-8") if lists.is_file() else ""))
     return frozenset(eras.option_names() & words)
 
 
@@ -228,9 +229,11 @@ def _python_range(setup_text: str, version: str) -> tuple[str, str]:
 
 
 def _git(root: Path) -> tuple[str, str, bool]:
-    from git import Repo  # noqa: PLC0415 - 0.1 s, and only trees under git need it
-    from git.exc import GitError  # noqa: PLC0415
-
+    try:
+        from git import Repo  # noqa: PLC0415 - 0.1 s, and only trees under git need it
+        from git.exc import GitError  # noqa: PLC0415
+    except ImportError:  # what GitPython raises where there is no git on PATH
+        return "", "", False
     try:
         with Repo(root) as repo:
             head = repo.head.commit

@@ -53,7 +53,7 @@ def release(version: str) -> Release:
     """
     wanted = version_key(version)[:2]
     fitting = [row for row in releases() if version_key(row.version) <= wanted]
-    if not wanted or not fitting:
+    if not wanted[1:] or not fitting:
         raise UsageError(
             f"no Triton release line {version!r} is known",
             hints=did_you_mean(version, [row.version for row in releases()]),

@@ -158,9 +158,11 @@ def _commit_of_source(prefix: Path) -> str:
 
 def source_commit(source: Path) -> str:
     """HEAD of an LLVM checkout; empty if it is not under git."""
-    from git import Repo  # noqa: PLC0415
-    from git.exc import GitError  # noqa: PLC0415
-
+    try:
+        from git import Repo  # noqa: PLC0415
+        from git.exc import GitError  # noqa: PLC0415
+    except ImportError:  # what GitPython raises where there is no git on PATH
+        return ""
     try:
         with Repo(source) as repo:
             return repo.head.commit.hexsha

@@ -44,21 +44,22 @@ class Machine:
         return self.memory / _GIB
 
 
-def read(cgroup: Path = Path("/sys/fs/cgroup")) -> Machine:
+def read(cgroup: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/self/cgroup")) -> Machine:
     """The machine that this process runs on.
 
     Args:
         cgroup: mount point of the cgroup v2 hierarchy.
+        membership: the kernel's list of this process's cgroups.
     """
     system = platform.system()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    folder = _own_cgroup(cgroup)
+    cgroups = _own_cgroups(cgroup, membership)
     libc, glibc = platform.libc_ver()
     return Machine(
         system=system,
         arch=platform.machine(),
-        cores=max(1, min(cores, _cpu_limit(folder) or cores)),
-        memory=min(psutil.virtual_memory().total, _memory_limit(folder) or 1 << 62),
+        cores=max(1, min([cores, *filter(None, map(_cpu_limit, cgroups))])),
+        memory=min([psutil.virtual_memory().total, *filter(None, map(_memory_limit, cgroups))]),
         os_id=_os_id(),
         glibc=glibc if libc == "glibc" else "",
         glibcxx=_glibcxx() if system == "Linux" else "",
@@ -72,14 +73,11 @@ def disk_free(path: Path) -> float:
     return shutil.disk_usage(path).free / _GIB
 
 
-def _own_cgroup(root: Path) -> Path:
-    """The folder of this process's cgroup; the root's where it cannot be told."""
-    try:
-        line = Path("/proc/self/cgroup").read_text(encoding="ascii").strip().rpartition("::")[2]
-    except OSError:
-        return root
-    own = root / line.lstrip("/")
-    return own if own.is_dir() else root
+def _own_cgroups(root: Path, membership: Path) -> list[Path]:
+    """Folders of this process's cgroup and of those around it, whose limits bind it too."""
+    line = _read_text(membership) or ""
+    own = root / line.rpartition("::")[2].strip().lstrip("/")
+    return [folder for folder in (own, *own.parents) if folder.is_relative_to(root)]
 
 
 def _memory_limit(folder: Path) -> int | None:

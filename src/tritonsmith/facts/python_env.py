@@ -69,7 +69,10 @@ def read(executable: Path) -> PythonEnv | None:
     output = capture((str(executable), "-I", "-c", _PROBE), timeout=30)
     if output is None:
         return None
-    seen = json.loads(output)
+    try:
+        seen = json.loads(output.splitlines()[-1])  # a .pth file may have printed something before
+    except (IndexError, ValueError):
+        return None  # it runs, and is no Python
     return PythonEnv(
         executable=executable,
         version=seen["version"],

@@ -6,13 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from tritonsmith.errors import LockedError
+from tritonsmith.errors import LockedError, SmithError
 
 
 @contextmanager
@@ -25,6 +25,7 @@ def hold(path: Path, *, purpose: str) -> Iterator[None]:
 
     Raises:
         LockedError: another process holds it; names that process.
+        SmithError: the lock's file cannot be written.
     """
     holder = path.with_name(f"{path.name}.holder")
     lock = FileLock(path, timeout=0)
@@ -37,11 +38,16 @@ def hold(path: Path, *, purpose: str) -> Iterator[None]:
             why=_describe(holder),
             hints=["wait for it to end, or stop it with ^C in its terminal", "use another --env"],
         ) from None
+    except OSError as error:
+        raise SmithError(
+            "cannot write the lock of this environment", where=path, why=error.strerror
+        ) from error
     try:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        holder.write_text(
-            json.dumps({"pid": os.getpid(), "purpose": purpose, "since": now}), encoding="utf-8"
-        )
+        with suppress(OSError):  # held without a name
+            holder.write_text(
+                json.dumps({"pid": os.getpid(), "purpose": purpose, "since": now}), encoding="utf-8"
+            )
         yield
     finally:
         holder.unlink(missing_ok=True)

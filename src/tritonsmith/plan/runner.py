@@ -10,7 +10,7 @@ import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import singledispatchmethod
@@ -95,7 +95,7 @@ class Runner:
 
         Raises:
             CommandFailedError: a program failed.
-            StepError: a file could not be changed.
+            StepError: a file could not be changed, the log and the stamps included.
             InterruptedRunError: ^C; everything finished so far is kept.
         """
         outcome = Outcome(self._log_path)
@@ -103,17 +103,23 @@ class Runner:
         outcome.skipped = len(plan.steps) - len(todo)
         if not todo:
             return outcome
-        last_of = {step.stamp: step for step in todo if step.stamp}
-        self._log_path.parent.mkdir(parents=True, exist_ok=True)
-        with self._log_path.open("a", encoding="utf-8") as self._log, self._progress:
-            self._write_log(f"# {plan.title}")
-            for phase, steps in groupby(todo, key=lambda step: step.phase):
-                with self._timed(phase, outcome):
-                    for step in steps:
-                        self._act(step)
-                        if step.stamp and last_of[step.stamp] is step:
-                            _write_atomically(step.stamp.path, step.stamp.key)
+        try:
+            self._log_path.parent.mkdir(parents=True, exist_ok=True)
+            with self._log_path.open("a", encoding="utf-8") as self._log, self._progress:
+                self._write_log(f"# {plan.title}")
+                self._act_on(todo, outcome)
+        except OSError as error:
+            raise _explain(error, "log", self._log_path) from error
         return outcome
+
+    def _act_on(self, todo: list[Step], outcome: Outcome) -> None:
+        last_of = {step.stamp: step for step in todo if step.stamp}
+        for phase, steps in groupby(todo, key=lambda step: step.phase):
+            with self._timed(phase, outcome):
+                for step in steps:
+                    self._act(step)
+                    if step.stamp and last_of[step.stamp] is step:
+                        _write_atomically(step.stamp.path, step.stamp.key)
 
     @contextmanager
     def _timed(self, phase: str, outcome: Outcome) -> Iterator[None]:
@@ -136,8 +142,9 @@ class Runner:
                 hints=["run the same command again: it goes on from here"],
             ) from None
         except OSError as error:
-            self._write_log(f"failed: {error}")
-            raise _explain(error, step) from error
+            with suppress(OSError):  # the log's disk may be the full one
+                self._write_log(f"failed: {error}")
+            raise _explain(error, step.phase, step.title) from error
 
     @singledispatchmethod
     def _do(self, step: Step) -> None:
@@ -160,6 +167,8 @@ class Runner:
         for argv in commands:
             code, lines = self._stream(argv, step.repository.parent, {"GIT_TERMINAL_PROMPT": "0"}, self._line)
             if argv[1] == "init":
+                if code:
+                    raise CommandFailedError(step, code, lines, self._log_path)
                 continue
             if code == 0:
                 return
@@ -198,7 +207,7 @@ class Runner:
     @_do.register
     def _(self, step: Write) -> None:
         step.path.parent.mkdir(parents=True, exist_ok=True)
-        if not step.path.is_file() or step.path.read_text(encoding="utf-8") != step.text:
+        if not step.path.is_file() or step.path.read_bytes() != step.text.encode():
             _write_atomically(step.path, step.text)
 
     @_do.register
@@ -285,7 +294,7 @@ def _copy_changed(source: str, dest: str) -> str:
     return dest
 
 
-def _explain(error: OSError, step: Step) -> StepError:
+def _explain(error: OSError, doing: str, what: object) -> StepError:
     hints = {
         errno.ENOSPC: "free some disk space, or set TRITONSMITH_HOME to a larger disk",
         errno.EACCES: "check the permissions of that folder, or set TRITONSMITH_HOME to one of your own",
@@ -294,7 +303,7 @@ def _explain(error: OSError, step: Step) -> StepError:
     }
     hint = hints.get(error.errno or 0)
     return StepError(
-        f"{step.phase}: {error.strerror or error}",
-        where=error.filename or step.title,
+        f"{doing}: {error.strerror or error}",
+        where=error.filename or what,
         hints=[hint] if hint else [],
     )

@@ -24,7 +24,7 @@ class Stamp:
         """Whether the step was completed with exactly these inputs."""
         try:
             return self.path.read_text(encoding="utf-8") == self.key
-        except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
+        except (OSError, UnicodeDecodeError):
             return False
 
 
@@ -103,7 +103,7 @@ class GitFetch(Step):
     def fetch_argv(self, url: str) -> tuple[str, ...]:
         """The command that fetches from one remote."""
         blobs = ("--filter=blob:none",) if self.blobless else ()
-        return ("git", "-C", str(self.repository), "fetch", "--depth=1", *blobs, url, self.commit)
+        return ("git", "-C", str(self.repository), "fetch", "--depth=1", *blobs, "--", url, self.commit)
 
     def shell(self) -> list[str]:
         tries = " || ".join(shlex.join(self.fetch_argv(url)) for url in self.urls)
@@ -127,6 +127,7 @@ class Download(Step):
     def shell(self) -> list[str]:
         partial = _quote(f"{self.dest}.partial")
         return [
+            _make_parent(self.dest),
             f"curl --fail --location --continue-at - --output {partial} {shlex.quote(self.url)}",
             f"echo {shlex.quote(f'{self.sha256}  {self.dest}.partial')} | sha256sum --check",
             f"mv {partial} {_quote(self.dest)}",
@@ -159,13 +160,13 @@ class Extract(Step):
 
     def shell(self) -> list[str]:
         partial = f"{self.dest}.partial"
-        globs = " ".join(shlex.quote(f"*/{name}") for name in self.only)
+        globs = " ".join(shlex.quote("*/" * self.strip + name) for name in self.only)
         lines = [f"rm -rf -- {_quote(partial)}", f"mkdir -p {_quote(partial)}"]
         if self.sha256:
             lines.insert(0, f"echo {shlex.quote(f'{self.sha256}  {self.archive}')} | sha256sum --check")
-        wildcards = f" --wildcards {globs}" if globs else ""
-        archive = _quote(self.archive)
-        lines.append(f"tar -xf {archive} --strip-components={self.strip} -C {_quote(partial)}{wildcards}")
+        options = f"--no-same-owner --strip-components={self.strip} -C {_quote(partial)}"
+        wildcards = f" --wildcards --no-wildcards-match-slash {globs}" if globs else ""
+        lines.append(f"tar -xf {_quote(self.archive)} {options}{wildcards}")
         lines.append(f"mv {_quote(partial)} {_quote(self.dest)}")
         return lines
 
@@ -192,7 +193,14 @@ class Write(Step):
     text: str
 
     def shell(self) -> list[str]:
-        return [f"cat > {_quote(self.path)} <<'EOF'", *self.text.rstrip("\n").split("\n"), "EOF"]
+        parent, path = _make_parent(self.path), _quote(self.path)
+        *lines, rest = self.text.split("\n")
+        if rest or not lines:
+            return [parent, f"printf %s {shlex.quote(self.text)} > {path}"]
+        end = "EOF"
+        while end in lines:
+            end += "_"
+        return [parent, f"cat > {path} <<'{end}'", *lines, end]
 
 
 @dataclass(frozen=True)
@@ -203,7 +211,12 @@ class Link(Step):
     target: Path
 
     def shell(self) -> list[str]:
-        return [f"ln -sfn {_quote(self.target)} {_quote(self.path)}"]
+        path = _quote(self.path)
+        return [
+            _make_parent(self.path),
+            f"[ -L {path} ] || [ ! -e {path} ]",
+            f"ln -sfn {_quote(self.target)} {path}",
+        ]
 
 
 @dataclass(frozen=True)
@@ -222,7 +235,7 @@ class Copy(Step):
 
     def shell(self) -> list[str]:
         folder = self.dest if self.tree else self.dest.parent
-        source = f"-R {_quote(self.source)}/." if self.tree else _quote(self.source)
+        source = f"-RL {_quote(self.source)}/." if self.tree else _quote(self.source)
         return [f"mkdir -p {_quote(folder)}", f"cp {source} {_quote(self.dest)}"]
 
 
@@ -271,12 +284,17 @@ class Plan:
 
     def shell(self) -> str:
         """The whole plan as a POSIX shell script."""
-        lines = ["#!/bin/sh", f"# {self.title}", *(f"# note: {note}" for note in self.notes), "set -eu"]
+        lines = [
+            "#!/bin/sh",
+            _comment(self.title),
+            *(_comment(f"note: {note}") for note in self.notes),
+            "set -eu",
+        ]
         phase, stamp = None, None
         for step in self.steps:
             if step.phase != phase:
                 phase = step.phase
-                lines += ["", f"# {phase}"]
+                lines += ["", _comment(phase)]
             if step.stamp != stamp:
                 stamp = step.stamp
                 lines.append(f"# until done, as {stamp.path} tells:" if stamp else "# always:")
@@ -310,3 +328,11 @@ def stamped(steps: Iterable[Step], path: Path) -> tuple[Step, ...]:
 
 def _quote(path: Path | str) -> str:
     return shlex.quote(str(path))
+
+
+def _make_parent(path: Path) -> str:
+    return f"mkdir -p {_quote(path.parent)}"
+
+
+def _comment(text: str) -> str:
+    return "\n".join(f"# {line}" for line in text.split("\n"))

@@ -9,8 +9,8 @@ from tritonsmith.ui import console, tables
 
 
 def plan(what: Plan) -> None:
-    """A plan as a shell script, on standard output."""
-    console.out().print(what.shell(), markup=False, end="")
+    """A plan as a shell script, on standard output, to the letter: rich would expand its tabs."""
+    print(what.shell(), end="")
 
 
 def choice(taken: Choice) -> None:

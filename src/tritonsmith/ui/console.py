@@ -14,7 +14,7 @@ def out() -> Console:
     """Where the answer goes: tables, plans, JSON."""
     from rich.console import Console  # noqa: PLC0415 - `invoke --list` does without
 
-    return Console(highlight=False, soft_wrap=True)
+    return Console(highlight=False, emoji=False, soft_wrap=True)  # `cuda:100:32` holds an emoji's name
 
 
 @cache
@@ -22,7 +22,7 @@ def err() -> Console:
     """Where progress, notes and warnings go."""
     from rich.console import Console  # noqa: PLC0415
 
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
 def note(text: str) -> None:

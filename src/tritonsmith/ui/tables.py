@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from tritonsmith.ui.format import duration
 
@@ -24,12 +26,12 @@ def plain(
         rows: cells as text.
         right: heads of columns that are set to the right.
     """
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         fixed = column in right
         table.add_column(column, justify="right" if fixed else "left", overflow="fold", no_wrap=fixed)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # a `[toolchain]` in it is no markup
     return table
 
 
@@ -61,5 +63,5 @@ def findings(rows: Iterable[tuple[str, str, str, str]]) -> Table:
     table = plain("", ["", "check", "seen", "what to do"], [])
     table.title = None
     for status, name, seen, remedy in rows:
-        table.add_row(f"[{_STYLES[status]}]{status}[/]", name, seen, remedy)
+        table.add_row(Text(status, style=_STYLES[status]), Text(name), Text(seen), Text(remedy))
     return table
