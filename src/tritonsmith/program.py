@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from invoke.exceptions import ParseError
+from invoke.exceptions import Exit, ParseError
 from invoke.program import Program
 
 from tritonsmith import __version__
@@ -16,20 +17,24 @@ from tritonsmith.tasks import namespace
 class SmithProgram(Program):
     """Invoke's program with this project's exit code and hints for a wrong command line."""
 
-    def run(self, argv: list[str] | None = None, exit: bool = True) -> None:  # noqa: A002 - Invoke's name
-        """Parse and execute; see `invoke.Program.run`."""
-        given = sys.argv if argv is None else argv
-        try:
-            self.create_config()
-            self.parse_core(given)
-            self.parse_collection()
-            self.parse_tasks()
-        except ParseError as error:
-            print(f"error: {error}", file=sys.stderr)
-            for hint in _hints(error):
-                print(f"  - {hint}", file=sys.stderr)
-            sys.exit(EXIT_USAGE)
-        super().run(given, exit)
+    def parse_core(self, argv: list[str] | None) -> None:
+        """Parse what comes before the tasks; see `invoke.Program`."""
+        with _usage_errors():
+            super().parse_core(argv)
+
+    def parse_tasks(self) -> None:
+        """Parse the tasks and their flags; see `invoke.Program`."""
+        with _usage_errors():
+            super().parse_tasks()
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    try:
+        yield
+    except ParseError as error:
+        lines = [f"error: {error}", *(f"  - {hint}" for hint in _hints(error))]
+        raise Exit("\n".join(lines), code=EXIT_USAGE) from None
 
 
 def _hints(error: ParseError) -> tuple[str, ...]:

@@ -142,9 +142,16 @@ def build_triton(
 
 
 def install_triton(
-    settings: Settings, space: Workspace, located: Located, *, force: bool = False
+    settings: Settings, space: Workspace, located: Located, proof: Plan, *, force: bool = False
 ) -> Prepared:
     """Prepare the editable install; builds first what is not built yet.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout.
+        proof: what shows that the result works; runs last, where the era has a way.
+        force: go on in spite of what the preflight found.
 
     Raises:
         FactError: no checkout, or no LLVM yet.
@@ -156,7 +163,10 @@ def install_triton(
     warnings = preflight.enforce(problems, force=force)
     folder = install.pip_build_dir(inputs)
     occupied = folder.exists() and not folder.is_symlink()
-    return _prepared(install.plan(inputs, occupied=occupied), inputs, request, warnings)
+    plan = install.plan(inputs, occupied=occupied)
+    if inputs.checkout.has("nvidia-backend"):  # since 3.0 there is a way to compile without a GPU
+        plan += proof
+    return _prepared(plan, inputs, request, warnings)
 
 
 def link_compile_commands(settings: Settings, space: Workspace, located: Located) -> Prepared:

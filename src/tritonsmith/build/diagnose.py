@@ -17,8 +17,8 @@ _TAIL = 200  # lines that are matched where the first error does not tell enough
 _STARTS = (
     re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: "),
     re.compile(r"^CMake Error(?: at (?P<file>[^:]+):(?P<line>\d+))?"),
-    re.compile(r"^(?:\S*(?:ld|ld\.lld|mold|collect2)(?:-\d+)?): (?:fatal )?error: "),
     re.compile(r"undefined (?:reference|symbol)"),
+    re.compile(r"^(?:\S*(?:ld|ld\.lld|mold|collect2)(?:-\d+)?): (?:fatal )?error: "),
     re.compile(r"^\S*(?:clang|gcc|g\+\+|clang\+\+)(?:-\d+)?: (?:fatal )?error: "),
     re.compile(r"^(?:fatal|error|ERROR): "),
     re.compile(r"^\S*Error: "),

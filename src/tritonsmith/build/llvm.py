@@ -142,7 +142,7 @@ def _prebuilt(request: LlvmRequest, facts: Facts, workspace: Workspace) -> Choic
         raise _RefusedError(
             f"{request.pin.file} has no checksum for {archive.suffix}: give one with --sha256 HEX"
         )
-    if problem := facts.reachable(archive.url):
+    if not llvm_prebuilt.at_hand(archive, workspace) and (problem := facts.reachable(archive.url)):
         raise _RefusedError(f"{archive.url} cannot be reached: {problem}")
     plan = llvm_prebuilt.plan(archive, workspace)
     return Choice("prebuilt", workspace.llvm / archive.name, request.pin.commit, plan)
@@ -168,9 +168,7 @@ def _source(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: 
 
 def _hints(refused: list[tuple[str, str]]) -> list[str]:
     names = {name for name, _ in refused}
-    hints = []
-    if "system" in names:
-        hints.append("an installed LLVM near the pin may do: --provider system --llvm-dir /usr/lib/llvm-NN")
+    hints = ["an installed LLVM near the pin may do: --provider system --llvm-dir /usr/lib/llvm-NN"]
     if "prebuilt" in names or "source" in names:
         hints.append("LLVM sources or a mirror that you have: --provider source --llvm-source PATH_OR_URL")
     if "source" not in names:

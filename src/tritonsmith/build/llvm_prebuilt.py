@@ -9,7 +9,7 @@ from tritonsmith import configs
 from tritonsmith.build.llvm_request import LlvmRequest
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.machine import Machine, version_key
-from tritonsmith.plan import Download, Extract, MakeDir, Plan, Remove
+from tritonsmith.plan import Download, Extract, Plan, Remove
 from tritonsmith.plan.steps import stamped
 
 PHASE_DOWNLOAD = "download LLVM"
@@ -88,14 +88,20 @@ def plan(archive: Archive, workspace: Workspace) -> Plan:
     file = workspace.downloads / archive.url.rsplit("/", 1)[-1]
     steps = stamped(
         (
-            MakeDir(workspace.downloads, phase=PHASE_DOWNLOAD),
             Download(archive.url, archive.sha256, file, phase=PHASE_DOWNLOAD),
             Remove((target,), workspace.root, phase=PHASE_EXTRACT),  # without its stamp it may be anything
             Extract(file, target, workspace.root, phase=PHASE_EXTRACT),
         ),
         workspace.llvm / f".{archive.name}.done",
+        target,
     )
     return Plan(f"upstream's prebuilt LLVM in {target}", steps, (archive.note,) if archive.note else ())
+
+
+def at_hand(archive: Archive, workspace: Workspace) -> bool:
+    """Whether it was fetched before, so that the server need not be there."""
+    file = workspace.downloads / archive.url.rsplit("/", 1)[-1]
+    return file.is_file() or all(step.stamp and step.stamp.holds() for step in plan(archive, workspace).steps)
 
 
 def _matches(rule: dict[str, Any], machine: Machine, version: str) -> bool:

@@ -144,7 +144,7 @@ def _worktree(source: LlvmSource, request: LlvmRequest, commit: str, workspace: 
         Run((*git, "sparse-checkout", "set", *_folders(request)), cwd=workspace.sources, phase=PHASE_SOURCES),
         Run((*git, "checkout", "--force", "--detach", commit), cwd=workspace.sources, phase=PHASE_SOURCES),
     ]
-    return SourceTree(path, commit, stamped(steps, workspace.sources / f".llvm-{commit[:12]}.done"))
+    return SourceTree(path, commit, stamped(steps, workspace.sources / f".llvm-{commit[:12]}.done", path))
 
 
 def _tarball(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> SourceTree:
@@ -158,7 +158,6 @@ def _tarball(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> 
                 hints=["add --sha256 HEX (or sha256 = in the env file's [llvm])"],
             )
         archive = workspace.downloads / source.location.rsplit("/", 1)[-1]
-        steps.append(MakeDir(workspace.downloads, phase=PHASE_SOURCES))
         steps.append(Download(source.location, sha256, archive, phase=PHASE_SOURCES))
     else:
         archive = Path(source.location)
@@ -169,7 +168,7 @@ def _tarball(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> 
     steps.append(
         Extract(archive, path, workspace.root, only=folders, sha256=sha256 or None, phase=PHASE_SOURCES)
     )
-    return SourceTree(path, "", stamped(steps, workspace.sources / f".{path.name}.done"))
+    return SourceTree(path, "", stamped(steps, workspace.sources / f".{path.name}.done", path))
 
 
 def _folders(request: LlvmRequest) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import eras
 from tritonsmith.facts.checkout import LlvmPin, TritonCheckout
 from tritonsmith.plan import GitFetch, MakeDir, Plan, Run
+from tritonsmith.plan.steps import stamped
 
 PHASE = "Triton sources"
 _VERSION = re.compile(r"^(?:v|release/)?(\d+\.\d+)(?:\.[\dx]+)?$")
@@ -58,8 +59,11 @@ def _clone(url: str, revision: str, name: str, workspace: Workspace) -> Located:
         GitFetch(repository, (url,), revision, phase=PHASE, blobless=False),
         Run((*git, "checkout", "--quiet", "--detach", "FETCH_HEAD"), cwd=workspace.sources, phase=PHASE),
     )
-    fetched = (repository / ".git").exists()  # once fetched it is the user's to move; `git pull` is theirs
-    return Located(repository, Plan(f"Triton {revision} from {url}", () if fetched else steps))
+    done = workspace.sources / f".triton-{name}.done"
+    fetched = done.exists() and repository.is_dir()  # the user's to move from now on; `git pull` is theirs
+    return Located(
+        repository, Plan(f"Triton {revision} from {url}", () if fetched else stamped(steps, done, repository))
+    )
 
 
 def request_for(settings: Settings, checkout: TritonCheckout) -> LlvmRequest:

@@ -117,7 +117,7 @@ def _unpack(requirement: str, workspace: Workspace, machine: Machine, python: Pa
         Run(pip, cwd=workspace.toolchain, phase=PHASE),
         Move(partial, target, phase=PHASE),
     )
-    yield from stamped(steps, workspace.toolchain / f".{target.name}.done")
+    yield from stamped(steps, workspace.toolchain / f".{target.name}.done", target)
 
 
 def _package(row: dict[str, Any], version: str) -> tuple[dict[str, Any], str]:

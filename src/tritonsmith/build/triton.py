@@ -21,6 +21,7 @@ from tritonsmith.wheels import venv
 
 PHASE_CONFIGURE = "configure Triton"
 PHASE_BUILD = "build Triton"
+_HERE = Path(__file__).parent
 _NEVER_FROM_CMAKE = ("cmake", "ninja")  # the tool brings its own
 
 
@@ -125,7 +126,8 @@ def plugin_dirs(settings: TritonSettings) -> str:
 
 def _llvm(llvm: LlvmTree) -> dict[str, str]:
     """Every name under which some era looks for LLVM; explicit, because `LLVM_DIR` sticks in the cache."""
-    return {
+    one_llvm = {"CMAKE_PROJECT_triton_INCLUDE": str(_HERE / "one_llvm.cmake")} if llvm.dylib else {}
+    return one_llvm | {
         "LLVM_SYSPATH": str(llvm.prefix),
         "LLVM_INCLUDE_DIRS": str(llvm.prefix / "include"),
         "LLVM_LIBRARY_DIR": str(llvm.prefix / "lib"),

@@ -42,7 +42,7 @@ Check = Callable[[Subject], Iterator[Finding]]
 def examine(subject: Subject) -> tuple[Finding, ...]:
     """Run every check."""
     findings: list[Finding] = []
-    for check in (machine_memory, machine_disk, tool_versions, build_llvm, build_triton):
+    for check in (machine_memory, machine_disk, tools_versions, builds_llvm, builds_triton):
         try:
             findings += check(subject)
         except Exception as error:  # noqa: BLE001 - a crash of one check is a finding, not a traceback
@@ -84,7 +84,7 @@ def machine_disk(subject: Subject) -> Iterator[Finding]:
         yield Finding("machine.disk", "ok", seen)
 
 
-def tool_versions(subject: Subject) -> Iterator[Finding]:
+def tools_versions(subject: Subject) -> Iterator[Finding]:
     """Programs against the floors and ceilings of `configs/tools.toml`."""
     for row in configs.load("tools")["tool"]:
         yield _tool(row, building=not subject.settings.triton.wheel)
@@ -107,7 +107,7 @@ def _versioned(row: dict[str, Any]) -> list[str]:
     return [f"{row['name']}-{major}" for major in range(30, 10, -1)] if row.get("versioned") else []
 
 
-def build_llvm(subject: Subject) -> Iterator[Finding]:
+def builds_llvm(subject: Subject) -> Iterator[Finding]:
     """The env's LLVM: is it still there, and is it at the pin?"""
     name = subject.settings.name
     receipt = receipts.read(subject.space.env(name).receipt("setup-mlir"))
@@ -131,7 +131,7 @@ def build_llvm(subject: Subject) -> Iterator[Finding]:
         yield Finding("builds.llvm", "ok", seen)
 
 
-def build_triton(subject: Subject) -> Iterator[Finding]:
+def builds_triton(subject: Subject) -> Iterator[Finding]:
     """The env's Triton: does the build still match its sources?"""
     name = subject.settings.name
     receipt = receipts.read(subject.space.env(name).receipt("build-triton"))

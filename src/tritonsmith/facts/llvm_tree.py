@@ -41,6 +41,7 @@ class LlvmTree:
         tools: programs in its `bin` that Triton's build or tests want.
         static: component libraries are there as archives, and built.
         build_tree: it is a build folder, not an install prefix.
+        dylib: its own libraries, MLIR's among them, link the shared libLLVM.
     """
 
     prefix: Path
@@ -54,6 +55,7 @@ class LlvmTree:
     tools: frozenset[str]
     static: bool
     build_tree: bool
+    dylib: bool = False
 
     @property
     def major(self) -> int:
@@ -106,6 +108,7 @@ def read(prefix: Path) -> LlvmTree:
         tools=frozenset(name for name in _TOOLS if (prefix / "bin" / name).exists()),
         static=all((prefix / "lib" / name).is_file() for name in ("libLLVMSupport.a", "libMLIRIR.a")),
         build_tree=build_tree,
+        dylib=_on(values.get("LLVM_LINK_LLVM_DYLIB")),
     )
 
 

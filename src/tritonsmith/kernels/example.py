@@ -43,9 +43,10 @@ def parse_target(text: str) -> Target:
     names = configs.load("gpu-targets")["targets"]
     backend, _, rest = names.get(text.lower(), text).partition(":")
     arch, _, warp = rest.partition(":")
-    if backend == "cuda" and arch.isdigit():
+    known_warp = not warp or warp.isdecimal()
+    if backend == "cuda" and arch.isdecimal() and known_warp:
         return Target(backend, int(arch), int(warp or 32))
-    if backend == "hip" and arch.startswith("gfx"):
+    if backend == "hip" and arch.startswith("gfx") and known_warp:
         return Target(backend, arch, int(warp or (64 if arch.startswith("gfx9") else 32)))
     raise FactError(
         f"{text!r} is no target", hints=["write cuda:90 or hip:gfx942", *did_you_mean(text, names)]

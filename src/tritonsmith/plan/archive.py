@@ -6,6 +6,7 @@ import copy
 import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
+from tarfile import EOFHeaderError, HeaderError, ReadError, TarFile  # type: ignore[attr-defined] # the first
 from typing import Self
 
 from tritonsmith.errors import DownloadError
@@ -19,14 +20,14 @@ class _Entry(tarfile.TarInfo):
     """An entry whose header is right: tarfile takes a damaged one for the end of the archive."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """The entry of a header block."""
+    def fromtarfile(cls, tarfile: TarFile) -> Self:
+        """The next entry of an archive."""
         try:
-            return super().frombuf(buf, encoding, errors)
-        except tarfile.HeaderError as error:
-            if len(buf) == tarfile.BLOCKSIZE and not any(buf):
-                raise  # the end, as it should be
-            raise tarfile.ReadError(f"damaged or truncated: {error}") from None
+            return super().fromtarfile(tarfile)
+        except EOFHeaderError:
+            raise  # the end, as it should be
+        except HeaderError as error:
+            raise ReadError(f"damaged or truncated: {error}") from None
 
 
 def extract(
@@ -50,8 +51,9 @@ def extract(
     try:
         with archive.open("rb") as raw, tarfile.open(fileobj=raw, mode="r:*", tarinfo=_Entry) as tar:
             tar.extraction_filter = lambda member, _path: member  # `_safe` did it; 3.12 wants to be told
+            root = partial.resolve()
             for member in _wanted(tar, only, strip):
-                _check_inside(member, partial.resolve())
+                _check_inside(member, root)
                 tar.extract(member, partial, set_attrs=not member.issym())
                 progress(raw.tell(), size)
             while tar.fileobj and tar.fileobj.read(_CHUNK):

@@ -172,7 +172,7 @@ class Runner:
                 continue
             if code == 0:
                 return
-            failures.append(f"{argv[-2]}: {lines[-1] if lines else f'exit code {code}'}")
+            failures.append(f"{argv[-2]}: {_said(lines) or f'exit code {code}'}")
         raise StepError(
             f"none of the remotes gave commit {step.commit}",
             where=step.repository,
@@ -275,6 +275,12 @@ class Runner:
         now = datetime.now().astimezone().isoformat(timespec="seconds")
         self._log.write("".join(f"{line}\n" for line in (*lines, f"# at {now}")))
         self._log.flush()
+
+
+def _said(lines: tuple[str, ...]) -> str:
+    """Git's own error among its output; advice may follow it."""
+    told = [line for line in lines if line.startswith(("fatal: ", "error: "))]
+    return (told or lines or ("",))[-1]
 
 
 def _write_atomically(path: Path, text: str) -> None:

@@ -15,15 +15,23 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Stamp:
-    """A file that says that a step is done: present, and its whole content equals `key`."""
+    """A file that says that a step is done: present, and its whole content equals `key`.
+
+    Attributes:
+        path: the file.
+        key: of the step's inputs.
+        made: what the step makes, if the stamp lies beside it: somebody may have deleted it since.
+    """
 
     path: Path
     key: str
+    made: Path | None = None
 
     def holds(self) -> bool:
-        """Whether the step was completed with exactly these inputs."""
+        """Whether the step was completed with exactly these inputs, and what it made is still there."""
         try:
-            return self.path.read_text(encoding="utf-8") == self.key
+            gone = self.made is not None and not self.made.exists()
+            return not gone and self.path.read_text(encoding="utf-8") == self.key
         except (OSError, UnicodeDecodeError):
             return False
 
@@ -314,15 +322,16 @@ def step_key(step: Step) -> str:
     return digest(type(step).__name__, fields)
 
 
-def stamped(steps: Iterable[Step], path: Path) -> tuple[Step, ...]:
+def stamped(steps: Iterable[Step], path: Path, made: Path | None = None) -> tuple[Step, ...]:
     """Give a sequence one stamp: all of it is skipped once its last step has succeeded.
 
     Args:
         steps: steps that make one thing together.
         path: the stamp's file, beside that thing.
+        made: that thing; without it the stamp does not hold.
     """
     sequence = tuple(steps)
-    stamp = Stamp(path, digest(*(step_key(step) for step in sequence)))
+    stamp = Stamp(path, digest(*(step_key(step) for step in sequence)), made)
     return tuple(replace(step, stamp=stamp) for step in sequence)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import time
 import traceback
@@ -78,7 +79,7 @@ def count(text: str, name: str) -> int | None:
     """
     if not text:
         return None
-    if not text.isdigit():
+    if not text.isdecimal():
         raise UsageError(
             f"--{name} cannot be {text!r}", hints=[f"a whole number: --{name} 4; 0 for as many as fit"]
         )
@@ -94,13 +95,22 @@ def _report_bug(error: Exception) -> str:
     from tritonsmith import __version__
     from tritonsmith.envs import workspace
 
-    text = traceback.format_exc().replace(str(Path.home()), "~")
-    log = workspace.default().log("bug")
-    header = f"tritonsmith {__version__}, Python {sys.version}\n{' '.join(sys.argv)}\n{time.ctime()}\n\n"
+    head = f"tritonsmith {__version__}, Python {sys.version}\n{' '.join(sys.argv)}\n{time.ctime()}"
+    text = _redacted(f"{head}\n\n{traceback.format_exc()}")
+    space = workspace.default()
+    log = space.log("bug")
     try:
+        space.claim()  # or the next run would find files in a folder without a mark
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(header + text, encoding="utf-8")
+        log.write_text(text, encoding="utf-8")
         where = f"  where: {log}\nThings to try:\n  - report it with that file"
-    except OSError:
+    except (OSError, SmithError):
         where = text
-    return f"error: a bug of tritonsmith: {type(error).__name__}: {error}\n{where}"
+    return _redacted(f"error: a bug of tritonsmith: {type(error).__name__}: {error}\n") + where
+
+
+def _redacted(text: str) -> str:
+    """Without passwords in URLs, and without the name of the home folder."""
+    home = str(Path.home())
+    text = re.sub(r"://[^/\s@]+@", "://***@", text)
+    return text.replace(home, "~") if home != "/" else text

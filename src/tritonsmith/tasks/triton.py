@@ -96,10 +96,12 @@ def install_triton(
     dry_run: bool = False,
     force: bool = False,
 ) -> None:
-    """Install the checkout into the environment, editable, on top of what build-triton built."""
+    """Install the checkout into the environment, editable, and compile a kernel with it."""
     from tritonsmith.build import commands
     from tritonsmith.envs import session, settings
+    from tritonsmith.kernels import example
     from tritonsmith.tasks import show
+    from tritonsmith.ui import console, tables
 
     flags = _flags(
         source, llvm_dir, debug, build_type, backends, plugin_dir, tri(proton, no_proton, "proton"), jobs
@@ -111,13 +113,16 @@ def install_triton(
         show.warnings(("the rest depends on the sources, which are not here yet",))
         return
     commands.bring_sources(chosen, located)
-    prepared = commands.install_triton(chosen, space, located, force=force)
+    proof = example.plan(space.env(chosen.name), (example.parse_target("a100"),))
+    prepared = commands.install_triton(chosen, space, located, proof, force=force)
     show.warnings(prepared.warnings)
     if dry_run:
         show.plan(prepared.plan)
         return
     with session.opened("install-triton", chosen.name) as running:
         commands.act(prepared, running)
+    if example.PHASE in prepared.plan.phases:
+        console.out().print(tables.stages(example.read_response(running.env)))
     show.done(f"import triton works in {running.env.python}", running, "invoke link-compile-commands")
 
 

@@ -32,13 +32,13 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
         )
     prepared = use_case.prepare(chosen, workspace.default().env(chosen.name))
     if dry_run:
-        console.out().print(prepared.plan.shell(), markup=False, end="")
+        print(prepared.plan.shell(), end="")
         return
     with session.opened("up", chosen.name) as running:
         answer = use_case.act(prepared, running)
         python = running.env.python
     console.out().print(tables.stages(answer))
-    console.out().print(report.summary(report.examine(chosen)))
+    console.out().print(report.summary(report.examine(chosen)), markup=False)
     console.out().print(f"\nThe files are in {python.parents[2] / 'kernels'}. What next:", markup=False)
     for command, what in (
         ("invoke doctor", "what else this machine has and lacks"),

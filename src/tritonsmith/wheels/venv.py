@@ -56,7 +56,7 @@ def plan(env: EnvDir, base: PythonEnv, requirements: tuple[str, ...]) -> Plan:
         Run((str(base.executable), "-m", "venv", str(env.venv)), cwd=env.path, phase=PHASE),
         Run(pip_install(env.python, *requirements), cwd=env.path, phase=PHASE),
     )
-    return Plan(f"virtual environment of {env.name}", stamped(steps, env.path / ".venv.done"))
+    return Plan(f"virtual environment of {env.name}", stamped(steps, env.path / ".venv.done", env.python))
 
 
 def pip_install(python: Path, *arguments: str) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+const char *mini_amd_architecture(void) { return "gfx942"; }

@@ -1,0 +1,3 @@
+#include <cuda.h>
+
+int mini_nvidia_cuda_version(void) { return CUDA_VERSION; }

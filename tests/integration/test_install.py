@@ -1,0 +1,128 @@
+"""`install-triton` and `link-compile-commands` on top of what `build-triton` built."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.harness import LLVM, Done, Smith, capture, git, plant
+
+NAME = "compile_commands.json"
+
+
+@pytest.fixture(scope="module")
+def installed(built: Smith) -> Done:
+    """The checkout, installed into the env."""
+    return built("install-triton", "--debug")
+
+
+def test_import_works_in_the_env_from_the_checkout(built: Smith, installed: Done) -> None:
+    python = built.env("dev") / "venv" / "bin" / "python"
+    assert f"import triton works in {python}" in installed.out
+    assert "vector_add by Triton 3.6.0" in installed.out
+    ask = "import triton, json; print(json.dumps([triton.__file__, triton.built_in()]))"
+    file, backends = json.loads(capture(python, "-c", ask, cwd=built.root, env=built.environ))
+    assert Path(file) == built.cwd / "python" / "triton" / "__init__.py"
+    assert backends == {"nvidia": 12080, "amd": "gfx942"}
+
+
+def test_the_install_goes_on_in_the_build_folder_and_builds_nothing_again(
+    built: Smith, installed: Done
+) -> None:
+    assert installed.code == 0
+    link = next((built.cwd / "build").glob("cmake.*"))
+    assert link.resolve() == built.build().resolve()
+    log = built.log("install-triton")
+    assert log.count("ninja: no work to do.") >= 1
+    assert "Building C" not in log
+    assert "Linking" not in log
+
+
+def test_after_the_install_build_triton_has_nothing_to_do(built: Smith, installed: Done) -> None:
+    assert installed.code == 0
+    built("build-triton", "--debug")
+    assert "ninja: no work to do." in built.log("build-triton")
+
+
+def test_the_install_leaves_the_checkout_clean(built: Smith, installed: Done) -> None:
+    assert installed.code == 0
+    assert git(built.cwd, "status", "--porcelain") == ""
+
+
+def test_a_file_that_setup_py_would_delete_keeps_install_triton_from_starting(built: Smith) -> None:
+    mine = built.cwd / NAME
+    mine.unlink(missing_ok=True)
+    mine.write_text("[]\n", encoding="utf-8")
+    try:
+        error = built("install-triton", "--debug", code=1).error
+    finally:
+        mine.unlink()
+    assert "nothing was started" in error
+    assert "[compile-commands] setup.py would " in error
+    assert str(mine) in error
+
+
+@pytest.mark.parametrize("state", ["absent", "right", "wrong", "dangling", "file"])
+def test_the_link_is_right_whatever_lay_there(built: Smith, state: str) -> None:
+    link, merged = built.cwd / NAME, built.env("dev") / NAME
+    backup = built.cwd / f"{NAME}.backup"
+    for path in (link, backup):
+        path.unlink(missing_ok=True)
+    match state:
+        case "right":
+            link.symlink_to(merged)
+        case "wrong":
+            link.symlink_to(built.cwd / "setup.py")
+        case "dangling":
+            link.symlink_to("nowhere")
+        case "file":
+            link.write_text("[]\n", encoding="utf-8")
+    built("link-compile-commands")
+    assert link.readlink() == merged
+    commands = json.loads(link.read_text(encoding="utf-8"))
+    assert {Path(row["file"]).name for row in commands} >= {"triton-opt.cpp", "Dialect.cpp", "main.c"}
+    assert all(Path(row["directory"]).is_dir() for row in commands)
+    assert backup.exists() == (state == "file")
+    if state == "file":
+        assert backup.read_text(encoding="utf-8") == "[]\n"
+    link.unlink()
+
+
+def test_a_folder_in_the_way_is_left_alone(built: Smith) -> None:
+    folder = built.cwd / NAME
+    folder.unlink(missing_ok=True)
+    folder.mkdir()
+    (folder / "mine").touch()
+    try:
+        error = built("link-compile-commands", code=1).error
+        assert (folder / "mine").exists()
+    finally:
+        (folder / "mine").unlink()
+        folder.rmdir()
+    assert "a folder lies where the link should be; it is left alone" in error
+    assert str(folder) in error
+
+
+def test_the_database_has_the_commands_of_an_llvm_that_the_tool_built_too(
+    built: Smith, tmp_path: Path
+) -> None:
+    sources = plant("mini_llvm", tmp_path / "llvm-project")
+    from_source = ("--provider", "source", "--llvm-source", sources, "--any-commit", "--target", "FileCheck")
+    built("setup-mlir", *from_source)
+    try:
+        built("link-compile-commands")
+        commands = json.loads((built.cwd / NAME).read_text(encoding="utf-8"))
+    finally:
+        built("setup-mlir", "--provider", "system", "--llvm-dir", LLVM)
+    files = [Path(row["file"]) for row in commands]
+    assert sources / "llvm" / "utils" / "FileCheck.cpp" in files
+    assert built.cwd / "bin" / "triton-opt.cpp" in files
+    assert len(files) == len(set(files))
+
+
+def test_there_is_nothing_to_link_before_a_build(built: Smith) -> None:
+    error = built("link-compile-commands", "--env", "release", code=1).error
+    assert "there is no compile_commands.json to link to" in error
+    assert "invoke build-triton" in error

@@ -1,0 +1,100 @@
+"""`up` with a real wheel from the package index, and without any index."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.integration.harness import DEAD, Done, Smith
+
+OFFLINE = {
+    "PIP_INDEX_URL": f"{DEAD}/simple",
+    "PIP_EXTRA_INDEX_URL": "",
+    "PIP_FIND_LINKS": "",
+    "PIP_CONFIG_FILE": "/dev/null",
+    "PIP_NO_CACHE_DIR": "1",
+    "PIP_RETRIES": "0",
+}
+
+
+@pytest.fixture(scope="module")
+def smith(tmp_path_factory: pytest.TempPathFactory) -> Smith:
+    """The tool in an empty folder."""
+    root = tmp_path_factory.mktemp("new comer")
+    return Smith(root, cwd=root)
+
+
+@pytest.fixture(scope="module")
+def first(smith: Smith) -> Done:
+    """The first `up` of a newcomer."""
+    return smith("up")
+
+
+def test_up_compiles_for_two_vendors_and_shows_it(smith: Smith, first: Done) -> None:
+    for text in ("vector_add", "cuda:90:32", "hip:gfx942:64", "ttgir", "cubin", "hsaco", "What next"):
+        assert text in first.out
+    assert str(smith.env("wheel") / "kernels") in first.out
+
+
+def test_the_files_of_every_stage_are_there(smith: Smith, first: Done) -> None:
+    assert first.code == 0
+    stages = {path.suffix: path for path in (smith.env("wheel") / "kernels").rglob("vector_add.*")}
+    assert {".ttir", ".ttgir", ".llir", ".ptx", ".cubin", ".amdgcn", ".hsaco"} <= set(stages)
+    assert all(path.stat().st_size > 0 for path in stages.values())
+    assert ".visible .entry vector_add" in stages[".ptx"].read_text(encoding="utf-8")
+    assert stages[".cubin"].read_bytes().startswith(b"\x7fELF")
+    assert stages[".hsaco"].read_bytes().startswith(b"\x7fELF")
+
+
+def test_the_receipt_tells_the_version_and_the_sizes(smith: Smith, first: Done) -> None:
+    assert first.code == 0
+    answer = smith.receipt("up", "wheel")["answer"]
+    assert answer["triton"][0].isdigit()
+    assert [result["target"] for result in answer["results"]] == ["cuda:90:32", "hip:gfx942:64"]
+
+
+def test_a_second_up_installs_nothing(smith: Smith, first: Done) -> None:
+    assert first.code == 0
+    stamp = smith.env("wheel") / ".venv.done"
+    before = stamp.stat().st_mtime_ns, _packages(smith)
+    smith("up")
+    assert (stamp.stat().st_mtime_ns, _packages(smith)) == before
+    assert "pip install" not in smith.log("up")
+
+
+def test_a_second_up_needs_no_network(smith: Smith, first: Done) -> None:
+    assert first.code == 0
+    assert "What next" in replace(smith, more=OFFLINE)("up").out
+
+
+def test_without_an_index_there_is_one_clear_error(tmp_path: Path) -> None:
+    lonely = Smith(tmp_path, cwd=tmp_path, more=OFFLINE)
+    error = lonely("up", code=1).error
+    assert "Python environment failed" in error
+    assert "triton" in error
+    assert "check that pip reaches its index" in error
+    log = Path(error.rpartition("the whole log: ")[2].strip())
+    assert "pip install" in log.read_text(encoding="utf-8")
+    assert not lonely.env("wheel").joinpath("receipts").exists()
+    assert len(error.splitlines()) <= 20
+
+
+def test_up_with_an_environment_that_builds_is_a_usage_error(smith: Smith) -> None:
+    error = smith("up", "--env", "dev", code=2).error
+    assert "builds Triton from sources" in error
+    assert "invoke setup-mlir --env dev" in error
+
+
+def test_up_dry_run_touches_nothing(tmp_path: Path) -> None:
+    idle = Smith(tmp_path, cwd=tmp_path)
+    script = idle("up", "--dry-run").out
+    assert "pip install" in script
+    assert '"cuda"' in script
+    assert not idle.home.exists()
+
+
+def _packages(smith: Smith) -> dict[str, int]:
+    folder = next((smith.env("wheel") / "venv" / "lib").glob("python*/site-packages"))
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.dist-info")}

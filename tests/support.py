@@ -1,0 +1,119 @@
+"""What tests of every kind share: the guard around unit tests, and what happens when a tool is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+REAL_HOME = Path.home()
+REAL_SOURCE = "TRITONSMITH_TRITON_SOURCE"
+
+_LOCAL_HOSTS = {"127.0.0.1", "::1", "localhost", "", None}
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+_CHANGES = {"os.mkdir", "os.remove", "os.rmdir", "os.rename", "os.symlink", "os.link", "shutil.rmtree"}
+
+
+class Guard:
+    """An audit hook that fails a test which reaches for the network or writes below the real home folder.
+
+    No library gets around it, and no code under test catches what it raises.
+
+    Attributes:
+        armed: whether it looks at all.
+        allowed: folders that may lie below the home folder: temporary ones, caches of Python's own.
+    """
+
+    def __init__(self) -> None:
+        self.armed = False
+        self.allowed: tuple[Path, ...] = ()
+
+    def __call__(self, event: str, args: tuple[Any, ...]) -> None:
+        if not self.armed:
+            return
+        if event in ("socket.connect", "socket.sendto"):
+            sock, address = args
+            if sock.family != socket.AF_UNIX and address[0] not in _LOCAL_HOSTS:
+                self._refuse(f"connects to {address}")
+        elif event == "socket.getaddrinfo":
+            if args[0] not in _LOCAL_HOSTS:
+                self._refuse(f"looks up {args[0]!r}")
+        elif event == "open":
+            if isinstance(args[0], (str, bytes)) and args[2] & _WRITES:
+                self._check(args[0], event)
+        elif event in _CHANGES and not any(isinstance(part, int) and part >= 0 for part in args[2:]):
+            for path in args[:2]:
+                self._check(path, event)
+
+    def _check(self, path: Any, event: str) -> None:
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            return
+        full = Path(os.path.abspath(os.fsdecode(path)))  # noqa: PTH100 - links stay as they are
+        if full.is_relative_to(REAL_HOME) and not any(full.is_relative_to(folder) for folder in self.allowed):
+            self._refuse(f"changes {full} ({event})")
+
+    def _refuse(self, what: str) -> None:
+        self.armed = False  # or the report of the failure would be refused too
+        pytest.fail(f"a unit test {what}")
+
+
+def all_gone(processes: Iterable[psutil.Process], *, within: float = 20.0) -> bool:
+    """Whether all of them end, at the latest after so many seconds; an orphan may stay as a zombie."""
+    until = time.monotonic() + within
+    left = list(processes)
+    while left and time.monotonic() < until:
+        left = [one for one in left if _runs(one)]
+        time.sleep(0.01)
+    return not left
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def require(*programs: str) -> None:
+    """Skip the test if a program is missing; fail it where `CI` says that all of them ought to be there."""
+    missing = [name for name in programs if shutil.which(name) is None]
+    if not missing:
+        return
+    message = f"missing: {', '.join(missing)}"
+    if os.environ.get("CI", "").lower() not in ("", "0", "false"):
+        pytest.fail(f"{message} (CI is set, so nothing may be skipped)")
+    pytest.skip(message)
+
+
+def not_run(skipped: Iterable[tuple[str, str]]) -> list[str]:
+    """Lines for the end of a run: which kinds of tests did not run, and what they lack.
+
+    Args:
+        skipped: node ids of skipped tests, and why.
+    """
+    tools: set[str] = set()
+    counts: Counter[str] = Counter()
+    for node, reason in skipped:
+        match = re.search(r"missing: (.*)", reason)
+        if match and node.startswith("tests/integration"):
+            tools.update(match[1].split(", "))
+            counts["integration"] += 1
+        elif node.startswith("tests/real") and not os.environ.get(REAL_SOURCE):
+            counts["real"] += 1
+    lines = []
+    if tools:
+        lines.append(
+            f"integration: not run, missing: {', '.join(sorted(tools))} ({counts['integration']} skipped)"
+        )
+    if counts["real"]:
+        lines.append(f"real: not run, {REAL_SOURCE} names no checkout of Triton ({counts['real']} skipped)")
+    return lines

@@ -1,0 +1,94 @@
+#!/bin/sh
+# Triton 3.0.0 (TritonRelBuildWithAsserts) in /home/dev/.local/share/tritonsmith/envs/dev/triton
+set -eu
+
+# Python environment
+# until done, as /home/dev/.local/share/tritonsmith/envs/dev/.venv.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev
+(cd /home/dev/.local/share/tritonsmith/envs/dev && /usr/bin/python3.11 -m venv /home/dev/.local/share/tritonsmith/envs/dev/venv)
+(cd /home/dev/.local/share/tritonsmith/envs/dev && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' pybind11==2.11.1 'setuptools>=40.8.0' wheel)
+
+# CUDA headers and tools
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.4.99.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial nvidia-cuda-nvcc-cu12==12.4.99)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial nvidia-cuda-cuobjdump==13.2.51)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial nvidia-cuda-nvdisasm==13.2.51)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-runtime-cu12-12.4.99.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99.partial nvidia-cuda-runtime-cu12==12.4.99)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nlohmann-json-3.11.3.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
+mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
+# always:
+mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
+cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99/nvidia/cuda_nvcc/bin/ptxas /home/dev/triton/third_party/nvidia/backend/bin/ptxas
+mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
+cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51/nvidia/cu13/bin/cuobjdump /home/dev/triton/third_party/nvidia/backend/bin/cuobjdump
+mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
+cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51/nvidia/cu13/bin/nvdisasm /home/dev/triton/third_party/nvidia/backend/bin/nvdisasm
+mkdir -p /home/dev/triton/third_party/nvidia/backend/include
+cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99/nvidia/cuda_nvcc/include/. /home/dev/triton/third_party/nvidia/backend/include
+mkdir -p /home/dev/triton/third_party/nvidia/backend/include
+cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99/nvidia/cuda_runtime/include/. /home/dev/triton/third_party/nvidia/backend/include
+
+# configure Triton
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
+# until done, as /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-configured tells:
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
+cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake <<'EOF'
+# Written by tritonsmith. To configure by hand, in this folder:
+#   /home/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /home/dev/triton -B /home/dev/.local/share/tritonsmith/envs/dev/triton
+set(CMAKE_MAKE_PROGRAM [[/home/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
+set(CMAKE_BUILD_TYPE [[TritonRelBuildWithAsserts]] CACHE STRING "" FORCE)
+set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY [[/home/dev/triton/python/triton/_C]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER [[/usr/lib/llvm-19/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/usr/lib/llvm-19/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf]] CACHE STRING "" FORCE)
+set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
+set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
+set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b0d1917e]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b0d1917e/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b0d1917e/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b0d1917e/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b0d1917e/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-b0d1917e/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(Python3_EXECUTABLE [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
+set(Python3_INCLUDE_DIR [[/usr/include/python3.11]] CACHE STRING "" FORCE)
+set(LLVM_EXTERNAL_LIT [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
+set(pybind11_DIR [[/home/dev/.local/share/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11/share/cmake/pybind11]] CACHE STRING "" FORCE)
+set(PYTHON_INCLUDE_DIRS [[/usr/include/python3.11]] CACHE STRING "" FORCE)
+set(PYBIND11_INCLUDE_DIR [[/home/dev/.local/share/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11/include]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PYTHON_MODULE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_TUTORIALS [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PROTON [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_UT [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_CODEGEN_BACKENDS [[nvidia;amd]] CACHE STRING "" FORCE)
+set(CMAKE_JOB_POOLS [[link=16]] CACHE STRING "" FORCE)
+set(CMAKE_JOB_POOL_LINK [[link]] CACHE STRING "" FORCE)
+EOF
+(cd /home/dev/.local/share/tritonsmith/envs/dev/triton && /home/dev/tritonsmith/.venv/bin/cmake --fresh -C /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake -G Ninja -S /home/dev/triton -B /home/dev/.local/share/tritonsmith/envs/dev/triton)
+
+# build Triton
+# always:
+(cd /home/dev/.local/share/tritonsmith/envs/dev/triton && env NINJA_STATUS='[%f/%t] ' /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/triton -j16)

@@ -1,0 +1,110 @@
+#!/bin/sh
+# Triton 3.7.0 (TritonRelBuildWithAsserts) in /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton
+set -eu
+
+# Python environment
+# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/.venv.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev'
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && /opt/homebrew/bin/python3.11 -m venv '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv')
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' 'pybind11>=2.13.1' 'setuptools>=40.8.0' wheel)
+
+# CUDA headers and tools
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.9.86.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' nvidia-cuda-nvcc-cu12==12.9.86)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-13.1.80.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80.partial' nvidia-cuda-nvcc==13.1.80)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' nvidia-cuda-cuobjdump==13.2.51)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' nvidia-cuda-nvdisasm==13.2.51)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-crt-13.1.80.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' nvidia-cuda-crt==13.1.80)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-runtime-13.1.80.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' nvidia-cuda-runtime==13.1.80)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nlohmann-json-3.11.3.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
+# always:
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
+cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86/nvidia/cuda_nvcc/bin/ptxas' /Users/dev/triton/third_party/nvidia/backend/bin/ptxas
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
+cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80/nvidia/cu13/bin/ptxas' /Users/dev/triton/third_party/nvidia/backend/bin/ptxas-blackwell
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
+cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51/nvidia/cu13/bin/cuobjdump' /Users/dev/triton/third_party/nvidia/backend/bin/cuobjdump
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
+cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51/nvidia/cu13/bin/nvdisasm' /Users/dev/triton/third_party/nvidia/backend/bin/nvdisasm
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/include
+cp -RL '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80/nvidia/cu13/include'/. /Users/dev/triton/third_party/nvidia/backend/include
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/include
+cp -RL '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80/nvidia/cu13/include'/. /Users/dev/triton/third_party/nvidia/backend/include
+
+# configure Triton
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-configured tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
+cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' <<'EOF'
+# Written by tritonsmith. To configure by hand, in this folder:
+#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /Users/dev/triton -B '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
+set(CMAKE_MAKE_PROGRAM [[/Users/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
+set(CMAKE_BUILD_TYPE [[TritonRelBuildWithAsserts]] CACHE STRING "" FORCE)
+set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY [[/Users/dev/triton/python/triton/_C]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER [[/opt/homebrew/opt/llvm/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/opt/homebrew/opt/llvm/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(Python3_EXECUTABLE [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
+set(Python3_INCLUDE_DIR [[/opt/homebrew/Frameworks/Python.framework/Versions/3.11/include/python3.11]] CACHE STRING "" FORCE)
+set(LLVM_EXTERNAL_LIT [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
+set(pybind11_DIR [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11/share/cmake/pybind11]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PYTHON_MODULE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PROTON [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_UT [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_WITH_CCACHE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_CODEGEN_BACKENDS [[nvidia;amd]] CACHE STRING "" FORCE)
+set(TRITON_PARALLEL_LINK_JOBS [[10]] CACHE STRING "" FORCE)
+set(TRITON_WHEEL_DIR [[/Users/dev/triton/python/triton]] CACHE STRING "" FORCE)
+set(TRITON_CACHE_PATH [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton-home/.triton]] CACHE STRING "" FORCE)
+set(TRITON_OFFLINE_BUILD [[ON]] CACHE STRING "" FORCE)
+set(JSON_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3/nlohmann_json]] CACHE STRING "" FORCE)
+set(TRITON_PTXAS_PATH [[/Users/dev/triton/third_party/nvidia/backend/bin/ptxas]] CACHE STRING "" FORCE)
+set(TRITON_PTXAS_BLACKWELL_PATH [[/Users/dev/triton/third_party/nvidia/backend/bin/ptxas-blackwell]] CACHE STRING "" FORCE)
+set(TRITON_CUOBJDUMP_PATH [[/Users/dev/triton/third_party/nvidia/backend/bin/cuobjdump]] CACHE STRING "" FORCE)
+set(TRITON_NVDISASM_PATH [[/Users/dev/triton/third_party/nvidia/backend/bin/nvdisasm]] CACHE STRING "" FORCE)
+set(TRITON_CUDACRT_PATH [[/Users/dev/triton/third_party/nvidia/backend/include]] CACHE STRING "" FORCE)
+set(TRITON_CUDART_PATH [[/Users/dev/triton/third_party/nvidia/backend/include]] CACHE STRING "" FORCE)
+EOF
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && /Users/dev/tritonsmith/.venv/bin/cmake --fresh -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' -G Ninja -S /Users/dev/triton -B '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton')
+
+# build Triton
+# always:
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' -j10)

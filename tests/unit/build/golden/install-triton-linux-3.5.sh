@@ -1,0 +1,132 @@
+#!/bin/sh
+# editable install of /home/dev/triton into /home/dev/.local/share/tritonsmith/envs/dev/venv
+set -eu
+
+# Python environment
+# until done, as /home/dev/.local/share/tritonsmith/envs/dev/.venv.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev
+(cd /home/dev/.local/share/tritonsmith/envs/dev && /usr/bin/python3.11 -m venv /home/dev/.local/share/tritonsmith/envs/dev/venv)
+(cd /home/dev/.local/share/tritonsmith/envs/dev && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' 'pybind11>=2.13.1' 'setuptools>=40.8.0' wheel)
+
+# CUDA headers and tools
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.8.93.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.93.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.93
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.93.partial nvidia-cuda-nvcc-cu12==12.8.93)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.93.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.93
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial nvidia-cuda-cuobjdump==13.2.51)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial nvidia-cuda-nvdisasm==13.2.51)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.8.61.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial nvidia-cuda-nvcc-cu12==12.8.61)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-runtime-cu12-12.8.57.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial nvidia-cuda-runtime-cu12==12.8.57)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nlohmann-json-3.11.3.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
+mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
+# always:
+mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
+cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.93/nvidia/cuda_nvcc/bin/ptxas /home/dev/triton/third_party/nvidia/backend/bin/ptxas
+mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
+cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51/nvidia/cu13/bin/cuobjdump /home/dev/triton/third_party/nvidia/backend/bin/cuobjdump
+mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
+cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51/nvidia/cu13/bin/nvdisasm /home/dev/triton/third_party/nvidia/backend/bin/nvdisasm
+mkdir -p /home/dev/triton/third_party/nvidia/backend/include
+cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61/nvidia/cuda_nvcc/include/. /home/dev/triton/third_party/nvidia/backend/include
+mkdir -p /home/dev/triton/third_party/nvidia/backend/include
+cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57/nvidia/cuda_runtime/include/. /home/dev/triton/third_party/nvidia/backend/include
+
+# configure Triton
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
+# until done, as /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-configured tells:
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
+cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake <<'EOF'
+# Written by tritonsmith. To configure by hand, in this folder:
+#   /home/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /home/dev/triton -B /home/dev/.local/share/tritonsmith/envs/dev/triton
+set(CMAKE_MAKE_PROGRAM [[/home/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
+set(CMAKE_BUILD_TYPE [[TritonRelBuildWithAsserts]] CACHE STRING "" FORCE)
+set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY [[/home/dev/triton/python/triton/_C]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER [[/usr/lib/llvm-19/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/usr/lib/llvm-19/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf]] CACHE STRING "" FORCE)
+set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
+set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
+set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-fd5d8527]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-fd5d8527/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-fd5d8527/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-fd5d8527/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-fd5d8527/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-fd5d8527/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(Python3_EXECUTABLE [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
+set(Python3_INCLUDE_DIR [[/usr/include/python3.11]] CACHE STRING "" FORCE)
+set(LLVM_EXTERNAL_LIT [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
+set(pybind11_DIR [[/home/dev/.local/share/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11/share/cmake/pybind11]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PYTHON_MODULE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PROTON [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_UT [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_WITH_CCACHE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_CODEGEN_BACKENDS [[nvidia;amd]] CACHE STRING "" FORCE)
+set(TRITON_PARALLEL_LINK_JOBS [[16]] CACHE STRING "" FORCE)
+set(TRITON_WHEEL_DIR [[/home/dev/triton/python/triton]] CACHE STRING "" FORCE)
+EOF
+(cd /home/dev/.local/share/tritonsmith/envs/dev/triton && /home/dev/tritonsmith/.venv/bin/cmake --fresh -C /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake -G Ninja -S /home/dev/triton -B /home/dev/.local/share/tritonsmith/envs/dev/triton)
+
+# build Triton
+# always:
+(cd /home/dev/.local/share/tritonsmith/envs/dev/triton && env NINJA_STATUS='[%f/%t] ' /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/triton -j16)
+
+# editable install
+mkdir -p /home/dev/triton/build
+mkdir -p /home/dev/triton/build
+[ -L /home/dev/triton/build/cmake.linux-x86_64-cpython-3.11 ] || [ ! -e /home/dev/triton/build/cmake.linux-x86_64-cpython-3.11 ]
+ln -sfn /home/dev/.local/share/tritonsmith/envs/dev/triton /home/dev/triton/build/cmake.linux-x86_64-cpython-3.11
+(cd /home/dev/.local/share/tritonsmith/envs/dev && env -u DEBUG -u LLVM_BUILD_SHARED_LIBS -u REL_WITH_DEB_INFO -u TRITON_BUILD_DIR -u TRITON_BUILD_TUTORIALS -u TRITON_BUILD_WITH_ASAN -u TRITON_BUILD_WITH_O1 -u TRITON_EXT_ENABLED -u TRITON_LLVM_SYSTEM_SUFFIX -u TRITON_PLUGIN_DIRS -u TRITON_STABLE_ABI -u TRITON_WHEEL_NAME -u TRITON_WHEEL_VERSION_SUFFIX CFLAGS='-Wno-error=deprecated-declarations -gsplit-dwarf' CXXFLAGS='-Wno-error=deprecated-declarations -gsplit-dwarf' JSON_SYSPATH=/home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3/nlohmann_json LLVM_SYSPATH=/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-fd5d8527 MAX_JOBS=16 PYBIND11_SYSPATH=/home/dev/.local/share/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11 TRITON_APPEND_CMAKE_ARGS='-C /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' TRITON_BUILD_PROTON=OFF TRITON_BUILD_WITH_CCACHE=ON TRITON_BUILD_WITH_CLANG_LLD=ON TRITON_CUDACRT_PATH=/home/dev/triton/third_party/nvidia/backend/include TRITON_CUDART_PATH=/home/dev/triton/third_party/nvidia/backend/include TRITON_CUOBJDUMP_PATH=/home/dev/triton/third_party/nvidia/backend/bin/cuobjdump TRITON_HOME=/home/dev/.local/share/tritonsmith/envs/dev/triton-home TRITON_NVDISASM_PATH=/home/dev/triton/third_party/nvidia/backend/bin/nvdisasm TRITON_OFFLINE_BUILD=ON TRITON_PARALLEL_LINK_JOBS=16 TRITON_PTXAS_PATH=/home/dev/triton/third_party/nvidia/backend/bin/ptxas TRITON_REL_BUILD_WITH_ASSERTS=ON PATH=/usr/lib/llvm-19/bin:/home/dev/.local/share/tritonsmith/envs/dev/venv/bin:/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-fd5d8527/bin:/home/dev/tritonsmith/.venv/bin:/home/dev/tritonsmith/.venv/bin:"$PATH" /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable /home/dev/triton)
+
+# compile vector-add
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/kernels
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/kernels
+cat > /home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add.request.json <<'EOF'
+{
+  "file": "/home/dev/tritonsmith/src/tritonsmith/kernels/examples/vector_add.py",
+  "kernel": "vector_add",
+  "signature": {
+    "x_ptr": "*fp32",
+    "y_ptr": "*fp32",
+    "out_ptr": "*fp32",
+    "n_elements": "i32"
+  },
+  "constexprs": {
+    "BLOCK": 1024
+  },
+  "targets": [
+    [
+      "cuda",
+      80,
+      32
+    ]
+  ],
+  "output": "/home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add"
+}
+EOF
+(cd /home/dev/.local/share/tritonsmith/envs/dev/kernels && env -u PYTHONPATH TRITON_CACHE_DIR=/home/dev/.local/share/tritonsmith/envs/dev/triton-cache /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python /home/dev/tritonsmith/src/tritonsmith/kernels/worker.py /home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add.request.json /home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add.json)

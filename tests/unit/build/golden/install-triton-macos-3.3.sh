@@ -1,0 +1,131 @@
+#!/bin/sh
+# editable install of /Users/dev/triton into /Users/dev/Library/Application Support/tritonsmith/envs/dev/venv
+set -eu
+
+# Python environment
+# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/.venv.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev'
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && /opt/homebrew/bin/python3.11 -m venv '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv')
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' 'pybind11>=2.13.1' 'setuptools>=40.8.0' wheel)
+
+# CUDA headers and tools
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.4.99.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial' nvidia-cuda-nvcc-cu12==12.4.99)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.8.61.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial' nvidia-cuda-nvcc-cu12==12.8.61)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' nvidia-cuda-cuobjdump==13.2.51)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' nvidia-cuda-nvdisasm==13.2.51)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-runtime-cu12-12.8.57.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial' nvidia-cuda-runtime-cu12==12.8.57)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nlohmann-json-3.11.3.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
+# always:
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
+cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99/nvidia/cuda_nvcc/bin/ptxas' /Users/dev/triton/third_party/nvidia/backend/bin/ptxas
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
+cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61/nvidia/cuda_nvcc/bin/ptxas' /Users/dev/triton/third_party/nvidia/backend/bin/ptxas-blackwell
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
+cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51/nvidia/cu13/bin/cuobjdump' /Users/dev/triton/third_party/nvidia/backend/bin/cuobjdump
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
+cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51/nvidia/cu13/bin/nvdisasm' /Users/dev/triton/third_party/nvidia/backend/bin/nvdisasm
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/include
+cp -RL '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61/nvidia/cuda_nvcc/include'/. /Users/dev/triton/third_party/nvidia/backend/include
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/include
+cp -RL '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57/nvidia/cuda_runtime/include'/. /Users/dev/triton/third_party/nvidia/backend/include
+
+# configure Triton
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-configured tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
+cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' <<'EOF'
+# Written by tritonsmith. To configure by hand, in this folder:
+#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /Users/dev/triton -B '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
+set(CMAKE_MAKE_PROGRAM [[/Users/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
+set(CMAKE_BUILD_TYPE [[TritonRelBuildWithAsserts]] CACHE STRING "" FORCE)
+set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY [[/Users/dev/triton/python/triton/_C]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER [[/opt/homebrew/opt/llvm/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/opt/homebrew/opt/llvm/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-591294b1]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-591294b1/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-591294b1/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-591294b1/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-591294b1/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-591294b1/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(Python3_EXECUTABLE [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
+set(Python3_INCLUDE_DIR [[/opt/homebrew/Frameworks/Python.framework/Versions/3.11/include/python3.11]] CACHE STRING "" FORCE)
+set(LLVM_EXTERNAL_LIT [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
+set(pybind11_DIR [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11/share/cmake/pybind11]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PYTHON_MODULE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_TUTORIALS [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PROTON [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_UT [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_WITH_CCACHE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_CODEGEN_BACKENDS [[nvidia;amd]] CACHE STRING "" FORCE)
+set(TRITON_PARALLEL_LINK_JOBS [[10]] CACHE STRING "" FORCE)
+EOF
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && /Users/dev/tritonsmith/.venv/bin/cmake --fresh -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' -G Ninja -S /Users/dev/triton -B '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton')
+
+# build Triton
+# always:
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' -j10)
+
+# editable install
+mkdir -p /Users/dev/triton/python/build
+mkdir -p /Users/dev/triton/python/build
+[ -L /Users/dev/triton/python/build/cmake.macosx-14.0-arm64-cpython-3.11 ] || [ ! -e /Users/dev/triton/python/build/cmake.macosx-14.0-arm64-cpython-3.11 ]
+ln -sfn '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' /Users/dev/triton/python/build/cmake.macosx-14.0-arm64-cpython-3.11
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && env -u DEBUG -u LLVM_BUILD_SHARED_LIBS -u REL_WITH_DEB_INFO -u TRITON_BUILD_DIR -u TRITON_BUILD_TUTORIALS -u TRITON_BUILD_WITH_ASAN -u TRITON_BUILD_WITH_CLANG_LLD -u TRITON_BUILD_WITH_O1 -u TRITON_EXT_ENABLED -u TRITON_LLVM_SYSTEM_SUFFIX -u TRITON_PLUGIN_DIRS -u TRITON_STABLE_ABI -u TRITON_WHEEL_NAME -u TRITON_WHEEL_VERSION_SUFFIX CFLAGS=-Wno-error=deprecated-declarations CXXFLAGS=-Wno-error=deprecated-declarations JSON_SYSPATH='/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3/nlohmann_json' LLVM_SYSPATH='/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-591294b1' MAX_JOBS=10 PYBIND11_SYSPATH='/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11' TRITON_APPEND_CMAKE_ARGS='-C '"'"'/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake'"'"'' TRITON_BUILD_PROTON=OFF TRITON_BUILD_WITH_CCACHE=ON TRITON_CUDACRT_PATH=/Users/dev/triton/third_party/nvidia/backend/include TRITON_CUDART_PATH=/Users/dev/triton/third_party/nvidia/backend/include TRITON_CUOBJDUMP_PATH=/Users/dev/triton/third_party/nvidia/backend/bin/cuobjdump TRITON_HOME='/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton-home' TRITON_NVDISASM_PATH=/Users/dev/triton/third_party/nvidia/backend/bin/nvdisasm TRITON_OFFLINE_BUILD=ON TRITON_PARALLEL_LINK_JOBS=10 TRITON_PTXAS_BLACKWELL_PATH=/Users/dev/triton/third_party/nvidia/backend/bin/ptxas-blackwell TRITON_PTXAS_PATH=/Users/dev/triton/third_party/nvidia/backend/bin/ptxas TRITON_REL_BUILD_WITH_ASSERTS=ON PATH='/opt/homebrew/opt/llvm/bin:/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin:/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-591294b1/bin:/Users/dev/tritonsmith/.venv/bin:/Users/dev/tritonsmith/.venv/bin':"$PATH" '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable /Users/dev/triton/python)
+
+# compile vector-add
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels'
+cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vector_add.request.json' <<'EOF'
+{
+  "file": "/Users/dev/tritonsmith/src/tritonsmith/kernels/examples/vector_add.py",
+  "kernel": "vector_add",
+  "signature": {
+    "x_ptr": "*fp32",
+    "y_ptr": "*fp32",
+    "out_ptr": "*fp32",
+    "n_elements": "i32"
+  },
+  "constexprs": {
+    "BLOCK": 1024
+  },
+  "targets": [
+    [
+      "cuda",
+      80,
+      32
+    ]
+  ],
+  "output": "/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vector_add"
+}
+EOF
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels' && env -u PYTHONPATH TRITON_CACHE_DIR='/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton-cache' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' /Users/dev/tritonsmith/src/tritonsmith/kernels/worker.py '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vector_add.request.json' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vector_add.json')

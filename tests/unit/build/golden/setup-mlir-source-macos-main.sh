@@ -1,0 +1,51 @@
+#!/bin/sh
+# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-f3e6e57d
+set -eu
+
+# LLVM sources
+# until done, as /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-941a04e69ee8.done tells:
+git init --quiet '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-project'
+git -C '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-project' fetch --depth=1 --filter=blob:none -- https://github.com/llvm/llvm-project 941a04e69ee8fe4c7a162b2f1e215aa8df867534 || git -C '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-project' fetch --depth=1 --filter=blob:none -- https://github.com/triton-lang/llvm-project 941a04e69ee8fe4c7a162b2f1e215aa8df867534
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/sources'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-941a04e69ee8'
+(cd '/Users/dev/Library/Application Support/tritonsmith/sources' && git -C '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-project' worktree add --force --force --detach --no-checkout '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-941a04e69ee8' 941a04e69ee8fe4c7a162b2f1e215aa8df867534)
+(cd '/Users/dev/Library/Application Support/tritonsmith/sources' && git -C '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-941a04e69ee8' sparse-checkout set cmake llvm mlir third-party lld libunwind clang)
+(cd '/Users/dev/Library/Application Support/tritonsmith/sources' && git -C '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-941a04e69ee8' checkout --force --detach 941a04e69ee8fe4c7a162b2f1e215aa8df867534)
+
+# configure LLVM
+# always:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-f3e6e57d'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-f3e6e57d/.tritonsmith-configured tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-f3e6e57d'
+cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-f3e6e57d/tritonsmith-cache.cmake' <<'EOF'
+# Written by tritonsmith. To configure by hand, in this folder:
+#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-941a04e69ee8/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-f3e6e57d'
+set(CMAKE_MAKE_PROGRAM [[/Users/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
+set(CMAKE_BUILD_TYPE [[RelWithDebInfo]] CACHE STRING "" FORCE)
+set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER [[/opt/homebrew/opt/llvm/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/opt/homebrew/opt/llvm/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_PROJECTS [[mlir;lld;clang]] CACHE STRING "" FORCE)
+set(LLVM_TARGETS_TO_BUILD [[Native;NVPTX;AMDGPU]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_ASSERTIONS [[ON]] CACHE STRING "" FORCE)
+set(LLVM_OPTIMIZED_TABLEGEN [[ON]] CACHE STRING "" FORCE)
+set(LLVM_PARALLEL_COMPILE_JOBS [[10]] CACHE STRING "" FORCE)
+set(LLVM_PARALLEL_LINK_JOBS [[10]] CACHE STRING "" FORCE)
+set(LLVM_USE_SPLIT_DWARF [[OFF]] CACHE STRING "" FORCE)
+set(LLVM_INSTALL_UTILS [[ON]] CACHE STRING "" FORCE)
+set(LLVM_BUILD_TESTS [[OFF]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_BENCHMARKS [[OFF]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DOCS [[OFF]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_EXAMPLES [[OFF]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_LIBXML2 [[OFF]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_TERMINFO [[OFF]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_ZSTD [[OFF]] CACHE STRING "" FORCE)
+set(MLIR_ENABLE_BINDINGS_PYTHON [[OFF]] CACHE STRING "" FORCE)
+EOF
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-f3e6e57d' && /Users/dev/tritonsmith/.venv/bin/cmake --fresh -C '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-f3e6e57d/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-941a04e69ee8/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-f3e6e57d')
+
+# build LLVM
+# always:
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-f3e6e57d' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-f3e6e57d' -j10)

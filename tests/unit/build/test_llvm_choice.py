@@ -1,0 +1,234 @@
+"""Which LLVM is taken: the order of providers, and what is said of each that was not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tritonsmith.build import llvm
+from tritonsmith.build.llvm import Choice, Facts, choose
+from tritonsmith.build.llvm_request import LlvmRequest
+from tritonsmith.build.llvm_source import LlvmSource
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, UsageError
+from tritonsmith.facts.checkout import LlvmPin
+from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.plan import Download, GitFetch
+
+from . import made
+
+UPSTREAM = LlvmSource("git", "https://github.com/llvm/llvm-project")
+SUMS = tuple((name, "ab" * 32) for name in ("ubuntu-x64", "almalinux-x64", "macos-arm64"))
+WITH_SUMS = LlvmPin(made.PIN, "cmake/llvm-info.json", build=2, sha256=SUMS)
+NEW = {"needs-filecheck", "needs-lld", "needs-clang"}
+
+
+def facts(*installed: LlvmTree, offline: str | None = None, **changes: Any) -> Facts:
+    given = Facts(
+        machine=made.machine(),
+        installed=installed,
+        source=UPSTREAM,
+        compilers=made.compilers(),
+        tools=made.tools(),
+        jobs=made.jobs(),
+        reachable=lambda _: offline,
+    )
+    return replace(given, **changes)
+
+
+def take(request: LlvmRequest, given: Facts) -> Choice:
+    return choose(request, given, made.workspace())
+
+
+def refused(request: LlvmRequest, given: Facts) -> str:
+    with pytest.raises(FactError) as caught:
+        take(request, given)
+    return str(caught.value)
+
+
+AT_THE_PIN = made.llvm(Path("/opt/llvm-pin"), made.PIN)
+
+
+def test_an_installed_llvm_at_the_pin_comes_first() -> None:
+    taken = take(made.request(), facts(made.llvm(), AT_THE_PIN))
+    assert (taken.provider, taken.prefix, taken.commit) == ("system", Path("/opt/llvm-pin"), made.PIN)
+    assert (taken.plan.steps, taken.warnings, taken.refused) == ((), (), ())
+
+
+def test_then_upstreams_archive() -> None:
+    request = replace(made.request(), pin=WITH_SUMS)
+    taken = take(request, facts(made.llvm()))
+    assert taken.provider == "prebuilt"
+    assert taken.prefix == made.workspace().llvm / "llvm-a66376b0-ubuntu-x64-2"
+    assert taken.commit == made.PIN
+    assert any(isinstance(step, Download) for step in taken.plan.steps)
+    assert [name for name, _ in taken.refused] == ["system"]
+    assert "does not tell its commit; the pin is a66376b0dc3b (cmake/llvm-info.json)" in taken.refused[0][1]
+
+
+def test_then_sources() -> None:
+    taken = take(made.request(), facts())
+    assert (taken.provider, taken.commit, taken.warnings) == ("source", made.PIN, ())
+    assert taken.prefix.parent == made.workspace().llvm
+    assert any(isinstance(step, GitFetch) for step in taken.plan.steps)
+    assert dict(taken.refused) == {
+        "system": "no installed LLVM was found under the usual prefixes",
+        "prebuilt": "cmake/llvm-hash.txt has no checksum for ubuntu-x64: give one with --sha256 HEX",
+    }
+
+
+@pytest.mark.parametrize(
+    ("tree", "reason"),
+    [
+        (made.llvm(commit=made.OTHER), "/usr/lib/llvm-19 (19.1.7) is at 0123456789ab; the pin is a66376b0"),
+        (made.llvm(targets=frozenset({"X86", "NVPTX"})), "lacks code generator AMDGPU"),
+        (made.llvm(targets=frozenset({"X86"})), "lacks code generator AMDGPU; code generator NVPTX"),
+        (made.llvm(packages=frozenset({"mlir", "clang"})), "lacks lld's CMake package (lib/cmake/lld)"),
+        (made.llvm(packages=frozenset({"lld"})), "lacks MLIR's CMake package (lib/cmake/mlir)"),
+        (made.llvm(tools=frozenset({"clang++", "mlir-tblgen"})), "lacks FileCheck (bin/FileCheck)"),
+        (made.llvm(tools=frozenset({"FileCheck", "mlir-tblgen"})), "lacks clang++ (bin/clang++), which"),
+        (made.llvm(tools=frozenset({"FileCheck", "clang++"})), "lacks mlir-tblgen (bin/mlir-tblgen)"),
+        (made.llvm(static=False), "a dylib alone gives duplicate options"),
+        (made.llvm(static=False, build_tree=True), "it is not built yet"),
+    ],
+)
+def test_why_an_installed_llvm_is_not_taken(tree: LlvmTree, reason: str) -> None:
+    taken = take(made.request(made.PIN, *NEW), facts(tree))
+    assert taken.provider == "source"
+    assert reason in dict(taken.refused)["system"]
+    message = refused(made.request(made.PIN, *NEW, provider="system"), facts(replace(tree, static=False)))
+    assert str(tree.prefix) in message  # said of an explicit request, too
+
+
+@pytest.mark.parametrize("feature", sorted(NEW))
+def test_old_tritons_do_not_ask_for_what_came_later(feature: str) -> None:
+    bare = made.llvm(commit=made.PIN, packages=frozenset({"mlir"}), tools=frozenset({"mlir-tblgen"}))
+    assert made.request().lacks(bare) == []
+    assert len(made.request(made.PIN, feature).lacks(bare)) == 1
+
+
+def test_every_installed_llvm_gets_its_line() -> None:
+    message = dict(take(made.request(), facts(made.llvm(), made.llvm(Path("/opt/llvm"), made.OTHER))).refused)
+    assert len(message["system"].splitlines()) == 2
+
+
+def test_any_commit_takes_the_first_that_lacks_nothing() -> None:
+    trees = (made.llvm(static=False), made.llvm(Path("/usr/lib/llvm-18"), version="18.1.8"))
+    taken = take(made.request(any_commit=True), facts(*trees))
+    assert (taken.provider, taken.prefix) == ("system", Path("/usr/lib/llvm-18"))
+    (warning,) = taken.warnings
+    assert warning.startswith("LLVM 18.1.8 in /usr/lib/llvm-18 is not the pin: its commit is not recorded")
+    assert "Triton wants a66376b0dc3b (cmake/llvm-hash.txt)" in warning
+
+
+def test_asked_for_by_name_a_near_one_is_taken_with_a_warning() -> None:
+    taken = take(made.request(provider="system"), facts(made.llvm(commit=made.OTHER)))
+    assert taken.provider == "system"
+    assert "commit 0123456789ab, Triton wants a66376b0dc3b" in taken.warnings[0]
+
+
+def test_a_short_commit_is_the_pin_as_far_as_it_goes() -> None:
+    assert take(made.request(), facts(made.llvm(commit=made.PIN[:10].upper()))).provider == "system"
+    assert made.request().fit(made.PIN[:6]) == "other"
+    assert made.request().fit("") == "unknown"
+    assert made.request(None).fit(made.PIN) == "unknown"
+
+
+def test_prebuilt_by_name_says_why_not() -> None:
+    request = replace(made.request(provider="prebuilt"), pin=WITH_SUMS)
+    assert "nothing says which commit is wanted" in refused(replace(request, pin=None), facts())
+    elsewhere = facts(machine=made.machine(arch="ppc64le"))
+    assert "upstream builds none for Linux on ppc64le" in refused(request, elsewhere)
+    message = refused(request, facts(offline="the server answered 404 Not Found"))
+    assert "llvm-a66376b0-ubuntu-x64-2.tar.gz cannot be reached: the server answered 404" in message
+    assert "let the tool fetch and build LLVM: --provider source" in message
+
+
+def test_an_archive_that_was_fetched_before_needs_no_server(tmp_path: Path) -> None:
+    space = Workspace(tmp_path)
+    request = replace(made.request(provider="prebuilt"), pin=WITH_SUMS)
+    offline = facts(offline="Name or service not known")
+    with pytest.raises(FactError, match="no LLVM that fits"):
+        choose(request, offline, space)
+    space.downloads.mkdir()
+    (space.downloads / "llvm-a66376b0-ubuntu-x64-2.tar.gz").touch()
+    assert choose(request, offline, space).provider == "prebuilt"
+
+
+def test_an_archive_that_was_extracted_before_needs_no_server(tmp_path: Path) -> None:
+    space = Workspace(tmp_path)
+    request = replace(made.request(provider="prebuilt"), pin=WITH_SUMS)
+    taken = choose(request, facts(), space)
+    stamps = {step.stamp for step in taken.plan.steps if step.stamp}
+    (stamp,) = stamps
+    taken.prefix.mkdir(parents=True)
+    stamp.path.write_text(stamp.key, encoding="utf-8")
+    assert choose(request, facts(offline="Name or service not known"), space).provider == "prebuilt"
+    taken.prefix.rmdir()
+    with pytest.raises(FactError, match="no LLVM that fits"):
+        choose(request, facts(offline="Name or service not known"), space)
+
+
+def test_a_checksum_of_the_users_stands_in_for_a_missing_one() -> None:
+    taken = take(made.request(provider="prebuilt", sha256="cd" * 32), facts())
+    downloads = [step for step in taken.plan.steps if isinstance(step, Download)]
+    assert [step.sha256 for step in downloads] == ["cd" * 32]
+
+
+def test_a_mirror_is_asked_instead_of_upstream() -> None:
+    asked: list[str] = []
+
+    def reachable(url: str) -> str | None:
+        asked.append(url)
+        return None
+
+    request = replace(made.request(provider="prebuilt", prebuilt_url="https://mirror.example/llvm/"))
+    take(replace(request, pin=WITH_SUMS), facts(reachable=reachable))
+    assert asked == ["https://mirror.example/llvm/llvm-a66376b0-ubuntu-x64-2.tar.gz"]
+
+
+def test_without_a_pin() -> None:
+    with pytest.raises(UsageError, match="nothing says which commit"):
+        take(made.request(None, provider="source"), facts())
+    message = refused(made.request(None), facts(made.llvm()))
+    for provider in llvm.ORDER:
+        assert re.search(rf"^\W*(why:)?\s*{provider}: ", message, re.MULTILINE), provider
+    assert "--provider system --llvm-dir" in message
+    mine = facts(source=LlvmSource("checkout", "/home/dev/llvm-project", made.OTHER))
+    taken = take(made.request(None, provider="source", any_commit=True), mine)
+    assert taken.commit == made.OTHER
+    assert taken.warnings == ("the sources' commit is 0123456789ab; Triton wants unknown",)
+
+
+def test_a_commit_of_the_fork_is_fetched_from_the_fork_when_upstream_lacks_it() -> None:
+    fork = LlvmPin("7d5de3033187c8a3bb4d2e322f5462cdaf49808f", "cmake/llvm-hash.txt")
+    taken = take(replace(made.request(), pin=fork), facts())
+    fetch = next(step for step in taken.plan.steps if isinstance(step, GitFetch))
+    assert fetch.urls == (
+        "https://github.com/llvm/llvm-project",
+        "https://github.com/triton-lang/llvm-project",
+    )
+    assert fetch.commit == fork.commit
+
+
+def test_an_abbreviated_pin_cannot_be_fetched_but_may_be_in_a_clone() -> None:
+    short = replace(made.request(provider="source"), pin=LlvmPin("c5dede880d17", "python/setup.py"))
+    with pytest.raises(UsageError, match="all of its digits"):
+        take(short, facts())
+    clone = facts(source=LlvmSource("checkout", "/home/dev/llvm-project", made.OTHER))
+    assert take(short, clone).commit == "c5dede880d17"
+    assert "prebuilt" in refused(replace(short, settings=made.request().settings), facts())
+
+
+def test_again_configures_even_if_nothing_changed() -> None:
+    request = made.request(provider="source")
+    once, again = (
+        choose(request, facts(), made.workspace(), again=flag).plan.steps for flag in (False, True)
+    )
+    configure = [index for index, step in enumerate(once) if step.title == "cmake"]
+    assert [once[index].stamp is None for index in configure] == [False]
+    assert [again[index].stamp is None for index in configure] == [True]

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tritonsmith.facts import machine
+
+MIB = 1 << 20
+
+
+def fake(root: Path, groups: dict[str, tuple[str, str]], own: str) -> Path:
+    """A cgroup v2 hierarchy: folder to `memory.max` and `cpu.max`; the file that names the process's own."""
+    for name, (memory, cpu) in groups.items():
+        folder = root / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "memory.max").write_text(f"{memory}\n")
+        (folder / "cpu.max").write_text(f"{cpu}\n")
+    listing = root.parent / "membership"
+    listing.write_text(f"1:name=systemd:/x\n0::/{own}\n")
+    return listing
+
+
+@pytest.mark.parametrize(
+    ("groups", "own", "memory", "cores"),
+    [
+        ({"": (str(512 * MIB), "100000 100000")}, "", 512, 1),
+        ({"job": (str(512 * MIB), "max 100000")}, "job", 512, None),
+        ({"job": ("max", "150000 100000")}, "job", None, 1),
+        ({"job": ("max", "10000 100000")}, "job", None, 1),
+        ({"job": (str(256 * MIB), "max"), "job/step": (str(512 * MIB), "max")}, "job/step", 256, None),
+        ({"job": (str(256 * MIB), "max"), "job/a/b": ("max", "max")}, "job/a/b", 256, None),
+        ({"job": ("nonsense", "x y"), "other": (str(MIB), "100000 100000")}, "job", None, None),
+        ({"": (str(300 * MIB), "max")}, "gone/with/its/folder", 300, None),
+        ({"": ("max", "max 100000")}, "", None, None),
+    ],
+)
+def test_the_limit_of_a_cgroup(
+    tmp_path: Path, groups: dict[str, tuple[str, str]], own: str, memory: int | None, cores: int | None
+) -> None:
+    root = tmp_path / "cgroup"
+    listing = fake(root, groups, own)
+    seen = machine.read(root, listing)
+    free = machine.read(tmp_path / "none", tmp_path / "none")
+    assert seen.memory == (memory * MIB if memory else free.memory)
+    assert seen.cores == (cores or free.cores)
+    assert seen.memory_gib == seen.memory / 1024**3
+
+
+def test_this_machine(tmp_path: Path) -> None:
+    seen = machine.read(tmp_path, tmp_path / "none")
+    assert (seen.system, seen.arch) == (platform.system(), platform.machine())
+    assert seen.memory == psutil.virtual_memory().total
+    assert 1 <= seen.cores <= (os.cpu_count() or 1)
+    if seen.glibc:
+        assert machine.version_key(seen.glibc) >= (2, 17)
+    if seen.glibcxx:
+        assert machine.version_key(seen.glibcxx) >= (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [("3.4.30", (3, 4, 30)), ("3.10", (3, 10)), ("v2.1.0-rc1", (2, 1, 0, 1)), ("19", (19,)), ("main", ())],
+)
+def test_version_key(text: str, key: tuple[int, ...]) -> None:
+    assert machine.version_key(text) == key
+
+
+def test_versions_sort_as_numbers() -> None:
+    assert sorted(["3.10", "3.9", "3.9.1"], key=machine.version_key) == ["3.9", "3.9.1", "3.10"]
+
+
+def test_disk_free_of_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    there, not_yet = machine.disk_free(tmp_path), machine.disk_free(tmp_path / "a" / "b")
+    assert there > 0
+    assert not_yet == pytest.approx(there, rel=0.5)

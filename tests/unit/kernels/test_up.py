@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.envs import receipts, session, settings, workspace
+from tritonsmith.errors import StepError
+from tritonsmith.kernels import example, up
+from tritonsmith.plan import Plan, Run, Write
+from tritonsmith.wheels import venv
+
+
+@pytest.mark.parametrize(("wheel", "requirement"), [("newest", "triton"), ("3.5.0", "triton==3.5.0")])
+def test_prepare(tmp_path: Path, wheel: str, requirement: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f'[triton]\nwheel = "{wheel}"\n')
+    env = workspace.default().env("mine")
+    prepared = up.prepare(settings.load(str(file)), env)
+    assert prepared.plan.phases == (venv.PHASE, example.PHASE)
+    runs = [step for step in prepared.plan.steps if isinstance(step, Run)]
+    assert runs[1].argv[-1] == requirement
+    assert prepared.targets == example.default_targets()
+    assert not env.path.exists()
+
+
+def test_act_leaves_the_answer_in_the_receipt() -> None:
+    answer = {"triton": "3.5.0", "results": []}
+    with session.opened("up", "wheel") as running:
+        write = Write(example.response_file(running.env), json.dumps(answer), phase="p")
+        assert up.act(up.Prepared(Plan("x", (write,)), ()), running) == answer
+    receipt = receipts.read(workspace.default().env("wheel").receipt("up"))
+    assert receipt is not None
+    assert (receipt["env"], receipt["answer"]) == ("wheel", answer)
+
+
+@pytest.mark.parametrize(
+    ("phase", "hint"), [(venv.PHASE, "apt install python3-venv"), (example.PHASE, "the whole log: ")]
+)
+def test_act_explains_a_failure(phase: str, hint: str) -> None:
+    script = "for i in 1 2 3; do echo line $i; echo; done; exit 4"
+    with session.opened("up", "wheel") as running:
+        step = Run(("/bin/sh", "-c", script), cwd=running.env.path, phase=phase)
+        with pytest.raises(StepError, match=r"failed \(exit code 4\)") as caught:
+            up.act(up.Prepared(Plan("x", (step,)), ()), running)
+        assert running.log.is_file()
+    assert hint in caught.value.hints[0] + caught.value.hints[-1]
+    assert caught.value.hints[-1] == f"the whole log: {running.log}"
+    assert caught.value.why == "line 1\nline 2\nline 3"
+    assert receipts.read(running.env.receipt("up")) is None

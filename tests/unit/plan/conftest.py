@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.plan import ownership
+from tritonsmith.plan.runner import Runner
+from tritonsmith.ui.progress import PhaseProgress
+
+
+class Recorder(PhaseProgress):
+    """Progress that nobody sees, and that remembers what it was told."""
+
+    def __init__(self) -> None:
+        super().__init__(live=False, silent=True)
+        self.updates: list[tuple[int, int | None, str]] = []
+
+    def update(self, done: int, total: int | None, current: str = "") -> None:
+        self.updates.append((done, total, current))
+        super().update(done, total, current)
+
+
+@pytest.fixture
+def progress() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "logs" / "run.log"
+
+
+@pytest.fixture
+def runner(log: Path, progress: Recorder) -> Runner:
+    return Runner(log, progress)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder that carries the mark."""
+    folder = tmp_path / "own"
+    ownership.mark(folder)
+    return folder

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from invoke.context import Context
+from invoke.exceptions import Exit
+
+from tritonsmith.envs import workspace
+from tritonsmith.errors import ConfigError, InterruptedRunError, UsageError
+from tritonsmith.plan import ownership
+from tritonsmith.tasks import kit
+
+
+def call(error: BaseException) -> Exit:
+    """What a task whose body raises `error` ends with."""
+
+    def body(_context: Any) -> None:
+        raise error
+
+    with pytest.raises(Exit) as caught:
+        kit.task()(body)(Context())
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (ConfigError("it broke", hints=["mend it"]), 1, "error: it broke\nThings to try:\n  - mend it"),
+        (UsageError("no such thing"), 2, "error: no such thing"),
+        (InterruptedRunError("interrupted"), 130, "error: interrupted"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (Exit("of its own", code=7), 7, "of its own"),
+    ],
+)
+def test_foreseen_errors(error: BaseException, code: int, message: str) -> None:
+    stop = call(error)
+    assert (stop.code, stop.message) == (code, message)
+    assert not workspace.default().root.exists()
+
+
+def test_a_bug_leaves_a_log_and_not_a_wall_of_text() -> None:
+    stop = call(ZeroDivisionError("of ours"))
+    assert stop.code == 3
+    (log,) = (workspace.default().root / "logs").iterdir()
+    assert stop.message is not None
+    assert stop.message.splitlines()[:2] == [
+        "error: a bug of tritonsmith: ZeroDivisionError: of ours",
+        f"  where: {log}",
+    ]
+    assert "Traceback" not in stop.message
+    text = log.read_text()
+    assert text.startswith("tritonsmith 0.1.0, Python 3.")
+    assert "Traceback (most recent call last):" in text
+    assert text.endswith("ZeroDivisionError: of ours\n")
+
+
+def test_a_bug_before_anything_was_made_leaves_a_workspace_that_can_be_used() -> None:
+    call(ZeroDivisionError("of ours"))
+    assert ownership.is_marked(workspace.default().root)
+    workspace.default().claim()
+
+
+def test_secrets_are_redacted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "https://me:hunter2@mirror.example/llvm"
+    monkeypatch.setattr(
+        "sys.argv", ["tritonsmith", "setup-mlir", "--llvm-source", url, f"{home}/secret-name"]
+    )
+    stop = call(ValueError(f"cannot use {url} from {home}"))
+    (log,) = (workspace.default().root / "logs").iterdir()
+    for text in (log.read_text(), (stop.message or "").splitlines()[0]):
+        assert "hunter2" not in text
+        assert "https://***@mirror.example/llvm" in text
+        assert str(home) not in text
+    assert "~/secret-name" in log.read_text()
+
+
+def test_a_home_folder_that_is_the_root_changes_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/")
+    call(ValueError("at /usr/bin"))
+    (log,) = (workspace.default().root / "logs").iterdir()
+    assert "at /usr/bin" in log.read_text()
+
+
+@pytest.mark.parametrize("obstacle", ["file", "foreign"])
+def test_a_bug_whose_log_cannot_be_written_is_shown(obstacle: str) -> None:
+    root = workspace.default().root
+    if obstacle == "file":
+        root.touch()
+    else:
+        root.mkdir()
+        (root / "theirs").touch()
+    stop = call(ZeroDivisionError("of ours"))
+    assert stop.code == 3
+    assert "Traceback" in (stop.message or "")
+    assert obstacle == "file" or [path.name for path in root.iterdir()] == ["theirs"]
+
+
+def test_the_body_gets_its_arguments_and_its_answer_comes_back() -> None:
+    def body(_context: Any, name: str = "x") -> str:
+        """What it does."""
+        return f"hello {name}"
+
+    made = kit.task(help={"name": "whose"})(body)
+    assert made(Context(), name="y") == "hello y"
+    assert made.__doc__ == "What it does."
+    assert [argument.names for argument in made.get_arguments()] == [("name",)]
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "value"), [(True, False, True), (False, True, False), (False, False, None)]
+)
+def test_tri(yes: bool, no: bool, value: bool | None) -> None:
+    assert kit.tri(yes, no, "proton") is value
+
+
+def test_tri_of_both() -> None:
+    with pytest.raises(UsageError, match="--proton and --no-proton contradict each other"):
+        kit.tri(True, True, "proton")
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"), [("", None), (",; ", None), ("a", ("a",)), ("a, b;c,,", ("a", "b", "c"))]
+)
+def test_split(text: str, parts: tuple[str, ...] | None) -> None:
+    assert kit.split(text) == parts
+
+
+def test_flags_that_were_not_given() -> None:
+    assert (kit.given(""), kit.given("x")) == (None, "x")
+    assert (kit.some([]), kit.some(["a", "b"])) == (None, ("a", "b"))
+
+
+@pytest.mark.parametrize(("text", "number"), [("", None), ("0", 0), ("12", 12)])
+def test_count(text: str, number: int | None) -> None:
+    assert kit.count(text, "jobs") == number
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "1.5", " 1", "\N{SUPERSCRIPT TWO}"])
+def test_count_of_what_is_no_number(text: str) -> None:
+    with pytest.raises(UsageError, match="--jobs cannot be"):
+        kit.count(text, "jobs")

@@ -1,0 +1,158 @@
+"""What each task prints and how it ends, in this process; builds are for tests/integration."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.unit.facts import fakes
+from tests.unit.tasks.conftest import Smith
+from tritonsmith.envs import workspace
+from tritonsmith.plan import Plan, Write
+from tritonsmith.tasks import namespace, show
+
+
+@pytest.mark.parametrize("name", sorted(namespace.task_names))
+def test_every_flag_is_explained(name: str) -> None:
+    task = namespace[name]
+    assert task.__doc__
+    assert task.__doc__.splitlines()[0].endswith(".")
+    for argument in task.get_arguments():
+        assert argument.help, argument.name
+        assert all(len(flag) > 1 for flag in argument.names)
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["doctor", "--env", "devv"], "did you mean 'dev'?"),
+        (["up", "--env", "dev"], "`up` installs a released wheel"),
+        (
+            ["build-triton", "--debug", "--build-type", "Release"],
+            "--debug and --build-type Release contradict",
+        ),
+        (["build-triton", "--proton", "--no-proton"], "--proton and --no-proton contradict each other"),
+        (["setup-mlir", "--assertions", "--no-assertions"], "--assertions and --no-assertions contradict"),
+        (["setup-mlir", "--provider", "soruce"], "did you mean 'source'?"),
+        (["setup-mlir", "--jobs", "many"], "--jobs cannot be 'many'"),
+        (["build-triton", "--build-type", "Dbg"], "did you mean 'Debug'?"),
+        (["system.packages", "--need", "biuld"], "did you mean 'build'?"),
+        (["system.packages", "--manager", "atp"], "did you mean 'apt'?"),
+        (["doctor", "--jsn"], "did you mean '--json'?"),
+        (["dctor"], "did you mean 'doctor'?"),
+        (["doctor", "dctor"], "did you mean 'doctor'?"),
+        (["doctor", "--env"], "needed value"),
+        (["--no-such-core-flag"], "No idea what '--no-such-core-flag' is!"),
+    ],
+)
+def test_usage_errors(smith: Smith, argv: list[str], says: str) -> None:
+    answer = smith(*argv)
+    assert answer.code == 2
+    assert says in answer.err
+    assert answer.err.startswith("error: ")
+    assert "Traceback" not in answer.err
+    assert answer.out == ""
+    assert not workspace.default().root.exists()
+
+
+def test_a_foreseen_failure(smith: Smith, home: Path) -> None:
+    (home / "settings.toml").write_text("[tritn]\n")
+    answer = smith("env.explain")
+    assert answer.code == 1
+    assert "did you mean 'triton'?" in answer.err
+
+
+@pytest.mark.parametrize("argv", [["--version"], ["--list"], ["--help"], []])
+def test_what_every_program_answers(smith: Smith, argv: list[str]) -> None:
+    answer = smith(*argv)
+    assert answer.code == 0
+    assert answer.err == ""
+    wanted = ["tritonsmith 0"] if argv == ["--version"] else ["tritonsmith"] if argv == ["--help"] else []
+    wanted = sorted(namespace.task_names) if argv in (["--list"], []) else wanted
+    assert all(name in answer.out for name in wanted)
+
+
+def test_env_list(smith: Smith, home: Path) -> None:
+    (home / "envs").mkdir()
+    (home / "envs" / "mine.toml").write_text("# for [me]\n")
+    answer = smith("env.list")
+    assert answer.code == 0
+    assert "for [me]" in answer.out
+    assert "wheel" in answer.out
+
+
+def test_env_explain(smith: Smith, home: Path) -> None:
+    (home / "settings.toml").write_text('[triton]\ncmake-args = ["-DX=[/x]"]\n')
+    answer = smith("env.explain", "--env", "release")
+    assert answer.code == 0
+    assert "-DX=[/x]" in answer.out.replace("\n", "")
+    assert "llvm.assertions" in answer.out
+    assert "default" in answer.out
+
+
+def test_system_packages(smith: Smith) -> None:
+    answer = smith("system.packages", "--llvm", "20")
+    assert answer.code == 0
+    assert "clang-20" in answer.out.split()
+    assert answer.out.count("\n") == 1
+
+
+@pytest.mark.parametrize("free", [1.0, 500.0])
+def test_doctor(smith: Smith, free: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tritonsmith.facts.machine.disk_free", lambda _: free)
+    answer = smith("doctor", "--env", "wheel", "--json")
+    report = json.loads(answer.out)
+    assert set(report) == {"schema", "findings"}
+    for row in report["findings"]:
+        assert set(row) == {"id", "status", "seen", "affects", "remedy"}
+        assert row["status"] in ("ok", "note", "warning", "error", "crashed")
+    found = {row["id"]: row["status"] for row in report["findings"]}
+    assert found["machine.disk"] == ("error" if free < 3 else "ok")
+    assert answer.code == (1 if free < 3 else 0)
+    table = smith("doctor", "--env", "wheel")
+    assert table.code == answer.code
+    assert "machine.disk" in table.out
+    assert table.out.splitlines()[-1].startswith("doctor: ")
+    assert not workspace.default().root.exists()
+
+
+def test_up_dry_run_prints_a_script_and_does_nothing(smith: Smith) -> None:
+    answer = smith("up", "--dry-run")
+    assert answer.code == 0
+    assert answer.out.startswith("#!/bin/sh\n")
+    assert subprocess.run(("/bin/sh", "-n"), input=answer.out, text=True, check=False).returncode == 0
+    assert not workspace.default().root.exists()
+
+
+def test_a_plan_is_printed_to_the_letter(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "\ttab :100: [bold] \\[x] \x1b[31m " + "long " * 100 + "\n"
+    what = Plan("x", (Write(Path("/x"), text, phase="p"),))
+    show.plan(what)
+    assert capsys.readouterr().out == what.shell()
+
+
+def test_link_before_anything_was_built(
+    smith: Smith, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = fakes.checkout(tmp_path / "triton", "3.5")
+    monkeypatch.chdir(source / "third_party")
+    answer = smith("link-compile-commands")
+    assert answer.code == 1
+    assert "run `invoke build-triton` first" in answer.err
+    assert not workspace.default().root.exists()
+
+
+def test_build_triton_before_setup_mlir(smith: Smith, tmp_path: Path) -> None:
+    source = fakes.checkout(tmp_path / "triton", "3.5")
+    answer = smith("build-triton", "--source", str(source), "--dry-run")
+    assert answer.code == 1
+    assert "run `invoke setup-mlir --env dev` first" in answer.err
+
+
+def test_a_source_that_is_no_checkout(smith: Smith, tmp_path: Path) -> None:
+    answer = smith("build-triton", "--source", str(tmp_path), "--dry-run")
+    assert answer.code == 1
+    assert "not a checkout of Triton" in answer.err

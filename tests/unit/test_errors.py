@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonsmith import errors
+from tritonsmith.errors import SmithError, did_you_mean
+
+
+def kinds(kind: type[SmithError] = SmithError) -> list[type[SmithError]]:
+    return [kind, *(below for child in kind.__subclasses__() for below in kinds(child))]
+
+
+def test_text_says_what_where_why_and_what_to_try() -> None:
+    error = SmithError("it broke", where="/x", why="because\nof this", hints=("do a", "do b"))
+    assert str(error).splitlines() == [
+        "it broke",
+        "  where: /x",
+        "  why:   because",
+        "         of this",
+        "Things to try:",
+        "  - do a",
+        "  - do b",
+    ]
+
+
+def test_parts_that_are_unknown_are_left_out() -> None:
+    assert str(SmithError("it broke")) == "it broke"
+    assert SmithError("it broke").where is None
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_exit_codes(kind: type[SmithError]) -> None:
+    special = {errors.UsageError: 2, errors.InterruptedRunError: 130}
+    assert kind.exit_code == special.get(kind, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "hints"),
+    [
+        ("dctor", ["doctor", "up"], ("did you mean 'doctor'?", "known names: doctor, up")),
+        ("zzz", ["doctor", "up"], ("known names: doctor, up",)),
+        ("x", [], ("there is nothing to choose from",)),
+        ("", ["a"], ("known names: a",)),
+    ],
+)
+def test_did_you_mean(name: str, known: list[str], hints: tuple[str, ...]) -> None:
+    assert did_you_mean(name, iter(known)) == hints

@@ -1,0 +1,74 @@
+"""The installed programs, each run once or twice; tests/unit/tasks has the rest, without new processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tritonsmith import __version__
+from tritonsmith.tasks import namespace
+
+BIN = Path(sys.executable).parent
+REPOSITORY = Path(__file__).parents[2]
+
+
+def run(cwd: Path, program: str, *argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run((str(BIN / program), *argv), cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    folder = tmp_path / "another folder"
+    folder.mkdir()
+    return folder
+
+
+def test_tritonsmith_works_from_any_folder(elsewhere: Path) -> None:
+    done = run(elsewhere, "tritonsmith", "--list")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(name in done.stdout for name in namespace.task_names)
+    done = run(elsewhere, "tritonsmith", "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"tritonsmith {__version__}\n", "")
+
+
+def test_help_explains_the_flags(elsewhere: Path) -> None:
+    done = run(elsewhere, "tritonsmith", "--help", "doctor")
+    assert done.returncode == 0
+    assert "print the findings as JSON" in done.stdout
+
+
+def test_tritonsmith_and_usage(elsewhere: Path) -> None:
+    done = run(elsewhere, "tritonsmith", "dctor")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "No idea what 'dctor' is!\n  - did you mean 'doctor'?" in done.stderr
+
+
+def test_invoke_in_the_checkout() -> None:
+    done = run(REPOSITORY, "invoke", "--list")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(name in done.stdout for name in namespace.task_names)
+    done = run(REPOSITORY, "invoke", "build-triton", "--debug", "--build-type", "Release")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "contradict each other" in done.stderr
+
+
+def test_a_failure_that_was_foreseen(elsewhere: Path) -> None:
+    (elsewhere / "mine.toml").write_text("[triton]\nwhel = 'x'\n")
+    done = run(elsewhere, "tritonsmith", "env.explain", "--env", "mine.toml")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "did you mean 'wheel'?" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_bug(elsewhere: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    argv = (str(BIN / "tritonsmith"), "env.list")
+    done = subprocess.run(argv, cwd=elsewhere, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert "Traceback" not in done.stderr
+    assert "bug" not in done.stderr
