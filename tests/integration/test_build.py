@@ -50,10 +50,11 @@ def test_the_tool_that_was_built_reads_an_operation_of_its_own(built: Smith) -> 
     assert "%1 = tt.twice %0" in printed
 
 
-def test_lit_and_filecheck_pass_with_what_was_built(built: Smith) -> None:
+def test_lit_and_filecheck_pass_with_what_was_built(built: Smith, tmp_path: Path) -> None:
     lit = built.env("dev") / "venv" / "bin" / "lit"
     tools = os.pathsep.join((str(built.build() / "bin"), str(built.cwd / "python" / "triton")))
-    assert "Passed: 1" in capture(lit, "-v", "--param", f"tools={tools}", built.cwd / "test")
+    params = ("--param", f"tools={tools}", "--param", f"output={tmp_path}")
+    assert "Passed: 1" in capture(lit, "-v", *params, built.cwd / "test")
 
 
 def test_debug_means_symbols_in_split_dwarf_and_lld(built: Smith) -> None:

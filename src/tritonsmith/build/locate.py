@@ -9,6 +9,7 @@ from pathlib import Path
 from tritonsmith.build.llvm_request import LlvmRequest
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import eras
 from tritonsmith.facts.checkout import LlvmPin, TritonCheckout
@@ -39,6 +40,9 @@ def locate(settings: Settings, workspace: Workspace, cwd: Path) -> Located:
         settings: the env.
         workspace: where a clone would go.
         cwd: the current folder.
+
+    Raises:
+        FactError: nothing names one.
     """
     source = settings.triton.source
     from_flag = dict(settings.origin).get("triton.source") == "command line"
@@ -48,6 +52,12 @@ def locate(settings: Settings, workspace: Workspace, cwd: Path) -> Located:
         return Located(Path(source).expanduser().absolute(), Plan("Triton's sources are there"))
     if around and not (is_url and from_flag):
         return Located(around, Plan("Triton's sources are there"))
+    if not source:
+        raise FactError(
+            f"environment {settings.name!r} names no sources of Triton, and there is no checkout here",
+            where=cwd,
+            hints=["stand in a checkout, or name one: --source PATH", "or another environment: --env dev"],
+        )
     return _clone(source, settings.triton.revision, settings.name, workspace)
 
 

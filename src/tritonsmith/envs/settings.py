@@ -172,6 +172,8 @@ def _checked(value: Any, hint: Any, key: str, source: str) -> Any:
             return tuple(value)
         raise ConfigError(f"{key} must be a list of strings, not {value!r}", where=source)
     assert not isinstance(hint, UnionType)  # noqa: S101 - the schema has none
+    if hint is int and type(value) is int and value < 0:
+        raise ConfigError(f"{key} cannot be {value}", where=source, hints=["0 stands for as many as fit"])
     if type(value) is not hint:
         raise ConfigError(f"{key} must be a {hint.__name__}, not {value!r}", where=source)
     return value

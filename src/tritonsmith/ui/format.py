@@ -2,17 +2,6 @@
 
 from __future__ import annotations
 
-_STEP = 1024.0
-
-
-def size(count: float) -> str:
-    """Bytes as text, in binary units: `1.4 GiB`."""
-    for unit in ("B", "KiB", "MiB"):
-        if abs(count) < _STEP:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= _STEP
-    return f"{count:.1f} GiB"
-
 
 def duration(seconds: float) -> str:
     """Seconds as text: `0.4 s`, `2 min 05 s`, `1 h 02 min`."""

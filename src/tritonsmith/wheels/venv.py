@@ -46,17 +46,24 @@ def site_packages(env: EnvDir, base: PythonEnv) -> Path:
 def plan(env: EnvDir, base: PythonEnv, requirements: tuple[str, ...]) -> Plan:
     """Steps that make the venv and install into it.
 
+    Another base interpreter starts it anew: `venv` over an older one would keep that one's python. Other
+    requirements are installed on top.
+
     Args:
         env: whose venv.
         base: interpreter that it is made from.
-        requirements: requirement strings; the stamp changes with them.
+        requirements: requirement strings.
     """
-    steps = (
-        MakeDir(env.path, phase=PHASE),
-        Run((str(base.executable), "-m", "venv", str(env.venv)), cwd=env.path, phase=PHASE),
-        Run(pip_install(env.python, *requirements), cwd=env.path, phase=PHASE),
+    create = (str(base.executable), "-m", "venv", "--clear", str(env.venv))
+    make = (MakeDir(env.path, phase=PHASE), Run(create, cwd=env.path, phase=PHASE))
+    install = Run(pip_install(env.python, *requirements), cwd=env.path, phase=PHASE)
+    return Plan(
+        f"virtual environment of {env.name}",
+        (
+            *stamped(make, env.path / ".venv.done", env.python),
+            *stamped([install], env.venv / ".requirements.done"),  # goes with the venv
+        ),
     )
-    return Plan(f"virtual environment of {env.name}", stamped(steps, env.path / ".venv.done", env.python))
 
 
 def pip_install(python: Path, *arguments: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from tritonsmith.build.locate import Located, locate, request_for, request_for_r
 from tritonsmith.envs import settings
 from tritonsmith.envs.schema import LlvmSettings, Settings
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import UsageError
+from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import eras
 from tritonsmith.plan import GitFetch, Run
 
@@ -147,3 +147,9 @@ def test_the_newest_line_has_no_pin_yet() -> None:
 def test_a_release_before_all_others_is_an_error() -> None:
     with pytest.raises(UsageError, match="no Triton release line"):
         request_for_revision(chosen(revision="1.1"))
+
+
+def test_an_env_without_sources_outside_of_any_checkout(outside: Path, space: Workspace) -> None:
+    with pytest.raises(FactError, match="names no sources of Triton") as caught:
+        locate(chosen(), space, outside)
+    assert any("--source" in hint for hint in caught.value.hints)

@@ -189,3 +189,8 @@ def test_where_the_users_settings_lie(home: Path, user_file: Path, monkeypatch: 
     found = settings.user_settings_file()
     assert found.parts[-2:] == ("tritonsmith", "settings.toml")
     assert found.is_relative_to(home)
+
+
+def test_a_negative_number_of_jobs() -> None:
+    with pytest.raises(ConfigError, match=r"toolchain\.jobs cannot be -3"):
+        settings.resolve("x", [("x.toml", {"toolchain.jobs": -3})])

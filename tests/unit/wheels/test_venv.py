@@ -8,7 +8,9 @@ import pytest
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.plan import MakeDir, Run
+from tritonsmith.plan import MakeDir, Plan, Run
+from tritonsmith.plan.runner import Runner
+from tritonsmith.ui.progress import PhaseProgress
 from tritonsmith.wheels import venv
 
 BASE = PythonEnv(Path("/usr/bin/python3.12"), "3.12.3", Path("/i"), True, Path("/p"), "linux-x86_64")
@@ -20,25 +22,41 @@ def test_the_plan_makes_a_venv_and_installs_into_it(tmp_path: Path) -> None:
     make, create, install = plan.steps
     assert make == MakeDir(env.path, phase=venv.PHASE, stamp=make.stamp)
     assert isinstance(create, Run)
-    assert create.argv == ("/usr/bin/python3.12", "-m", "venv", str(env.venv))
+    assert create.argv == ("/usr/bin/python3.12", "-m", "venv", "--clear", str(env.venv))
     assert isinstance(install, Run)
     assert install.argv[:4] == (str(env.python), "-m", "pip", "install")
     assert install.argv[-2:] == ("triton==3.5.0", "lit<20")
-    assert {step.stamp.path for step in plan.steps if step.stamp} == {env.path / ".venv.done"}
-    assert all(step.stamp for step in plan.steps)
+    stamps = [step.stamp.path for step in plan.steps if step.stamp]
+    assert stamps == [env.path / ".venv.done", env.path / ".venv.done", env.venv / ".requirements.done"]
 
 
-def test_the_stamp_changes_with_the_requirements_and_the_interpreter(tmp_path: Path) -> None:
+def test_requirements_are_installed_on_top_and_another_interpreter_starts_anew(tmp_path: Path) -> None:
     env = Workspace(tmp_path).env("a")
     other = PythonEnv(Path("/usr/bin/python3.11"), "3.11.2", Path("/i"), True, Path("/p"), "linux-x86_64")
-    plans = [
-        venv.plan(env, BASE, ("a",)),
-        venv.plan(env, BASE, ("b",)),
-        venv.plan(env, BASE, ("a", "b")),
-        venv.plan(env, other, ("a",)),
-    ]
-    assert len({plan.steps[0].stamp for plan in plans}) == len(plans)
-    assert venv.plan(env, BASE, ("a",)) == plans[0]
+    one, more, moved = (
+        [step.stamp for step in venv.plan(env, base, wanted).steps]
+        for base, wanted in ((BASE, ("a",)), (BASE, ("a", "b")), (other, ("a",)))
+    )
+    assert one[:2] == more[:2]
+    assert one[2] != more[2]
+    assert one[0] != moved[0]
+
+
+def test_another_interpreter_takes_the_old_one_out(tmp_path: Path) -> None:
+    env = Workspace(tmp_path).env("a")
+    env.path.mkdir(parents=True)
+    left_over = env.venv / "bin" / "python"
+    left_over.parent.mkdir(parents=True)
+    left_over.symlink_to("/no/such/python")
+    base = venv.base_interpreter("")
+    runner = Runner(tmp_path / "log", PhaseProgress(live=False, silent=True))
+    make = tuple(
+        step
+        for step in venv.plan(env, base, ()).steps
+        if step.stamp and "requirements" not in step.stamp.path.name
+    )
+    runner.run(Plan("venv", make))
+    assert left_over.resolve() == base.executable.resolve()
 
 
 def test_where_packages_go(tmp_path: Path) -> None:

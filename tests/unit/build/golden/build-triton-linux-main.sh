@@ -5,7 +5,8 @@ set -eu
 # Python environment
 # until done, as /home/dev/.local/share/tritonsmith/envs/dev/.venv.done tells:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev
-(cd /home/dev/.local/share/tritonsmith/envs/dev && /usr/bin/python3.11 -m venv /home/dev/.local/share/tritonsmith/envs/dev/venv)
+(cd /home/dev/.local/share/tritonsmith/envs/dev && /usr/bin/python3.11 -m venv --clear /home/dev/.local/share/tritonsmith/envs/dev/venv)
+# until done, as /home/dev/.local/share/tritonsmith/envs/dev/venv/.requirements.done tells:
 (cd /home/dev/.local/share/tritonsmith/envs/dev && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' nanobind==2.10.2 'setuptools>=40.8.0' wheel)
 
 # CUDA headers and tools

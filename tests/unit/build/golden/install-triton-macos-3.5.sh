@@ -5,7 +5,8 @@ set -eu
 # Python environment
 # until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/.venv.done tells:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev'
-(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && /opt/homebrew/bin/python3.11 -m venv '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv')
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && /opt/homebrew/bin/python3.11 -m venv --clear '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv')
+# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/.requirements.done tells:
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' 'pybind11>=2.13.1' 'setuptools>=40.8.0' wheel)
 
 # CUDA headers and tools

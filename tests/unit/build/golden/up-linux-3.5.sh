@@ -5,7 +5,8 @@ set -eu
 # Python environment
 # until done, as /home/dev/.local/share/tritonsmith/envs/wheel/.venv.done tells:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/wheel
-(cd /home/dev/.local/share/tritonsmith/envs/wheel && /usr/bin/python3.11 -m venv /home/dev/.local/share/tritonsmith/envs/wheel/venv)
+(cd /home/dev/.local/share/tritonsmith/envs/wheel && /usr/bin/python3.11 -m venv --clear /home/dev/.local/share/tritonsmith/envs/wheel/venv)
+# until done, as /home/dev/.local/share/tritonsmith/envs/wheel/venv/.requirements.done tells:
 (cd /home/dev/.local/share/tritonsmith/envs/wheel && /home/dev/.local/share/tritonsmith/envs/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check triton==3.5.1)
 
 # compile vector-add

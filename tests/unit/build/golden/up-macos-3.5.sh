@@ -5,7 +5,8 @@ set -eu
 # Python environment
 # until done, as /Users/dev/Library/Application Support/tritonsmith/envs/wheel/.venv.done tells:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/wheel'
-(cd '/Users/dev/Library/Application Support/tritonsmith/envs/wheel' && /opt/homebrew/bin/python3.11 -m venv '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/venv')
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/wheel' && /opt/homebrew/bin/python3.11 -m venv --clear '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/venv')
+# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/wheel/venv/.requirements.done tells:
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/wheel' && '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/venv/bin/python' -m pip install --quiet --disable-pip-version-check triton==3.5.1)
 
 # compile vector-add
