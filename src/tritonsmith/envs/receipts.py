@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,12 @@ def render(task: str, content: Mapping[str, Any]) -> str:
     """
     when = datetime.now(UTC).isoformat(timespec="seconds")
     head = {"schema": SCHEMA, "task": task, "tritonsmith": __version__, "finished": when}
-    return json.dumps(head | dict(content), indent=2, default=str) + "\n"
+    return json.dumps(head | dict(content), indent=2, default=_plain) + "\n"
+
+
+def _plain(value: object) -> object:
+    """Facts as tables, paths as text."""
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def read(path: Path) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ import pytest
 
 from tritonsmith import __version__
 from tritonsmith.envs import receipts
+from tritonsmith.facts.tools import Tool
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -25,6 +26,13 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         "targets": ["a", "b"],
         "seconds": {"p": 1.5},
     }
+
+
+def test_facts_become_tables() -> None:
+    tool = Tool("clang++", Path("/usr/bin/clang++"), "19.1.7")
+    seen = json.loads(receipts.render("build-triton", {"compiler": tool, "linker": None}))
+    assert seen["compiler"] == {"name": "clang++", "path": "/usr/bin/clang++", "version": "19.1.7"}
+    assert seen["linker"] is None
 
 
 @pytest.mark.parametrize(
