@@ -59,10 +59,17 @@ def interrupted(smith: Smith, with_llvm: Done) -> Interrupted:
 
 
 @pytest.fixture(scope="session")
-def built(smith: Smith, interrupted: Interrupted) -> Smith:
-    """Mini-Triton, built in Debug with its Python module."""
+def resumed(smith: Smith, interrupted: Interrupted) -> str:
+    """The log of the run after the interruption."""
     assert interrupted.run.code != 0
     smith("build-triton", "--debug")
+    return smith.log("build-triton")
+
+
+@pytest.fixture(scope="session")
+def built(smith: Smith, resumed: str) -> Smith:
+    """Mini-Triton, built in Debug with its Python module. Whoever changes it puts it back."""
+    assert resumed
     return smith
 
 

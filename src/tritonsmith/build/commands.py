@@ -27,6 +27,7 @@ from tritonsmith.build.triton import Inputs
 from tritonsmith.envs import receipts, session, workspace
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
+from tritonsmith.envs.settings import Layer, explain, find
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import checkout as checkouts
@@ -37,6 +38,10 @@ from tritonsmith.plan.runner import CommandFailedError
 from tritonsmith.wheels import venv
 
 RECEIPT_BESIDE = "tritonsmith-receipt.json"
+_REMEMBERED = tuple(
+    f"triton.{name}"
+    for name in ("build-type", "backends", "plugin-dirs", "proton", "sanitizer", "cmake-args", "werror")
+)
 
 
 @dataclass(frozen=True)
@@ -232,6 +237,16 @@ def gather(settings: Settings, space: Workspace, located: Located) -> tuple[Inpu
     return inputs, request_for(settings, checkout)
 
 
+def last_build(env: str) -> Layer | None:
+    """How `build-triton` built last, flags included, so that `install-triton` does not build another.
+
+    Args:
+        env: name or path of the env file.
+    """
+    receipt = receipts.read(workspace.default().env(find(env).stem).receipt("build-triton"))
+    return ("the last build-triton", receipt["settings"]) if receipt and "settings" in receipt else None
+
+
 def find_triton(settings: Settings) -> tuple[Workspace, Located]:
     """The workspace and the checkout that a task means."""
     space = workspace.default()
@@ -327,6 +342,7 @@ def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[
         "linker": inputs.compilers.linker,
         "launcher": inputs.compilers.launcher,
         "build": inputs.env.build,
+        "settings": {key: value for key, value, _ in explain(settings) if key in _REMEMBERED},
     }
     not_the_pin = request.pin is not None and request.fit(tree.commit) != "pin"
     words = f"{tree.version} in {tree.prefix}" + (

@@ -34,12 +34,13 @@ _SECTIONS: Mapping[str, type] = {
 Layer = tuple[str, Mapping[str, Any]]  # where it came from; "section.key" -> value
 
 
-def load(name: str, flags: Mapping[str, Any] | None = None) -> Settings:
+def load(name: str, flags: Mapping[str, Any] | None = None, remembered: Layer | None = None) -> Settings:
     """The settings of an environment.
 
     Args:
         name: of an env file (`dev`), or the path of one (ends in `.toml`).
         flags: `section.key` to a value from the command line; None values are left out.
+        remembered: a layer between the file and the flags: what an earlier task was told.
 
     Raises:
         UsageError: there is no such environment, or a flag has a value outside its choices.
@@ -51,6 +52,7 @@ def load(name: str, flags: Mapping[str, Any] | None = None) -> Settings:
     if user.is_file():
         layers.append((str(user), _read(user)))
     layers.append((str(path), _read(path)))
+    layers += [remembered] if remembered else []
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     layers.append(("command line", given))
     return resolve(path.stem, layers)

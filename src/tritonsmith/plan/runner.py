@@ -179,7 +179,7 @@ class Runner:
             why="\n".join(failures),
             hints=[
                 "check the network; behind a proxy set https_proxy",
-                "name a checkout, a mirror or a tarball that you have: --llvm-source PATH_OR_URL",
+                "name sources that you have: --source PATH for Triton, --llvm-source PATH_OR_URL for LLVM",
             ],
         )
 

@@ -106,7 +106,7 @@ def install_triton(
     flags = _flags(
         source, llvm_dir, debug, build_type, backends, plugin_dir, tri(proton, no_proton, "proton"), jobs
     )
-    chosen = settings.load(env, flags)
+    chosen = settings.load(env, flags, commands.last_build(env))
     space, located = commands.find_triton(chosen)
     if dry_run and located.fetch.steps:
         show.plan(located.fetch)

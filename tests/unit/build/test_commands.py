@@ -14,7 +14,7 @@ from tritonsmith.build.commands import Prepared
 from tritonsmith.build.compile_commands import NAME
 from tritonsmith.build.locate import Located, request_for
 from tritonsmith.build.triton import Inputs
-from tritonsmith.envs import receipts, session
+from tritonsmith.envs import receipts, session, settings
 from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir, Workspace
@@ -247,3 +247,17 @@ def test_sources_are_fetched_unless_a_pin_will_do(opened: Workspace, tmp_path: P
     commands.bring_sources(made.settings(), Located(tmp_path, THERE))
     assert not mark.exists()
     assert opened.root.is_dir()
+
+
+def test_an_install_takes_up_how_the_last_build_built(opened: Workspace) -> None:
+    assert commands.last_build("dev") is None
+    told = {"triton.build-type": "Debug", "triton.backends": ["nvidia"]}
+    receipt = opened.env("dev").receipt("build-triton")
+    receipt.parent.mkdir(parents=True)
+    receipt.write_text(receipts.render("build-triton", {"settings": told}), encoding="utf-8")
+    chosen = settings.load("dev", {"triton.backends": None}, commands.last_build("dev"))
+    assert chosen.triton.build_type == "Debug"
+    assert chosen.triton.backends == ("nvidia",)
+    assert dict(chosen.origin)["triton.build-type"] == "the last build-triton"
+    flagged = settings.load("dev", {"triton.build-type": "Release"}, commands.last_build("dev"))
+    assert flagged.triton.build_type == "Release"
