@@ -34,7 +34,7 @@ class Interrupted:
         run: its end.
         second: another run, begun while the first one was busy.
         left: command lines of processes that outlived it.
-        objects: what had been built by then.
+        objects: what had been compiled by then.
     """
 
     pid: int
@@ -74,10 +74,11 @@ def built(smith: Smith, resumed: str) -> Smith:
 
 
 def _finished(build: Path) -> frozenset[str]:
-    """What Ninja's log says is done."""
+    """Objects that are compiled, as Ninja's log says."""
     log = build / ".ninja_log"
     lines = log.read_text(encoding="utf-8").splitlines()[1:] if log.is_file() else []
-    return frozenset(line.split("\t")[3] for line in lines if line.count("\t") == 4)
+    outputs = (line.split("\t")[3] for line in lines if line.count("\t") == 4)
+    return frozenset(name for name in outputs if name.endswith(".o"))
 
 
 def _command_lines() -> list[list[str]]:

@@ -38,9 +38,15 @@ from tritonsmith.plan.runner import CommandFailedError
 from tritonsmith.wheels import venv
 
 RECEIPT_BESIDE = "tritonsmith-receipt.json"
-_REMEMBERED = tuple(
-    f"triton.{name}"
-    for name in ("build-type", "backends", "plugin-dirs", "proton", "sanitizer", "cmake-args", "werror")
+_REMEMBERED = (
+    "llvm.dir",
+    "triton.build-type",
+    "triton.backends",
+    "triton.plugin-dirs",
+    "triton.proton",
+    "triton.sanitizer",
+    "triton.cmake-args",
+    "triton.werror",
 )
 
 
@@ -169,9 +175,18 @@ def install_triton(
     folder = install.pip_build_dir(inputs)
     occupied = folder.exists() and not folder.is_symlink()
     plan = install.plan(inputs, occupied=occupied)
-    if inputs.checkout.has("nvidia-backend"):  # since 3.0 there is a way to compile without a GPU
+    if _provable(inputs):
         plan += proof
     return _prepared(plan, inputs, request, warnings)
+
+
+def _provable(inputs: Inputs) -> bool:
+    """Whether the result can compile a kernel here, without a GPU."""
+    checkout, settings = inputs.checkout, inputs.settings.triton
+    if not checkout.has("nvidia-backend") or settings.sanitizer:
+        return False  # 2.x wants a driver; a sanitizer's runtime must be preloaded by hand
+    own_lld = checkout.has("needs-lld")  # before, AMD's backend calls ROCm's linker
+    return "nvidia" in settings.backends or ("amd" in settings.backends and own_lld)
 
 
 def link_compile_commands(settings: Settings, space: Workspace, located: Located) -> Prepared:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -59,12 +59,13 @@ class Session:
 
 
 @contextmanager
-def opened(task: str, env_name: str) -> Iterator[Session]:
+def opened(task: str, env_name: str, *, shared: bool = False) -> Iterator[Session]:
     """Claim the workspace and hold the environment's lock for the body of a `with`.
 
     Args:
         task: name of the task, for the log and the lock.
         env_name: which environment.
+        shared: the task also makes what environments share (LLVM's sources and builds): one at a time.
 
     Raises:
         LockedError: another process is busy in it.
@@ -74,7 +75,12 @@ def opened(task: str, env_name: str) -> Iterator[Session]:
     space.claim()
     env = space.env(env_name)
     env.make()
-    with locks.hold(env.lock, purpose=f"{task} --env {env_name}"), _terminable():
+    purpose = f"{task} --env {env_name}"
+    with ExitStack() as held:
+        held.enter_context(locks.hold(env.lock, purpose=purpose))
+        if shared:
+            held.enter_context(locks.hold(space.lock, purpose=purpose))
+        held.enter_context(_terminable())
         yield Session(task, space, env, space.log(task))
 
 

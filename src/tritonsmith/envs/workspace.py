@@ -49,6 +49,11 @@ class Workspace:
         """LLVM build trees and unpacked prebuilt LLVMs."""
         return self.root / "llvm"
 
+    @property
+    def lock(self) -> Path:
+        """The lock's file for what environments share."""
+        return self.root / "lock"
+
     def log(self, task: str) -> Path:
         """A new log file for one run of a task."""
         now = datetime.now().astimezone()

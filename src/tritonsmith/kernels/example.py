@@ -59,6 +59,16 @@ def default_targets() -> tuple[Target, ...]:
     return parse_target(table["nvidia"]), parse_target(table["amd"])
 
 
+def proof_targets(backends: tuple[str, ...]) -> tuple[Target, ...]:
+    """One target that shows that a build works: NVIDIA's, because AMD's wants ROCm's linker before 3.5.
+
+    Args:
+        backends: that were built.
+    """
+    known = configs.load("gpu-targets")["proof"]
+    return tuple(parse_target(known[name]) for name in ("nvidia", "amd") if name in backends)[:1]
+
+
 def response_file(env: EnvDir) -> Path:
     """Where the worker leaves its answer."""
     return env.path / "kernels" / "vector_add.json"

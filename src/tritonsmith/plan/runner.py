@@ -105,7 +105,7 @@ class Runner:
             return outcome
         try:
             self._log_path.parent.mkdir(parents=True, exist_ok=True)
-            with self._log_path.open("a", encoding="utf-8") as self._log, self._progress:
+            with self._log_path.open("a", encoding="utf-8", buffering=1) as self._log, self._progress:
                 self._write_log(f"# {plan.title}")
                 self._act_on(todo, outcome)
         except OSError as error:

@@ -74,6 +74,6 @@ def setup_mlir(
     if dry_run:
         show.plan(prepared.plan)
         return
-    with session.opened("setup-mlir", chosen.name) as running:
+    with session.opened("setup-mlir", chosen.name, shared=True) as running:
         commands.act(prepared, running)
     show.done(f"LLVM for {chosen.name!r}: {choice.prefix}", running, "invoke build-triton --debug")

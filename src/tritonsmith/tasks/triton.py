@@ -113,7 +113,7 @@ def install_triton(
         show.warnings(("the rest depends on the sources, which are not here yet",))
         return
     commands.bring_sources(chosen, located)
-    proof = example.plan(space.env(chosen.name), (example.parse_target("a100"),))
+    proof = example.plan(space.env(chosen.name), example.proof_targets(chosen.triton.backends))
     prepared = commands.install_triton(chosen, space, located, proof, force=force)
     show.warnings(prepared.warnings)
     if dry_run:

@@ -175,11 +175,22 @@ def test_setup_py_is_kept_from_a_folder_of_the_users(
     assert "[compile-commands] setup.py would delete the folder" in str(caught.value)
 
 
-@pytest.mark.parametrize(("version", "proven"), [("2.2", False), ("3.1", True), ("main", True)])
-def test_an_install_ends_with_its_proof_where_the_era_has_one(
-    space: Workspace, monkeypatch: pytest.MonkeyPatch, version: str, proven: bool
+@pytest.mark.parametrize(
+    ("version", "triton", "proven"),
+    [
+        ("2.2", {}, False),
+        ("3.1", {}, True),
+        ("main", {}, True),
+        ("3.1", {"backends": ("amd",)}, False),
+        ("main", {"backends": ("amd",)}, True),
+        ("main", {"backends": ()}, False),
+        ("main", {"sanitizer": "address"}, False),
+    ],
+)
+def test_an_install_ends_with_its_proof_where_there_is_one(
+    space: Workspace, monkeypatch: pytest.MonkeyPatch, version: str, triton: dict[str, Any], proven: bool
 ) -> None:
-    inputs = made.inputs(version)
+    inputs = made.inputs(version, chosen=made.settings(**triton))
     located = gathered(inputs, monkeypatch)
     proof = Plan("proof", (Run(("true",), cwd=space.root, phase="proof"),))
     prepared = commands.install_triton(inputs.settings, space, located, proof, force=True)

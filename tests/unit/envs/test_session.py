@@ -120,3 +120,16 @@ def test_signal_handlers_are_put_back() -> None:
     with session.opened("up", "dev"):
         assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] != before
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] == before
+
+
+def test_what_environments_share_is_made_by_one_at_a_time() -> None:
+    with (
+        session.opened("setup-mlir", "one", shared=True),
+        session.opened("build-triton", "two"),
+        pytest.raises(LockedError, match="another run is busy") as caught,
+        session.opened("setup-mlir", "three", shared=True),
+    ):
+        pytest.fail("two runs at once in what environments share")
+    assert "setup-mlir --env one" in str(caught.value)
+    with session.opened("setup-mlir", "three", shared=True):
+        pass

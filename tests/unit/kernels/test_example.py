@@ -81,3 +81,16 @@ def test_the_request_fits_the_kernel(tmp_path: Path) -> None:
     (kernel,) = [node for node in source.body if isinstance(node, ast.FunctionDef)]
     assert kernel.name == request["kernel"]
     assert [arg.arg for arg in kernel.args.args] == [*request["signature"], *request["constexprs"]]
+
+
+@pytest.mark.parametrize(
+    ("backends", "targets"),
+    [
+        (("nvidia", "amd"), ["cuda:80:32"]),
+        (("amd", "nvidia"), ["cuda:80:32"]),
+        (("amd",), ["hip:gfx942:64"]),
+        (("mine",), []),
+    ],
+)
+def test_what_proves_a_build(backends: tuple[str, ...], targets: list[str]) -> None:
+    assert [str(target) for target in example.proof_targets(backends)] == targets
