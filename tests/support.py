@@ -51,7 +51,7 @@ class Guard:
             if isinstance(args[0], (str, bytes)) and args[2] & _WRITES:
                 self._check(args[0], event)
         elif event in _CHANGES and not any(isinstance(part, int) and part >= 0 for part in args[2:]):
-            for path in args[:2]:
+            for path in args[1:2] if event == "os.symlink" else args[:2]:  # what a link says changes nothing
                 self._check(path, event)
 
     def _check(self, path: Any, event: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -69,7 +70,12 @@ def inputs(version: str, system: System) -> Inputs:
 def shell(plan: Plan, system: System) -> str:
     """The plan as text, with the tool where a user would have it."""
     here, there = str(configs.data_dir("configs").parent), str(made.tool_checkout(system))
-    return plan.shell().replace(sys.executable, f"{there}/.venv/bin/python").replace(here, there)
+    text = plan.shell()
+    for old, new in ((sys.executable, f"{there}/.venv/bin/python"), (here, there)):
+        for path in re.findall(rf"'({re.escape(old)}[^']*)'", text):  # this checkout's path has a space
+            text = text.replace(f"'{path}'", path.replace(old, new))
+        text = text.replace(old, new)
+    return text
 
 
 @each_system
