@@ -103,7 +103,7 @@ def not_run(skipped: Iterable[tuple[str, str]]) -> list[str]:
     tools: set[str] = set()
     counts: Counter[str] = Counter()
     for node, reason in skipped:
-        match = re.search(r"missing: (.*)", reason)
+        match = re.search(r"missing: ([^')]+)", reason)
         if match and node.startswith("tests/integration"):
             tools.update(match[1].split(", "))
             counts["integration"] += 1

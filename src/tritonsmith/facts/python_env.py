@@ -19,7 +19,8 @@ for d in m.distributions():
     name = (d.metadata["Name"] or "").lower().replace("_", "-")
     dists.setdefault(name, d.version)
     top = (d.read_text("top_level.txt") or "").split()
-    if "triton" in top or any(str(f).startswith("triton/") for f in (d.files or [])):
+    record = (d.read_text("RECORD") or "").splitlines()  # d.files leaves out missing files since 3.12
+    if "triton" in top or any(line.startswith("triton/") for line in record):
         owners.append(name)
 include = sysconfig.get_path("platinclude") or ""
 print(json.dumps({
