@@ -1,0 +1,292 @@
+"""Which Triton a release of PyTorch pins, and its wheel was built from (`configs/pytorch-pins.toml`)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from packaging.version import InvalidVersion, Version
+
+from tritonsmith import configs
+from tritonsmith.errors import UsageError
+from tritonsmith.facts.machine import version_key
+
+CONFIG = "pytorch-pins"
+CHANNELS = ("cuda", "rocm", "xpu")  # those that the table has a row for
+WHEEL = "wheel"
+UNKNOWN = "unknown"
+READ = "read"  # the grade of what `pins --live --update` read itself
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A commit of Triton that a release of PyTorch names, and how that is known.
+
+    Attributes:
+        version: of Triton; empty if unknown.
+        requires: requirement in the metadata of PyTorch's wheel; empty if unknown.
+        commit: 40 digits; empty if unknown.
+        grade: how the commit is known; a key of `grades()`.
+        candidates: unconfirmed commits, likeliest first; never facts.
+        same_file: this channel reads the pin file of CUDA.
+        llvm: that Triton's own pin file names there, 40 digits, or 12 where upstream gives no more.
+        llvm_grade: how that is known.
+        how: what shows that a wheel was built from the commit.
+        note: a remark.
+        source: public places where it was seen.
+    """
+
+    version: str = ""
+    requires: str = ""
+    commit: str = ""
+    grade: str = UNKNOWN
+    candidates: tuple[str, ...] = ()
+    same_file: bool = False
+    llvm: str = ""
+    llvm_grade: str = UNKNOWN
+    how: str = ""
+    note: str = ""
+    source: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of PyTorch.
+
+    Attributes:
+        version: `2.9.1`.
+        cuda: pin file of CUDA builds, and the version of Triton.
+        rocm: of ROCm builds.
+        xpu: of XPU builds; None where that release had none.
+        wheel: the wheel `triton` on the package index.
+    """
+
+    version: str
+    cuda: Pin
+    rocm: Pin
+    xpu: Pin | None
+    wheel: Pin
+
+    @property
+    def own_pins(self) -> dict[str, Pin | None]:
+        """Channel, or `wheel`, to what the table has for it."""
+        return {"cuda": self.cuda, "rocm": self.rocm, "xpu": self.xpu, WHEEL: self.wheel}
+
+    def pin(self, channel: str) -> Pin | None:
+        """What holds for a channel, whose pin file may be CUDA's; None if it has none."""
+        found = self.own_pins[channel]
+        return self.cuda if found is not None and found.same_file else found
+
+    @property
+    def llvms_differ(self) -> bool | None:
+        """Whether the wheel's LLVM is another than the LLVM at CUDA's pin; None if one of them is unknown."""
+        if not self.cuda.llvm or not self.wheel.llvm:
+            return None
+        return self.cuda.llvm != self.wheel.llvm
+
+
+@dataclass(frozen=True)
+class Match:
+    """A release that was found for what somebody typed.
+
+    Attributes:
+        release: the row.
+        note: how the text was read, if it named no release to the letter; empty otherwise.
+    """
+
+    release: Release
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class WheelName:
+    """What a channel's wheel is called, over a range of releases.
+
+    Attributes:
+        channel: `cuda`, `rocm`, `xpu` or `windows`.
+        kind: release, nightly, release candidate, or who builds it.
+        name: of the distribution.
+        since: first line of PyTorch that has it: `2.10`.
+        until: last one; empty for no end yet.
+        place: which index has it.
+        note: a remark.
+        source: public places where it was seen.
+    """
+
+    channel: str
+    kind: str
+    name: str
+    since: str
+    until: str
+    place: str
+    note: str
+    source: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PinFile:
+    """Where a commit of PyTorch keeps a channel's pin.
+
+    Attributes:
+        channel: `cuda`, `rocm`, `xpu`, `cpu` or `windows`.
+        title: the channel's name as a person writes it.
+        repository: whose commits the file names.
+        commit: paths of the file with the commit, the newest place first.
+        version: paths of the file with Triton's version.
+        otherwise: the channel whose file is read where there is none; empty for none.
+    """
+
+    channel: str
+    title: str
+    repository: str
+    commit: tuple[str, ...]
+    version: tuple[str, ...]
+    otherwise: str
+
+
+def releases() -> tuple[Release, ...]:
+    """Every release of the table, oldest first."""
+    return tuple(_release(row) for row in configs.load(CONFIG)["release"])
+
+
+def grades() -> dict[str, str]:
+    """What each grade stands for."""
+    return dict(configs.load(CONFIG)["grades"])
+
+
+def titles() -> dict[str, str]:
+    """Channel to its name as a person writes it."""
+    return {file.channel: file.title for file in pin_files()}
+
+
+def pin_files() -> tuple[PinFile, ...]:
+    """Where PyTorch keeps its pins, per channel."""
+    return tuple(
+        PinFile(
+            row["channel"],
+            row["title"],
+            row["repository"],
+            tuple(row["commit"]),
+            tuple(row["version"]),
+            row.get("otherwise", ""),
+        )
+        for row in configs.load(CONFIG)["pin-file"]
+    )
+
+
+def wheel_names(version: str = "") -> tuple[WheelName, ...]:
+    """What the wheels are called.
+
+    Args:
+        version: a release of PyTorch; empty for the names of all eras.
+    """
+    names = (
+        WheelName(
+            row["channel"],
+            row["kind"],
+            row["name"],
+            row["since"],
+            row.get("until", ""),
+            row["from"],
+            row.get("note", ""),
+            tuple(row["source"]),
+        )
+        for row in configs.load(CONFIG)["wheel-name"]
+    )
+    return tuple(name for name in names if not version or _covers(name, version))
+
+
+def wheel_name(version: str, channel: str) -> str:
+    """The distribution's name that a release's own wheel of a channel requires; empty if unknown."""
+    fitting = [name for name in wheel_names(version) if (name.channel, name.kind) == (channel, "release")]
+    return fitting[0].name if fitting else ""
+
+
+def find(text: str) -> Match:
+    """The release that a text names: `2.9.1`, `v2.9.1`, `2.9.1+cu128`, or `2.9` for its newest patch.
+
+    Raises:
+        UsageError: the table has none; names the nearest ones.
+    """
+    table = {release.version: release for release in releases()}
+    plain = text.strip().removeprefix("v").partition("+")[0]
+    if plain in table:
+        note = "" if text == plain else f"{text} is read as {plain}"
+        return Match(table[plain], note)
+    line = [version for version in table if re.fullmatch(rf"{re.escape(plain)}\.\d+", version)]
+    if plain.count(".") == 1 and line:
+        newest = max(line, key=version_key)
+        return Match(
+            table[newest], f"{text} is read as {newest}, the newest release of that line in the table"
+        )
+    raise _unknown(text, plain, list(table))
+
+
+def _unknown(text: str, plain: str, known: list[str]) -> UsageError:
+    try:
+        version = Version(plain)
+    except InvalidVersion:
+        return UsageError(
+            f"{text!r} is no version of PyTorch",
+            hints=["a release: --pytorch 2.9.1, or --pytorch 2.9", *_elsewhere(text)],
+        )
+    if version.is_prerelease:
+        return UsageError(
+            f"the table has no builds that are not released, such as {text}",
+            why="a nightly or a build from sources has the pin of its own commit of PyTorch",
+            hints=_elsewhere("COMMIT, which is torch.version.git_version"),
+        )
+    hints = [f"nearest known releases: {', '.join(nearest(plain, known))}"]
+    hints += _elsewhere(f"v{plain}" if plain.count(".") > 1 else "main")
+    return UsageError(f"the table has no PyTorch {text}", hints=hints)
+
+
+def _elsewhere(ref: str) -> list[str]:
+    return [f"read PyTorch's own pin file: invoke pins --live --ref {ref}"]
+
+
+def nearest(version: str, known: list[str]) -> list[str]:
+    """The release before a version and the one after it, where there are any.
+
+    Args:
+        version: `2.9.7`.
+        known: releases, in any order.
+    """
+    wanted = version_key(version)
+    ordered = sorted(known, key=version_key)
+    before = [name for name in ordered if version_key(name) < wanted]
+    after = [name for name in ordered if version_key(name) > wanted]
+    return before[-1:] + after[:1]
+
+
+def llvm_at(commit: str) -> tuple[str, str]:
+    """The LLVM that the table knows at a commit of Triton, and its grade; empty and `unknown` if none."""
+    for release in releases():
+        for pin in release.own_pins.values():
+            if pin is not None and pin.commit == commit and pin.llvm:
+                return pin.llvm, pin.llvm_grade
+    return "", UNKNOWN
+
+
+def _covers(name: WheelName, version: str) -> bool:
+    line = version_key(version)[:2]
+    return version_key(name.since) <= line and (not name.until or line <= version_key(name.until))
+
+
+def _release(row: dict[str, Any]) -> Release:
+    xpu = row.get("xpu")
+    return Release(
+        version=row["pytorch"],
+        cuda=_pin(row["cuda"]),
+        rocm=_pin(row["rocm"]),
+        xpu=None if xpu is None else _pin(xpu),
+        wheel=_pin(row["wheel"]),
+    )
+
+
+def _pin(table: dict[str, Any]) -> Pin:
+    fields = {key.replace("-", "_"): value for key, value in table.items()}
+    for key in ("candidates", "source"):
+        fields[key] = tuple(fields.get(key, ()))
+    return Pin(**fields)

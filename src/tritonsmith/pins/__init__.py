@@ -1,0 +1,1 @@
+"""Which Triton belongs to which PyTorch."""

@@ -1,0 +1,229 @@
+"""The torch of an interpreter, the Triton beside it, and whether they agree; neither is imported."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from tritonsmith.errors import FactError, UsageError
+from tritonsmith.facts import distributions, python_env, pytorch_pins
+from tritonsmith.facts.pytorch_pins import Release
+from tritonsmith.plan.process import capture
+
+# Runs in the interpreter that is looked at: the standard library of Python 3.8 or later. `find_spec` of a
+# top-level name finds it, editable installs included, and imports nothing.
+_PROBE = """
+import importlib.metadata as m, importlib.util as u, json, os
+try:
+    d = m.distribution("torch")
+except m.PackageNotFoundError:
+    d = None
+spec = u.find_spec("torch")
+text = ""
+for folder in (spec.submodule_search_locations or []) if spec else []:
+    path = os.path.join(folder, "version.py")
+    if os.path.isfile(path):
+        text = open(path, encoding="utf-8", errors="replace").read()
+        break
+requires = (d.requires if d else None) or []
+print(json.dumps({"version": d.version if d else "", "requires": requires, "text": text}))
+"""
+_GIT_VERSION = re.compile(r"^git_version\s*(?::[^=\n]*)?=\s*['\"]([0-9a-f]{7,40})['\"]", re.MULTILINE)
+_VERSION = re.compile(r"^__version__\s*(?::[^=\n]*)?=\s*['\"]([^'\"]+)['\"]", re.MULTILINE)
+_SUFFIX = re.compile(r"\+(?:git)?([0-9a-f]{7,40})\b")  # `3.5.1+gitbfeb0668`; up to 3.1 without `git`
+
+
+@dataclass(frozen=True)
+class Torch:
+    """A torch that is installed.
+
+    Attributes:
+        version: with its local part: `2.13.0+cpu`.
+        git_version: commit of PyTorch; empty if version.py does not tell.
+        requires: its requirement of a Triton, as written; empty if it has none.
+    """
+
+    version: str
+    git_version: str
+    requires: str
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A distribution that holds Triton.
+
+    Attributes:
+        name: of the distribution.
+        version: with its local part.
+        commit: digits of Triton's commit that the version ends in; empty if it ends in none.
+    """
+
+    name: str
+    version: str
+    commit: str
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What was found in an interpreter.
+
+    Attributes:
+        python: the interpreter.
+        torch: its torch.
+        owners: distributions that hold Triton; more than one overwrite each other.
+        release: row of the table; None for a torch that is no release.
+        agrees: whether Triton is what this torch belongs to; None if nobody can tell.
+        reasons: what decided, each a sentence.
+    """
+
+    python: Path
+    torch: Torch
+    owners: tuple[Owner, ...]
+    release: Release | None
+    agrees: bool | None
+    reasons: tuple[str, ...]
+
+
+def read(python: Path) -> Installed:
+    """Look at an interpreter.
+
+    Args:
+        python: path of the interpreter.
+
+    Raises:
+        FactError: it does not run, or has no torch.
+    """
+    packages = python_env.read(python)
+    output = capture((str(python), "-I", "-c", _PROBE), timeout=30) if packages else None
+    if packages is None or output is None:
+        raise FactError(
+            "this Python does not run",
+            where=python,
+            why=None if python.exists() else "there is no such file",
+            hints=["name another: --python PATH, or an environment: --env NAME"],
+        )
+    torch = _torch(output, packages.minor)
+    if torch is None:
+        raise FactError(
+            "there is no torch in this Python",
+            where=python,
+            hints=["name the Python that has it: --python PATH", "the table: invoke pins --pytorch VERSION"],
+        )
+    owners = tuple(
+        Owner(name, version, _commit_in(version))
+        for name, version in packages.dists
+        if name in packages.triton_owners
+    )
+    release = _release(torch)
+    agrees, reasons = judge(torch, owners, release)
+    return Installed(python, torch, owners, release, agrees, reasons)
+
+
+def _torch(output: str, python: str) -> Torch | None:
+    try:
+        seen = json.loads(output.splitlines()[-1])  # a .pth file may have printed something before
+    except (IndexError, ValueError):
+        return None
+    told = _VERSION.search(seen["text"])
+    version = seen["version"] or (told[1] if told else "")
+    if not version:
+        return None
+    commit = _GIT_VERSION.search(seen["text"])
+    return Torch(version, commit[1] if commit else "", _requirement(seen["requires"], python))
+
+
+def _requirement(lines: list[str], python: str) -> str:
+    """The line that asks for a Triton, under any of its names, on this platform and Python."""
+    known = distributions.known_names()
+    for line in lines:
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:
+            continue
+        applies = requirement.marker is None or requirement.marker.evaluate({"python_version": python})
+        if applies and canonicalize_name(requirement.name) in known:
+            return line
+    return ""
+
+
+def _commit_in(version: str) -> str:
+    match = _SUFFIX.search(version)
+    return match[1] if match else ""
+
+
+def _release(torch: Torch) -> Release | None:
+    try:
+        return pytorch_pins.find(torch.version).release
+    except UsageError:
+        return None
+
+
+def judge(
+    torch: Torch, owners: tuple[Owner, ...], release: Release | None
+) -> tuple[bool | None, tuple[str, ...]]:
+    """Whether Triton is what a torch belongs to, and why.
+
+    Args:
+        torch: what is installed.
+        owners: distributions that hold Triton.
+        release: row of the table, if there is one.
+    """
+    said = tuple(_judged(torch, owners, release))
+    verdicts = {agrees for agrees, _ in said}
+    doubtful = None if None in verdicts else True
+    return (False if False in verdicts else doubtful), tuple(reason for _, reason in said)
+
+
+def _judged(
+    torch: Torch, owners: tuple[Owner, ...], release: Release | None
+) -> Iterator[tuple[bool | None, str]]:
+    if len(owners) > 1:
+        names = ", ".join(f"{owner.name} {owner.version}" for owner in owners)
+        yield False, f"more than one distribution holds Triton, and they overwrite each other: {names}"
+    if torch.requires:
+        yield _fits("torch", torch.requires, owners)
+    elif owners and release is not None:
+        who = f"this torch requires no Triton; that of PyTorch {release.version} for CUDA"
+        yield _fits(who, release.cuda.requires, owners)
+    else:
+        yield None, "this torch requires no Triton, as CPU builds and builds from sources do not"
+    for owner in owners:
+        if release is not None and owner.commit:
+            yield _commit_fits(owner, release)
+    if release is None:
+        yield None, f"torch {torch.version} is no release of the table, so its pin is that of its own commit"
+
+
+def _fits(who: str, line: str, owners: tuple[Owner, ...]) -> tuple[bool | None, str]:
+    requirement = Requirement(line)
+    wanted = f"{requirement.name}{requirement.specifier}"
+    named = [owner for owner in owners if owner.name == canonicalize_name(requirement.name)]
+    if not named:
+        instead = ", ".join(f"{owner.name} {owner.version}" for owner in owners) or "no Triton"
+        return False, f"{who} requires {wanted}; installed is {instead}"
+    version = named[0].version
+    try:
+        fits = requirement.specifier.contains(Version(version), prereleases=True)
+    except InvalidVersion:
+        return None, f"{who} requires {wanted}; {version!r} is no version that can be compared"
+    return fits, f"{who} requires {wanted}; installed is {version}"
+
+
+def _commit_fits(owner: Owner, release: Release) -> tuple[bool | None, str]:
+    """The commit in a version, against the release's pins and its wheel."""
+    said = f"{owner.name} {owner.version} was built from {owner.commit}"
+    pins = [pin for pin in release.own_pins.values() if pin is not None]
+    if any(pin.commit.startswith(owner.commit) for pin in pins):
+        return True, f"{said}, which PyTorch {release.version} pins"
+    if any(candidate.startswith(owner.commit) for pin in pins for candidate in pin.candidates):
+        return None, f"{said}, an unconfirmed candidate for the pin of PyTorch {release.version}"
+    if not release.cuda.commit:
+        return None, f"{said}; the pin of PyTorch {release.version} is unknown"
+    return False, f"{said}, which PyTorch {release.version} does not pin"

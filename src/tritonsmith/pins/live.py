@@ -1,0 +1,238 @@
+"""Reads the pins of any commit of PyTorch from its repository: a clone on this disk, or a URL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tritonsmith import configs
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, SmithError, StepError
+from tritonsmith.facts import pytorch_pins
+from tritonsmith.facts.pytorch_pins import PinFile
+from tritonsmith.pins import history
+from tritonsmith.plan import GitFetch, MakeDir, Plan, locks
+from tritonsmith.plan.runner import Runner
+from tritonsmith.plan.steps import digest
+from tritonsmith.ui.progress import PhaseProgress
+
+if TYPE_CHECKING:
+    from git import Repo
+
+PHASE = "PyTorch's pins"
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_FETCHED = "FETCH_HEAD"
+
+
+@dataclass(frozen=True)
+class LivePin:
+    """What one channel's files say.
+
+    Attributes:
+        channel: `cuda`, `rocm`, `xpu`, `cpu` or `windows`.
+        title: the channel's name as a person writes it.
+        commit: of Triton.
+        version: of Triton; empty if no file says it.
+        file: that named the commit.
+        same_as: channel whose file it is, if it has none of its own; empty otherwise.
+        llvm: that Triton pins at the commit; empty if unknown.
+        llvm_from: what said so: the Triton clone or the table.
+    """
+
+    channel: str
+    title: str
+    commit: str
+    version: str
+    file: str
+    same_as: str = ""
+    llvm: str = ""
+    llvm_from: str = ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The pins of one commit of PyTorch.
+
+    Attributes:
+        repository: URL or path that was read.
+        ref: tag, branch or commit that was asked for.
+        commit: of PyTorch.
+        committed: its date, ISO 8601.
+        pins: one per channel that has a pin there.
+    """
+
+    repository: str
+    ref: str
+    commit: str
+    committed: str
+    pins: tuple[LivePin, ...]
+
+    def pin(self, channel: str) -> LivePin | None:
+        """The pin of a channel."""
+        return next((pin for pin in self.pins if pin.channel == channel), None)
+
+
+def default_repository() -> str:
+    """URL of PyTorch's own repository."""
+    return str(configs.load(pytorch_pins.CONFIG)["repository"])
+
+
+def is_url(repository: str) -> bool:
+    """Whether a repository is named by a URL; everything else is a path."""
+    return "://" in repository or repository.startswith("git@")
+
+
+def fetch(repository: str, ref: str, space: Workspace) -> Plan:
+    """Steps that bring one commit of a remote, its files' contents aside; none for a path.
+
+    Args:
+        repository: URL or path.
+        ref: tag, branch or whole commit.
+        space: where the tool keeps its own repositories.
+    """
+    if not is_url(repository):
+        return Plan(f"read {ref} of {repository}, which changes nothing")
+    folder = _folder(repository, space)
+    return Plan(
+        f"read the pins of {ref} of {repository}",
+        (MakeDir(space.sources, phase=PHASE), GitFetch(folder, (repository,), ref, phase=PHASE)),
+        notes=("then the few files below .ci/docker and .github are read, and git fetches those alone",),
+    )
+
+
+def read(repository: str, ref: str, space: Workspace, triton: Path | None = None) -> Reading:
+    """Read the pins at a commit of PyTorch; nothing is checked out.
+
+    Args:
+        repository: URL or path. A URL is fetched without history and files' contents into a repository of
+            the tool's own.
+        ref: tag, branch or commit.
+        space: the workspace.
+        triton: a clone of Triton, which tells the LLVM at each commit; None for none.
+
+    Raises:
+        SmithError: the repository, the ref or the pin file is not there, or the network is not.
+    """
+    if not is_url(repository):
+        path = Path(repository).expanduser().absolute()
+        with history.opened(path) as clone:
+            return _read(clone, str(path), ref, ref, triton)
+    with _fetched(repository, ref, space) as clone:
+        return _read(clone, repository, ref, _FETCHED, triton)
+
+
+def _folder(url: str, space: Workspace) -> Path:
+    name = url.rstrip("/").rpartition("/")[2].removesuffix(".git") or "pytorch"
+    return space.sources / f"pins-{re.sub(r'[^A-Za-z0-9._-]', '_', name)}-{digest(url)[:8]}"
+
+
+@contextmanager
+def _fetched(url: str, ref: str, space: Workspace) -> Iterator[Repo]:
+    """The tool's own repository with that ref as FETCH_HEAD, which only one run at a time may move."""
+    space.claim()
+    with locks.hold(space.root / "pins.lock", purpose=f"pins --live --ref {ref}"):
+        try:
+            Runner(space.log("pins"), PhaseProgress()).run(fetch(url, ref, space))
+        except StepError as error:
+            raise _unreachable(url, ref, error) from error
+        with history.opened(_folder(url, space)) as clone:
+            yield clone
+
+
+def _unreachable(url: str, ref: str, error: StepError) -> SmithError:
+    return SmithError(
+        f"cannot read {ref!r} of this repository",
+        where=url,
+        why=error.why or error.what,
+        hints=[
+            "check the network; behind a proxy set https_proxy",
+            f"check that there is such a tag, branch or whole commit: git ls-remote {url} '{ref}'",
+            "name a clone that you have: --repository PATH",
+            "without a network, the table: invoke pins --pytorch VERSION",
+        ],
+    )
+
+
+def _read(clone: Repo, repository: str, asked: str, ref: str, triton: Path | None) -> Reading:
+    commit = history.resolve(clone, ref)
+    if not commit:
+        raise FactError(
+            f"this repository has no tag, branch or commit {asked!r}",
+            where=repository,
+            hints=["bring it: git fetch origin --tags", "or read upstream's: leave --repository out"],
+        )
+    found: dict[str, LivePin] = {}
+    for file in pytorch_pins.pin_files():
+        pin = _own_pin(clone, commit, file) or _borrowed(found.get(file.otherwise), file)
+        if pin:
+            found[file.channel] = pin
+    if "cuda" not in found:
+        raise _no_pin(repository, commit)
+    committed = clone.commit(commit).committed_datetime.isoformat()
+    return Reading(repository, asked, commit, committed, _with_llvm(found.values(), triton))
+
+
+def _own_pin(clone: Repo, commit: str, file: PinFile) -> LivePin | None:
+    for path in file.commit:
+        text = history.text_at(clone, commit, path)
+        if text is not None:
+            return LivePin(
+                file.channel, file.title, _checked(text, path, commit), _version(clone, commit, file), path
+            )
+    return None
+
+
+def _borrowed(other: LivePin | None, file: PinFile) -> LivePin | None:
+    if other is None:
+        return None
+    return LivePin(file.channel, file.title, other.commit, other.version, other.file, same_as=other.channel)
+
+
+def _version(clone: Repo, commit: str, file: PinFile) -> str:
+    texts = (history.text_at(clone, commit, path) for path in file.version)
+    return next((text.strip() for text in texts if text is not None), "")
+
+
+def _checked(text: str, path: str, commit: str) -> str:
+    if _COMMIT.fullmatch(text.strip()):
+        return text.strip()
+    raise FactError(
+        "this pin file does not hold a commit",
+        where=f"{path} at {commit[:12]}",
+        why=f"it says {text.strip()[:60]!r}",
+        hints=["report it: PyTorch may have changed the form of its pins"],
+    )
+
+
+def _no_pin(repository: str, commit: str) -> FactError:
+    (cuda,) = (file for file in pytorch_pins.pin_files() if file.channel == "cuda")
+    return FactError(
+        "this commit has no file that pins Triton",
+        where=f"{commit[:12]} of {repository}",
+        why=f"looked for {' and '.join(cuda.commit)}",
+        hints=["is it a repository of PyTorch?", "PyTorch before 2.0 pins no Triton"],
+    )
+
+
+def _with_llvm(pins: Iterable[LivePin], triton: Path | None) -> tuple[LivePin, ...]:
+    """The clone is asked first: it holds what Triton itself says."""
+    if triton is None:
+        return tuple(_from_table(pin) for pin in pins)
+    with history.opened(triton) as clone:
+        return tuple(_from_clone(pin, clone) or _from_table(pin) for pin in pins)
+
+
+def _from_clone(pin: LivePin, clone: Repo) -> LivePin | None:
+    if not (commit := history.resolve(clone, pin.commit)):
+        return None
+    llvm = history.llvm_at(clone, commit)
+    return replace(pin, llvm=llvm, llvm_from="the Triton clone") if llvm else None
+
+
+def _from_table(pin: LivePin) -> LivePin:
+    llvm, _grade = pytorch_pins.llvm_at(pin.commit)
+    return replace(pin, llvm=llvm, llvm_from="the table") if llvm else pin

@@ -1,0 +1,240 @@
+"""`pins`: which Triton belongs to which PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.errors import FactError, UsageError
+from tritonsmith.tasks.kit import split, task
+
+_HELP = {
+    "pytorch": "a release: 2.9.1, or 2.9 for its newest patch",
+    "live": "read PyTorch's own pin files instead of the table",
+    "repository": "for --live: URL or path of a PyTorch repository (default: PyTorch's own)",
+    "ref": "for --live: tag, branch or commit (default: the tag of --pytorch, or main)",
+    "update": "with --live: write what the releases' tags say into the table (--pytorch A,B or all of them)",
+    "installed": "look at the torch of an environment, and at the Triton beside it",
+    "env": "for --installed: environment (default: dev)",
+    "python": "for --installed: any interpreter, by its path",
+    "triton": "a commit of Triton: which releases of PyTorch hold it",
+    "source": "for --triton and --live: a clone of Triton (default: the checkout that you stand in)",
+    "json": "print the answer as JSON (docs/pins.md)",
+    "dry_run": "with --live: print the plan as a shell script, and do nothing",
+}
+
+
+@task(help=_HELP)
+def pins(
+    context: Any,
+    pytorch: str = "",
+    live: bool = False,
+    repository: str = "",
+    ref: str = "",
+    update: bool = False,
+    installed: bool = False,
+    env: str = "",
+    python: str = "",
+    triton: str = "",
+    source: str = "",
+    json: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Tell which Triton and which LLVM belong to which PyTorch."""
+    _one_question({"--live": live, "--installed": installed, "--triton": bool(triton)})
+    for flag, used, wants, there in (
+        ("--pytorch", pytorch, "no --installed and no --triton", not (installed or triton)),
+        ("--repository", repository, "--live", live),
+        ("--ref", ref, "--live", live),
+        ("--update", update, "--live", live),
+        ("--dry-run", dry_run, "--live", live),
+        ("--env", env, "--installed", installed),
+        ("--python", python, "--installed", installed),
+        ("--source", source, "--triton or --live", live or bool(triton)),
+    ):
+        if used and not there:
+            raise UsageError(f"{flag} wants {wants}", hints=["what the flags do: invoke --help pins"])
+    if json and dry_run:
+        raise UsageError("--json and --dry-run contradict each other", hints=["leave one of them out"])
+    if update and ref:
+        raise UsageError(
+            "--update reads each release's own tag, so --ref has no place in it",
+            hints=["leave --ref out; --pytorch 2.9.1 names the release"],
+        )
+    if env and python:
+        raise UsageError("--env and --python contradict each other", hints=["leave one of them out"])
+    if live and update:
+        _update(pytorch, repository, source, json=json, dry_run=dry_run)
+    elif live:
+        _live(pytorch, repository, ref, source, json=json, dry_run=dry_run)
+    elif installed:
+        _installed(env, python, json=json)
+    elif triton:
+        _holders(triton, source, json=json)
+    else:
+        _table(pytorch, json=json)
+
+
+def _one_question(flags: dict[str, bool]) -> None:
+    asked = [name for name, given in flags.items() if given]
+    if len(asked) > 1:
+        raise UsageError(f"{' and '.join(asked)} contradict each other", hints=["ask one after the other"])
+
+
+def _print(lines: Iterable[str]) -> None:
+    from tritonsmith.ui import console
+
+    for line in lines:
+        console.out().print(line, markup=False)
+
+
+def _json(what: dict[str, Any]) -> None:
+    from tritonsmith.ui import console
+
+    console.out().print_json(data=what)
+
+
+def _table(pytorch: str, *, json: bool) -> None:
+    from tritonsmith.facts import pytorch_pins
+    from tritonsmith.pins import as_json, report
+    from tritonsmith.ui import console
+
+    if pytorch:
+        match = pytorch_pins.find(pytorch)
+        if json:
+            _json(as_json.one(match.release, match.note))
+            return
+        if match.note:
+            console.note(match.note)
+        _print(report.detail(match.release))
+        return
+    rows = pytorch_pins.releases()
+    if json:
+        _json(as_json.table(rows))
+        return
+    console.out().print(report.table(rows))
+    _print(report.remarks(rows))
+    _print([""])
+    console.out().print(report.names())
+
+
+def _live(pytorch: str, repository: str, ref: str, source: str, *, json: bool, dry_run: bool) -> None:
+    from tritonsmith.envs import workspace
+    from tritonsmith.facts import pytorch_pins
+    from tritonsmith.pins import as_json, live, report
+
+    version = _version(pytorch) if pytorch else ""
+    wanted = ref or (f"v{version}" if version else "main")
+    where, space = repository or live.default_repository(), workspace.default()
+    if dry_run:
+        print(live.fetch(where, wanted, space).shell(), end="")
+        return
+    reading = live.read(where, wanted, space, _clone(source))
+    if json:
+        _json(as_json.live(reading))
+        return
+    named = version or wanted.removeprefix("v")
+    row = next((row for row in pytorch_pins.releases() if row.version == named), None)
+    _print(report.live(reading, row))
+
+
+def _update(pytorch: str, repository: str, source: str, *, json: bool, dry_run: bool) -> None:
+    from tritonsmith.envs import workspace
+    from tritonsmith.facts import pytorch_pins
+    from tritonsmith.pins import as_json, live, update
+    from tritonsmith.ui import console
+
+    file = update.target()
+    where, space = repository or live.default_repository(), workspace.default()
+    versions = split(pytorch) or tuple(row.version for row in pytorch_pins.releases())
+    versions = tuple(_version(version) for version in versions)
+    if dry_run and live.is_url(where):
+        for version in versions:
+            print(live.fetch(where, f"v{version}", space).shell(), end="")
+        console.note(f"what would be written to {file} is known when that was read; a clone tells at once")
+        return
+    found, missing = update.readings(versions, where, space, _clone(source))
+    revision = update.revise_all(file.read_text(encoding="utf-8"), found)
+    plan = update.plan(file, revision)
+    for version in missing:
+        console.warn(f"the repository has no pins at v{version}")
+    if dry_run:
+        print(plan.shell(), end="")
+        return
+    update.act(plan, space)
+    if json:
+        _json(as_json.update(file, revision.changes, missing))
+        return
+    _print(revision.changes)
+    _print(
+        [f"{file}: {f'{len(revision.changes)} pins changed' if revision.changes else 'nothing to change'}"]
+    )
+
+
+def _installed(env: str, python: str, *, json: bool) -> None:
+    from tritonsmith.envs import settings, workspace
+    from tritonsmith.pins import as_json, installed, report
+
+    if python:
+        path = Path(python).expanduser().absolute()
+    else:
+        folder = workspace.default().env(settings.load(env or "dev").name)
+        path = folder.python
+        if not path.exists():
+            raise FactError(
+                f"environment {folder.name!r} has no virtual environment yet",
+                where=folder.venv,
+                hints=["name a Python that has torch: --python PATH", "or another environment: --env NAME"],
+            )
+    found = installed.read(path)
+    if json:
+        _json(as_json.installed(found))
+    else:
+        _print(report.installed(found))
+
+
+def _holders(commit: str, source: str, *, json: bool) -> None:
+    from tritonsmith.pins import as_json, holders, report
+    from tritonsmith.ui import console
+
+    clone = _clone(source)
+    if clone is None:
+        raise FactError(
+            "there is no clone of Triton here to look into",
+            where=Path.cwd(),
+            hints=["stand in one, or name one: --source PATH"],
+        )
+    found = holders.find(commit, clone)
+    if json:
+        _json(as_json.holders(found))
+        return
+    _print(report.holders(found))
+    console.out().print(report.holdings(found))
+    _print(report.open_questions(found))
+
+
+def _version(text: str) -> str:
+    """A release of the table, or one that is too new for it."""
+    import re
+
+    from tritonsmith.facts import pytorch_pins
+    from tritonsmith.ui import console
+
+    plain = text.removeprefix("v")
+    if re.fullmatch(r"\d+\.\d+\.\d+", plain):
+        return plain
+    match = pytorch_pins.find(text)
+    if match.note:
+        console.note(match.note)
+    return match.release.version
+
+
+def _clone(source: str) -> Path | None:
+    """The clone of Triton that a flag names, or the one that encloses the current folder."""
+    from tritonsmith.facts import checkout
+
+    if source:
+        return Path(source).expanduser().absolute()
+    around = checkout.enclosing(Path.cwd())
+    return around if around is not None and (around / ".git").exists() else None

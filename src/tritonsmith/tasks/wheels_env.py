@@ -1,0 +1,58 @@
+"""`env-triton`: the Triton that a release of PyTorch requires, in an environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.tasks.kit import task
+
+
+@task(
+    name="env-triton",
+    help={
+        "pytorch": "a release: 2.9.1, or 2.9 for its newest patch (default: the torch of the environment)",
+        "env": "environment (an env file's name or path)",
+        "channel": "cuda, rocm or xpu",
+        "dry_run": "print the plan as a shell script, and do nothing",
+    },
+)
+def env_triton(
+    context: Any, pytorch: str = "", env: str = "dev", channel: str = "cuda", dry_run: bool = False
+) -> None:
+    """Install the Triton that a PyTorch requires, or say which commit to build."""
+    from tritonsmith.envs import session, settings, workspace
+    from tritonsmith.facts import machine, pytorch_pins
+    from tritonsmith.pins import install
+    from tritonsmith.plan import Plan
+    from tritonsmith.tasks import show
+    from tritonsmith.ui import console
+    from tritonsmith.wheels import purge, venv
+
+    if channel not in pytorch_pins.CHANNELS:
+        raise UsageError(
+            f"--channel cannot be {channel!r}", hints=did_you_mean(channel, pytorch_pins.CHANNELS)
+        )
+    chosen = settings.load(env)
+    folder = workspace.default().env(chosen.name)
+    match = install.release_of(pytorch, folder)
+    if match.note:
+        console.note(match.note)
+    base = venv.base_interpreter(chosen.python.interpreter)
+    now = install.current(folder, base)
+    others = set(now.triton_owners) - {"triton"} if now else set()  # pip itself replaces another `triton`
+    before = purge.plan(now) if now and others else Plan("nothing to purge")
+    prepared = install.prepare(match.release, channel, folder, base, machine.read(), now, before)
+    if dry_run:
+        show.plan(prepared.plan)
+        return
+    if not prepared.plan.steps:
+        console.out().print(prepared.plan.title, markup=False)
+        return
+    for one in prepared.replaces:
+        console.note(f"replaces {one}")
+    with session.opened("env-triton", chosen.name) as running:
+        install.act(prepared, match.release, running)
+    show.done(
+        f"{prepared.requirement}, as PyTorch {match.release.version} requires, in {folder.venv}", running
+    )
