@@ -1,38 +1,40 @@
-"""A Python: its version, its headers, and which distributions own files under `triton/`."""
+"""A Python: its version, its headers, its import path, and which distributions own files under `triton/`."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
+import re
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tritonsmith.facts import distributions
+from tritonsmith.facts.distributions import Distribution
 from tritonsmith.plan.process import capture
 
 # Runs in the interpreter that is looked at, so it uses the standard library of any Python 3.8 or later.
+# `-I` leaves the user's own site folder out of the path; whether it belongs there is told apart.
 _PROBE = """
-import importlib.metadata as m, json, os, platform, sys, sysconfig
-dists, owners = {}, []
-for d in m.distributions():
-    name = (d.metadata["Name"] or "").lower().replace("_", "-")
-    dists.setdefault(name, d.version)
-    top = (d.read_text("top_level.txt") or "").split()
-    record = (d.read_text("RECORD") or "").splitlines()  # d.files leaves out missing files since 3.12
-    if "triton" in top or any(line.startswith("triton/") for line in record):
-        owners.append(name)
+import json, os, site, sys, sysconfig
 include = sysconfig.get_path("platinclude") or ""
+stdlib = sysconfig.get_path("stdlib") or ""
 print(json.dumps({
-    "version": platform.python_version(),
+    "version": sys.version.split()[0],
     "include": include,
     "headers": os.path.isfile(os.path.join(include, "Python.h")),
     "purelib": sysconfig.get_path("purelib"),
     "platform": sysconfig.get_platform(),
-    "dists": dists,
-    "owners": sorted(set(owners)),
+    "prefix": sys.prefix,
+    "virtual": sys.prefix != sys.base_prefix,
+    "managed": os.path.isfile(os.path.join(stdlib, "EXTERNALLY-MANAGED")),
+    "path": sys.path,
+    "user": site.getusersitepackages(),
 }))
 """
+_SITE_FOLDERS = ("site-packages", "dist-packages")  # the second is Debian's
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,13 @@ class PythonEnv:
         headers: Python.h is there.
         purelib: site-packages.
         platform: `linux-x86_64`, which setup.py puts into the name of its build folder.
-        dists: distribution to version.
+        dists: distribution to version; the one that is found first.
         triton_owners: distributions that own files under `triton/`.
+        prefix: `sys.prefix`.
+        base: the prefix is neither a virtual environment nor one of Conda.
+        managed: the base is the system's: PEP 668's EXTERNALLY-MANAGED is there.
+        path: `sys.path` of a program that is started in no particular folder, `.pth` files included.
+        distributions: everything that is installed, in the order of the path.
     """
 
     executable: Path
@@ -58,15 +65,33 @@ class PythonEnv:
     platform: str
     dists: tuple[tuple[str, str], ...] = ()
     triton_owners: tuple[str, ...] = ()
+    prefix: Path = Path()
+    base: bool = False
+    managed: bool = False
+    path: tuple[Path, ...] = ()
+    distributions: tuple[Distribution, ...] = ()
 
     @property
     def minor(self) -> str:
         """`3.11`."""
         return ".".join(self.version.split(".")[:2])
 
+    @property
+    def sites(self) -> tuple[Path, ...]:
+        """Site folders on the path, each once even where `lib64` links to `lib`."""
+        found: dict[Path, Path] = {}
+        for folder in self.path:
+            if folder.name in _SITE_FOLDERS and folder.is_dir():
+                found.setdefault(folder.resolve(), folder)
+        return tuple(found.values())
+
 
 def read(executable: Path) -> PythonEnv | None:
-    """What an interpreter says of itself; None if it does not run."""
+    """What an interpreter says of itself, and its site folders of their content; None if it does not run.
+
+    Args:
+        executable: started once; the rest is read from files.
+    """
     output = capture((str(executable), "-I", "-c", _PROBE), timeout=30)
     if output is None:
         return None
@@ -74,16 +99,43 @@ def read(executable: Path) -> PythonEnv | None:
         seen = json.loads(output.splitlines()[-1])  # a .pth file may have printed something before
     except (IndexError, ValueError):
         return None  # it runs, and is no Python
-    return PythonEnv(
+    prefix = Path(seen["prefix"])
+    path = _whole_path([Path(entry) for entry in seen["path"]], Path(seen["user"]), prefix, seen["virtual"])
+    bare = PythonEnv(
         executable=executable,
         version=seen["version"],
         include=Path(seen["include"]),
         headers=seen["headers"],
         purelib=Path(seen["purelib"]),
         platform=seen["platform"],
-        dists=tuple(sorted(seen["dists"].items())),
-        triton_owners=tuple(seen["owners"]),
+        prefix=prefix,
+        base=not seen["virtual"] and not (prefix / "conda-meta").is_dir(),
+        managed=seen["managed"] and not seen["virtual"],
+        path=path,
     )
+    found = distributions.read(bare.sites)
+    return replace(
+        bare,
+        dists=tuple(sorted({one.name: one.version for one in reversed(found)}.items())),
+        triton_owners=tuple(sorted({one.name for one in distributions.owners(found)})),
+        distributions=found,
+    )
+
+
+def _whole_path(path: list[Path], user: Path, prefix: Path, virtual: bool) -> tuple[Path, ...]:
+    """The path with the user's site folder where Python puts it: before those of the base."""
+    configuration = prefix / "pyvenv.cfg"
+    text = configuration.read_text(encoding="utf-8") if virtual and configuration.is_file() else ""
+    shut = virtual and not re.search(r"^include-system-site-packages\s*=\s*true", text, re.MULTILINE)
+    if shut or os.environ.get("PYTHONNOUSERSITE") or user in path or not user.is_dir():
+        return tuple(path)
+    bases = [
+        number
+        for number, entry in enumerate(path)
+        if entry.name in _SITE_FOLDERS and not (virtual and entry.is_relative_to(prefix))
+    ]
+    first = bases[0] if bases else len(path)
+    return (*path[:first], user, *path[first:])
 
 
 def installed_version(packages: Path, name: str) -> str:

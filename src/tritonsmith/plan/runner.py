@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import IO
 
 from tritonsmith.errors import InterruptedRunError, OwnershipError, StepError
-from tritonsmith.plan import archive, download, ownership, process
+from tritonsmith.plan import archive, download, entries, ownership, process, stash
+from tritonsmith.plan.entries import RemoveEntries
 from tritonsmith.plan.steps import (
     Copy,
     Download,
@@ -29,9 +30,11 @@ from tritonsmith.plan.steps import (
     MakeDir,
     Move,
     Plan,
+    Recover,
     Remove,
     Run,
     Step,
+    Uninstall,
     Write,
 )
 from tritonsmith.ui.progress import PhaseProgress
@@ -238,6 +241,18 @@ class Runner:
     def _(self, step: Remove) -> None:
         for path in step.paths:
             ownership.remove(path, step.root)
+
+    @_do.register
+    def _(self, step: Uninstall) -> None:
+        stash.remove(step.journal, step.stash, step.root)
+
+    @_do.register
+    def _(self, step: Recover) -> None:
+        stash.recover(step.stash, step.root)
+
+    @_do.register
+    def _(self, step: RemoveEntries) -> None:
+        entries.act(step, self._progress.update)
 
     def _stream(
         self, argv: tuple[str, ...], cwd: Path, change: Mapping[str, str | None], show: Callable[[str], None]

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
 
+from tritonsmith.plan.stash import Journal
+
 
 @dataclass(frozen=True)
 class Stamp:
@@ -275,6 +277,52 @@ class Remove(Step):
 
 
 @dataclass(frozen=True)
+class Uninstall(Step):
+    """Remove files from a folder that is not the tool's own, all or nothing: `tritonsmith.plan.stash`.
+
+    Attributes:
+        journal: files that go, files that lose lines, folders that go if that empties them.
+        stash: a new folder on the same file system, where files wait until all of them are moved.
+        root: everything must lie below it.
+    """
+
+    journal: Journal
+    stash: Path
+    root: Path
+
+    def shell(self) -> list[str]:
+        texts = dict(self.journal.edits)
+        lines = [f"mkdir {_quote(self.stash)}"]
+        for path, place in self.journal.stashed(self.stash):
+            lines.append(f"mv {_quote(path)} {_quote(place)}")
+            if path in texts:  # with its old mode
+                lines.append(f"cp -p {_quote(place)} {_quote(path)}")
+                lines.append(f"printf %s {shlex.quote(texts[path])} > {_quote(path)}")
+        return [*lines, f"rm -rf -- {_quote(self.stash)}", *map(_remove_empty, self.journal.deepest_first)]
+
+
+@dataclass(frozen=True)
+class Recover(Uninstall):
+    """The end of an `Uninstall` that was killed: put everything back, or delete what was committed.
+
+    Attributes:
+        committed: everything had been moved.
+    """
+
+    committed: bool
+
+    def shell(self) -> list[str]:
+        edited = dict(self.journal.edits)
+        lines = []
+        for path, place in [] if self.committed else reversed(self.journal.stashed(self.stash)):
+            option = "-f" if path in edited else "-n"  # what came since stays
+            there = f"[ ! -e {_quote(place)} ] && [ ! -L {_quote(place)} ]"
+            lines.append(f"{there} || mv {option} {_quote(place)} {_quote(path)}")
+        emptied = self.journal.deepest_first if self.committed else ()
+        return [*lines, f"rm -rf -- {_quote(self.stash)}", *map(_remove_empty, emptied)]
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a task will do, in order. `--dry-run` prints it; the runner acts on the same object."""
 
@@ -341,6 +389,10 @@ def _quote(path: Path | str) -> str:
 
 def _make_parent(path: Path) -> str:
     return f"mkdir -p {_quote(path.parent)}"
+
+
+def _remove_empty(folder: Path) -> str:
+    return f"rmdir {_quote(folder)} 2> /dev/null || true"
 
 
 def _comment(text: str) -> str:

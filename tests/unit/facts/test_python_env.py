@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
 
 from tritonsmith.facts import python_env
+from tritonsmith.facts.python_env import PythonEnv
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +81,80 @@ def test_an_interpreter_that_prints_something_first(venv: Path) -> None:
 @pytest.mark.parametrize("program", ["/no/such/python", "false", "true", "echo"])
 def test_what_is_no_python(program: str) -> None:
     assert python_env.read(Path(program)) is None
+
+
+def test_what_kind_of_environment_it_is(venv: Path) -> None:
+    seen = python_env.read(venv / "bin" / "python")
+    assert seen is not None
+    assert (seen.prefix, seen.base, seen.managed) == (venv, False, False)
+    assert seen.sites == (site_packages(venv),)
+    assert [found.site for found in seen.distributions] == [site_packages(venv)] * len(seen.dists)
+
+
+def test_the_base_of_an_environment(home: Path) -> None:
+    base = Path(sys._base_executable)  # type: ignore[attr-defined]
+    user = home / ".local" / "lib" / site_packages(Path()).parent.name / "site-packages"
+    user.mkdir(parents=True)
+    seen = python_env.read(base)
+    assert seen is not None
+    assert seen.base is not (seen.prefix / "conda-meta").is_dir()
+    assert seen.managed is Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").is_file()
+    if sys.platform != "darwin":
+        assert seen.sites[0] == user
+
+
+def test_the_users_own_site_folder(
+    venv: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An environment has it on its path only where it sees its base's packages, and nobody forbids it."""
+    monkeypatch.setenv("PYTHONUSERBASE", str(home / "user"))
+    open_venv = tmp_path / "open"
+    subprocess.run(
+        (sys.executable, "-m", "venv", "--without-pip", "--system-site-packages", open_venv), check=True
+    )
+    user = site_packages(home / "user")
+    user.mkdir(parents=True)
+    shut, seen = (python_env.read(folder / "bin" / "python") for folder in (venv, open_venv))
+    assert shut is not None
+    assert seen is not None
+    assert shut.sites == (site_packages(venv),)
+    where = subprocess.run(
+        (open_venv / "bin" / "python", "-c", "import sys; print(*sys.path, sep='\\n')"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    entries = [Path(line) for line in where.stdout.splitlines()[1:]]
+    assert [entry for entry in entries if entry in (user, site_packages(open_venv))] == list(seen.sites[:2])
+    monkeypatch.setenv("PYTHONNOUSERSITE", "1")
+    without = python_env.read(open_venv / "bin" / "python")
+    assert without is not None
+    assert user not in without.path
+
+
+def test_a_site_folder_by_two_names_counts_once(tmp_path: Path) -> None:
+    """Fedora's `lib64` is a link to `lib`."""
+    site = site_packages(tmp_path)
+    site.mkdir(parents=True)
+    (tmp_path / "lib64").symlink_to("lib")
+    other = tmp_path / "lib64" / site.relative_to(tmp_path / "lib")
+    seen = PythonEnv(
+        tmp_path, "3.11.0", tmp_path, headers=True, purelib=site, platform="x", path=(other, site)
+    )
+    assert seen.sites == (other,)
+
+
+def test_the_first_of_two_versions_counts(venv: Path, tmp_path: Path) -> None:
+    first, second = tmp_path / "a" / "site-packages", tmp_path / "b" / "site-packages"
+    for folder, version in ((first, "3.6.0"), (second, "3.5.0")):
+        (folder / f"twice-{version}.dist-info").mkdir(parents=True)
+    pth = site_packages(venv) / "more.pth"
+    pth.write_text(f"{first}\n{second}\n")
+    seen = python_env.read(venv / "bin" / "python")
+    pth.unlink()
+    assert seen is not None
+    assert dict(seen.dists)["twice"] == "3.6.0"
+    assert [found.version for found in seen.distributions if found.name == "twice"] == ["3.6.0", "3.5.0"]
 
 
 def test_find_interpreter(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

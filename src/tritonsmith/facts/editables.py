@@ -1,0 +1,125 @@
+"""Editable installs: which folder they give for `import triton`, and by which files of the site folder."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+PACKAGE = "triton"
+EASY_INSTALL = "easy-install.pth"
+# Left by setuptools for the distribution `triton`, which may be gone since.
+_OURS = re.compile(rf"__editable__\.{PACKAGE}-\d.*\.pth|__editable___{PACKAGE}_\d.*_finder\.py")
+_MAPPING = re.compile(r"^MAPPING(?:\s*:[^=]+)?\s*=\s*(\{.*\})\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Editable:
+    """A distribution whose code lies elsewhere.
+
+    Attributes:
+        project: the folder that was installed; None where no file says so.
+        package: the folder that it gives for `import triton`, which may be gone; None for another package.
+        hooks: files of the site folder that lead there: `.pth` files, finders, egg-links.
+    """
+
+    project: Path | None
+    package: Path | None
+    hooks: tuple[Path, ...]
+
+
+def installed(site: Path, info: Path, record: bytes) -> Editable | None:
+    """The editable install that a RECORD tells of: it lists a `.pth` file.
+
+    Args:
+        site: the site folder.
+        info: the distribution's metadata folder.
+        record: content of its RECORD.
+    """
+    if b".pth," not in record:
+        return None
+    names = [line.split(",", 1)[0] for line in record.decode("utf-8", "surrogateescape").splitlines()]
+    hooks = tuple(site / name for name in names if "/" not in name and name.endswith((".pth", "_finder.py")))
+    return Editable(_project(info / "direct_url.json"), package_of(hooks), hooks)
+
+
+def linked(link: Path) -> Editable:
+    """The editable install of an egg-link: `setup.py develop`, or pip before PEP 660."""
+    lines = read_text(link).splitlines()
+    folder = link.parent / lines[0].strip() if lines else None
+    if folder is None:
+        return Editable(None, None, (link,))
+    return Editable(folder, _inside(folder) or (folder / PACKAGE), (link,))
+
+
+def package_of(hooks: Iterable[Path]) -> Path | None:
+    """The folder for `import triton` that finders or lines of `.pth` files lead to."""
+    for hook in hooks:
+        if hook.suffix == ".py":
+            found = mapping(hook).get(PACKAGE)
+        else:
+            found = next(filter(None, map(_inside, pth_folders(hook))), None)
+        if found:
+            return found
+    return None
+
+
+def mapping(finder: Path) -> dict[str, Path]:
+    """Package to folder, as setuptools wrote it into a finder; empty if there is none to read."""
+    match = _MAPPING.search(read_text(finder))
+    try:
+        table = ast.literal_eval(match[1]) if match else {}
+    except (ValueError, SyntaxError):
+        return {}
+    return {str(name): Path(str(folder)) for name, folder in table.items()}
+
+
+def pth_folders(pth: Path) -> list[Path]:
+    """Folders that a `.pth` file adds to the path, there or not."""
+    lines = (line.rstrip() for line in read_text(pth).splitlines())
+    return [pth.parent / line for line in lines if line and not line.startswith(("#", "import ", "import\t"))]
+
+
+def without_folder(pth: Path, folders: Sequence[Path]) -> str | None:
+    """The text of a `.pth` file without the lines that lead to some folders; None if it has none of them."""
+    lines = read_text(pth).splitlines(keepends=True)
+    kept = [line for line in lines if not line.strip() or pth.parent / line.strip() not in folders]
+    return "".join(kept) if len(kept) < len(lines) else None
+
+
+def forsaken(site: Path, claimed: Iterable[Path]) -> tuple[Path, ...]:
+    """Hooks of setuptools for `triton` that belong to no distribution any more.
+
+    Args:
+        site: the site folder.
+        claimed: hooks of distributions that are there.
+    """
+    taken = set(claimed)
+    hooks = (path for path in site.glob("__editable__*") if _OURS.fullmatch(path.name))
+    return tuple(path for path in sorted(hooks) if path not in taken)
+
+
+def _inside(folder: Path) -> Path | None:
+    package = folder / PACKAGE
+    return package if (package / "__init__.py").is_file() else None
+
+
+def _project(direct_url: Path) -> Path | None:
+    try:
+        seen = json.loads(direct_url.read_bytes())
+        url = urlsplit(seen["url"])
+        return Path(unquote(url.path)) if seen.get("dir_info", {}).get("editable") else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def read_text(path: Path) -> str:
+    """The text of a small file; empty if there is none. Bytes that are no UTF-8 come back as they were."""
+    try:
+        return path.read_bytes().decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""

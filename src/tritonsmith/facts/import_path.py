@@ -1,0 +1,58 @@
+"""What `import triton` would find, worked out from the path and from finders; nothing is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.facts import editables
+from tritonsmith.facts.distributions import Distribution
+from tritonsmith.facts.editables import PACKAGE
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an import finds.
+
+    Attributes:
+        folder: the package's folder, or the module's file.
+        by: the entry of the path, or the finder, that gives it.
+        namespace: it is a folder without `__init__.py`: importing it works, and gives an empty package.
+    """
+
+    folder: Path
+    by: Path
+    namespace: bool = False
+
+
+def find(path: Sequence[Path], finders: Iterable[Path] = ()) -> Found | None:
+    """What Python's path finder would take, or else an editable install's finder, which comes after it.
+
+    Args:
+        path: entries in order, those of `.pth` files included.
+        finders: modules of setuptools with a mapping of packages to folders.
+    """
+    spaces = []
+    for entry in path:
+        folder = entry / PACKAGE
+        if (folder / "__init__.py").is_file():
+            return Found(folder, entry)
+        if (module := entry / f"{PACKAGE}.py").is_file():
+            return Found(module, entry)
+        if folder.is_dir():
+            spaces.append(Found(folder, entry, namespace=True))
+    if spaces:
+        return spaces[0]
+    for finder in finders:
+        mapped = editables.mapping(finder).get(PACKAGE)
+        if mapped and (mapped / "__init__.py").is_file():
+            return Found(mapped, finder)
+    return None
+
+
+def finders(sites: Iterable[Path], distributions: Iterable[Distribution]) -> tuple[Path, ...]:
+    """Finders of editable installs, those that belong to no distribution any more included."""
+    known = [hook for one in distributions if one.editable for hook in one.editable.hooks]
+    forsaken = [hook for site in sites for hook in editables.forsaken(site, known)]
+    return tuple(hook for hook in (*known, *forsaken) if hook.suffix == ".py")

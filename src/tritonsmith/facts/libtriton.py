@@ -1,0 +1,130 @@
+"""The built library `libtriton.so`: which LLVM is in it, and how it was built, in milliseconds.
+
+It has 200 to 700 MB, so it is not read whole: the section headers tell where the few hundred KB lie that are.
+LLVM's version, and its commit if the build was told (wheels since 3.3), stand together in `.data`: there is
+the producer's name of `llvm/lib/Object/IRSymtab.cpp` (`getExpectedProducerName`), an array and no constant.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+# `23.0.0git 1f126a6dea50d185c0781743a667390037ae88bd`; a release's tarball has no commit: `19.1.7`.
+_PRODUCER = re.compile(rb"\0(\d\d\.\d+\.\d+(?:git|svn|-?rc\d+)?)(?: ([0-9a-f]{40}))?(?=\0)")
+_TAG = re.compile(r"libtriton\.(?P<tag>cpython-\d+|abi3|pypy\d+)")
+_MACHINES = {
+    0x3E: "x86_64",
+    0xB7: "aarch64",
+    0xF3: "riscv64",
+    0x15: "ppc64le",
+}  # e_machine, by the ELF standard
+_HEADER, _ELF64_LITTLE = 64, b"\x7fELF\x02\x01"
+_Section = tuple[int, int]  # offset and size in bytes
+
+
+@dataclass(frozen=True)
+class Libtriton:
+    """One built library.
+
+    Attributes:
+        path: the file.
+        machine: that it is for: `x86_64`, `aarch64`; empty if it is no 64-bit ELF file.
+        tag: of Python in the file's name: `cpython-311`, `abi3`; empty for a plain `libtriton.so`.
+        llvm_version: `23.0.0git`; empty if it is not in the file: LLVM is linked as a shared library.
+        llvm_commit: 40 hex digits; empty if LLVM did not record it.
+        compilers: what compiled and linked it, as they named themselves.
+        debug_info: it carries DWARF.
+        asserts: it calls `assert`'s failure: of Triton or of LLVM, at least one has assertions.
+    """
+
+    path: Path
+    machine: str = ""
+    tag: str = ""
+    llvm_version: str = ""
+    llvm_commit: str = ""
+    compilers: tuple[str, ...] = ()
+    debug_info: bool = False
+    asserts: bool = False
+
+
+def find(package: Path) -> tuple[Path, ...]:
+    """The libraries of an installed or built package `triton`; more than one is a fault of its own."""
+    return tuple(sorted((package / "_C").glob("libtriton.*so")))  # not libtriton_amd_codegen.so
+
+
+def read(path: Path) -> Libtriton:
+    """Look into a library.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    named = _TAG.match(path.name)
+    tag = named["tag"] if named else ""
+    machine = elf_machine(path)
+    if not machine:
+        return Libtriton(path, tag=tag)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
+        sections = dict(_sections(content))
+        version, commit = _producer(content, sections)
+        return Libtriton(
+            path,
+            machine,
+            tag,
+            version,
+            commit,
+            _compilers(content, sections),
+            debug_info=".debug_info" in sections,
+            asserts=_has(content, sections, ".dynstr", b"\0__assert_fail\0"),
+        )
+
+
+def elf_machine(path: Path) -> str:
+    """What a program or library is for: `x86_64`, `aarch64` ...; empty if it is no 64-bit ELF file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEADER)
+    if len(head) < _HEADER or not head.startswith(_ELF64_LITTLE):
+        return ""
+    (number,) = struct.unpack_from("<H", head, 18)
+    return _MACHINES.get(number, f"machine {number}")
+
+
+def _sections(content: mmap.mmap) -> Iterator[tuple[str, _Section]]:
+    """Name, offset and size of each section; none if the file was cut off."""
+    (start,) = struct.unpack_from("<Q", content, 0x28)
+    entry, count, names = struct.unpack_from("<HHH", content, 0x3A)
+    if not count or start + entry * count > len(content):
+        return
+    heads = [struct.unpack_from("<IIQQQQ", content, start + number * entry) for number in range(count)]
+    for name, _, _, _, offset, size in heads:
+        begin = heads[names][4] + name
+        end = content.find(b"\0", begin)
+        yield content[begin:end].decode("ascii", "replace"), (offset, size)
+
+
+def _producer(content: mmap.mmap, sections: Mapping[str, _Section]) -> tuple[str, str]:
+    offset, size = sections.get(".data", (0, 0))
+    hits = [
+        (hit[1].decode(), (hit[2] or b"").decode())
+        for hit in _PRODUCER.finditer(content, offset, offset + size)
+    ]
+    return max(hits, key=lambda hit: bool(hit[1]), default=("", ""))
+
+
+def _compilers(content: mmap.mmap, sections: Mapping[str, _Section]) -> tuple[str, ...]:
+    offset, size = sections.get(".comment", (0, 0))
+    names = content[offset : offset + size].decode("utf-8", "replace").split("\0")
+    return tuple(sorted({name.strip() for name in names if name.strip()}))
+
+
+def _has(content: mmap.mmap, sections: Mapping[str, _Section], name: str, text: bytes) -> bool:
+    offset, size = sections.get(name, (0, 0))
+    return content.find(text, offset, offset + size) >= 0

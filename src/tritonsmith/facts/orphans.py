@@ -1,0 +1,84 @@
+"""What lies in site folders in the name of `triton` and belongs to no distribution that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tritonsmith.facts import distributions, editables
+from tritonsmith.facts.distributions import Distribution
+from tritonsmith.facts.editables import PACKAGE
+
+
+@dataclass(frozen=True)
+class Orphans:
+    """What nobody owns in one site folder.
+
+    Attributes:
+        site: the site folder.
+        files: files and links below `triton/`, or `triton` itself where it is a link.
+        leftovers: folders that an interrupted pip left: `~riton`, `~riton-3.5.0.dist-info`.
+        hooks: `.pth` files and finders of an editable install that is gone.
+        size: bytes of all of them.
+    """
+
+    site: Path
+    files: tuple[Path, ...] = ()
+    leftovers: tuple[Path, ...] = ()
+    hooks: tuple[Path, ...] = ()
+    size: int = 0
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything."""
+        return bool(self.files or self.leftovers or self.hooks)
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """Files, hooks and the leftovers' folders."""
+        return (*self.files, *self.hooks, *self.leftovers)
+
+    @property
+    def words(self) -> str:
+        """What there is, in a few words."""
+        copied = [path.name for path in self.files if path.suffix == ".so"]
+        parts = [
+            f"{len(self.files)} below {PACKAGE}/" if self.files else "",
+            f"copied in: {', '.join(copied)}" if copied else "",
+            f"left by an interrupted pip: {_names(self.leftovers)}" if self.leftovers else "",
+            f"of an editable install that is gone: {_names(self.hooks)}" if self.hooks else "",
+        ]
+        return "; ".join(filter(None, parts))
+
+
+def read(site: Path, installed: Iterable[Distribution]) -> Orphans:
+    """Look for orphans in a site folder.
+
+    Bytecode of a file that is owned is no orphan: Python writes it whenever it likes.
+
+    Args:
+        site: the site folder.
+        installed: what is installed in it.
+    """
+    owners = [one for one in distributions.owners(installed) if one.site == site]
+    owned = {path for one in owners for path in distributions.recorded(one)}
+    present = distributions.files_below(site / PACKAGE)
+    files = tuple(sorted(path for path in present if path not in owned and _source(path) not in owned))
+    leftovers = distributions.leftovers(site)
+    claimed = [hook for one in owners if one.editable for hook in one.editable.hooks]
+    hooks = editables.forsaken(site, claimed)
+    found = Orphans(site, files, leftovers, hooks)
+    size = sum(path.lstat().st_size for top in found.all for path in distributions.files_below(top))
+    return replace(found, size=size)
+
+
+def _names(paths: Iterable[Path]) -> str:
+    return ", ".join(path.name for path in paths)
+
+
+def _source(path: Path) -> Path | None:
+    """The source of `__pycache__/NAME.cpython-311.pyc`."""
+    if path.suffix != ".pyc" or path.parent.name != "__pycache__":
+        return None
+    return path.parent.parent / f"{path.name.split('.', 1)[0]}.py"

@@ -1,0 +1,270 @@
+"""Removal that is all or nothing, in a folder that the tool does not own: site-packages.
+
+Each file is renamed into a stash beside it; then all of them are deleted, or all are put back. Order on disk:
+
+1. the journal, which says where everything came from, complete and synced before the first rename
+2. the renames
+3. the marker `committed`, synced: from here on the only way is forward
+4. the stashed files, emptied folders, the journal and last the marker are deleted
+
+A process that is killed leaves the stash. Without the marker its files are put back, with it they are deleted
+(`recover`). The idea is that of pip's own uninstall (stash, commit, rollback) and of rustup's transactions.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tritonsmith.errors import LockedError, OwnershipError
+
+NAME = "~tritonsmith-purge"  # pip and importlib.metadata pass over such names
+_JOURNAL, _MARKER = "journal.json", "committed"
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What one removal is about.
+
+    Attributes:
+        files: paths that go; the stash has each under its number.
+        edits: paths that get another text; the stash has the old one under its number, after the files.
+        folders: removed at the end, if they are empty then.
+    """
+
+    files: tuple[Path, ...]
+    edits: tuple[tuple[Path, str], ...] = ()
+    folders: tuple[Path, ...] = ()
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """What goes, then what is edited."""
+        return (*self.files, *(path for path, _ in self.edits))
+
+    def stashed(self, stash: Path) -> tuple[tuple[Path, Path], ...]:
+        """Each path with its place in the stash."""
+        return tuple((path, stash / str(number)) for number, path in enumerate(self.paths))
+
+    @property
+    def deepest_first(self) -> tuple[Path, ...]:
+        """Folders in the order in which they can be removed."""
+        return tuple(sorted(self.folders, key=lambda folder: len(folder.parts), reverse=True))
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What a removal left that did not come to its end.
+
+    Attributes:
+        journal: what it was about.
+        committed: whether everything had been moved.
+    """
+
+    journal: Journal
+    committed: bool
+
+
+def pending(stash: Path) -> Pending | None:
+    """What an earlier removal left in this stash; None if there is nothing.
+
+    Raises:
+        OwnershipError: there is a folder of that name, and it is none of ours.
+    """
+    if not os.path.lexists(stash):
+        return None
+    if stash.is_symlink() or not stash.is_dir():
+        raise _strange(stash)
+    try:
+        journal = _read(stash / _JOURNAL)
+    except FileNotFoundError:
+        if any(path.name.isdecimal() for path in stash.iterdir()):
+            raise _strange(stash) from None
+        journal = Journal(())  # killed before the first rename, or after the last deletion
+    except (ValueError, KeyError, TypeError):
+        raise _strange(stash) from None
+    return Pending(journal, (stash / _MARKER).exists())
+
+
+def remove(journal: Journal, stash: Path, root: Path) -> None:
+    """Remove files and change others, all of them or none.
+
+    Args:
+        journal: what to do. Files that are not there are passed over; links are unlinked, not followed.
+        stash: a folder that does not exist yet, on the file system of everything that goes.
+        root: everything must lie below it.
+
+    Raises:
+        OwnershipError: something lies elsewhere, or is a folder; nothing was touched.
+        OSError: something could not be moved; everything was put back.
+    """
+    _prove(journal, stash, root)
+    for path in journal.paths:
+        if path.is_dir() and not path.is_symlink():
+            raise _refused(path, "it is a folder")
+    stash.mkdir()
+    with _alone(stash):
+        _write(stash / _JOURNAL, json.dumps(asdict(journal), default=str))
+        try:
+            _move_in(journal, stash)
+            _write(stash / _MARKER, "")
+        except BaseException:
+            _put_back(journal, stash)
+            raise
+        _delete(journal, stash)
+
+
+def recover(stash: Path, root: Path) -> None:
+    """End what an earlier removal began: put everything back, or delete what was committed.
+
+    Args:
+        stash: its stash.
+        root: everything must lie below it.
+
+    Raises:
+        LockedError: that removal is still at work.
+        OwnershipError: the stash is none of ours.
+        OSError: something could not be put back; the stash stays.
+    """
+    if pending(stash) is None:
+        return
+    with _alone(stash):
+        found = pending(stash)
+        if found is None:
+            return
+        _prove(found.journal, stash, root)
+        if found.committed:
+            _delete(found.journal, stash)
+        else:
+            _put_back(found.journal, stash)
+
+
+def inside(path: Path, root: Path) -> bool:
+    """Whether a path lies below a root: links on the way to it are followed, it itself is not.
+
+    Args:
+        path: absolute.
+        root: resolved.
+    """
+    target = path.parent.resolve() / path.name
+    return path.name not in ("", "..") and target != root and target.is_relative_to(root)
+
+
+def _move_in(journal: Journal, stash: Path) -> None:
+    texts = dict(journal.edits)
+    for path, place in journal.stashed(stash):
+        if path in texts:
+            new = place.with_suffix(".new")
+            _write(new, texts[path], mode=path.stat().st_mode)
+            path.replace(place)
+            new.replace(path)
+        elif os.path.lexists(path):
+            path.replace(place)
+
+
+def _put_back(journal: Journal, stash: Path) -> None:
+    """In reverse order, as far as it goes. A file that somebody else has put there since stays."""
+    texts = dict(journal.edits)
+    failures: list[OSError] = []
+    for path, place in reversed(journal.stashed(stash)):
+        try:
+            if os.path.lexists(place) and (not os.path.lexists(path) or _is_ours(path, texts.get(path))):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                place.replace(path)
+        except OSError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    _dissolve(stash)
+
+
+def _is_ours(path: Path, text: str | None) -> bool:
+    return text is not None and path.read_bytes() == _bytes(text)
+
+
+def _delete(journal: Journal, stash: Path) -> None:
+    for _, place in journal.stashed(stash):
+        place.unlink(missing_ok=True)
+    for folder in journal.deepest_first:
+        with suppress(OSError):  # it is not empty, or gone
+            folder.rmdir()
+    _dissolve(stash)
+
+
+def _dissolve(stash: Path) -> None:
+    """The journal goes before the marker: a marker alone says that nothing is left to do."""
+    last = (stash / _JOURNAL, stash / _MARKER)
+    for path in (*(path for path in stash.iterdir() if path not in last), *last):
+        path.unlink(missing_ok=True)
+    stash.rmdir()
+
+
+def _prove(journal: Journal, stash: Path, root: Path) -> None:
+    whole = root.resolve()
+    if whole in {Path("/"), Path.home().resolve()}:
+        raise _refused(root, "the root is the home folder or /")
+    for path in (stash, *journal.paths, *journal.folders):
+        if not inside(path, whole):
+            raise _refused(path, f"it does not lie below {root}")
+
+
+def _refused(path: Path, why: str) -> OwnershipError:
+    return OwnershipError("will not remove this; nothing was touched", where=path, why=why)
+
+
+def _strange(stash: Path) -> OwnershipError:
+    return OwnershipError(
+        "there is a stash of an earlier removal that cannot be read",
+        where=stash,
+        why="its journal is damaged or missing, so nothing says where its files belong",
+        hints=["look into it, and move it away"],
+    )
+
+
+def _read(path: Path) -> Journal:
+    seen = json.loads(path.read_text(encoding="utf-8"))
+    return Journal(
+        tuple(map(Path, seen["files"])),
+        tuple((Path(name), str(text)) for name, text in seen["edits"]),
+        tuple(map(Path, seen["folders"])),
+    )
+
+
+def _write(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file that is complete or not there, and on disk when this returns."""
+    fresh = path.with_name(f"{path.name}.partial")
+    with fresh.open("wb") as file:
+        file.write(_bytes(text))
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.chmod(mode & 0o777)
+    fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+@contextmanager
+def _alone(stash: Path) -> Iterator[None]:
+    """Hold the stash against a second process; a process that dies lets go of it."""
+    handle = os.open(stash, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LockedError(
+                "another run is removing files here", where=stash, hints=["wait for it to end"]
+            ) from None
+        yield
+    finally:
+        os.close(handle)

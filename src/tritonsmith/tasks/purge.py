@@ -1,0 +1,107 @@
+"""`purge-wheels`: no distribution that owns files under `triton/` is left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.errors import SmithError
+from tritonsmith.tasks.kit import task
+
+if TYPE_CHECKING:
+    from tritonsmith.facts.python_env import PythonEnv
+    from tritonsmith.wheels.purge import Survey
+
+_MIB = float(1 << 20)
+_SHOWN = 5  # refused paths
+
+
+@task(
+    help={
+        "env": "environment whose interpreter is meant",
+        "python": "path of an interpreter to purge instead of the environment's",
+        "system": "allow an interpreter that is in no virtual environment",
+        "yes": "do not ask",
+        "dry_run": "print the plan as a shell script, and do nothing",
+    }
+)
+def purge_wheels(
+    context: Any,
+    env: str = "dev",
+    python: str = "",
+    system: bool = False,
+    yes: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Remove every distribution that owns files under `triton/`, and what they leave behind."""
+    from tritonsmith.envs import session, settings
+    from tritonsmith.tasks import show
+    from tritonsmith.ui import console
+    from tritonsmith.wheels import purge
+
+    chosen = settings.load(env)
+    seen = _interpreter(env, python)
+    recovery = purge.recovery(seen)
+    if recovery.steps:
+        console.note(recovery.title)
+        if dry_run:
+            show.plan(recovery)
+            show.warnings(("the rest depends on what that brings back",))
+            return
+        with session.opened("purge-wheels", chosen.name) as running:
+            running.run(recovery)
+        seen = _interpreter(env, python)
+    survey = purge.survey(seen, system=system)
+    if dry_run:
+        show.plan(survey.plan)
+        return
+    if not survey.plan.steps:
+        console.out().print(f"nothing to remove: nothing in {seen.prefix} owns triton/", markup=False)
+        _tell(survey)
+        return
+    _show(survey)
+    what = f"{sum(row.files for row in survey.rows)} files from {seen.prefix}"
+    if not show.agreed(f"Remove {what}?", yes=yes):
+        raise SmithError("nothing was removed")
+    with session.opened("purge-wheels", chosen.name) as running:
+        running.run(survey.plan)
+    console.out().print(f"removed {what}", markup=False)
+    if still := purge.still_found(_interpreter(env, python)):
+        console.warn(f"`import triton` still finds {still}, which is no distribution's of this environment")
+
+
+def _interpreter(env: str, python: str) -> PythonEnv:
+    from tritonsmith.doctor import examination
+    from tritonsmith.errors import FactError
+
+    subject = examination.subject(env, python)
+    if subject.packages is None:
+        raise FactError(
+            "there is no interpreter here that runs",
+            where=subject.interpreter or subject.env.python,
+            hints=["name one: --python PATH", "or make the environment: invoke up, invoke install-triton"],
+        )
+    return subject.packages
+
+
+def _show(survey: Survey) -> None:
+    from tritonsmith.ui import console, tables
+
+    rows = [
+        [row.title, row.what, str(row.files), f"{row.size / _MIB:.1f}", str(row.site)] for row in survey.rows
+    ]
+    table = tables.plain(
+        "what goes", ["distribution", "what", "files", "MiB", "from"], rows, right=["files", "MiB"]
+    )
+    console.out().print(table)
+    _tell(survey)
+
+
+def _tell(survey: Survey) -> None:
+    from tritonsmith.ui import console
+
+    for note in survey.notes:
+        console.note(note)
+    for path in survey.refused[:_SHOWN]:
+        console.warn(f"stays, since it lies outside the environment: {path}")
+    if len(survey.refused) > _SHOWN:
+        console.warn(f"so do {len(survey.refused) - _SHOWN} more")

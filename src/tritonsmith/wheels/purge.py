@@ -1,0 +1,298 @@
+"""Removal of every distribution that owns files under `triton/`, and of what they orphan.
+
+Two wheels that share that folder overwrite each other, and pip's uninstall of one breaks the other
+(triton#3359, vllm-project/vllm-ascend#7790). Here all of them go at once, by what their RECORDs list, and
+what nobody lists goes with them. A source tree that an editable install points to is never touched.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.errors import OwnershipError
+from tritonsmith.facts import distributions, editables, import_path, orphans
+from tritonsmith.facts.distributions import Distribution
+from tritonsmith.facts.editables import EASY_INSTALL, PACKAGE
+from tritonsmith.facts.python_env import PythonEnv
+from tritonsmith.plan import Plan, Step, stash
+from tritonsmith.plan.stash import Journal
+from tritonsmith.plan.steps import Recover, Uninstall
+
+PHASE = "purge"
+NOBODY = "(no owner)"
+_REQUIREMENTS_STAMP = ".requirements.done"  # of wheels/venv.py: what it says is no longer so
+_SCRIPT_HEAD = 400  # bytes, in which a script of setuptools names its distribution
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of what goes.
+
+    Attributes:
+        title: `triton 3.5.0`, or `(no owner)`.
+        what: how it is known to be a Triton, or where an editable install leads.
+        files: how many.
+        size: bytes.
+        site: the site folder.
+    """
+
+    title: str
+    what: str
+    files: int
+    size: int
+    site: Path
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a purge would do.
+
+    Attributes:
+        rows: what goes.
+        refused: recorded files that stay, since they lie outside the environment.
+        notes: what else is worth knowing.
+        plan: the steps; none if there is nothing to remove.
+    """
+
+    rows: tuple[Row, ...]
+    refused: tuple[Path, ...]
+    notes: tuple[str, ...]
+    plan: Plan
+
+
+class _Site:
+    """What goes from one site folder.
+
+    Attributes:
+        site: the folder, resolved.
+        root: the environment's folder, resolved: nothing outside it goes.
+        goes: path to the metadata of its owner; None for nobody's.
+        refused: recorded paths outside the root.
+    """
+
+    def __init__(self, site: Path, root: Path) -> None:
+        self.site, self.root = site.resolve(), root
+        self.goes: dict[Path, Path | None] = {}
+        self.refused: list[Path] = []
+        self._parents: dict[Path, Path] = {}
+
+    def add(self, owner: Path | None, paths: Iterable[Path], staying: frozenset[Path] = frozenset()) -> None:
+        """Let files go, unless they lie outside, are gone, or belong to somebody who stays as well."""
+        for path in paths:
+            target = self.at_its_parent(path)
+            if target.name == ".." or target == self.root or not target.is_relative_to(self.root):
+                self.refused.append(path)
+            elif target not in staying and os.path.lexists(target) and not _is_folder(target):
+                self.goes.setdefault(target, owner)
+
+    def row(self, owner: Path | None, title: str, what: str) -> Row:
+        """The line of one owner; a file that two of them list counts for the first."""
+        paths = [path for path, info in self.goes.items() if info == owner]
+        return Row(title, what, len(paths), sum(path.lstat().st_size for path in paths), self.site)
+
+    def at_its_parent(self, path: Path) -> Path:
+        """The path with every link on the way to it followed; a link at its end is the thing itself."""
+        if path.parent not in self._parents:
+            self._parents[path.parent] = path.parent.resolve()
+        return self._parents[path.parent] / path.name
+
+
+def plan(python: PythonEnv, *, system: bool = False) -> Plan:
+    """The steps of `survey`, for a use case that goes on from there.
+
+    Args:
+        python: the interpreter.
+        system: it may be the system's.
+
+    Raises:
+        OwnershipError: it is the system's Python.
+    """
+    return survey(python, system=system).plan
+
+
+def recovery(python: PythonEnv) -> Plan:
+    """Steps that end what a killed purge began; none if there is nothing. Facts must be read again after it.
+
+    Raises:
+        OwnershipError: a stash cannot be read.
+    """
+    steps: list[Recover] = []
+    for site in _own_sites(python):
+        place = site / stash.NAME
+        if left := stash.pending(place):
+            steps.append(Recover(left.journal, place, _root(site, python), left.committed, phase=PHASE))
+    done = (
+        "its files were all moved, and are deleted"
+        if all(step.committed for step in steps)
+        else "files go back"
+    )
+    return Plan(f"a purge of {python.prefix} was killed: {done}", tuple(steps))
+
+
+def still_found(python: PythonEnv) -> Path | None:
+    """What `import triton` finds after a purge: a folder on the path that no distribution put there."""
+    finders = import_path.finders(python.sites, python.distributions)
+    found = import_path.find(python.path, finders)
+    return found.folder if found else None
+
+
+def survey(python: PythonEnv, *, system: bool = False) -> Survey:
+    """What would go, and how.
+
+    Args:
+        python: the interpreter, with what is installed for it.
+        system: it may be the system's.
+
+    Raises:
+        OwnershipError: it is the system's Python.
+    """
+    if python.base and not system:
+        raise _is_the_systems(python)
+    found = [_survey_site(site, python) for site in _own_sites(python)]
+    rows = tuple(row for _, rows in found for row in rows)
+    steps = tuple(_step(one, python) for one, rows in found if rows)
+    refused = tuple(dict.fromkeys(path for one, _ in found for path in one.refused))
+    title = f"remove every Triton from {python.prefix}"
+    return Survey(rows, refused, tuple(_notes(python, rows)), Plan(title, steps))
+
+
+def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[Row, ...]]:
+    one = _Site(site, _root(site, python))
+    here = [found for found in python.distributions if found.site == site]
+    owners = distributions.owners(here)
+    alone = orphans.read(site, here)
+    if not owners and not alone.any:
+        return one, ()
+    wanted = {found.info: tuple(_files(found, one.root)) for found in owners}
+    elsewhere = {  # scripts in `bin`, say; below triton/ everything goes
+        path.name
+        for info, paths in wanted.items()
+        for path in paths
+        if not path.is_relative_to(site / PACKAGE) and not path.is_relative_to(info)
+    }
+    staying = _staying(one, here, elsewhere)
+    for info, paths in wanted.items():
+        one.add(info, paths, staying)
+    one.add(None, (file for path in alone.all for file in distributions.files_below(path)))
+    rows = [one.row(found.info, found.title, _what(found)) for found in owners]
+    return one, (*rows, one.row(None, NOBODY, alone.words)) if alone.any else tuple(rows)
+
+
+def _staying(one: _Site, here: Iterable[Distribution], names: Container[str]) -> frozenset[Path]:
+    """Files of distributions that stay, as far as their names are among some: torch alone lists 15,000."""
+    found = set()
+    for other in here:
+        if not other.owns:
+            folder, entries = distributions.listed(other)
+            shared = (entry for entry in entries if entry.rpartition("/")[2] in names)
+            found |= {one.at_its_parent(folder / entry) for entry in shared}
+    return frozenset(found)
+
+
+def _files(found: Distribution, root: Path) -> Iterator[Path]:
+    """What a distribution's metadata list, with bytecode and scripts that are in no list."""
+    modules: dict[Path, set[str]] = {}
+    for path in distributions.recorded(found):
+        yield path
+        if path.suffix == ".py":
+            modules.setdefault(path.parent, set()).add(path.stem)
+    for folder, stems in modules.items():
+        yield from (
+            path for path in (folder / "__pycache__").glob("*.pyc") if path.name.split(".")[0] in stems
+        )
+    if found.info.suffix in (".egg-link", ".egg"):
+        yield from _setuptools_scripts(root / "bin", found.name)
+
+
+def _setuptools_scripts(folder: Path, name: str) -> Iterator[Path]:
+    """Scripts of `setup.py develop` and `install`: in no list, but each names its distribution."""
+    pattern = re.compile(rf"EASY-INSTALL-[A-Z-]+: '{re.escape(name)}['=]".encode(), re.IGNORECASE)
+    for path in sorted(folder.glob("*")):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                if pattern.search(file.read(_SCRIPT_HEAD)):
+                    yield path
+
+
+def _step(one: _Site, python: PythonEnv) -> Step:
+    linked = [
+        found.editable.project if found.editable else found.info
+        for found in python.distributions
+        if found.owns and found.info.suffix in (".egg-link", ".egg")
+    ]
+    easy = one.site / EASY_INSTALL
+    text = editables.without_folder(easy, [folder for folder in linked if folder]) if linked else None
+    stamp = one.root / _REQUIREMENTS_STAMP
+    journal = Journal(
+        files=(*one.goes, *([stamp] if stamp.is_file() else [])),
+        edits=() if text is None else ((easy, text),),
+        folders=tuple(sorted(_folders(one))),
+    )
+    return Uninstall(journal, one.site / stash.NAME, one.root, phase=PHASE)
+
+
+def _folders(one: _Site) -> set[Path]:
+    """Folders below the site folder that may be empty afterwards."""
+    found = {
+        folder
+        for path in one.goes
+        for folder in path.parents
+        if folder != one.site and one.site in folder.parents
+    }
+    tops = (one.site / PACKAGE, *distributions.leftovers(one.site))
+    for top in tops:
+        found |= {Path(folder) for folder, _, _ in os.walk(top) if not Path(folder).is_symlink()}
+    return found
+
+
+def _own_sites(python: PythonEnv) -> tuple[Path, ...]:
+    """Of a virtual environment, not those that it sees of its base; of the system's Python, all."""
+    prefix = python.prefix.resolve()
+    return tuple(site for site in python.sites if python.base or site.resolve().is_relative_to(prefix))
+
+
+def _root(site: Path, python: PythonEnv) -> Path:
+    """The folder that a site folder's distributions may reach: the prefix, as scripts lie in `bin`."""
+    site, prefix = site.resolve(), python.prefix.resolve()
+    root = prefix if site.is_relative_to(prefix) else site.parents[2]  # ~/.local/lib/python3.11/site-packages
+    return site if root in {Path("/"), Path.home().resolve()} else root
+
+
+def _notes(python: PythonEnv, rows: tuple[Row, ...]) -> Iterator[str]:
+    own = _own_sites(python)
+    for found in distributions.owners(python.distributions):
+        if found.site not in own:
+            yield f"{found.title} in {found.site} is another interpreter's, though visible here: it stays"
+        elif found.installer == "conda":
+            yield f"{found.title} came from Conda, whose list keeps it: conda remove --force {found.name}"
+    for row in rows:
+        if row.what.startswith("editable"):
+            yield f"{row.title}: the source tree stays as it is"
+
+
+def _what(found: Distribution) -> str:
+    if found.editable:
+        return f"editable: {found.editable.project or found.editable.package or 'nobody knows where'}"
+    return distributions.known_names().get(found.name, f"says its {found.owns}")
+
+
+def _is_the_systems(python: PythonEnv) -> OwnershipError:
+    manager = "its files belong to the system's package manager" if python.managed else "it is shared"
+    return OwnershipError(
+        "this is a system Python",
+        where=python.executable,
+        why=f"it is in no virtual environment and in none of Conda; {manager}",
+        hints=[
+            "name an environment: --env NAME",
+            "or an interpreter: --python PATH",
+            "or --system if you mean it",
+        ],
+    )
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()

@@ -1,0 +1,289 @@
+"""A step that removes entries: only what it names, unchanged, below its root, in one rename each."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.unit.plan.conftest import Recorder
+from tritonsmith.errors import LockedError, OwnershipError, StepError
+from tritonsmith.plan import Plan, entries
+from tritonsmith.plan.entries import TRASH, RemoveEntries, Seen
+from tritonsmith.plan.runner import Runner
+
+INDEX = "__grp__"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A cache with two entries, a file and a folder of somebody's."""
+    root = tmp_path / "cache"
+    for name in ("A", "B"):
+        fill(root / name)
+    (root / "notes.txt").write_text("precious")
+    (root / "project").mkdir()
+    (root / "project" / "main.py").write_text("precious")
+    return root
+
+
+def fill(entry: Path) -> Path:
+    entry.mkdir(parents=True)
+    for name in ("k.ttir", "k.json", f"{INDEX}k.json"):
+        (entry / name).write_text(name)
+    return entry
+
+
+def seen(root: Path, *names: str) -> tuple[Seen, ...]:
+    return tuple(Seen(name, (root / name).lstat().st_mtime_ns) for name in names)
+
+
+def step(root: Path, *names: str, grace: float = 0.0) -> RemoveEntries:
+    return RemoveEntries(root, seen(root, *names), INDEX, grace, phase="clear")
+
+
+def act(what: RemoveEntries) -> None:
+    entries.act(what, lambda *_: None)
+
+
+def tree(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*")}
+
+
+def test_what_is_named_goes_and_nothing_else(cache: Path) -> None:
+    act(step(cache, "A"))
+    assert sorted(path.name for path in cache.iterdir()) == ["B", "notes.txt", "project"]
+    assert (cache / "project" / "main.py").read_text() == "precious"
+
+
+def test_a_name_that_begins_with_a_hyphen(cache: Path) -> None:
+    fill(cache / "-rf")
+    act(step(cache, "-rf"))
+    assert not (cache / "-rf").exists()
+
+
+def test_unfinished_writes_go_with_their_entry(cache: Path) -> None:
+    (cache / "A" / "tmp.pid_1_x").mkdir()
+    (cache / "A" / "tmp.pid_1_x" / "k.llir").write_text("half")
+    act(step(cache, "A"))
+    assert not (cache / "A").exists()
+
+
+def test_something_in_an_entry_goes_alone(cache: Path) -> None:
+    (cache / "A" / "tmp.pid_1_x").mkdir()
+    (cache / "A" / "tmp.pid_1_x" / "k.llir").write_text("half")
+    (cache / "A" / "k.llir.tmp.pid_1_2").write_text("half")
+    act(step(cache, "A/tmp.pid_1_x", "A/k.llir.tmp.pid_1_2"))
+    assert {path.name for path in (cache / "A").iterdir()} == {"k.ttir", "k.json", f"{INDEX}k.json"}
+
+
+def test_what_has_changed_since_stays(cache: Path) -> None:
+    what = step(cache, "A", "B")
+    (cache / "A" / "k.llir").write_text("new")
+    os.utime(cache / "A", ns=(1, 1))  # the clock of a file system may be too coarse to show it
+    act(what)
+    assert {"k.llir", f"{INDEX}k.json"} <= {path.name for path in (cache / "A").iterdir()}
+    assert not (cache / "B").exists()
+
+
+def test_what_has_gone_is_passed_over(cache: Path) -> None:
+    what = step(cache, "A", "B")
+    (cache / "A").rename(cache.parent / "elsewhere")
+    act(what)
+    assert not (cache / "B").exists()
+    assert (cache.parent / "elsewhere" / "k.ttir").is_file()
+
+
+def test_what_has_become_a_link_stays_and_so_does_its_target(cache: Path) -> None:
+    what = step(cache, "A")
+    target = fill(cache.parent / "target")
+    (cache / "A").rename(cache.parent / "elsewhere")
+    (cache / "A").symlink_to(target)
+    stamp = what.entries[0].changed
+    os.utime(cache / "A", ns=(stamp, stamp), follow_symlinks=False)
+    act(what)
+    assert (cache / "A").is_symlink()
+    assert len(list(target.iterdir())) == 3
+
+
+def test_an_entry_that_is_a_link_does_not_lead_to_what_is_in_it(cache: Path) -> None:
+    target = fill(cache.parent / "target")
+    (cache / "L").symlink_to(target)
+    act(step(cache, "L/k.ttir"))
+    assert (target / "k.ttir").is_file()
+
+
+def test_links_in_an_entry_are_unlinked_and_not_followed(cache: Path) -> None:
+    target = fill(cache.parent / "target")
+    (cache / "A" / "k.ptx").symlink_to(target / "k.ttir")
+    (cache / "A" / "folder").symlink_to(target)
+    act(step(cache, "A"))
+    assert not (cache / "A").exists()
+    assert len(list(target.iterdir())) == 3
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../other", "A/..", "A/../B", "/etc", "A/b/c", "A/"])
+def test_names_that_climb_are_refused_before_anything_goes(cache: Path, name: str) -> None:
+    before = tree(cache.parent)
+    what = RemoveEntries(cache, (*seen(cache, "A"), Seen(name, 0)), INDEX, phase="clear")
+    with pytest.raises(OwnershipError, match="no name"):
+        act(what)
+    assert tree(cache.parent) == before
+
+
+def link(target: Path) -> Path:
+    path = target.parent / "alias"
+    path.symlink_to(target)
+    return path
+
+
+ROOTS: dict[str, Callable[[Path], Path]] = {
+    "/": lambda _: Path("/"),
+    "home": lambda _: Path.home(),
+    "above home": lambda _: Path.home().parent,
+    "relative": lambda _: Path("cache"),
+    "a link": link,
+    "below a link": lambda cache: link(cache.parent) / "cache",
+}
+
+
+@pytest.mark.parametrize("name", ROOTS)
+def test_roots_that_are_refused(cache: Path, name: str) -> None:
+    before = tree(cache)
+    with pytest.raises(OwnershipError, match="will not clear this folder"):
+        act(RemoveEntries(ROOTS[name](cache), seen(cache, "A"), INDEX, phase="clear"))
+    assert tree(cache) == before
+
+
+def test_readers_find_the_files_until_the_grace_is_over(cache: Path) -> None:
+    done = threading.Event()
+
+    def clear() -> None:
+        act(step(cache, "A", grace=0.5))
+        done.set()
+
+    thread = threading.Thread(target=clear)
+    thread.start()
+    while (cache / "A" / f"{INDEX}k.json").exists():
+        time.sleep(0.001)
+    kept = (cache / "A" / "k.ttir").exists() and not done.is_set()
+    thread.join()
+    assert kept
+    assert not (cache / "A").exists()
+
+
+def test_an_entry_that_is_written_during_the_grace_stays_as_it_was_written(cache: Path) -> None:
+    thread = threading.Thread(target=act, args=(step(cache, "A", "B", grace=0.5),))
+    thread.start()
+    while (cache / "A" / f"{INDEX}k.json").exists():
+        time.sleep(0.001)
+    time.sleep(0.05)  # longer than the tick of any file system's clock
+    (cache / "A" / "k.ttir").write_text("compiled again")
+    (cache / "A" / f"{INDEX}k.json").write_text("index again")
+    thread.join()
+    assert {path.name for path in (cache / "A").iterdir()} == {"k.ttir", "k.json", f"{INDEX}k.json"}
+    assert not (cache / "B").exists()
+
+
+def test_no_trash_is_left(cache: Path) -> None:
+    act(step(cache, "A", "B"))
+    assert not [path for path in cache.iterdir() if path.name.startswith(TRASH)]
+
+
+def test_what_a_stopped_run_left_goes_first(cache: Path) -> None:
+    fill(cache / f"{TRASH}0123" / "0")
+    act(RemoveEntries(cache, (), INDEX, phase="clear"))
+    assert sorted(path.name for path in cache.iterdir()) == ["A", "B", "notes.txt", "project"]
+
+
+def test_a_link_with_the_name_of_trash_stays(cache: Path) -> None:
+    target = fill(cache.parent / "target")
+    (cache / f"{TRASH}0123").symlink_to(target)
+    act(step(cache, "A"))
+    assert (cache / f"{TRASH}0123").is_symlink()
+    assert len(list(target.iterdir())) == 3
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from tritonsmith.plan import entries
+from tritonsmith.plan.entries import RemoveEntries, Seen
+root = Path(sys.argv[1])
+names = [Seen(path.name, path.stat().st_mtime_ns) for path in root.iterdir() if len(path.name) == 5]
+entries.act(RemoveEntries(root, tuple(names), "__grp__", phase="clear"), lambda *_: None)
+"""
+
+
+def test_a_killed_run_leaves_whole_entries_or_none_and_the_next_one_ends_it(cache: Path) -> None:
+    for number in range(1000):
+        fill(cache / f"E{number:04}")
+    process = subprocess.Popen((sys.executable, "-c", KILLED, str(cache)))
+    while process.poll() is None and not list(cache.glob(f"{TRASH}*/*")):
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    left = list(cache.glob("E*"))
+    assert process.returncode == -signal.SIGKILL, "it was over too soon"
+    assert left
+    assert all({"k.ttir", "k.json"} <= {path.name for path in entry.iterdir()} for entry in left)
+    act(step(cache, *(path.name for path in left)))
+    assert sorted(path.name for path in cache.iterdir()) == ["A", "B", "notes.txt", "project"]
+
+
+def test_two_runs_on_one_cache(cache: Path) -> None:
+    descriptor = os.open(cache, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with pytest.raises(LockedError, match="another run"):
+        act(step(cache, "A"))
+    os.close(descriptor)
+    act(step(cache, "A"))
+    assert not (cache / "A").exists()
+
+
+def test_a_root_that_may_not_be_written_to_loses_nothing(cache: Path, runner: Runner) -> None:
+    if os.getuid() == 0:  # whom no mode stops
+        what = RemoveEntries(cache / "gone", (), INDEX, phase="clear")
+    else:
+        cache.chmod(0o500)
+        what = step(cache, "A")
+    with pytest.raises(StepError, match="clear"):
+        runner.run(Plan("p", (what,)))
+    cache.chmod(0o700)
+    assert len(list((cache / "A").iterdir())) == 3
+
+
+def test_the_runner_acts_on_it_and_its_log_names_every_entry(cache: Path, runner: Runner, log: Path) -> None:
+    runner.run(Plan("p", (step(cache, "A", "B"),)))
+    assert not (cache / "A").exists()
+    assert {"+ A", "+ B"} <= set(log.read_text().splitlines())
+
+
+def test_progress(cache: Path, progress: Recorder) -> None:
+    entries.act(step(cache, "A", "B"), progress.update)
+    assert {total for _, total, _ in progress.updates} == {4}
+    assert {text for _, _, text in progress.updates} == {"taking entries out of use", "deleting entries"}
+
+
+@pytest.mark.parametrize("grace", [0.0, 0.1])
+def test_the_printed_shell_does_the_same(cache: Path, grace: float) -> None:
+    fill(cache / "-begins with")
+    script = Plan("p", (step(cache, "A", "-begins with", grace=grace),)).shell()
+    subprocess.run(("/bin/sh", "-c", script), check=True, cwd=cache.parent)
+    assert sorted(path.name for path in cache.iterdir()) == ["B", "notes.txt", "project"]
+    assert ("sleep" in script) is bool(grace)
+
+
+def test_no_descriptor_is_left_open(cache: Path) -> None:
+    before = psutil.Process().num_fds()
+    act(step(cache, "A", "B"))
+    assert psutil.Process().num_fds() == before
