@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +54,15 @@ def test_the_receipt_tells_the_version_and_the_sizes(smith: Smith, first: Done) 
     answer = smith.receipt("up", "wheel")["answer"]
     assert answer["triton"][0].isdigit()
     assert [result["target"] for result in answer["results"]] == ["cuda:90:32", "hip:gfx942:64"]
+
+
+def test_the_doctor_sees_it_work(smith: Smith, first: Done) -> None:
+    assert first.code == 0
+    findings = json.loads(smith("doctor", "--env", "wheel", "--only", "python", "--deep", "--json").out)
+    statuses = {found["id"]: (found["status"], found["seen"]) for found in findings["findings"]}
+    for name in ("python.owners", "python.import", "python.ptxas", "python.compile"):
+        assert statuses[name][0] == "ok", statuses
+    assert "cubin" in statuses["python.compile"][1]
 
 
 def test_a_second_up_installs_nothing(smith: Smith, first: Done) -> None:

@@ -127,13 +127,14 @@ def plugin_dirs(settings: TritonSettings) -> str:
 def _llvm(llvm: LlvmTree) -> dict[str, str]:
     """Every name under which some era looks for LLVM; explicit, because `LLVM_DIR` sticks in the cache."""
     one_llvm = {"CMAKE_PROJECT_triton_INCLUDE": str(_HERE / "one_llvm.cmake")} if llvm.dylib else {}
+    lld = {"LLD_DIR": str(llvm.cmake_dir("lld"))} if "lld" in llvm.packages else {}
     return one_llvm | {
         "LLVM_SYSPATH": str(llvm.prefix),
         "LLVM_INCLUDE_DIRS": str(llvm.prefix / "include"),
         "LLVM_LIBRARY_DIR": str(llvm.prefix / "lib"),
         "LLVM_DIR": str(llvm.cmake_dir("llvm")),
         "MLIR_DIR": str(llvm.cmake_dir("mlir")),
-        "LLD_DIR": str(llvm.cmake_dir("lld")),
+        **lld,
     }
 
 

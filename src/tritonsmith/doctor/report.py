@@ -1,45 +1,71 @@
-"""The doctor's findings as a summary and as a table."""
+"""The doctor's findings on a screen: group by group, then one line of counts."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from itertools import groupby
 
-from rich.table import Table
+from rich.console import Group, RenderableType
+from rich.text import Text
 
-from tritonsmith.doctor.checks import Subject
-from tritonsmith.doctor.checks import examine as _examine
-from tritonsmith.doctor.finding import Finding
-from tritonsmith.envs import workspace
-from tritonsmith.envs.schema import Settings
-from tritonsmith.facts import machine
+from tritonsmith.doctor.check import Check
+from tritonsmith.doctor.finding import Finding, Status
 from tritonsmith.ui import tables
 
-
-def examine(settings: Settings) -> tuple[Finding, ...]:
-    """Look at the machine and one environment.
-
-    Args:
-        settings: the env.
-    """
-    return _examine(Subject(settings, workspace.default(), machine.read()))
+_MARKS: dict[Status, str] = {
+    "ok": "✓",
+    "not applicable": "·",
+    "note": "i",
+    "warning": "!",
+    "error": "✗",
+    "crashed": "✗",
+}
 
 
 def summary(findings: tuple[Finding, ...]) -> str:
     """One line of counts, and one per finding that is wrong."""
-    counts = Counter(finding.status for finding in findings)
-    parts = [f"{count} {status}" for status, count in counts.items()]
-    lines = [f"doctor: {', '.join(parts)}"]
-    wrong = [finding for finding in findings if finding.status in ("warning", "error", "crashed")]
-    lines += [
-        f"  {finding.status}: {finding.id}: {finding.seen}. {'; '.join(finding.remedy)}" for finding in wrong
-    ]
+    lines = [counts(findings)]
+    for found in filter(lambda finding: finding.wrong, findings):
+        advice = "; ".join(filter(None, (found.remedy, *found.commands)))
+        lines.append(f"  {found.status}: {found.check}: {found.seen}. {advice}".rstrip())
     return "\n".join(lines)
 
 
-def table(findings: tuple[Finding, ...]) -> Table:
-    """All findings."""
-    rows = []
-    for finding in findings:
-        todo = "" if finding.status == "ok" else "\n".join(filter(None, (finding.affects, *finding.remedy)))
-        rows.append((finding.status, finding.id, finding.seen, todo))
-    return tables.findings(rows)
+def counts(findings: tuple[Finding, ...]) -> str:
+    """How many of each status."""
+    counted = Counter(finding.status for finding in findings)
+    parts = [f"{counted[status]} {status}" for status in _MARKS if counted[status]]
+    return f"doctor: {', '.join(parts) or 'nothing was looked at'}"
+
+
+def screen(findings: tuple[Finding, ...]) -> RenderableType:
+    """All findings, group by group: what is well in one line, what is not with what to do."""
+    blocks: list[Text] = []
+    for group, members in groupby(findings, key=lambda finding: finding.group):
+        blocks.append(Text(f"\n{group}", style="bold"))
+        blocks += [_lines(finding) for finding in members]
+    return Group(*blocks)
+
+
+def _lines(finding: Finding) -> Text:
+    style = tables.STATUS_STYLES[finding.status]
+    name = finding.check.partition(".")[2]
+    text = Text.assemble((f"  {_MARKS[finding.status]} ", style), (f"{name:<18}", style), finding.seen)
+    if finding.where:
+        text.append(f"  {finding.where}", style="dim")
+    if finding.affects:
+        text.append(f"\n{'':<22}{finding.affects}")
+    if finding.remedy:
+        text.append(f"\n{'':<22}to mend: {finding.remedy}")
+    for command in finding.commands:
+        text.append(f"\n{'':<22}$ {command}", style="cyan")
+    if finding.wrong:
+        text.append(f"\n{'':<22}{finding.docs}", style="dim")
+    return text
+
+
+def listing(checks: Iterable[Check]) -> RenderableType:
+    """What the doctor can look at."""
+    rows = [[check.id, "--deep" if check.deep else "", check.title] for check in checks]
+    return tables.plain("checks", ["check", "", "looks at"], rows)

@@ -125,6 +125,17 @@ def enclosing(folder: Path) -> Path | None:
     return None
 
 
+def pin_of(root: Path) -> LlvmPin | None:
+    """The core's LLVM pin of a checkout, without reading the rest of it; None if no file names one.
+
+    Raises:
+        FactError: the file that names it cannot be read.
+    """
+    setup = next((root / name for name in ("setup.py", "python/setup.py") if (root / name).is_file()), None)
+    found = _pins(root, setup.read_text(encoding="utf-8")) if setup else ()
+    return next((pin for pin in found if pin.role == "core"), None)
+
+
 def _probe(root: Path, probe: dict[str, Any]) -> bool:
     files = [probe["file"]] if isinstance(probe["file"], str) else probe["file"]
     text = probe.get("contains")
@@ -192,7 +203,10 @@ _PIPS_DEFAULT = ("setuptools>=40.8.0", "wheel")  # where there is no pyproject.t
 def _requires(root: Path, setup: Path, setup_text: str) -> tuple[str, ...]:
     """[build-system] requires, and the pybind11 that older eras download by themselves."""
     project = setup.with_name("pyproject.toml")
-    table = tomllib.loads(project.read_text(encoding="utf-8")) if project.is_file() else {}
+    try:
+        table = tomllib.loads(project.read_text(encoding="utf-8")) if project.is_file() else {}
+    except ValueError as error:  # the marks of a merge
+        raise FactError("this file is not valid TOML", where=project, why=str(error)) from error
     requires = list(table.get("build-system", {}).get("requires", _PIPS_DEFAULT))
     if not any(name.startswith(("pybind11", "nanobind")) for name in requires):
         pinned = _first_line(root / "cmake" / "pybind11-version.txt")
@@ -206,7 +220,10 @@ def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:
     """Versions from cmake/nvidia-toolchain-version.{json,txt}; 2.x names them in setup.py."""
     listing = root / "cmake" / "nvidia-toolchain-version.json"
     if listing.is_file():
-        versions = json.loads(listing.read_text(encoding="utf-8"))
+        try:
+            versions = dict(json.loads(listing.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise FactError("this file is not valid JSON", where=listing, why=str(error)) from error
         return tuple(sorted((str(name), str(version)) for name, version in versions.items()))
     one = _first_line(root / "cmake" / "nvidia-toolchain-version.txt")
     if not one:

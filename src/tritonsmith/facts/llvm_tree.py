@@ -72,6 +72,15 @@ class LlvmTree:
         return self.prefix / "lib" / "cmake" / package
 
 
+def is_tree(prefix: Path) -> bool:
+    """Whether an LLVM is there that can be built against."""
+    return _config(prefix).is_file()
+
+
+def _config(prefix: Path) -> Path:
+    return prefix / "lib" / "cmake" / "llvm" / "LLVMConfig.cmake"
+
+
 def read(prefix: Path) -> LlvmTree:
     """Read an LLVM.
 
@@ -82,7 +91,7 @@ def read(prefix: Path) -> LlvmTree:
         FactError: there is no LLVM there.
     """
     prefix = prefix.expanduser().absolute()
-    config = prefix / "lib" / "cmake" / "llvm" / "LLVMConfig.cmake"
+    config = _config(prefix)
     if not config.is_file():
         raise FactError(
             "there is no LLVM to build against in this folder",
@@ -119,7 +128,7 @@ def installed(
     environ = dict(os.environ) if environ is None else environ
     named = [Path(environ["LLVM_SYSPATH"])] if environ.get("LLVM_SYSPATH") else []
     found = [path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))]
-    trees = [read(path) for path in found if (path / "lib" / "cmake" / "llvm" / "LLVMConfig.cmake").is_file()]
+    trees = [read(path) for path in found if is_tree(path)]
     trees.sort(key=lambda tree: version_key(tree.version), reverse=True)
     return (*map(read, named), *trees)
 
@@ -150,13 +159,19 @@ def _commit(prefix: Path) -> str:
 
 def _commit_of_source(prefix: Path) -> str:
     """HEAD of the source tree that a build folder was configured from."""
+    source = source_of(prefix)
+    return source_commit(source) if source else ""
+
+
+def source_of(prefix: Path) -> Path | None:
+    """The source tree that a build folder was configured from; None for an installed LLVM."""
     cache = prefix / "CMakeCache.txt"
     if not cache.is_file():
-        return ""
+        return None
     match = re.search(
         r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", cache.read_text(encoding="utf-8"), re.MULTILINE
     )
-    return source_commit(Path(match[1]).parent) if match else ""
+    return Path(match[1]).parent if match else None
 
 
 def source_commit(source: Path) -> str:

@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,7 @@ class Machine:
         os_id: `ID` of /etc/os-release, or empty.
         glibc: version, or empty where there is none.
         glibcxx: newest `GLIBCXX_` tag of libstdc++.so.6, or empty.
+        granted: bytes of memory that a cgroup grants; None where none limits it.
     """
 
     system: str
@@ -37,6 +39,7 @@ class Machine:
     os_id: str = ""
     glibc: str = ""
     glibcxx: str = ""
+    granted: int | None = None
 
     @property
     def memory_gib(self) -> float:
@@ -54,15 +57,17 @@ def read(cgroup: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/s
     system = platform.system()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cgroups = _own_cgroups(cgroup, membership)
+    granted = min(filter(None, map(_memory_limit, cgroups)), default=None)
     libc, glibc = platform.libc_ver()
     return Machine(
         system=system,
         arch=platform.machine(),
         cores=max(1, min([cores, *filter(None, map(_cpu_limit, cgroups))])),
-        memory=min([psutil.virtual_memory().total, *filter(None, map(_memory_limit, cgroups))]),
+        memory=min(psutil.virtual_memory().total, granted or sys.maxsize),
         os_id=_os_id(),
         glibc=glibc if libc == "glibc" else "",
         glibcxx=_glibcxx() if system == "Linux" else "",
+        granted=granted,
     )
 
 
@@ -101,9 +106,18 @@ def _glibcxx() -> str:
     """The newest tag, read from the library's bytes: `strings` may not be installed."""
     listing = capture(("/sbin/ldconfig", "-p")) or ""
     match = re.search(r"libstdc\+\+\.so\.6 .*=> (\S+)", listing)
-    if not match or not Path(match[1]).is_file():
+    return glibcxx_of(Path(match[1])) if match else ""
+
+
+def glibcxx_of(library: Path) -> str:
+    """The newest `GLIBCXX_` tag that a libstdc++.so.6 defines; empty if there is none.
+
+    Args:
+        library: may be missing.
+    """
+    if not library.is_file():
         return ""
-    tags = re.findall(rb"GLIBCXX_(\d+\.\d+(?:\.\d+)?)\x00", Path(match[1]).read_bytes())
+    tags = re.findall(rb"GLIBCXX_(\d+\.\d+(?:\.\d+)?)\x00", library.read_bytes())
     return max((tag.decode() for tag in tags), key=version_key, default="")
 
 

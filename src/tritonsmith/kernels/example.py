@@ -69,19 +69,30 @@ def proof_targets(backends: tuple[str, ...]) -> tuple[Target, ...]:
     return tuple(parse_target(known[name]) for name in ("nvidia", "amd") if name in backends)[:1]
 
 
-def response_file(env: EnvDir) -> Path:
+def response_file(place: Path) -> Path:
     """Where the worker leaves its answer."""
-    return env.path / "kernels" / "vector_add.json"
+    return place / "kernels" / "vector_add.json"
 
 
 def plan(env: EnvDir, targets: tuple[Target, ...]) -> Plan:
-    """Steps that compile the kernel in the env's interpreter, with a cache of its own.
+    """Steps that compile the kernel in the env's interpreter.
 
     Args:
         env: has Triton installed.
         targets: what for.
     """
-    folder = env.path / "kernels"
+    return plan_in(env.path, env.python, targets)
+
+
+def plan_in(place: Path, python: Path, targets: tuple[Target, ...]) -> Plan:
+    """Steps that compile the kernel, with a cache of its own.
+
+    Args:
+        place: folder that gets the files, in `kernels`, and the cache.
+        python: interpreter that has Triton.
+        targets: what for.
+    """
+    folder = place / "kernels"
     request = {
         "file": str(_HERE / "examples" / "vector_add.py"),
         "kernel": "vector_add",
@@ -91,8 +102,8 @@ def plan(env: EnvDir, targets: tuple[Target, ...]) -> Plan:
         "output": str(folder / "vector_add"),
     }
     asked = folder / "vector_add.request.json"
-    argv = (str(env.python), str(_HERE / "worker.py"), str(asked), str(response_file(env)))
-    environ = (("TRITON_CACHE_DIR", str(env.path / "triton-cache")), ("PYTHONPATH", None))
+    argv = (str(python), str(_HERE / "worker.py"), str(asked), str(response_file(place)))
+    environ = (("TRITON_CACHE_DIR", str(place / "triton-cache")), ("PYTHONPATH", None))
     return Plan(
         "compile the bundled vector-add",
         (
@@ -103,7 +114,11 @@ def plan(env: EnvDir, targets: tuple[Target, ...]) -> Plan:
     )
 
 
-def read_response(env: EnvDir) -> dict[str, Any]:
-    """The worker's answer."""
-    answer: dict[str, Any] = json.loads(response_file(env).read_text(encoding="utf-8"))
+def read_response(place: Path) -> dict[str, Any]:
+    """The worker's answer.
+
+    Args:
+        place: the folder that the plan was made for.
+    """
+    answer: dict[str, Any] = json.loads(response_file(place).read_text(encoding="utf-8"))
     return answer

@@ -59,7 +59,7 @@ def act(prepared: Prepared, session: Session) -> dict[str, Any]:
         session.run(prepared.plan)
     except CommandFailedError as failure:
         raise _explain(failure) from failure
-    answer = example.read_response(session.env)
+    answer = example.read_response(session.env.path)
     session.leave_receipt({"env": session.env.name, "answer": answer})
     return answer
 

@@ -6,9 +6,12 @@ from tritonsmith.tasks.develop import benchmark, lint, test
 from tritonsmith.tasks.doctor import doctor
 from tritonsmith.tasks.environments import explain, listing
 from tritonsmith.tasks.mlir import setup_mlir
+from tritonsmith.tasks.pins import pins
+from tritonsmith.tasks.purge import purge_wheels
 from tritonsmith.tasks.system import packages
 from tritonsmith.tasks.triton import build_triton, install_triton, link_compile_commands
 from tritonsmith.tasks.up import up
+from tritonsmith.tasks.wheels_env import env_triton
 
 namespace = Collection(
     up,
@@ -17,6 +20,9 @@ namespace = Collection(
     install_triton,
     link_compile_commands,
     doctor,
+    pins,
+    env_triton,
+    purge_wheels,
     test,
     lint,
     benchmark,

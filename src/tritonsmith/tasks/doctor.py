@@ -6,21 +6,78 @@ from typing import Any
 
 from invoke.exceptions import Exit
 
-from tritonsmith.tasks.kit import task
+from tritonsmith.tasks.kit import split, task
 
 
-@task(help={"env": "environment to look at", "json": "print the findings as JSON"})
-def doctor(context: Any, env: str = "dev", json: bool = False) -> None:
-    """Check tools, memory, disk and the environment's builds; exit 1 if something is wrong."""
-    from tritonsmith.doctor import finding, report
-    from tritonsmith.envs import settings
+@task(
+    help={
+        "env": "environment to look at (default: the one used last, else dev)",
+        "python": "path of an interpreter to look at instead of the environment's",
+        "only": "checks or groups, comma-separated: tools,builds.llvm",
+        "deep": "also run things: imports in a child process, ptxas, a compile",
+        "fix": "mend what can be mended safely; shows the plan and asks",
+        "yes": "do not ask",
+        "dry_run": "with --fix: print the plan as a shell script",
+        "report": "print one Markdown block for an issue, without paths and names of yours",
+        "list": "list the checks",
+        "json": "print the findings as JSON",
+    },
+)
+def doctor(
+    context: Any,
+    env: str = "",
+    python: str = "",
+    only: str = "",
+    deep: bool = False,
+    fix: bool = False,
+    yes: bool = False,
+    dry_run: bool = False,
+    report: bool = False,
+    list: bool = False,  # noqa: A002 - the flag's name
+    json: bool = False,
+) -> None:
+    """Find out whether it is the environment; exit 1 if something is wrong with it."""
+    from tritonsmith.doctor import checks, examination, finding, issue
+    from tritonsmith.doctor import report as screen
+    from tritonsmith.errors import UsageError
     from tritonsmith.ui import console
 
-    found = report.examine(settings.load(env))
+    if fix and (json or report):
+        raise UsageError("--fix shows a plan; --json and --report show findings: ask for one at a time")
+    names = split(only) or ()
+    chosen = checks.chosen(names, deep=deep)
+    if list:
+        console.out().print(screen.listing(checks.ALL if not names else chosen))
+        return
+    subject = examination.subject(env, python)
+    found = checks.examine(subject, chosen)
     if json:
         console.out().print_json(data=finding.as_json(found))
-    else:
-        console.out().print(report.table(found))
-        console.out().print(report.summary(found).splitlines()[0], markup=False)
-    if finding.worst(found) in ("error", "crashed"):
+    elif report:
+        print(issue.render(subject, found, deep=deep))
+    elif not fix or not dry_run:
+        console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none yet'}")
+        console.out().print(screen.screen(found))
+        console.out().print(f"\n{screen.counts(found)}", markup=False)
+    mended = fix and _mend(subject, examination.mending(found), dry_run=dry_run, yes=yes)
+    left = tuple(one for one in found if not (mended and one.fix))
+    if not (fix and dry_run) and finding.worst(left) in ("error", "crashed"):
         raise Exit(code=1)
+
+
+def _mend(subject: Any, plan: Any, *, dry_run: bool, yes: bool) -> bool:
+    """Whether it was done."""
+    from tritonsmith.envs import session
+    from tritonsmith.tasks import show
+    from tritonsmith.ui import console
+
+    if not plan.steps:
+        console.note("nothing here can be mended by itself; each finding says what to do")
+        return False
+    show.plan(plan)
+    if dry_run or not show.agreed("do this?", yes=yes):
+        return False
+    with session.opened("doctor", subject.settings.name) as running:
+        running.run(plan)
+    console.out().print("done; look again: invoke doctor", markup=False)
+    return True

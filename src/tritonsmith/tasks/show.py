@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tritonsmith.build.llvm import Choice
 from tritonsmith.envs.session import Session
+from tritonsmith.errors import SmithError
 from tritonsmith.plan import Plan
 from tritonsmith.ui import console, tables
 
@@ -33,3 +34,22 @@ def done(what: str, running: Session, following: str = "") -> None:
     console.out().print(what, markup=False)
     if following:
         console.out().print(f"next: {following}", markup=False)
+
+
+def agreed(question: str, *, yes: bool) -> bool:
+    """Whether a person agrees, on a terminal, or has agreed beforehand by `--yes`.
+
+    Raises:
+        SmithError: there is no terminal to ask on.
+    """
+    import sys
+
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise SmithError(
+            "this changes files, and there is no terminal to ask on",
+            hints=["--yes to agree", "--dry-run to look"],
+        )
+    console.err().print(f"{question} [y/N] ", end="", markup=False)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -122,7 +122,7 @@ def install_triton(
     with session.opened("install-triton", chosen.name) as running:
         commands.act(prepared, running)
     if example.PHASE in prepared.plan.phases:
-        console.out().print(tables.stages(example.read_response(running.env)))
+        console.out().print(tables.stages(example.read_response(running.env.path)))
     show.done(f"import triton works in {running.env.python}", running, "invoke link-compile-commands")
 
 

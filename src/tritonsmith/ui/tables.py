@@ -12,7 +12,14 @@ from rich.text import Text
 
 from tritonsmith.ui.format import duration
 
-_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "error": "bold red", "crashed": "bold magenta"}
+STATUS_STYLES = {
+    "ok": "green",
+    "not applicable": "dim",
+    "note": "cyan",
+    "warning": "yellow",
+    "error": "bold red",
+    "crashed": "bold magenta",
+}
 
 
 def plain(
@@ -56,12 +63,3 @@ def phases(seconds: Mapping[str, float]) -> Table:
     return plain(
         "phases", ["phase", "time", "share"], [*rows, ["all", duration(whole), ""]], right=["time", "share"]
     )
-
-
-def findings(rows: Iterable[tuple[str, str, str, str]]) -> Table:
-    """Findings of the doctor: status, id, what was seen, what it affects and what to do."""
-    table = plain("", ["", "check", "seen", "what to do"], [])
-    table.title = None
-    for status, name, seen, remedy in rows:
-        table.add_row(Text(status, style=_STYLES[status]), Text(name), Text(seen), Text(remedy))
-    return table

@@ -1,252 +1,130 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+import re
+from itertools import groupby
 
 import pytest
 
-from tests.support import require
+from tests.unit.doctor.conftest import VERSIONS, Programs
 from tests.unit.facts import fakes
-from tritonsmith import configs
-from tritonsmith.doctor import checks, report
-from tritonsmith.doctor.checks import Subject
-from tritonsmith.doctor.finding import Finding
-from tritonsmith.envs import receipts
-from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
-from tritonsmith.envs.workspace import Workspace
-from tritonsmith.facts.machine import Machine
+from tritonsmith.doctor import checks, finding
+from tritonsmith.doctor.check import Check
+from tritonsmith.doctor.finding import Finding, ok
+from tritonsmith.doctor.subject import Subject
+from tritonsmith.envs.schema import Settings, TritonSettings
+from tritonsmith.errors import UsageError
 
-GIB = 1 << 30
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
+QUICK = [check for check in checks.ALL if not check.deep]
 
 
-@pytest.fixture
-def subject(tmp_path: Path) -> Subject:
-    return Subject(Settings("dev"), Workspace(tmp_path / "space"), Machine("Linux", "x86_64", 8, 32 * GIB))
+def test_names_and_titles() -> None:
+    names = [check.id for check in checks.ALL]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[a-z]+\.[a-z0-9]+(-[a-z0-9]+)*", name) for name in names)
+    assert max(len(name.partition(".")[2]) for name in names) < 18  # the width of their column
+    assert all(check.title and not check.title.endswith(".") for check in checks.ALL)
 
 
-def only(found: Iterator[Finding]) -> Finding:
-    (one,) = found
-    return one
+def test_a_group_stands_together() -> None:
+    groups = [group for group, _ in groupby(checks.ALL, key=lambda check: check.group)]
+    assert groups[:4] == ["machine", "tools", "sources", "builds"]
+    assert len(set(groups)) == len(groups)
 
 
-# --- machine
-
-
-@pytest.mark.parametrize(("memory", "status"), [(32, "ok"), (4, "ok"), (2, "warning")])
-def test_memory(subject: Subject, memory: int, status: str) -> None:
-    host = replace(subject.host, memory=memory * GIB)
-    found = only(checks.machine_memory(replace(subject, host=host)))
-    assert (found.id, found.status) == ("machine.memory", status)
-    assert f"{memory}.0 GiB, 8 cores" in found.seen
-    assert bool(found.remedy) is (status != "ok")
-
-
-@pytest.mark.parametrize(
-    ("free", "settings", "status"),
-    [
-        (500, Settings("x"), "ok"),
-        (20, Settings("x"), "note"),
-        (20, Settings("x", llvm=LlvmSettings(build_type="Release")), "ok"),
-        (20, Settings("x", triton=TritonSettings(wheel="newest")), "ok"),
-        (1, Settings("x"), "error"),
-        (1, Settings("x", triton=TritonSettings(wheel="newest")), "error"),
-    ],
-)
-def test_disk(
-    subject: Subject, free: float, settings: Settings, status: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tritonsmith.facts.machine.disk_free", lambda _: float(free))
-    found = only(checks.machine_disk(replace(subject, settings=settings)))
-    assert (found.id, found.status) == ("machine.disk", status)
-    assert f"{free} GiB free" in found.seen
-    assert (found.affects == "") is (status == "ok")
-
-
-# --- tools
-
-GOOD = {
-    "cmake": "3.31.10",
-    "ninja": "1.13",
-    "git": "2.39.5",
-    "clang++": "19.1.7",
-    "ld.lld": "19.1.7",
-    "ccache": "4.8",
-}
-
-
-@pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Fills the only folder of programs: name to the version that it prints."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setattr("sys.executable", str(folder / "python"))
-
-    def fill(versions: dict[str, str]) -> None:
-        for name, version in versions.items():
-            (folder / name).write_text(f"#!/bin/sh\necho '{name} version {version}'\n")
-            (folder / name).chmod(0o755)
-
-    return fill
-
-
-def statuses(found: Iterator[Finding]) -> dict[str, str]:
-    return {one.id: one.status for one in found}
-
-
-def test_the_rows_are_those_of_the_config(subject: Subject, programs: Callable[..., None]) -> None:
-    programs(GOOD)
-    found = list(checks.tools_versions(subject))
-    assert [one.id for one in found] == [f"tools.{row['name']}" for row in configs.load("tools")["tool"]]
-    assert {one.status for one in found} == {"ok"}
-    assert found[0].seen.startswith("3.31.10 at /")
-
-
-@pytest.mark.parametrize(
-    ("name", "version", "status"),
-    [
-        ("cmake", "4.1.0", "warning"),
-        ("cmake", "3.16.3", "warning"),
-        ("ninja", "1.10.0", "warning"),
-        ("ninja", "1.12.1.git.kitware.jobserver-1", "ok"),
-        ("clang++", "13.0.1", "warning"),
-        ("git", "unknown", "ok"),
-    ],
-)
-def test_versions_that_do_not_fit(
-    subject: Subject, programs: Callable[..., None], name: str, version: str, status: str
-) -> None:
-    programs(GOOD | {name: version})
-    found = {one.id: one for one in checks.tools_versions(subject)}
-    wrong = found.pop(f"tools.{name}")
-    assert wrong.status == status
-    assert {one.status for one in found.values()} == {"ok"}
-    if status == "warning":
-        assert "wanted" in wrong.seen
-        assert wrong.affects
-        assert wrong.remedy
-
-
-def test_missing_programs(subject: Subject, programs: Callable[..., None]) -> None:
+@pytest.mark.parametrize("check", QUICK, ids=lambda check: check.id)
+def test_where_there_is_nothing_yet_each_says_so(subject: Subject, programs: Programs, check: Check) -> None:
     programs({})
-    building = statuses(checks.tools_versions(subject))
-    assert building == {
-        "tools.cmake": "error",
-        "tools.ninja": "error",
-        "tools.git": "error",
-        "tools.clang++": "error",
-        "tools.ld.lld": "note",
-        "tools.ccache": "note",
+    found = check(subject)
+    assert found
+    assert {one.status for one in found} <= {"ok", "note", "not applicable", "error"}
+    assert all(one.seen and one.check == check.id for one in found)
+    assert {one.check for one in found if one.status == "error"} <= {
+        "tools.cmake",
+        "tools.ninja",
+        "tools.git",
+        "tools.clang",
     }
-    wheel = replace(subject, settings=Settings("wheel", triton=TritonSettings(wheel="newest")))
-    assert set(statuses(checks.tools_versions(wheel)).values()) == {"note"}
 
 
-def test_versioned_names_count(subject: Subject, programs: Callable[..., None]) -> None:
-    programs(GOOD | {"clang++-17": "17.0.6"})
-    (Path(subject.space.root).parent / "bin" / "clang++").unlink()
-    found = {one.id: one for one in checks.tools_versions(subject)}
-    assert found["tools.clang++"].seen.endswith("/clang++-17")
+@pytest.mark.parametrize("era", fakes.ERAS)
+def test_no_check_crashes_at_the_checkout_of_any_era(subject: Subject, programs: Programs, era: str) -> None:
+    programs(VERSIONS)
+    root = fakes.checkout(subject.cwd / "a triton", era)
+    subject.cwd = root / "third_party"
+    found = checks.examine(subject, QUICK)
+    assert [one for one in found if one.status == "crashed"] == []
+    assert subject.checkout is not None
+    assert json.dumps(finding.as_json(found))
 
 
-# --- builds
+@pytest.mark.parametrize("trouble", ["gone", "no checkout", "marks of a merge", "too old", "no pin file"])
+def test_sources_that_cannot_be_read_are_one_error_and_no_crash(
+    subject: Subject, programs: Programs, trouble: str
+) -> None:
+    programs(VERSIONS)
+    root = subject.cwd / "triton"
+    if trouble != "gone":
+        fakes.checkout(root, "3.8")
+    match trouble:
+        case "no checkout":
+            (root / "setup.py").unlink()
+        case "marks of a merge":
+            (root / "pyproject.toml").write_text("<<<<<<< HEAD\n")
+        case "too old":
+            text = (root / "setup.py").read_text()
+            (root / "setup.py").write_text(text.replace("3.8.0", "1.1.0").replace("MIN_PYTHON", "X"))
+        case "no pin file":
+            (root / "cmake" / "llvm-info.json").write_text("{}")
+    subject.settings = Settings("dev", triton=TritonSettings(source=str(root)))
+    found = checks.examine(subject, QUICK)
+    assert [one for one in found if one.status == "crashed"] == []
+    assert [one.check for one in found if one.status == "error"] == ["sources.checkout"]
 
 
-def leave(subject: Subject, task: str, **content: Any) -> None:
-    path = subject.space.env("dev").receipt(task)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(receipts.render(task, content))
+def test_all_are_chosen_but_the_deep_ones() -> None:
+    assert list(checks.chosen()) == QUICK
+    assert checks.chosen(deep=True) == checks.ALL
 
 
-def test_nothing_built_is_nothing_to_say(subject: Subject) -> None:
-    assert list(checks.builds_llvm(subject)) == []
-    assert list(checks.builds_triton(subject)) == []
+def test_checks_and_groups_are_chosen_by_name() -> None:
+    taken = checks.chosen(["builds.llvm", "machine"])
+    assert [check.id for check in taken] == [
+        *(check.id for check in QUICK if check.group == "machine"),
+        "builds.llvm",
+    ]
+
+
+def deep(_: Subject) -> list[Finding]:
+    return [ok("done")]
+
+
+def test_a_deep_check_runs_when_it_is_named_or_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, quick = Check("tools.slow", "x", deep, deep=True), Check("tools.quick", "x", deep)
+    monkeypatch.setattr(checks, "ALL", (slow, quick))
+    assert checks.chosen() == checks.chosen(["tools"]) == (quick,)
+    assert checks.chosen(["tools.slow"]) == (slow,)
+    assert checks.chosen(["tools"], deep=True) == checks.chosen(deep=True) == (slow, quick)
 
 
 @pytest.mark.parametrize(
-    ("pin", "status"), [(COMMIT, "ok"), (COMMIT[:12], "ok"), ("", "ok"), ("f" * 40, "warning")]
+    ("name", "nearest"), [("tools.cmaek", "tools.cmake"), ("tool", "tools"), ("Builds.llvm", "builds.llvm")]
 )
-def test_llvm_against_its_pin(subject: Subject, tmp_path: Path, pin: str, status: str) -> None:
-    header = "include/llvm/Support/VCSRevision.h"
-    prefix = fakes.llvm(tmp_path / "llvm", files=(header,))
-    (prefix / header).write_text(f'#define LLVM_REVISION "{COMMIT}"\n')
-    leave(subject, "setup-mlir", prefix=prefix, pin=pin)
-    found = only(checks.builds_llvm(subject))
-    assert (found.id, found.status) == ("builds.llvm", status)
-    assert f"LLVM 19.1.7 (RelWithDebInfo) in {prefix}" in found.seen
-    if status == "warning":
-        assert "ffffffffffff" in found.affects
-        assert found.remedy == ("invoke setup-mlir --env dev",)
+def test_a_name_that_there_is_not(name: str, nearest: str) -> None:
+    with pytest.raises(UsageError, match=f"there is no check '{name}'") as caught:
+        checks.chosen(["machine", name])
+    assert f"did you mean {nearest!r}?" in str(caught.value)
 
 
-def test_llvm_that_is_gone(subject: Subject, tmp_path: Path) -> None:
-    leave(subject, "setup-mlir", prefix=tmp_path / "gone", pin=COMMIT)
-    found = only(checks.builds_llvm(subject))
-    assert (found.status, found.affects) == ("error", "Triton cannot be built")
-    assert str(tmp_path / "gone") in found.seen
+def test_the_others_go_on_when_one_crashes(subject: Subject) -> None:
+    def crash(_: Subject) -> list[Finding]:
+        raise ZeroDivisionError("of ours")
 
-
-def built(subject: Subject, source: Path, **changes: Any) -> None:
-    content = {"source": source, "version": "3.5.0", "build_type": "Debug", "commit": "", "pin": fakes.HASH}
-    leave(subject, "build-triton", **content | changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "status", "affects"),
-    [
-        ({}, "ok", ""),
-        ({"commit": "a" * 40}, "warning", "built at aaaaaaaaaaaa, the checkout is at"),
-        ({"pin": "b" * 40}, "warning", "built for LLVM bbbbbbbbbbbb, the checkout pins 10dc3a8e916d"),
-        ({"pin": ""}, "warning", "the checkout pins 10dc3a8e916d"),
-    ],
-)
-def test_triton_against_its_sources(
-    subject: Subject, tmp_path: Path, changes: dict[str, str], status: str, affects: str
-) -> None:
-    require("git")
-    source = fakes.checkout(tmp_path / "triton", "3.5")
-    built(subject, source, **{"commit": fakes.commit(source)} | changes)
-    found = only(checks.builds_triton(subject))
-    assert (found.id, found.status) == ("builds.triton", status)
-    assert affects in found.affects
-    assert f"Triton 3.5.0 (Debug) of {source}" in found.seen
-
-
-def test_triton_whose_sources_are_gone(subject: Subject, tmp_path: Path) -> None:
-    built(subject, tmp_path / "gone")
-    found = only(checks.builds_triton(subject))
-    assert (found.status, found.affects) == ("error", "the build has no sources")
-
-
-# --- all together
-
-
-def test_a_check_that_crashes_is_a_finding_and_the_others_go_on(
-    subject: Subject, programs: Callable[..., None]
-) -> None:
-    programs(GOOD)
-    leave(subject, "setup-mlir", nonsense=1)
-    leave(subject, "build-triton", nonsense=1)
-    found = {one.id: one for one in checks.examine(subject)}
-    for name, what in (("builds.llvm", "KeyError: 'prefix'"), ("builds.triton", "KeyError: 'source'")):
-        assert (found[name].status, found[name].seen) == ("crashed", what)
-        assert "bug of the doctor" in found[name].remedy[0]
-    assert found["machine.memory"].status == "ok"
-    assert found["tools.ccache"].status == "ok"
-
-
-def test_a_damaged_receipt_is_none(subject: Subject) -> None:
-    leave(subject, "setup-mlir")
-    subject.space.env("dev").receipt("setup-mlir").write_text("{")
-    assert list(checks.builds_llvm(subject)) == []
-
-
-def test_a_whole_examination_can_be_printed_as_json(programs: Callable[..., None]) -> None:
-    programs(GOOD)
-    found = report.examine(Settings("dev"))
-    assert {one.group for one in found} == {"machine", "tools"}
-    assert json.dumps([one.seen for one in found])
+    found = checks.examine(
+        subject, [Check("a.one", "x", deep), Check("a.two", "x", crash), Check("a.three", "x", deep)]
+    )
+    assert [(one.check, one.status) for one in found] == [
+        ("a.one", "ok"),
+        ("a.two", "crashed"),
+        ("a.three", "ok"),
+    ]

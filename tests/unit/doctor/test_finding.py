@@ -1,52 +1,78 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from tritonsmith.doctor import finding, report
-from tritonsmith.doctor.finding import Finding, Status
+from tritonsmith.doctor import finding
+from tritonsmith.doctor.finding import Finding, Status, ok, skipped
+from tritonsmith.plan import Move
 
+STEP = Move(Path("/a"), Path("/b"), phase="p")
 ALL = (
-    Finding("tools.cmake", "ok", "3.31"),
-    Finding("tools.ccache", "note", "not installed", "slow", ("install it",)),
-    Finding("machine.memory", "warning", "2 GiB", "killed", ("add swap", "or [x]")),
-    Finding("builds.llvm", "error", "gone", "no build", ("run it",)),
-    Finding("builds.triton", "crashed", "KeyError: 'x'"),
+    Finding("not applicable", "nothing to look at", check="builds.cmake-paths"),
+    Finding("ok", "3.31", "/usr/bin/cmake", check="tools.cmake"),
+    Finding("note", "not installed", affects="slow", remedy="install it", check="tools.ccache"),
+    Finding("warning", "2 GiB", affects="killed", remedy="or [x]", check="machine.memory"),
+    Finding(
+        "error",
+        "a link to nowhere",
+        "/src",
+        "no build",
+        "link it",
+        ("do this", "then that"),
+        (STEP,),
+        "builds.llvm",
+    ),
+    Finding("crashed", "KeyError: 'x'", check="builds.triton"),
 )
 
 
 def test_the_documented_json() -> None:
     answer = json.loads(json.dumps(finding.as_json(ALL)))
-    assert answer["schema"] == 1
-    assert answer["findings"][2] == {
-        "id": "machine.memory",
-        "status": "warning",
-        "seen": "2 GiB",
-        "affects": "killed",
-        "remedy": ["add swap", "or [x]"],
+    assert list(answer) == ["schema", "worst", "findings"]
+    assert (answer["schema"], answer["worst"]) == (2, "crashed")
+    assert answer["findings"][4] == {
+        "id": "builds.llvm",
+        "group": "builds",
+        "status": "error",
+        "seen": "a link to nowhere",
+        "where": "/src",
+        "affects": "no build",
+        "remedy": "link it",
+        "commands": ["do this", "then that"],
+        "docs": "docs/doctor.md#buildsllvm",
+        "fixable": True,
     }
-    assert [row["status"] for row in answer["findings"]] == ["ok", "note", "warning", "error", "crashed"]
+    assert [row["status"] for row in answer["findings"]] == [one.status for one in ALL]
+    assert {tuple(row) for row in answer["findings"]} == {tuple(answer["findings"][0])}
+    assert [row["fixable"] for row in answer["findings"]].count(True) == 1
 
 
-@pytest.mark.parametrize("count", range(6))
+def test_the_json_of_nothing() -> None:
+    assert finding.as_json(()) == {"schema": 2, "worst": "ok", "findings": []}
+
+
+@pytest.mark.parametrize("count", range(7))
 def test_the_worst(count: int) -> None:
-    order: tuple[Status, ...] = ("ok", "ok", "note", "warning", "error", "crashed")
+    order: tuple[Status, ...] = ("ok", "not applicable", "ok", "note", "warning", "error", "crashed")
     assert finding.worst(tuple(reversed(ALL[:count]))) == order[count]
 
 
-def test_groups() -> None:
-    assert [one.group for one in ALL] == ["tools", "tools", "machine", "builds", "builds"]
+def test_groups_and_what_is_wrong() -> None:
+    assert [one.group for one in ALL] == ["builds", "tools", "tools", "machine", "builds", "builds"]
+    assert [one.wrong for one in ALL] == [False, False, False, True, True, True]
 
 
-def test_the_summary_counts_all_and_lists_what_is_wrong() -> None:
-    assert report.summary(ALL).splitlines() == [
-        "doctor: 1 ok, 1 note, 1 warning, 1 error, 1 crashed",
-        "  warning: machine.memory: 2 GiB. add swap; or [x]",
-        "  error: builds.llvm: gone. run it",
-        "  crashed: builds.triton: KeyError: 'x'. ",
-    ]
+@pytest.mark.parametrize(
+    ("check", "anchor"), [("tools.cmake-on-path", "toolscmake-on-path"), ("machine.disk", "machinedisk")]
+)
+def test_the_anchor_is_the_one_that_github_gives_the_heading(check: str, anchor: str) -> None:
+    assert Finding("ok", "", check=check).docs == f"docs/doctor.md#{anchor}"
 
 
-def test_the_table_has_a_row_for_each() -> None:
-    assert report.table(ALL).row_count == len(ALL)
+def test_the_two_short_forms() -> None:
+    assert ok("fine", Path("/x")) == Finding("ok", "fine", "/x")
+    assert ok("fine").where == ""
+    assert skipped("nothing") == Finding("not applicable", "nothing")

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
+import pytest
 
 HASH = "10dc3a8e916d73291269e5e2b82dd22681489aa1"
 NVIDIA = {"ptxas": "12.8.93", "ptxas-blackwell": "12.9.86", "cudacrt": "12.8.61", "cudart": "12.8.57"}
@@ -152,3 +158,45 @@ def commit(root: Path) -> str:
     with Repo.init(root) as repo:
         repo.git.add(all=True)
         return repo.index.commit("all", author=me, committer=me, commit_date="1751371200 +0000").hexsha
+
+
+def git(root: Path, *argv: str) -> str:
+    """Git itself, as a person whose settings do not matter."""
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.invalid", "-c", "commit.gpgsign=false")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environ = {**clean, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    done = subprocess.run(
+        ("git", "-C", root, *who, *argv), env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def cmake_cache(folder: Path, *entries: str) -> Path:
+    """Write CMakeCache.txt: lines such as `LLVM_DIR:PATH=/usr`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "CMakeCache.txt"
+    file.write_text("# This is the CMakeCache file.\n//Its comment\n" + "\n".join(entries) + "\n")
+    return file
+
+
+def libstdcxx(folder: Path, *tags: str) -> Path:
+    """Write what is looked for in a libstdc++.so.6: its tags, each ended by a NUL, among other bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    library = folder / "libstdc++.so.6"
+    library.write_bytes(b"\x7fELF\xff" + b"".join(b"\0GLIBCXX_%s\0" % tag.encode() for tag in tags))
+    return library
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """What psutil tells of a mounted file system, as far as it is looked at."""
+
+    mountpoint: str
+    fstype: str
+
+
+def mounts(monkeypatch: pytest.MonkeyPatch, *found: tuple[Path | str, str]) -> None:
+    """What the kernel tells: folders and the kinds of their file systems, in the order of mounting."""
+    parts = [Mounted(str(folder), kind) for folder, kind in found]
+    monkeypatch.setattr(psutil, "disk_partitions", lambda **_: parts)

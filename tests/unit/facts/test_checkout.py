@@ -237,3 +237,32 @@ def test_enclosing(tmp_path: Path) -> None:
     assert checkout.enclosing(root) == root
     assert checkout.enclosing(root / "third_party" / "nvidia" / "backend") == root
     assert checkout.enclosing(tmp_path) is None
+
+
+@pytest.mark.parametrize("era", fakes.ERAS)
+def test_the_pin_alone_is_that_of_the_whole(tmp_path: Path, era: str) -> None:
+    root = fakes.checkout(tmp_path / "triton", era)
+    assert checkout.pin_of(root) == checkout.read(root).pin
+
+
+def test_the_pin_of_what_has_none(tmp_path: Path) -> None:
+    assert checkout.pin_of(tmp_path) is None
+    root = fakes.checkout(tmp_path / "3.5", "3.5")
+    (root / "cmake" / "llvm-hash.txt").unlink()
+    assert checkout.pin_of(root) is None
+    root = fakes.checkout(tmp_path / "3.8", "3.8")
+    (root / "cmake" / "llvm-info.json").unlink()  # the AMD backend's stays, and is not the core's
+    assert checkout.pin_of(root) is None
+    (root / "cmake" / "llvm-info.json").write_text("<<<<<<< HEAD\n")
+    with pytest.raises(FactError, match="cannot read this pin file"):
+        checkout.pin_of(root)
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "cmake/nvidia-toolchain-version.json"])
+def test_the_marks_of_a_merge(tmp_path: Path, name: str) -> None:
+    root = fakes.checkout(tmp_path, "3.5")
+    text = (root / name).read_text()
+    (root / name).write_text(f"<<<<<<< HEAD\n{text}=======\n{text}>>>>>>> theirs\n")
+    with pytest.raises(FactError, match="this file is not valid") as caught:
+        checkout.read(root)
+    assert caught.value.where == str(root / name)

@@ -108,3 +108,21 @@ def test_installed_ones_come_newest_first_and_the_named_one_before_them(tmp_path
 )
 def test_same_commit(one: str, other: str, same: bool) -> None:
     assert llvm_tree.same_commit(one, other) is same
+
+
+def test_whether_there_is_one(tmp_path: Path) -> None:
+    assert not llvm_tree.is_tree(tmp_path)
+    assert not llvm_tree.is_tree(tmp_path / "nowhere")
+    (tmp_path / "lib" / "cmake" / "llvm" / "LLVMConfig.cmake").mkdir(parents=True)
+    assert not llvm_tree.is_tree(tmp_path)
+    assert llvm_tree.is_tree(fakes.llvm(tmp_path / "llvm"))
+
+
+def test_the_sources_of_a_build_folder(tmp_path: Path) -> None:
+    prefix = fakes.llvm(tmp_path / "build")
+    assert llvm_tree.source_of(prefix) is None
+    fakes.cmake_cache(prefix, "CMAKE_BUILD_TYPE:STRING=Release")
+    assert llvm_tree.source_of(prefix) is None
+    fakes.cmake_cache(prefix, f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path / 'llvm project' / 'llvm'}")
+    assert llvm_tree.source_of(prefix) == tmp_path / "llvm project"
+    assert llvm_tree.source_commit(tmp_path / "llvm project") == ""

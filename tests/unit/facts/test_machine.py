@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.unit.facts import fakes
 from tritonsmith.facts import machine
 
 MIB = 1 << 20
@@ -47,7 +48,15 @@ def test_the_limit_of_a_cgroup(
     free = machine.read(tmp_path / "none", tmp_path / "none")
     assert seen.memory == (memory * MIB if memory else free.memory)
     assert seen.cores == (cores or free.cores)
+    assert seen.granted == (memory * MIB if memory else None)
     assert seen.memory_gib == seen.memory / 1024**3
+
+
+def test_a_cgroup_that_grants_more_than_there_is(tmp_path: Path) -> None:
+    there = psutil.virtual_memory().total
+    listing = fake(tmp_path / "cgroup", {"": (str(4 * there), "max")}, "")
+    seen = machine.read(tmp_path / "cgroup", listing)
+    assert (seen.memory, seen.granted) == (there, 4 * there)
 
 
 def test_this_machine(tmp_path: Path) -> None:
@@ -77,3 +86,19 @@ def test_disk_free_of_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
     there, not_yet = machine.disk_free(tmp_path), machine.disk_free(tmp_path / "a" / "b")
     assert there > 0
     assert not_yet == pytest.approx(there, rel=0.5)
+
+
+def test_the_newest_tag_of_a_libstdcxx(tmp_path: Path) -> None:
+    library = fakes.libstdcxx(tmp_path, "3.4", "3.4.9", "3.4.30", "3.4.29", "DEBUG_MESSAGE_LENGTH")
+    assert machine.glibcxx_of(library) == "3.4.30"
+    link = tmp_path / "link"
+    link.symlink_to(library)
+    assert machine.glibcxx_of(link) == "3.4.30"
+
+
+def test_a_libstdcxx_that_is_none(tmp_path: Path) -> None:
+    assert machine.glibcxx_of(tmp_path / "gone") == ""
+    assert machine.glibcxx_of(tmp_path) == ""
+    assert machine.glibcxx_of(fakes.libstdcxx(tmp_path)) == ""
+    (tmp_path / "dangling").symlink_to("gone")
+    assert machine.glibcxx_of(tmp_path / "dangling") == ""

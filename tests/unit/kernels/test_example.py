@@ -68,7 +68,7 @@ def test_the_plan(tmp_path: Path) -> None:
     assert Path(request["output"]).is_relative_to(env.path)
     assert run.argv[0] == str(env.python)
     assert Path(run.argv[1]).is_file()
-    assert run.argv[2:] == (str(write.path), str(example.response_file(env)))
+    assert run.argv[2:] == (str(write.path), str(example.response_file(env.path)))
     assert ("PYTHONPATH", None) in run.env
     assert ("TRITON_CACHE_DIR", str(env.path / "triton-cache")) in run.env
 

@@ -28,7 +28,7 @@ def test_prepare(tmp_path: Path, wheel: str, requirement: str) -> None:
 def test_act_leaves_the_answer_in_the_receipt() -> None:
     answer = {"triton": "3.5.0", "results": []}
     with session.opened("up", "wheel") as running:
-        write = Write(example.response_file(running.env), json.dumps(answer), phase="p")
+        write = Write(example.response_file(running.env.path), json.dumps(answer), phase="p")
         assert up.act(up.Prepared(Plan("x", (write,)), ()), running) == answer
     receipt = receipts.read(workspace.default().env("wheel").receipt("up"))
     assert receipt is not None

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import io
-from typing import get_args
 
 from rich.console import Console
 from rich.table import Table
 
-from tritonsmith.doctor.finding import Status
 from tritonsmith.ui import tables
 
 
@@ -59,9 +57,3 @@ def test_phases() -> None:
     rows = render(tables.phases({"configure": 30, "build": 90}))[3:]
     assert rows == [["configure", "30.0 s", "25 %"], ["build", "1 min 30 s", "75 %"], ["all", "2 min 00 s"]]
     assert render(tables.phases({"skipped": 0}))[3] == ["skipped", "0.0 s", "0 %"]
-
-
-def test_findings_of_every_status() -> None:
-    rows = [(status, "tools.x", "seen [here]", "do [this]") for status in get_args(Status)]
-    shown = render(tables.findings(rows))[2:]
-    assert shown == [[status, "tools.x", "seen [here]", "do [this]"] for status in get_args(Status)]

@@ -1,0 +1,1 @@
+"""Triton's compile caches: what is in them, and how to clear a part."""

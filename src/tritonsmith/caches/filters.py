@@ -1,0 +1,139 @@
+"""Which entries of the caches are meant: by kernel, target, age, maker, and rank among their like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from tritonsmith import configs
+from tritonsmith.caches import makers
+from tritonsmith.errors import FactError, UsageError, did_you_mean
+from tritonsmith.facts import triton_metadata
+from tritonsmith.facts.installed_tritons import Installed
+from tritonsmith.facts.triton_cache import Entry
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_NANOSECONDS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What an entry has to be; nothing given stands for all.
+
+    Attributes:
+        kernel: glob that its kernel's name has to match.
+        target: backend, architecture, and threads per warp if they matter: `("cuda", "90")`.
+        older_than: seconds since it was changed.
+        stale: it was made by a Triton that is not installed any more.
+        keep_newest: pass over that many of each kernel's entries in each cache, the newest.
+    """
+
+    kernel: str = ""
+    target: tuple[str, ...] = ()
+    older_than: float | None = None
+    stale: bool = False
+    keep_newest: int | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether there is one."""
+        return self != Filters()
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the filters chose.
+
+    Attributes:
+        entries: in the order of the caches.
+        undecided: entries that were left out because nothing tells which Triton made them.
+    """
+
+    entries: tuple[Entry, ...]
+    undecided: int = 0
+
+
+def age(text: str) -> float | None:
+    """Seconds from `90s`, `30m`, `12h`, `7d` or `2w`; None for an empty text.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    if not text:
+        return None
+    match = re.fullmatch(r"(\d+)([smhdw])", text)
+    if not match:
+        hints = ["a whole number and a unit: 90s, 30m, 12h, 7d, 2w"]
+        raise UsageError(f"{text!r} is no age", hints=hints)
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def target(text: str) -> tuple[str, ...]:
+    """Backend, architecture and, if given, threads per warp, of `cuda:90` or of a GPU's name (`h100`).
+
+    Raises:
+        UsageError: neither of these.
+    """
+    names = configs.load("gpu-targets")["targets"]
+    parts = tuple(names.get(text.lower(), text).split(":")) if text else ()
+    if text and (len(parts) not in (2, 3) or not all(parts)):
+        hints = ["write cuda:90 or hip:gfx942", *did_you_mean(text, names)]
+        raise UsageError(f"{text!r} is no target", hints=hints)
+    return tuple(re.sub(r"^sm_?(?=\d)", "", part) for part in parts)
+
+
+def choose(
+    entries: Iterable[Entry], filters: Filters, installed: tuple[Installed, ...], now: float
+) -> Chosen:
+    """The entries that all filters hold for. Metadata are read only if a filter asks for them, and last.
+
+    Args:
+        entries: of all caches in question.
+        filters: which of them.
+        installed: the Tritons that are installed, for `stale`.
+        now: seconds since 1970.
+
+    Raises:
+        FactError: `stale` is asked for, and no installed Triton was found: all entries would be.
+    """
+    left = list(entries)
+    if filters.keep_newest is not None:
+        kept = _newest(left, filters.keep_newest)
+        left = [entry for entry in left if id(entry) not in kept]
+    if filters.kernel:
+        left = [entry for entry in left if fnmatchcase(entry.kernel, filters.kernel)]
+    if filters.older_than is not None:
+        before = (now - filters.older_than) * _NANOSECONDS
+        left = [entry for entry in left if entry.changed < before]
+    if filters.target:
+        left = [entry for entry in left if _fits(entry, filters.target)]
+    return _stale(left, installed) if filters.stale else Chosen(tuple(left))
+
+
+def _newest(entries: Iterable[Entry], count: int) -> set[int]:
+    """Identities of the newest finished entries of each kernel in each cache."""
+    groups: dict[tuple[object, ...], list[Entry]] = {}
+    for entry in entries:
+        if entry.kind != "unfinished":
+            groups.setdefault((entry.root.path, entry.kind, entry.kernel), []).append(entry)
+    newest_first = [sorted(group, key=lambda entry: -entry.changed) for group in groups.values()]
+    return {id(entry) for group in newest_first for entry in group[:count]}
+
+
+def _fits(entry: Entry, wanted: tuple[str, ...]) -> bool:
+    found = triton_metadata.read(entry).target.split(":")
+    return tuple(found[: len(wanted)]) == wanted
+
+
+def _stale(entries: Iterable[Entry], installed: tuple[Installed, ...]) -> Chosen:
+    if not installed:
+        raise FactError(
+            "cannot tell which entries are stale: there is no Triton to compare with",
+            why="none in the tool's environments, in the active one, or for Python on PATH",
+            hints=["activate the environment that has Triton", "or choose by age: --older-than 30d"],
+        )
+    verdicts = [(entry, makers.judge(entry, installed)) for entry in entries]
+    stale = tuple(entry for entry, verdict in verdicts if verdict == "stale")
+    return Chosen(stale, sum(verdict == "unknown" for _, verdict in verdicts))

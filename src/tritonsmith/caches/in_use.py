@@ -1,0 +1,64 @@
+"""Entries that a compile may still want. Triton takes no lock, so this is told by processes and by time."""
+
+from __future__ import annotations
+
+import psutil
+
+from tritonsmith import configs
+from tritonsmith.facts.triton_cache import Entry
+from tritonsmith.facts.triton_processes import TritonProcess
+
+Living = tuple[TritonProcess, ...] | None
+_NANOSECONDS = 1_000_000_000
+_SHOWN = 60  # characters of a command line
+
+
+def reason(entry: Entry, living: Living, now: float) -> str:
+    """Why an entry must stay; empty if it may go.
+
+    Args:
+        entry: any.
+        living: processes that have Triton loaded; None if that cannot be told.
+        now: seconds since 1970.
+    """
+    limits = configs.load("triton-cache")["in-use"]
+    age = now - entry.changed / _NANOSECONDS  # below zero on a clock that was set back: as good as new
+    for _, pid in entry.temporary:
+        if _lives(pid, entry.changed):
+            return f"process {pid} is writing to it"
+    if entry.temporary or entry.kind == "unfinished":
+        return f"unfinished, and changed {max(age, 0):.0f} s ago" if age < limits["unfinished"] else ""
+    if age < limits["finished"] and living != ():
+        who = "a process may have" if living is None else f"{named(living)} has"
+        return f"made {max(age, 0):.0f} s ago, and {who} Triton loaded"
+    return ""
+
+
+def grace(living: Living) -> float:
+    """Seconds for readers between taking an index away and the rest."""
+    return 0.0 if living == () else float(configs.load("triton-cache")["in-use"]["grace"])
+
+
+def named(living: tuple[TritonProcess, ...]) -> str:
+    """The first of some processes, as a person knows it."""
+    return f"process {living[0].pid} ({living[0].command[:_SHOWN]})"
+
+
+def abandoned(pid: int, changed: int, now: float) -> bool:
+    """Whether nobody will finish what a process has begun to write.
+
+    Args:
+        pid: the writer's, on this machine or on another one that shares the cache.
+        changed: when it was last written to, in nanoseconds since 1970.
+        now: seconds since 1970.
+    """
+    limit = configs.load("triton-cache")["in-use"]["unfinished"]
+    return now - changed / _NANOSECONDS >= limit and not _lives(pid, changed)
+
+
+def _lives(pid: int, changed: int) -> bool:
+    """Whether the writer of something unfinished lives: not another process that got its number since."""
+    try:
+        return psutil.Process(pid).create_time() <= changed / _NANOSECONDS + 1  # its clock ticks
+    except psutil.Error:
+        return False

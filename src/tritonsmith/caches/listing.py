@@ -1,0 +1,159 @@
+"""What is in the caches: rows for a table, and the documented JSON of `cache.list`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from tritonsmith.caches import filters, words
+from tritonsmith.caches.filters import Filters
+from tritonsmith.facts import triton_cache, triton_metadata
+from tritonsmith.facts.cache_roots import Root
+from tritonsmith.facts.installed_tritons import Installed
+from tritonsmith.facts.triton_cache import Content, Entry
+from tritonsmith.facts.triton_metadata import Metadata
+
+SCHEMA = 1
+_WAYS = (("ttir", "ttgir", "llir", "ptx", "cubin"), ("ttir", "ttgir", "llir", "amdgcn", "hsaco"))
+_NANOSECONDS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Row:
+    """An entry with what its metadata tell.
+
+    Attributes:
+        entry: which.
+        metadata: what it says of itself.
+        stages: what it holds.
+    """
+
+    entry: Entry
+    metadata: Metadata
+    stages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The answer of `cache.list`.
+
+    Attributes:
+        contents: the caches, whole.
+        rows: the newest of the chosen entries.
+        chosen: how many entries the filters chose.
+        bytes: of all chosen entries.
+        undecided: entries that `--stale` cannot judge.
+        now: seconds since 1970, when it was looked at.
+    """
+
+    contents: tuple[Content, ...]
+    rows: tuple[Row, ...]
+    chosen: int
+    bytes: int
+    undecided: int
+    now: float
+
+
+def make(
+    roots: Iterable[Root], wanted: Filters, *, limit: int, installed: tuple[Installed, ...], now: float
+) -> Listing:
+    """Look at caches. Metadata are read for the rows only, unless a filter asks for them.
+
+    Args:
+        roots: which.
+        wanted: which of their entries.
+        limit: rows at most; 0 for all.
+        installed: the Tritons that are installed.
+        now: seconds since 1970.
+
+    Raises:
+        FactError: the filters cannot be decided.
+    """
+    contents = tuple(triton_cache.scan(root) for root in roots)
+    chosen = filters.choose((e for content in contents for e in content.entries), wanted, installed, now)
+    newest = sorted(chosen.entries, key=lambda entry: -entry.changed)[: limit or None]
+    rows = tuple(Row(entry, triton_metadata.read(entry), triton_metadata.stages(entry)) for entry in newest)
+    whole = sum(entry.bytes for entry in chosen.entries)
+    return Listing(contents, rows, len(chosen.entries), whole, chosen.undecided, now)
+
+
+def cells(row: Row, now: float) -> list[str]:
+    """A row of the table: kernel, target, Triton, stages, size, age, options, cache.
+
+    Args:
+        row: the entry.
+        now: seconds since 1970.
+    """
+    entry, told = row.entry, row.metadata
+    name = entry.kernel or "?"
+    return [
+        name if entry.kind == "kernel" else f"{name} ({entry.kind})",
+        ":".join(told.target.split(":")[:2]),
+        told.version or _by_era(entry),
+        _in_short(row.stages),
+        words.size(entry.bytes),
+        words.age(now - entry.changed / _NANOSECONDS),
+        " ".join(f"{option}={value}" for option, value in told.options),
+        entry.root.label,
+    ]
+
+
+def as_json(listing: Listing) -> dict[str, Any]:
+    """The documented form of `cache.list --json` (docs/caches.md)."""
+    return {
+        "schema": SCHEMA,
+        "roots": [_root(content) for content in listing.contents],
+        "chosen": {"entries": listing.chosen, "bytes": listing.bytes, "undecided": listing.undecided},
+        "entries": [_entry(row) for row in listing.rows],
+        "more": listing.chosen - len(listing.rows),
+    }
+
+
+def _in_short(stages: tuple[str, ...]) -> str:
+    """`to cubin` where nothing is missing on the way there."""
+    for way in _WAYS:
+        if set(way) <= set(stages) <= {*way, "source"}:
+            return f"to {way[-1]}"
+    return " ".join(stages)
+
+
+def _by_era(entry: Entry) -> str:
+    """The versions whose caches spell names like this one, for entries that name none."""
+    era = next((era for era in triton_cache.eras() if era.name == entry.era), None)
+    return f"({era.versions})" if era else ""
+
+
+def _root(content: Content) -> dict[str, Any]:
+    root = content.root
+    return {
+        "kind": root.kind,
+        "path": str(root.path),
+        "real": str(root.real),
+        "source": root.source,
+        "current": root.current,
+        "readable": content.readable,
+        "entries": content.total,
+        "bytes": content.bytes,
+        "strangers": [{"name": name, "why": why} for name, why in content.strangers],
+    }
+
+
+def _entry(row: Row) -> dict[str, Any]:
+    entry = row.entry
+    changed = datetime.fromtimestamp(entry.changed / _NANOSECONDS, UTC).isoformat(timespec="seconds")
+    return {
+        "root": str(entry.root.path),
+        "name": entry.name,
+        "kind": entry.kind,
+        "era": entry.era,
+        "kernel": entry.kernel,
+        "target": row.metadata.target,
+        "triton": row.metadata.version,
+        "stages": list(row.stages),
+        "files": entry.files,
+        "bytes": entry.bytes,
+        "changed": changed,
+        "options": dict(row.metadata.options),
+    }

@@ -1,0 +1,85 @@
+"""Caches in words: sums, and what stays and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from tritonsmith.facts.triton_cache import Content, Entry
+
+_SHOWN = 5  # names in a sentence
+_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
+
+
+def size(count: int) -> str:
+    """Bytes as a person reads them: `512 B`, `41.9 KiB`, `2.0 GiB`."""
+    if count < 1 << 10:
+        return f"{count} B"
+    unit, value = "KiB", count / (1 << 10)
+    for larger in ("MiB", "GiB", "TiB"):
+        if value < 1 << 10:
+            break
+        unit, value = larger, value / (1 << 10)
+    return f"{value:.1f} {unit}"
+
+
+def age(seconds: float) -> str:
+    """An age in its largest unit: `12 s`, `5 min`, `3 h`, `40 d`."""
+    for length, unit in _UNITS:
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} s"
+
+
+def entries(count: int) -> str:
+    """`1 entry`, `12 entries`."""
+    return "1 entry" if count == 1 else f"{count} entries"
+
+
+def total(found: Iterable[Entry]) -> str:
+    """`12 entries, 3.4 MiB`."""
+    sizes = [entry.bytes for entry in found]
+    return f"{entries(len(sizes))}, {size(sum(sizes))}"
+
+
+def by_kernel(found: Sequence[Entry], limit: int) -> list[list[str]]:
+    """Rows of a summary, the largest first: cache, kernel, entries, size.
+
+    Args:
+        found: the entries.
+        limit: rows at most; what is left makes one more.
+    """
+    groups: dict[tuple[str, str], list[int]] = {}
+    for entry in found:
+        name = entry.kernel or f"({entry.kind})"
+        groups.setdefault((entry.root.label, name), []).append(entry.bytes)
+    largest = sorted(groups.items(), key=lambda group: -sum(group[1]))
+    rows = [[*names, str(len(sizes)), size(sum(sizes))] for names, sizes in largest[:limit]]
+    if rest := largest[limit:]:
+        counts = [len(sizes) for _, sizes in rest]
+        whole = sum(sum(sizes) for _, sizes in rest)
+        rows.append(["", f"... {len(rest)} more kernels", str(sum(counts)), size(whole)])
+    return rows
+
+
+def kept(in_use: Iterable[tuple[Entry, str]]) -> Iterator[str]:
+    """Sentences about what stays because somebody may still want it."""
+    reasons = list(in_use)
+    if not reasons:
+        return
+    entry, why = reasons[0]
+    more = "; ..." if len(reasons) > 1 else ""
+    yield f"kept, in use: {total(one for one, _ in reasons)} ({entry.kernel or entry.name}: {why}{more})"
+
+
+def strangers(content: Content) -> Iterator[str]:
+    """Sentences about what is no entry, and what could not be read."""
+    if not content.readable:
+        yield f"cannot be read: {content.root.path}"
+    if not content.strangers:
+        return
+    reasons = Counter(why for _, why in content.strangers)
+    names = [name for name, _ in content.strangers]
+    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    why = ", ".join(reason for reason, _ in reasons.most_common(_SHOWN))
+    yield f"no entries, and left alone: {len(names)} in {content.root.real}: {shown} ({why})"

@@ -1,0 +1,302 @@
+"""Group `builds`: what was built, against what its sources and its LLVM say today."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.build import compile_commands
+from tritonsmith.doctor.check import check
+from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.subject import Subject
+from tritonsmith.envs import receipts
+from tritonsmith.errors import FactError, SmithError
+from tritonsmith.facts import checkout as checkouts
+from tritonsmith.facts import cmake_cache, llvm_tree
+from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.facts.cmake_cache import CmakeCache
+from tritonsmith.plan import Link, Move
+
+_PACKAGES = ("LLVM_DIR", "MLIR_DIR", "LLD_DIR", "LLVM_SYSPATH")
+_LINKED = ("backends", "language/extra", "tools/extra", "profiler")
+_AFTER = 60.0  # seconds between a link's end and its receipt, at most
+
+
+@check("builds.llvm", "the LLVM that was set up")
+def llvm(subject: Subject) -> Iterator[Finding]:
+    """Is it still there, and still what the receipt says?"""
+    receipt = subject.receipt("setup-mlir") or {}
+    prefix = _text(receipt, "prefix")
+    if not prefix:
+        yield skipped("no LLVM was set up in this environment")
+        return
+    mend: dict[str, Any] = {"commands": (f"invoke setup-mlir --env {subject.settings.name}",)}
+    try:
+        tree = llvm_tree.read(Path(prefix))
+    except FactError as error:
+        seen = f"the LLVM is gone: {error.why or error.what}"
+        yield Finding("error", seen, prefix, affects="Triton cannot be built", **mend)
+        return
+    was = _text(receipt, "commit")
+    if was and not llvm_tree.same_commit(tree.commit, was):
+        seen = f"set up at {_short(was)}, now at {_short(tree.commit)}"
+        affects = "what was built against it no longer fits"
+        yield Finding("warning", seen, str(tree.prefix), affects=affects, **mend)
+    else:
+        kind = tree.build_type or "build type unknown"
+        yield ok(f"LLVM {tree.version} ({kind}), provider {receipt.get('provider', '?')}", tree.prefix)
+
+
+@check("builds.triton", "the Triton that was built, against its sources")
+def triton(subject: Subject) -> Iterator[Finding]:
+    """Commit and pin of the receipt against those of the checkout."""
+    receipt = subject.receipt("build-triton") or {}
+    source = _text(receipt, "source")
+    if not source:
+        yield skipped("no Triton was built in this environment")
+        return
+    mend: dict[str, Any] = {
+        "commands": (f"invoke build-triton --env {subject.settings.name} --source {shlex.quote(source)}",)
+    }
+    try:
+        tree = _checkout_at(Path(source), subject)
+    except SmithError as error:
+        yield Finding(
+            "error",
+            f"the sources cannot be read: {error.why or error.what}",
+            source,
+            affects="nothing can be rebuilt",
+        )
+        return
+    kind = _text(receipt, "build_type") or "build type unknown"
+    seen = f"Triton {_text(receipt, 'version') or tree.version} ({kind})"
+    commit, pin = _text(receipt, "commit"), _text(receipt, "pin")
+    if tree.commit != commit:
+        told = f"{seen} was built at {_short(commit)}, the checkout is at {_short(tree.commit)}"
+        yield Finding("warning", told, source, affects="you run other code than you read", **mend)
+    elif tree.pin and not llvm_tree.same_commit(tree.pin.commit, pin):
+        told = f"{seen} was built for LLVM {_short(pin)}, the checkout pins {_short(tree.pin.commit)}"
+        yield Finding("warning", told, source, affects="the next build may not compile", **mend)
+    else:
+        yield ok(seen, source)
+
+
+def _text(receipt: dict[str, Any], key: str) -> str:
+    """What a receipt says; empty if it is older than the key."""
+    return str(receipt.get(key) or "")
+
+
+def _short(commit: str) -> str:
+    return commit[:12] or "an unknown commit"
+
+
+def _checkout_at(root: Path, subject: Subject) -> TritonCheckout:
+    """The sources of a build, which are read already if they are those that the doctor looks at."""
+    at_hand = subject.checkout
+    return at_hand if at_hand and at_hand.root == root else checkouts.read(root)
+
+
+@check("builds.cmake-paths", "folders and programs that CMake's cache names")
+def cmake_paths(subject: Subject) -> Iterator[Finding]:
+    """Values that point to what is gone: a temporary environment of pip's, an uninstalled compiler."""
+    caches = list(_caches(subject))
+    broken = False
+    for cache in caches:
+        gone = list(cache.gone())
+        if gone:
+            broken = True
+            yield _gone(cache, gone)
+    if not caches:
+        yield skipped("nothing is configured")
+    elif not broken:
+        yield ok(f"all there, in {len(caches)} caches", caches[0].file)
+
+
+def _gone(cache: CmakeCache, gone: list[tuple[str, Path]]) -> Finding:
+    isolated = any("pip-build-env" in str(path) for _, path in gone)
+    name, path = gone[0]
+    more = f", and {len(gone) - 1} more" if len(gone) > 1 else ""
+    return Finding(
+        "error",
+        f"{name} is {path}, which is gone{more}",
+        str(cache.file),
+        affects="Ninja configures again and fails",
+        remedy="it was pip's isolated environment: install with --no-build-isolation (triton#5076)"
+        if isolated
+        else "configure anew: the cache moves aside, and the next build writes another",
+        commands=("invoke build-triton --reconfigure",),
+        fix=_aside(cache),
+    )
+
+
+@check("builds.cmake-llvm", "which LLVM CMake's cache points to")
+def cmake_llvm(subject: Subject) -> Iterator[Finding]:
+    """A cached `LLVM_DIR`, or a `-D` that stuck, outlives the variable that set it (Triton 3.7 and later)."""
+    caches, wanted = list(_caches(subject)), subject.llvm_prefix
+    if not caches or wanted is None:
+        yield skipped("nothing is configured" if not caches else "no LLVM is set up")
+        return
+    other = False
+    for cache in caches:
+        for name in _PACKAGES:
+            value = cache.get(name)
+            if value.startswith("/") and not _below(Path(value), wanted):
+                other = True
+                yield Finding(
+                    "error",
+                    f"{name} is {value}; wanted is the LLVM in {wanted}",
+                    str(cache.file),
+                    affects="two LLVMs in one build, or silently the old one",
+                    remedy="configure anew: the cache moves aside, and the next build writes another",
+                    commands=("invoke build-triton --reconfigure",),
+                    fix=_aside(cache),
+                )
+                break
+    if not other:
+        yield ok(f"the one in {wanted}", caches[0].file)
+
+
+def _below(path: Path, prefix: Path) -> bool:
+    """By name or by what links lead to: either may be written through one."""
+    return path.is_relative_to(prefix) or path.resolve().is_relative_to(prefix.resolve())
+
+
+def _aside(cache: CmakeCache) -> tuple[Move, ...]:
+    """What makes the next configure start from nothing; moving it back undoes it."""
+    return (Move(cache.file, cache.file.with_name("CMakeCache.txt.stale"), phase="stale CMake caches"),)
+
+
+def _caches(subject: Subject) -> Iterator[CmakeCache]:
+    """CMake's own build folder of the env, and those that pip made in the checkout."""
+    folders = [subject.env.build]
+    if subject.checkout:
+        folders += sorted(subject.checkout.setup_dir.glob("build/cmake.*"))
+    seen = {folder.resolve(): folder for folder in reversed(folders)}
+    for folder in reversed(seen.values()):
+        if cache := cmake_cache.read(folder):
+            yield cache
+
+
+@check("builds.libtriton", "whose libtriton.so lies in the checkout")
+def libtriton(subject: Subject) -> Iterator[Finding]:
+    """One file per checkout, whoever built it last: another env, Python or build type."""
+    tree = subject.checkout
+    if tree is None:
+        yield skipped("no checkout of Triton is at hand")
+        return
+    folder = tree.root / "python" / "triton" / "_C"
+    found = sorted(folder.glob("libtriton.*so"))  # not libtriton_amd_codegen.so (triton#11485)
+    if not found:
+        yield skipped(f"none is built in {folder}")
+    elif len(found) > 1:
+        yield Finding(
+            "error",
+            f"{len(found)} of them: {', '.join(path.name for path in found)}",
+            str(folder),
+            affects="which one is imported depends on the Python; the others are stale (triton#4995)",
+            remedy="keep the one that your Python names, and move the others away",
+        )
+    else:
+        yield _built_by(found[0], subject)
+
+
+def _built_by(library: Path, subject: Subject) -> Finding:
+    name = subject.settings.name
+    mend: dict[str, Any] = {
+        "affects": "you run a build that you did not mean (triton#4272)",
+        "commands": (f"invoke install-triton --env {name} --source {shlex.quote(str(library.parents[3]))}",),
+    }
+    receipt = subject.receipt("build-triton") or {}
+    source, was = _text(receipt, "source"), _text(receipt, "python")
+    if Path(source) != library.parents[3]:
+        return Finding("note", f"not built in environment {name!r}", str(library), **mend)
+    newest, last = max(_builders(subject, source))
+    if newest != _finished(receipt) and last != name:
+        return Finding("warning", f"environment {last!r} built it last", str(library), **mend)
+    if newest and library.stat().st_mtime > newest + _AFTER:
+        return Finding(
+            "warning", "it is newer than the last build here: something else built it", str(library), **mend
+        )
+    python = subject.packages
+    if python and was and not was.startswith(python.minor + "."):
+        seen = f"built for Python {was}, the environment has {python.version}"
+        return Finding("error", seen, str(library), **mend)
+    cache = cmake_cache.read(subject.env.build)
+    kind, built = cache.get("CMAKE_BUILD_TYPE") if cache else "", _text(receipt, "build_type")
+    if kind and built and kind != built:
+        return Finding("warning", f"configured as {kind}, built as {built}", str(library), **mend)
+    return ok(f"{built or 'build type unknown'}, by environment {name!r}", library)
+
+
+def _builders(subject: Subject, source: str) -> Iterator[tuple[float, str]]:
+    """When each environment built these sources, in seconds since the epoch, and its name."""
+    for path in subject.space.root.glob("envs/*/receipts/*-triton.json"):
+        receipt = receipts.read(path)
+        if receipt and receipt.get("source") == source:
+            yield _finished(receipt), path.parents[1].name
+
+
+def _finished(receipt: dict[str, Any]) -> float:
+    """Seconds since the epoch; 0 if it does not say."""
+    try:
+        return datetime.fromisoformat(_text(receipt, "finished")).timestamp()
+    except ValueError:
+        return 0.0
+
+
+@check("builds.backends", "links from python/triton into third_party")
+def backends(subject: Subject) -> Iterator[Finding]:
+    """A dangling one counts as a backend, or hides the one that is meant (triton#5570)."""
+    if subject.checkout is None:
+        yield skipped("no checkout of Triton is at hand")
+        return
+    package = subject.checkout.root / "python" / "triton"
+    places = [package / name for name in _LINKED]
+    links = [path for place in places for path in (place, *sorted(place.glob("*"))) if path.is_symlink()]
+    dangling = [path for path in links if not path.exists()]
+    for path in dangling:
+        seen = f"{path.name} points to {path.readlink()}, which is gone"
+        if path.parent.name == "backends" and path.name not in subject.settings.triton.backends:
+            remedy = "no backend of this environment: the link can go"
+            yield Finding("note", seen, str(path), remedy=remedy, commands=(shlex.join(("rm", str(path))),))
+            continue
+        yield Finding(
+            "error",
+            seen,
+            str(path),
+            affects="`0 active drivers`, or an import error (triton#5570)",
+            remedy="install again: upstream's setup.py makes the links that it needs; remove one that stays",
+            commands=(f"invoke install-triton --env {subject.settings.name}",),
+        )
+    if not dangling:
+        yield ok(f"{len(links)} links, none dangles", package)
+
+
+@check("builds.compile-commands", "compile_commands.json at the checkout's root")
+def database(subject: Subject) -> Iterator[Finding]:
+    """Where clangd looks, and what upstream's setup.py stumbles over."""
+    if subject.checkout is None:
+        yield skipped("no checkout of Triton is at hand")
+        return
+    place = compile_commands.look(subject.checkout.root)
+    merged = subject.env.path / compile_commands.NAME
+    mend: dict[str, Any] = {"commands": (f"invoke link-compile-commands --env {subject.settings.name}",)}
+    if place.state == "absent":
+        yield skipped("there is none; `invoke link-compile-commands` makes it")
+    elif place.state == "link" and not place.path.exists():
+        seen = f"a link to {place.path.readlink()}, which is gone"
+        fix = (Link(place.path, merged, phase="compile commands"),) if merged.is_file() else ()
+        yield Finding("warning", seen, str(place.path), affects="clangd finds no commands", fix=fix, **mend)
+    elif place.state in ("file", "folder"):
+        grave: Any = "error" if place.state == "folder" else "note"
+        does = "delete it" if place.state == "folder" else "stop at it"
+        affects = f"setup.py of Triton 3.5 and later would {does}"
+        yield Finding(grave, f"a {place.state}, not a link", str(place.path), affects=affects, **mend)
+    else:
+        yield ok(f"a link to {place.path.resolve()}", place.path)
+
+
+CHECKS = (llvm, triton, cmake_paths, cmake_llvm, libtriton, backends, database)

@@ -1,0 +1,293 @@
+"""Group `caches`: what Triton and TorchInductor have compiled and kept, and what hurts in it.
+
+A cache may hold 100,000 entries, and the doctor has well under a second for everything: it looks into so
+many of them and reads so many files as `configs/triton-cache.toml` allows, and says so where that is a part.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.caches import in_use, makers, words
+from tritonsmith.doctor.check import check
+from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.subject import Subject
+from tritonsmith.facts import cache_roots, filesystems, installed_tritons, triton_cache, triton_metadata
+from tritonsmith.facts.triton_cache import Content, Entry
+from tritonsmith.plan.entries import RemoveEntries, Seen
+
+_GIB = float(1 << 30)
+_NANOSECONDS = 1_000_000_000
+_HOUR = 3600.0
+_PHASE = "remove leftovers"
+_NOTHING = "there is no cache yet"
+
+
+@check("caches.size", "size and age of Triton's caches")
+def size(subject: Subject) -> Iterator[Finding]:
+    """All caches together; the current one is named."""
+    contents = [content for content in _contents(subject) if content.total]
+    entries = _looked_at(contents)
+    if not entries:
+        yield skipped(_NOTHING)
+        return
+    limits = _limits()
+    total = sum(content.total for content in contents)
+    about = sum(_whole_size(content) for content in contents)
+    oldest = words.age(time.time() - min(entry.changed for entry in entries) / _NANOSECONDS)
+    part = _part(entries, total)
+    many = "1 cache" if len(contents) == 1 else f"{len(contents)} caches"
+    seen = f"{words.entries(total)} in {many}, {words.size(about)}, the oldest {oldest} old{part}"
+    where = str(max(contents, key=_whole_size).root.path)
+    if about > limits["size-gib"] * _GIB or total > limits["count"]:
+        yield Finding(
+            "note",
+            seen,
+            where,
+            affects="disk; Triton never removes an entry, and every rebuild of it orphans all of them",
+            remedy="clear what is old, or what no installed Triton made",
+            commands=("invoke clear-cache --older-than 30d", "invoke clear-cache --stale"),
+        )
+    else:
+        yield ok(seen, where)
+
+
+@check("caches.stale", "entries made by another Triton")
+def stale(subject: Subject) -> Iterator[Finding]:
+    """By the version in the metadata, and where there is none by the spelling of the name."""
+    contents = _contents(subject)
+    entries = _newest(_looked_at(contents))
+    installed = installed_tritons.find(subject.environ, subject.space, subject.packages)
+    if not entries:
+        yield skipped(_NOTHING)
+        return
+    total = sum(content.total for content in contents)
+    spellings = Counter(entry.era for entry in entries if entry.era)
+    known = {era.name: era.versions for era in triton_cache.eras()}
+    eras = ", ".join(f"{count} {era} ({known[era]})" for era, count in spellings.most_common())
+    part = _part(entries, total)
+    if not installed:
+        yield skipped(f"no Triton is installed to compare with; names of entries: {eras}{part}")
+        return
+    verdicts = Counter(makers.judge(entry, installed) for entry in entries)
+    versions = ", ".join(sorted({found.version for found in installed}))
+    unknown = f", {verdicts['unknown']} undecided" if verdicts["unknown"] else ""
+    seen = f"{verdicts['stale']} of {len(entries)} by another Triton than {versions}{unknown}; {eras}{part}"
+    where = str(contents[0].root.path)
+    if verdicts["stale"]:
+        yield Finding(
+            "note",
+            seen,
+            where,
+            affects="disk only: no installed Triton will ever find them",
+            remedy="clear them",
+            commands=("invoke clear-cache --stale --all",),
+        )
+    else:
+        yield ok(seen, where)
+
+
+@check("caches.leftovers", "what compiles that were killed left behind")
+def leftovers(subject: Subject) -> Iterator[Finding]:
+    """Unfinished writes of processes that are gone, files without content, what a stopped clear left."""
+    contents = _contents(subject)
+    entries = _looked_at(contents)
+    if not entries:
+        yield skipped(_NOTHING)
+        return
+    now = time.time()
+    steps = [step for content in contents if (step := _mending(content, now))]
+    part = _part(entries, sum(content.total for content in contents))
+    if not steps:
+        yield ok(f"none in {words.entries(len(entries))}{part}")
+        return
+    names = [seen.name for step in steps for seen in step.entries]
+    empty = sum(bool(entry.empty) for entry in entries)
+    shown = ", ".join(name[-60:] for name in names[:2]) + (", ..." if len(names) > 2 else "")  # noqa: PLR2004
+    what = (
+        f"{len(names)} leftovers, {empty} of them entries with empty files"
+        if empty
+        else f"{len(names)} leftovers"
+    )
+    yield Finding(
+        "warning",
+        f"{what}: {shown}{part}" if names else "entries that a stopped clear had moved out of the way",
+        str(steps[0].root),
+        affects="an empty file fails to load, again and again; the others take space" if empty else "disk",
+        remedy="remove them",
+        commands=("invoke doctor --fix --only caches.leftovers",),
+        fix=tuple(steps),
+    )
+
+
+@check("caches.dangling", "indexes that name files which are gone")
+def dangling(subject: Subject) -> Iterator[Finding]:
+    """Since 3.0 an index names whole paths: a cache that was moved, copied or swept dangles."""
+    contents = _contents(subject)
+    entries = _newest([entry for entry in _looked_at(contents) if entry.kind == "kernel"])
+    if not entries:
+        yield skipped("there is no compiled kernel yet")
+        return
+    broken = [(entry, gone[0]) for entry in entries if (gone := triton_metadata.dangling(entry))]
+    part = _part(entries, sum(content.total for content in contents))
+    if not broken:
+        yield ok(f"all files of {len(entries)} kernels are there{part}")
+        return
+    entry, path = broken[0]
+    where = entry.root.path
+    yield Finding(
+        "warning",
+        f"{len(broken)} of {len(entries)} kernels name files that are gone, such as {path}{part}",
+        entry.path,
+        affects="before 3.8 such a kernel fails to load (triton#10411), since then it is compiled again",
+        remedy="clear that cache: it was moved, copied or swept, and is of no use where it is",
+        commands=(f"invoke clear-cache --root {where}",),
+    )
+
+
+@check("caches.filesystem", "caches on a network file system")
+def filesystem(subject: Subject) -> Iterator[Finding]:
+    """Triton's cache counts on what local file systems promise."""
+    far = []
+    kinds = set()
+    for content in _contents(subject):
+        found = filesystems.of(content.root.path)
+        if found is None:
+            continue
+        kinds.add(found.kind)
+        if found.network:
+            far.append((content.root, found))
+    if not kinds:
+        yield skipped("the system does not tell what is mounted")
+    for root, found in far:
+        yield Finding(
+            "warning",
+            f"{found.kind} ({found.mount}) holds the cache {root.label}",
+            str(root.path),
+            affects="ranks that compile together fail with EBUSY, ESTALE or FileNotFoundError (triton#11512)",
+            remedy="a cache on a local disk of each machine",
+            commands=(f"export {_variable(root.kind)}=/tmp/triton-cache-$USER",),
+        )
+    if kinds and not far:
+        yield ok(f"local: {', '.join(sorted(kinds))}")
+
+
+@check("caches.inductor", "TorchInductor's cache")
+def inductor(subject: Subject) -> Iterator[Finding]:
+    """It keeps kernels of its own, which clearing Triton's cache does not touch."""
+    folder = cache_roots.inductor_folder(subject.environ)
+    if not os.path.lexists(folder):
+        yield skipped("TorchInductor has no cache here")
+        return
+    if problem := _unusable(folder):
+        yield Finding(
+            "warning",
+            problem,
+            str(folder),
+            affects="torch.compile fails when it wants to write there",
+            remedy="give TorchInductor a folder of its own",
+            commands=("export TORCHINDUCTOR_CACHE_DIR=$HOME/.cache/torchinductor",),
+        )
+        return
+    kernels = sum(content.total for content in _contents(subject) if content.root.kind == "inductor")
+    seen = f"{words.entries(kernels)} of Triton's in it"
+    if kernels and subject.environ.get("TRITON_CACHE_DIR"):
+        yield Finding(
+            "note",
+            f"{seen}, none in use: TRITON_CACHE_DIR is set, and TorchInductor follows it",
+            str(folder),
+            affects="disk only",
+            remedy="clear them, or unset TRITON_CACHE_DIR",
+            commands=("invoke clear-cache --inductor",),
+        )
+    else:
+        yield ok(f"{seen}; `invoke clear-cache --inductor` clears them", folder)
+
+
+CHECKS = (size, stale, leftovers, dangling, filesystem, inductor)
+
+
+def _limits() -> dict[str, Any]:
+    table: dict[str, Any] = configs.load("triton-cache")["doctor"]
+    return table
+
+
+def _contents(subject: Subject) -> tuple[Content, ...]:
+    """What the caches hold, looked at once for all checks; of many entries only some are looked into."""
+    memory = vars(subject)  # lives as long as the facts that the subject remembers
+    if "cache_contents" not in memory:
+        left = int(_limits()["entries"])
+        found = []
+        for root in cache_roots.find(subject.environ, subject.space):
+            found.append(triton_cache.scan(root, limit=left))
+            left -= len(found[-1].entries)
+        memory["cache_contents"] = tuple(found)
+    contents: tuple[Content, ...] = memory["cache_contents"]
+    return contents
+
+
+def _looked_at(contents: list[Content] | tuple[Content, ...]) -> list[Entry]:
+    return [entry for content in contents for entry in content.entries]
+
+
+def _newest(entries: list[Entry]) -> list[Entry]:
+    """As many as files may be read."""
+    return sorted(entries, key=lambda entry: -entry.changed)[: _limits()["files"]]
+
+
+def _part(entries: list[Entry], total: int) -> str:
+    return f" (looked at {len(entries)} of {total})" if len(entries) < total else ""
+
+
+def _whole_size(content: Content) -> int:
+    """Bytes, reckoned from those that were looked at."""
+    return round(content.bytes * content.total / len(content.entries)) if content.entries else 0
+
+
+def _mending(content: Content, now: float) -> RemoveEntries | None:
+    """What removes a cache's leftovers, and nothing that somebody may want."""
+    found = [seen for entry in content.entries for seen in _leftovers(entry, now)]
+    if not found and not content.trash:
+        return None
+    index = configs.load("triton-cache")["entry"]["index"]
+    return RemoveEntries(content.root.real, tuple(found), index, phase=_PHASE)
+
+
+def _leftovers(entry: Entry, now: float) -> Iterator[Seen]:
+    """A whole entry if it holds an empty file or is a bundle that came to nothing; else its temporaries."""
+    if (entry.empty or not entry.era) and not in_use.reason(entry, None, now):
+        yield Seen(entry.name, entry.changed)
+        return
+    old = now - _limits()["leftover-hours"] * _HOUR
+    for name, pid in entry.temporary:
+        try:
+            changed = os.lstat(f"{entry.path}/{name}").st_mtime_ns
+        except OSError:  # finished meanwhile
+            continue
+        if changed / _NANOSECONDS < old or in_use.abandoned(pid, changed, now):
+            yield Seen(f"{entry.name}/{name}", changed)
+
+
+def _unusable(folder: Path) -> str:
+    if not folder.is_dir():
+        return "it is no folder"
+    return (
+        ""
+        if os.access(folder, os.W_OK)
+        else f"it cannot be written to, and belongs to {folder.stat().st_uid}"
+    )
+
+
+def _variable(kind: cache_roots.RootKind) -> str:
+    return {
+        "inductor": "TORCHINDUCTOR_CACHE_DIR",
+        "dump": "TRITON_DUMP_DIR",
+        "override": "TRITON_OVERRIDE_DIR",
+        "env": "TRITONSMITH_HOME",
+    }.get(kind, "TRITON_CACHE_DIR")

@@ -1,0 +1,51 @@
+"""A check: a name, a title, and a function from the subject to findings; its crash is a finding too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from tritonsmith.doctor.finding import Finding
+from tritonsmith.doctor.subject import Subject
+
+Look = Callable[[Subject], Iterable[Finding]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that the doctor can look at.
+
+    Attributes:
+        id: `group.name`; also the head of its section in docs/doctor.md.
+        title: what it looks at, in a few words.
+        look: yields findings, without the check's id; one at least.
+        deep: it runs something, and only with `--deep`.
+    """
+
+    id: str
+    title: str
+    look: Look
+    deep: bool = False
+
+    @property
+    def group(self) -> str:
+        """`tools`, `machine` ..."""
+        return self.id.partition(".")[0]
+
+    def __call__(self, subject: Subject) -> tuple[Finding, ...]:
+        """Look, whatever happens."""
+        try:
+            found = tuple(self.look(subject))
+        except Exception as error:  # noqa: BLE001 - a crash of one check is a finding, not a traceback
+            seen = f"{type(error).__name__}: {error}"
+            found = (Finding("crashed", seen, remedy="report this: it is a bug of the doctor"),)
+        return tuple(replace(finding, check=self.id) for finding in found)
+
+
+def check(identifier: str, title: str, *, deep: bool = False) -> Callable[[Look], Check]:
+    """Make a function a check."""
+
+    def decorate(look: Look) -> Check:
+        return Check(identifier, title, look, deep)
+
+    return decorate

@@ -1,0 +1,289 @@
+"""Group `gpu`: the GPUs that are here, against the ptxas and the Triton that compile for them."""
+
+from __future__ import annotations
+
+import getpass
+from collections import Counter
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tritonsmith import configs
+from tritonsmith.doctor import environ
+from tritonsmith.doctor.check import check
+from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.subject import Subject
+from tritonsmith.facts import gpus
+from tritonsmith.facts.gpus import Driver, Gpu
+from tritonsmith.facts.machine import version_key
+from tritonsmith.facts.variables import covers
+
+_NO_NVIDIA = "there is no NVIDIA GPU"
+_NO_AMD = "there is no AMD GPU"
+_HIDDEN = {"": "set to nothing", "-1": "-1", "NoDevFiles": "NoDevFiles"}  # what hides all of them
+
+
+class _Ptxas(NamedTuple):
+    """The ptxas that a Triton would run for a GPU.
+
+    Attributes:
+        path: None if it is not where Triton looks.
+        release: of CUDA; empty if it does not tell.
+        variable: that names another one.
+        folders: where it was looked for.
+    """
+
+    path: Path | None
+    release: str
+    variable: str
+    folders: tuple[Path, ...]
+
+
+@check("gpu.devices", "GPUs and their drivers")
+def devices(subject: Subject) -> Iterator[Finding]:
+    """None is no fault: Triton compiles for any GPU without one."""
+    seen = subject.gpus
+    for vendor, driver in (("NVIDIA", seen.nvidia), ("AMD", seen.amd)):
+        found = seen.of(vendor.lower())
+        if found and driver:
+            yield ok(f"{', '.join(_counted(found))}; driver {_named(driver)}")
+        elif driver and not driver.problem:
+            yield Finding("note", f"{vendor}'s driver {_named(driver)} is here, and no GPU that it shows")
+    if seen.nvidia and seen.nvidia.problem:
+        yield _silent(seen.nvidia)
+    hidden = subject.environ.get("CUDA_VISIBLE_DEVICES")
+    if seen.of("nvidia") and hidden in _HIDDEN:
+        yield Finding(
+            "note",
+            f"CUDA_VISIBLE_DEVICES is {_HIDDEN[hidden]}",
+            affects="programs that are started from here see no NVIDIA GPU",
+            commands=(environ.unset("CUDA_VISIBLE_DEVICES"),),
+        )
+    if not seen.all and not seen.nvidia and not seen.amd:
+        yield Finding(
+            "note",
+            "no GPU",
+            affects="kernels can be compiled for any target and looked at, not run",
+            remedy="name a target where Triton asks for one: GPUTarget('cuda', 90, 32)",
+        )
+
+
+def _silent(driver: Driver) -> Finding:
+    loaded = f"; the loaded module is {driver.version}" if driver.version else ""
+    mismatch = "mismatch" in driver.problem
+    return Finding(
+        "error",
+        f"NVIDIA's device files are here, but {driver.problem}{loaded}",
+        affects="no kernel runs: 0 active drivers (triton#5570)",
+        remedy="the driver was updated underneath: load its new module, or restart"
+        if mismatch
+        else "see that the driver is loaded and whole; a container must be given it (docker run --gpus all)",
+        commands=("cat /proc/driver/nvidia/version", "nvidia-smi"),
+    )
+
+
+def _counted(found: tuple[Gpu, ...]) -> Iterator[str]:
+    for gpu, count in Counter(found).items():
+        what = f"compute capability {gpu.arch}" if gpu.vendor == "nvidia" and gpu.arch else gpu.arch
+        details = ", ".join(filter(None, (what, f"{gpu.memory_gib:.0f} GiB" if gpu.memory else "")))
+        yield f"{f'{count} x ' if count > 1 else ''}{gpu.name} ({details})" if details else gpu.name
+
+
+def _named(driver: Driver) -> str:
+    version = driver.version or "of the kernel"
+    return f"{version} (CUDA {driver.cuda})" if driver.cuda else version
+
+
+@check("gpu.driver", "the driver's CUDA against the ptxas that Triton would run")
+def driver(subject: Subject) -> Iterator[Finding]:
+    """A driver loads machine code of every ptxas of its own CUDA major, or of an older one."""
+    seen = subject.gpus.nvidia
+    if not seen or not seen.cuda or not subject.gpus.of("nvidia"):
+        yield skipped(_NO_NVIDIA)
+        return
+    for capability in _capabilities(subject):
+        ptxas = _ptxas(subject, capability)
+        if not ptxas.release:
+            yield skipped(_no_ptxas(ptxas))
+        elif version_key(ptxas.release)[0] <= version_key(seen.cuda)[0]:
+            how = (
+                "" if version_key(ptxas.release) <= version_key(seen.cuda) else ", as it does within a major"
+            )
+            yield ok(f"driver {_named(seen)} loads code of CUDA {ptxas.release}{how}", ptxas.path or "")
+        else:
+            yield _too_new(seen, ptxas)
+
+
+def _too_new(seen: Driver, ptxas: _Ptxas) -> Finding:
+    oldest: dict[str, int] = configs.load("gpus")["nvidia"]["driver"]
+    major = ptxas.release.partition(".")[0]
+    wanted = f" ({oldest[major]} or newer)" if major in oldest else ""
+    return Finding(
+        "error",
+        f"ptxas of CUDA {ptxas.release}, driver {_named(seen)}",
+        str(ptxas.path),
+        affects="kernels compile and do not load: 'device kernel image is invalid' (triton#2971)",
+        remedy=f"a driver for CUDA {major}{wanted}, or a ptxas of CUDA {seen.cuda.partition('.')[0]}",
+        commands=(f"export {ptxas.variable}=/usr/local/cuda-{seen.cuda}/bin/ptxas",),
+    )
+
+
+@check("gpu.arch", "the GPU's architecture against ptxas and against this Triton")
+def arch(subject: Subject) -> Iterator[Finding]:
+    """A ptxas that is older than the GPU does not know its name."""
+    if not subject.gpus.of("nvidia"):
+        yield skipped(_NO_NVIDIA)
+        return
+    for capability in _capabilities(subject):
+        yield _supported(subject, capability)
+
+
+def _supported(subject: Subject, capability: str) -> Finding:
+    table, version = configs.load("gpus")["nvidia"], subject.triton_version
+    oldest = next(row["capability"] for row in reversed(table["oldest"]) if covers(version, row["since"]))
+    target = f"sm_{capability.replace('.', '')}"
+    if version_key(capability) < version_key(oldest):
+        return Finding(
+            "warning",
+            f"{target}, and {environ.triton(version)} supports compute capability {oldest} and newer",
+            affects="some kernels do not compile there, and nobody tests them",
+            remedy="take an older Triton, or another GPU",
+        )
+    row, ptxas = table["capability"].get(capability), _ptxas(subject, capability)
+    if not ptxas.release:
+        return skipped(_no_ptxas(ptxas))
+    too_new = _refused(version, ptxas)
+    if too_new:
+        return too_new
+    seen = f"{target}, ptxas of CUDA {ptxas.release}"
+    if row is None:
+        return Finding("note", f"{seen}; no table here knows this GPU", str(ptxas.path))
+    if version_key(row["first"]) <= version_key(ptxas.release) <= version_key(row.get("last", "99")):
+        return ok(seen, ptxas.path or "")
+    good = f"CUDA {row['first']} to {row['last']}" if "last" in row else f"CUDA {row['first']} or newer"
+    return Finding(
+        "error",
+        f"{seen}, which does not know it",
+        str(ptxas.path),
+        affects=f"no kernel compiles: Value '{target}a' is not defined for option 'gpu-name' (triton#8539)",
+        remedy=f"a newer Triton, or a ptxas of {good}",
+        commands=(f"export {ptxas.variable}=/usr/local/cuda-{row['first']}/bin/ptxas",),
+    )
+
+
+def _refused(version: str, ptxas: _Ptxas) -> Finding | None:
+    """Triton derives the version of PTX from its ptxas, and stops at a release that it does not know."""
+    major = version_key(ptxas.release)[0]
+    for row in configs.load("gpus")["nvidia"]["newest-cuda"]:
+        if covers(version, "0", row["until"]) and major > row["major"]:
+            return Finding(
+                "error",
+                f"{environ.triton(version)} takes no ptxas of CUDA {ptxas.release}",
+                str(ptxas.path),
+                affects="no kernel compiles: 'Triton only support CUDA 10.0 or higher'",
+                remedy=f"a ptxas of CUDA {row['major']}",
+                commands=(environ.unset(ptxas.variable),),
+            )
+    return None
+
+
+def _capabilities(subject: Subject) -> list[str]:
+    found = {gpu.arch for gpu in subject.gpus.of("nvidia") if gpu.arch}
+    return sorted(found, key=version_key)
+
+
+def _ptxas(subject: Subject, capability: str) -> _Ptxas:
+    table, version = configs.load("gpus")["nvidia"], subject.triton_version
+    fitting = [
+        row
+        for row in table["ptxas"]
+        if covers(version, row["since"], row.get("until", ""))
+        and version_key(capability) >= version_key(row["capability"])
+    ]
+    row: dict[str, Any] = fitting[-1]
+    folders = _folders(subject, table["folders"])
+    named = subject.environ.get(row["variable"], "")
+    candidates = (*([Path(named)] if named else []), *(folder / row["name"] for folder in folders))
+    path = next((path for path in candidates if path.is_file()), None)
+    return _Ptxas(path, gpus.cuda_release(path) if path else "", row["variable"], folders)
+
+
+def _folders(subject: Subject, table: dict[str, list[str]]) -> tuple[Path, ...]:
+    if subject.checkout:
+        return tuple(subject.checkout.root / name for name in table["checkout"])
+    packages = subject.packages
+    return tuple(packages.purelib / name for name in table["installed"]) if packages else ()
+
+
+def _no_ptxas(ptxas: _Ptxas) -> str:
+    if ptxas.path:
+        return f"{ptxas.path} does not tell which CUDA it is of"
+    looked = " and ".join(map(str, ptxas.folders)) or "there is neither a checkout nor an installed Triton"
+    return f"no ptxas to compare with: {looked}"
+
+
+@check("gpu.libcuda", "whether Triton finds the driver's libcuda.so.1")
+def libcuda(subject: Subject) -> Iterator[Finding]:
+    """It asks /sbin/ldconfig, and nothing else if that program is missing."""
+    if not subject.gpus.of("nvidia"):
+        yield skipped(_NO_NVIDIA)
+        return
+    found = gpus.libcuda(subject.environ)
+    if found.library:
+        yield ok(f"libcuda.so.1, by {found.by}", found.library)
+        return
+    elsewhere: list[str] = configs.load("gpus")["nvidia"]["libcuda"]["elsewhere"]
+    there = next((folder for folder in elsewhere if (Path(folder) / "libcuda.so.1").exists()), "")
+    yield Finding(
+        "error",
+        found.problem,
+        affects="no kernel is launched: 'libcuda.so cannot found!' (triton#2110, triton#2883)",
+        remedy="name the folder that it lies in, or refresh the linker's cache",
+        commands=(f"export TRITON_LIBCUDA_PATH={there or '/path/of/a/folder'}", "sudo /sbin/ldconfig"),
+    )
+
+
+@check("gpu.amd", "AMD GPUs: in what this Triton supports, and open to this user")
+def amd(subject: Subject) -> Iterator[Finding]:
+    """The kernel's driver gives /dev/kfd to a group, `render` or `video`."""
+    seen, found = subject.gpus.amd, subject.gpus.of("amd")
+    if not seen or not found:
+        yield skipped(_NO_AMD)
+        return
+    for name in sorted({gpu.arch for gpu in found if gpu.arch}):
+        yield _family(subject.triton_version, name)
+    if seen.problem:
+        yield Finding(
+            "error",
+            seen.problem,
+            "/dev/kfd",
+            affects="no kernel runs: HIP finds no device",
+            remedy="join the groups that ROCm's installation asks for, and log in again; "
+            "a container needs --device=/dev/kfd --device=/dev/dri",
+            commands=(f"sudo usermod -a -G render,video {getpass.getuser()}",),
+        )
+    else:
+        yield ok("/dev/kfd is open to this user", "/dev/kfd")
+
+
+def _family(version: str, name: str) -> Finding:
+    rows = [row for row in configs.load("gpus")["amd"]["family"] if _is_of(name, row)]
+    for row in rows:
+        if covers(version, row["since"], row.get("until", "")):
+            return ok(f"{name} ({row['name']}), which {environ.triton(version)} compiles for")
+    later = rows and not covers(version, rows[0]["since"])
+    since = f"; {rows[0]['since']} is the first that does" if later else ""
+    return Finding(
+        "error",
+        f"{name}: {environ.triton(version)} does not compile for it{since}",
+        affects='kernels stop with "unsupported target" (triton#8992)',
+        remedy="take a Triton that knows it, or another GPU",
+    )
+
+
+def _is_of(name: str, row: dict[str, Any]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in row["arch"])
+
+
+CHECKS = (devices, driver, arch, libcuda, amd)

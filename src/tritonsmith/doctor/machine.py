@@ -1,0 +1,185 @@
+"""Group `machine`: memory, disk, C++ runtime, clock and file systems under the build."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tritonsmith import configs
+from tritonsmith.build import llvm_prebuilt, locate
+from tritonsmith.build.jobs import bound
+from tritonsmith.doctor.check import check
+from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.subject import Subject
+from tritonsmith.facts import filesystems
+from tritonsmith.facts import machine as machines
+
+_ELSEWHERE = {
+    "workspace": ("export TRITONSMITH_HOME=/local/tritonsmith",),
+    "compiler cache": ("export CCACHE_DIR=/local/ccache",),
+}
+_SKEW = 2.0  # seconds; coarser than the time stamps of any file system that a build lies on
+
+
+@check("machine.memory", "memory for each compile and link job")
+def memory(subject: Subject) -> Iterator[Finding]:
+    """RAM, or what the cgroup grants of it, against the jobs that would run."""
+    host, settings = subject.host, subject.settings
+    need = configs.load("resources")["memory"]
+    link = need["link-job"][settings.llvm.debug_info]
+    jobs = bound(host, settings.toolchain, settings.llvm.debug_info)
+    limited = " by its cgroup" if host.granted == host.memory else ""
+    fitting = f"{jobs.compile} compile and {jobs.link} link jobs"
+    seen = f"{host.memory_gib:.1f} GiB{limited}, {host.cores} cores: {fitting}"
+    wanted = max(jobs.compile * need["compile-job"], jobs.link * link)
+    pips = 2 * host.cores  # setup.py's own default, whatever the memory
+    if wanted > host.memory_gib:
+        yield Finding(
+            "warning",
+            f"{seen}, which want {wanted:.0f} GiB",
+            affects="compiles or links are killed (triton#4249)",
+            remedy="fewer jobs (jobs and link-jobs under [toolchain]), more swap, or another machine",
+            commands=("invoke build-triton --jobs 1",),
+        )
+    elif pips * need["compile-job"] > host.memory_gib and not subject.environ.get("MAX_JOBS"):
+        yield Finding(
+            "note",
+            seen,
+            affects=f"a plain `pip install` of Triton starts {pips} jobs (2 per core) whatever the memory",
+            remedy="bound it; `invoke install-triton` does so by itself",
+            commands=(f"export MAX_JOBS={jobs.compile}",),
+        )
+    else:
+        yield ok(seen)
+
+
+@check("machine.disk", "free space where builds go")
+def disk(subject: Subject) -> Iterator[Finding]:
+    """Free space in the workspace against Triton's build and LLVM's."""
+    root = subject.space.root
+    free = machines.disk_free(root)
+    need = configs.load("resources")["disk"]
+    seen = f"{free:.0f} GiB free"
+    settings = subject.settings
+    build_type = settings.llvm.build_type
+    least = need["wheel-env"] if settings.triton.wheel else need["triton-build"]
+    if free < least:
+        yield Finding(
+            "error",
+            seen,
+            str(root),
+            affects=f"this environment alone needs about {least:.0f} GiB",
+            remedy="free some space, or set TRITONSMITH_HOME to a folder on a larger disk",
+        )
+    elif not settings.triton.wheel and free < need["llvm-build"][build_type]:
+        yield Finding(
+            "note",
+            seen,
+            str(root),
+            affects=f"LLVM from source ({build_type}) needs about {need['llvm-build'][build_type]:.0f} GiB",
+            remedy="take an installed or prebuilt LLVM, or set TRITONSMITH_HOME to a larger disk",
+        )
+    else:
+        yield ok(seen, root)
+
+
+@check("machine.libstdcxx", "glibc and libstdc++ for upstream's prebuilt LLVM")
+def libstdcxx(subject: Subject) -> Iterator[Finding]:
+    """The C and C++ runtime against the prebuilt LLVM that would be chosen."""
+    host, checkout = subject.host, subject.checkout
+    seen = f"glibc {host.glibc or 'none'}, GLIBCXX_{host.glibcxx or 'none'}"
+    if host.system != "Linux":
+        yield skipped(f"{host.system} has neither")
+        return
+    if checkout is None or checkout.pin is None:
+        yield skipped(f"{seen}; there is no checkout whose LLVM would have to fit")
+        return
+    archive = llvm_prebuilt.archive_for(locate.request_for(subject.settings, checkout), host)
+    if archive is None:
+        yield Finding(
+            "note",
+            seen,
+            affects=f"upstream builds no LLVM for {host.system} {host.arch} with this C library",
+            commands=("invoke setup-mlir --provider source",),
+        )
+    elif archive.note:
+        yield Finding(
+            "warning",
+            seen,
+            affects=f"upstream's setup.py takes one that does not run here (triton#7088): {archive.note}",
+            remedy="setup-mlir takes the other one; for a plain pip build of Triton 3.5 or later say so",
+            commands=(f"export TRITON_LLVM_SYSTEM_SUFFIX={archive.suffix}",),
+        )
+    else:
+        yield ok(f"{seen}; the {archive.suffix} build runs here")
+
+
+@check("machine.clock", "files that were written in the future")
+def clock(subject: Subject) -> Iterator[Finding]:
+    """Ninja compares time stamps: a skewed clock builds everything, or nothing."""
+    now = time.time()
+    looked = [path for path in _telling(subject) if path.is_file()]
+    ahead = {path: path.stat().st_mtime - now for path in looked}
+    late = {path: seconds for path, seconds in ahead.items() if seconds > _SKEW}
+    if not looked:
+        yield skipped("nothing is built here whose time stamps would tell")
+    elif late:
+        path, seconds = max(late.items(), key=lambda item: item[1])
+        yield Finding(
+            "warning",
+            f"written {seconds:.0f} s from now",
+            str(path),
+            affects="Ninja builds too much or too little; ccache passes over new headers",
+            remedy="set the clock (chronyc, timedatectl), or build on a local disk; then touch that file",
+            commands=("timedatectl",),
+        )
+    else:
+        yield ok(f"no file is from the future ({len(looked)} looked at)")
+
+
+def _telling(subject: Subject) -> Iterator[Path]:
+    """Files that every configure, build and git command writes."""
+    folders = [subject.env.build, subject.env.path / "receipts"]
+    names = (
+        "build.ninja",
+        ".ninja_log",
+        ".ninja_deps",
+        "CMakeCache.txt",
+        "setup-mlir.json",
+        "build-triton.json",
+    )
+    yield from (folder / name for folder in folders for name in names)
+    if subject.checkout:
+        root = subject.checkout.root
+        yield from (
+            root / ".git" / "index",
+            root / "CMakeLists.txt",
+            root / "python" / "triton" / "_C" / "libtriton.so",
+        )
+
+
+@check("machine.filesystem", "network file systems under builds and compiler caches")
+def filesystem(subject: Subject) -> Iterator[Finding]:
+    """Builds and caches on another machine's disk."""
+    places = {
+        "workspace": subject.space.root,
+        "checkout": subject.checkout.root if subject.checkout else None,
+        "compiler cache": subject.ccache.folder if subject.ccache else None,
+    }
+    found = {what: filesystems.of(path) for what, path in places.items() if path}
+    remote = {what: system for what, system in found.items() if system and system.network}
+    for what, system in remote.items():
+        yield Finding(
+            "warning",
+            f"the {what} lies on {system.kind}, mounted at {system.mount}",
+            str(places[what]),
+            affects="each of some thousand files is a round trip, locks and time stamps may not hold",
+            remedy="put it on a local disk",
+            commands=_ELSEWHERE.get(what, ()),
+        )
+    if not remote:
+        yield ok(", ".join(f"{what} on {system.kind}" for what, system in found.items() if system) or "local")
+
+
+CHECKS = (memory, disk, libstdcxx, clock, filesystem)

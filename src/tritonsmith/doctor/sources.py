@@ -1,0 +1,224 @@
+"""Group `sources`: the checkout, its pins, and the LLVM that is used for it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from tritonsmith import configs
+from tritonsmith.build import locate
+from tritonsmith.doctor.check import check
+from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.subject import Subject
+from tritonsmith.errors import FactError
+from tritonsmith.facts import checkout as checkouts
+from tritonsmith.facts import eras, llvm_tree, worktrees
+from tritonsmith.facts.checkout import LlvmPin, TritonCheckout
+from tritonsmith.facts.llvm_tree import LlvmTree
+
+_WHOLE = 40  # hex digits of a commit
+_NO_CHECKOUT = "no checkout of Triton is at hand"
+
+
+@check("sources.checkout", "the checkout: version, commit, changes")
+def checkout(subject: Subject) -> Iterator[Finding]:
+    """What is checked out, and how far it is from upstream."""
+    tree, error = subject.checkout, subject.unreadable
+    if error:
+        why, advice = error.why or "", "; ".join(error.hints)
+        yield Finding("error", error.what, error.where or "", affects=why, remedy=advice)
+        return
+    if tree is None:
+        yield skipped(_NO_CHECKOUT)
+        return
+    parts = [f"Triton {tree.version} (builds like {eras.release(tree.version).version})"]
+    parts.append(f"commit {tree.commit[:12]}" if tree.commit else "not under git")
+    parts += ["changed"] if tree.dirty else []
+    moved = worktrees.divergence(tree.root) if tree.commit else None
+    if moved and any(moved):
+        parts.append(f"{moved[1]} ahead and {moved[0]} behind its upstream")
+    yield ok(", ".join(parts), tree.root)
+
+
+@check("sources.pins", "every LLVM that the checkout pins, against the one in use")
+def pins(subject: Subject) -> Iterator[Finding]:
+    """A Triton commit can pin more than one LLVM; an LLVM near the pin is not the pin."""
+    if subject.checkout is None:
+        yield skipped(_NO_CHECKOUT)
+        return
+    if not subject.checkout.pins:
+        yield Finding(
+            "warning", "no pin was found", str(subject.checkout.root), affects="any LLVM is a guess"
+        )
+    for pin in subject.checkout.pins:
+        yield _core(pin, subject) if pin.role == "core" else _other(pin)
+
+
+def _core(pin: LlvmPin, subject: Subject) -> Finding:
+    name = subject.settings.name
+    table = configs.load("triton-eras")["llvm-source"]
+    forked = any(llvm_tree.same_commit(pin.commit, commit) for commit in table["fork-pins"])
+    told = f"{pin.file} pins {pin.commit[:12]}" + (
+        f", a commit of {table['repositories'][-1]}" if forked else ""
+    )
+    tree = subject.llvm
+    if tree is None:
+        return Finding("note", f"{told}; no LLVM is set up", commands=(f"invoke setup-mlir --env {name}",))
+    if llvm_tree.same_commit(tree.commit, pin.commit):
+        return ok(told, tree.prefix)
+    return Finding(
+        "warning",
+        f"{told}; LLVM {tree.version} is {tree.commit[:12] or 'of an unknown commit'}",
+        str(tree.prefix),
+        affects="files that use an API that changed in between do not compile (triton#9776)",
+        remedy="take the LLVM at the pin",
+        commands=(f"invoke setup-mlir --env {name}",),
+    )
+
+
+def _other(pin: LlvmPin) -> Finding:
+    return Finding(
+        "note",
+        f"{pin.file} pins {pin.commit[:12]} for the backend {pin.role}",
+        affects="its code generator is built apart and ignores LLVM_SYSPATH (triton#11485)",
+    )
+
+
+@check("sources.branches", "branches that are named like commits")
+def branches(subject: Subject) -> Iterator[Finding]:
+    """`git checkout -b HASH` makes a branch of that name wherever HEAD is (triton#5521)."""
+    looked = [root for root in _repositories(subject) if worktrees.common_folder(root)]
+    if not looked:
+        yield skipped("no git repository of Triton's or LLVM's is at hand")
+        return
+    misleading = False
+    for root in looked:
+        for name, commit in worktrees.branches(root).items():
+            if _misleads(root, name, commit):
+                misleading = True
+                yield Finding(
+                    "error",
+                    f"the branch {name[:12]} is at {commit[:12]}",
+                    str(root),
+                    affects="what was built as that commit is another one (triton#5521)",
+                    remedy="give the branch another name, and check the commit out without -b",
+                    commands=(
+                        shlex.join(("git", "-C", str(root), "branch", "-m", name, f"was-{name[:8]}")),
+                        shlex.join(("git", "-C", str(root), "checkout", "--detach", name)),
+                    ),
+                )
+    if not misleading:
+        yield ok(f"none in {', '.join(map(str, looked))}")
+
+
+def _misleads(root: Path, name: str, commit: str) -> bool:
+    """A whole hash always does; fewer digits may be a date, so they do if git has an object of that name."""
+    if not re.fullmatch(r"[0-9a-f]{7,40}", name) or commit.startswith(name):
+        return False
+    return len(name) == _WHOLE or worktrees.has_object(root, name)
+
+
+def _repositories(subject: Subject) -> Iterator[Path]:
+    if subject.checkout:
+        yield subject.checkout.root
+    named = subject.settings.llvm.source
+    if named and Path(named).expanduser().is_dir():
+        yield Path(named).expanduser()
+    if subject.llvm and (source := llvm_tree.source_of(subject.llvm.prefix)):
+        yield source
+
+
+@check("sources.llvm", "what the LLVM in use has and lacks for this Triton")
+def llvm(subject: Subject) -> Iterator[Finding]:
+    """Build type, assertions, targets, lld, clang++, FileCheck, RTTI, shared or static."""
+    tree = subject.llvm
+    if tree is None:
+        yield _no_llvm(subject)
+        return
+    if subject.checkout:
+        missing = locate.request_for(subject.settings, subject.checkout).lacks(tree)
+        for words in missing:
+            yield Finding(
+                "error",
+                f"LLVM {tree.version} lacks {words}",
+                str(tree.prefix),
+                affects=f"Triton {subject.checkout.version} does not build against it",
+                remedy="install the rest of it, or build one that is whole",
+                commands=(f"invoke setup-mlir --env {subject.settings.name} --provider source",),
+            )
+        if missing:
+            return
+    if tree.assertions:
+        yield ok(_describe(tree), tree.prefix)
+    else:
+        yield Finding(
+            "note",
+            _describe(tree),
+            str(tree.prefix),
+            affects="no checks of LLVM's and MLIR's own, no -debug-only; upstream's prebuilt has both",
+            remedy="to debug passes, take one with assertions",
+            commands=(f"invoke setup-mlir --env {subject.settings.name} --provider source --assertions",),
+        )
+
+
+def _no_llvm(subject: Subject) -> Finding:
+    named = subject.llvm_prefix
+    if named is None:
+        return skipped("no LLVM is set up")
+    if str(named) == (subject.receipt("setup-mlir") or {}).get("prefix"):
+        return skipped("the one that was set up is gone (see builds.llvm)")
+    return Finding(
+        "error",
+        "there is no LLVM in this folder",
+        str(named),
+        affects="Triton cannot be built: `dir` under [llvm], or LLVM_SYSPATH, leads nowhere (triton#4463)",
+        remedy="name the prefix that has lib/cmake/llvm",
+    )
+
+
+def _describe(tree: LlvmTree) -> str:
+    parts = [f"LLVM {tree.version}", tree.build_type or "unknown build type"]
+    parts.append(f"assertions {'on' if tree.assertions else 'off'}, RTTI {'on' if tree.rtti else 'off'}")
+    parts.append("MLIR links the shared libLLVM (build/one_llvm.cmake)" if tree.dylib else "static")
+    ours = sorted(tree.targets & {"NVPTX", "AMDGPU"})
+    parts.append(
+        f"targets {' '.join(ours) or 'without NVPTX and AMDGPU'} and {len(tree.targets) - len(ours)} more"
+    )
+    parts.append(f"with {' '.join(sorted(tree.packages | tree.tools))}")
+    return ", ".join(parts)
+
+
+@check("sources.worktrees", "worktrees with different pins on one LLVM slot")
+def several_pins(subject: Subject) -> Iterator[Finding]:
+    """Upstream's own builds keep one LLVM in `$TRITON_HOME/.triton/llvm`; another pin deletes it."""
+    tree = subject.checkout
+    if tree is None:
+        yield skipped(_NO_CHECKOUT)
+        return
+    pinned = dict(_pinned(tree))
+    home = Path(subject.environ.get("TRITON_HOME") or Path.home())
+    slot = home / ".triton" / "llvm"
+    if len(set(pinned.values())) <= 1 or not slot.is_dir():
+        yield ok(f"no two pins on one LLVM slot (worktrees: {len(pinned)})", tree.root)
+        return
+    yield Finding(
+        "warning",
+        "; ".join(f"{root} pins {pin}" for root, pin in pinned.items()),
+        str(slot),
+        affects="pip builds share this slot, and each deletes the other's LLVM (triton#10540)",
+        remedy="a TRITON_HOME for each pin (3.2 and later); tritonsmith itself does without the slot",
+        commands=(f"export TRITON_HOME={shlex.quote(str(tree.root / '.triton-home'))}",),
+    )
+
+
+def _pinned(tree: TritonCheckout) -> Iterator[tuple[Path, str]]:
+    for root in worktrees.roots(tree.root):
+        with suppress(FactError):  # half of a merge, in a worktree that nobody asked about
+            if pin := checkouts.pin_of(root):
+                yield root, pin.commit[:12]
+
+
+CHECKS = (checkout, pins, branches, llvm, several_pins)

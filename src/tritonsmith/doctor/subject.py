@@ -1,0 +1,147 @@
+"""What the doctor looks at: facts, each read once, when the first check asks for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.envs import receipts
+from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.errors import SmithError
+from tritonsmith.facts import ccache, gpus, llvm_tree, machine, python_env, tools
+from tritonsmith.facts import checkout as checkouts
+from tritonsmith.facts.ccache import Ccache
+from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.facts.gpus import Gpus
+from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.facts.machine import Machine
+from tritonsmith.facts.python_env import PythonEnv
+from tritonsmith.facts.tools import Tool
+
+
+@dataclass
+class Subject:
+    """An environment on a machine.
+
+    Attributes:
+        settings: the env.
+        space: the workspace.
+        environ: the environment's variables.
+        python: an interpreter to look at instead of the env's.
+        cwd: the current folder.
+        unreadable: why the checkout that is meant cannot be read; None if it can, or before it was asked for.
+    """
+
+    settings: Settings
+    space: Workspace
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    python: Path | None = None
+    cwd: Path = field(default_factory=Path.cwd)
+    unreadable: SmithError | None = field(default=None, init=False)
+
+    @property
+    def env(self) -> EnvDir:
+        """The env's folder."""
+        return self.space.env(self.settings.name)
+
+    @cached_property
+    def host(self) -> Machine:
+        """The machine."""
+        return machine.read()
+
+    @cached_property
+    def programs(self) -> dict[str, Tool | None]:
+        """The programs of `configs/tools.toml`, by name."""
+        rows = configs.load("tools")["tool"]
+        with ThreadPoolExecutor(len(rows)) as pool:  # each waits for a process
+            return dict(zip((row["name"] for row in rows), pool.map(_find, rows), strict=True))
+
+    @cached_property
+    def ccache(self) -> Ccache | None:
+        """What the compiler cache says of itself."""
+        program = self.programs["ccache"]
+        return ccache.read(program.path) if program else None
+
+    def receipt(self, task: str) -> dict[str, Any] | None:
+        """What a task left behind in this env."""
+        return receipts.read(self.env.receipt(task))
+
+    @cached_property
+    def checkout(self) -> TritonCheckout | None:
+        """The Triton that the env is about; None if there is none, or an `unreadable` one.
+
+        A path in its file, the checkout around the current folder, the one built last, the env's own clone.
+        """
+        root = self._checkout_root()
+        try:
+            return checkouts.read(root) if root else None
+        except SmithError as error:
+            self.unreadable = error
+            return None
+
+    def _checkout_root(self) -> Path | None:
+        source = self.settings.triton.source
+        if source and "://" not in source and not source.startswith("git@"):
+            return Path(source).expanduser().absolute()
+        built = (self.receipt("build-triton") or {}).get("source", "")
+        clone = self.space.sources / f"triton-{self.settings.name}"
+        candidates = (checkouts.enclosing(self.cwd), Path(built) if built else None, clone)
+        return next((root for root in candidates if root and root.is_dir()), None)
+
+    @property
+    def llvm_prefix(self) -> Path | None:
+        """Where the LLVM of the env's builds is, or was: the one named, the one set up, `LLVM_SYSPATH`."""
+        prepared = (self.receipt("setup-mlir") or {}).get("prefix", "")
+        named = self.settings.llvm.dir or prepared or self.environ.get("LLVM_SYSPATH", "")
+        return self.cwd / Path(named).expanduser() if named else None
+
+    @cached_property
+    def llvm(self) -> LlvmTree | None:
+        """That LLVM; None if there is none (any more)."""
+        prefix = self.llvm_prefix
+        return llvm_tree.read(prefix) if prefix and llvm_tree.is_tree(prefix) else None
+
+    @cached_property
+    def interpreter(self) -> Path | None:
+        """The Python to look at: the one named, the env's, or the environment that is active here."""
+        if self.python:
+            return self.python
+        active = [self.environ.get(name, "") for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
+        folders = [Path(folder) for folder in active if folder and Path(folder) != Path(sys.prefix)]
+        candidates = (self.env.python, *(folder / "bin" / "python" for folder in folders))
+        return next((path for path in candidates if path.exists()), None)
+
+    @cached_property
+    def gpus(self) -> Gpus:
+        """The GPUs that are here, and their driver."""
+        return gpus.read()
+
+    @cached_property
+    def packages(self) -> PythonEnv | None:
+        """What that Python says of itself; None if there is none, or it does not run."""
+        return python_env.read(self.interpreter) if self.interpreter else None
+
+    @property
+    def installed_triton(self) -> str:
+        """Version of the distribution that owns `triton/` in that Python; empty if there is none."""
+        installed = dict(self.packages.dists) if self.packages else {}
+        owners = self.packages.triton_owners if self.packages else ()
+        return next((installed[name] for name in owners), "")
+
+    @property
+    def triton_version(self) -> str:
+        """The Triton in question: the checkout's, else the installed one's; empty if there is neither."""
+        return self.checkout.version if self.checkout else self.installed_triton
+
+
+def _find(row: Mapping[str, Any]) -> Tool | None:
+    names = [f"{row['name']}-{major}" for major in range(30, 10, -1)] if row.get("versioned") else []
+    return tools.own(row["name"]) if row.get("own") else tools.find(row["name"], names=names)

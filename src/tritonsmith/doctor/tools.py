@@ -1,0 +1,216 @@
+"""Group `tools`: the programs that building takes, in versions that fit this Triton."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from tritonsmith import configs
+from tritonsmith.doctor.check import Check, check
+from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.subject import Subject
+from tritonsmith.facts import eras, tools, worktrees
+from tritonsmith.facts import machine as machines
+from tritonsmith.facts.ccache import Ccache
+from tritonsmith.facts.machine import version_key
+from tritonsmith.facts.tools import Tool
+from tritonsmith.plan import Run
+
+
+def _program(row: dict[str, Any]) -> Check:
+    def look(subject: Subject) -> Iterator[Finding]:
+        yield _judge(row, subject.programs[row["name"]], subject)
+
+    return Check(f"tools.{row['id']}", f"{row['name']}: there, and in a version that fits", look)
+
+
+def _judge(row: dict[str, Any], tool: Tool | None, subject: Subject) -> Finding:
+    building = not subject.settings.triton.wheel
+    advice: dict[str, Any] = {
+        "affects": row["affects"],
+        "remedy": row["remedy"],
+        "commands": tuple(row["commands"]),
+    }
+    if tool is None:
+        return Finding("error" if building and row["needed"] else "note", f"no {row['name']}", **advice)
+    wanted = _wanted(row, subject)
+    seen = f"{row['name']} {tool.version or 'of unknown version'}"
+    if tool.version and not SpecifierSet(wanted).contains(tool.version, prereleases=True):
+        return Finding("warning", f"{seen}; wanted {wanted}", str(tool.path), **advice)
+    return ok(seen, tool.path)
+
+
+def _wanted(row: dict[str, Any], subject: Subject) -> str:
+    asked = map(Requirement, subject.checkout.requires if subject.checkout else ())
+    of_era = next((str(asks.specifier) for asks in asked if asks.name == row["name"]), "")
+    return ",".join(filter(None, (row["range"], of_era)))
+
+
+@check("tools.cmake-on-path", "the CMake that a plain pip build would run")
+def cmake_on_path(subject: Subject) -> Iterator[Finding]:
+    """Upstream's setup.py runs the `cmake` of PATH; tritonsmith its own."""
+    found = tools.find("cmake")
+    if found is None:
+        yield skipped("no cmake on PATH; tritonsmith brings its own")
+        return
+    wanted = _wanted({"name": "cmake", "range": ">=3.20,<4"}, subject)
+    if found.version and not SpecifierSet(wanted).contains(found.version, prereleases=True):
+        yield Finding(
+            "note",
+            f"cmake {found.version}; this Triton wants {wanted}",
+            str(found.path),
+            affects="`pip install -e .` and `make` outside tritonsmith fail to configure (triton#6330)",
+            remedy="put one that fits before it on PATH",
+            commands=("pip install 'cmake>=3.20,<4'",),
+        )
+    else:
+        yield ok(f"cmake {found.version}", found.path)
+
+
+def _ccache(subject: Subject) -> Ccache | str:
+    """What ccache says of itself, or why it is not asked."""
+    if subject.settings.cache.launcher != "ccache" or subject.settings.triton.wheel:
+        return "this environment compiles nothing through ccache"
+    return subject.ccache or "no ccache that answers (see tools.ccache)"
+
+
+@check("tools.ccache-size", "the compiler cache's limit against this build")
+def ccache_size(subject: Subject) -> Iterator[Finding]:
+    """A cache smaller than one build forgets its beginning before its end."""
+    seen = _ccache(subject)
+    if isinstance(seen, str):
+        yield skipped(seen)
+        return
+    need = configs.load("resources")["ccache"]
+    from_source = (subject.receipt("setup-mlir") or {}).get("provider") == "source"
+    wanted = need["triton"] + (need["llvm"][subject.settings.llvm.build_type] if from_source else 0.0)
+    limit = f"of {seen.limit_gib:.1f} GiB used" if seen.limit_gib else "GiB used, no limit"
+    text = f"{seen.used_gib:.1f} {limit}"
+    if not seen.limit_gib or seen.limit_gib >= wanted:
+        yield ok(text, seen.folder)
+        return
+    size = f"{math.ceil(2 * wanted)}G"
+    setting = ("ccache", "--set-config", f"max_size={size}")
+    ruled = bool(subject.environ.get("CCACHE_MAXSIZE"))  # which ccache.conf cannot overrule
+    yield Finding(
+        "warning",
+        f"{text}; this environment's build wants about {wanted:.1f}",
+        str(seen.folder),
+        affects="the cache forgets the beginning of a build before its end, so nothing hits",
+        remedy=f"raise its limit (max_size={seen.limit_gib:.3g}Gi brings back the old one)",
+        commands=(f"export CCACHE_MAXSIZE={size}" if ruled else shlex.join(setting),),
+        fix=() if ruled else (Run(setting, cwd=subject.cwd, phase="compiler cache"),),
+    )
+
+
+@check("tools.ccache-hits", "how many compiles the cache answers")
+def ccache_hits(subject: Subject) -> Iterator[Finding]:
+    """A poor rate over many compiles means that something in the key changes from build to build."""
+    seen = _ccache(subject)
+    if isinstance(seen, str):
+        yield skipped(seen)
+        return
+    table = configs.load("resources")["ccache"]
+    compiles = seen.hits + seen.misses
+    if seen.hit_rate is None or compiles < table["enough-compiles"]:
+        yield ok(f"{compiles} compiles so far: too few for a rate", seen.folder)
+        return
+    text = f"{100 * seen.hit_rate:.0f} % of {compiles} compiles were answered"
+    if seen.hit_rate >= table["poor-hit-rate"]:
+        yield ok(text, seen.folder)
+        return
+    yield Finding(
+        "note",
+        text,
+        str(seen.folder),
+        affects="rebuilds compile what was compiled before",
+        remedy="zero the statistics, build twice, and see what misses",
+        commands=("ccache --zero-stats", "ccache --show-stats --verbose"),
+    )
+
+
+@check("tools.ccache-base-dir", "whether worktrees share compiles")
+def ccache_base_dir(subject: Subject) -> Iterator[Finding]:
+    """Absolute paths in the key keep two worktrees of one repository apart."""
+    seen = _ccache(subject)
+    several = worktrees.roots(subject.checkout.root) if subject.checkout else ()
+    if isinstance(seen, str) or len(several) <= 1:
+        yield skipped(seen if isinstance(seen, str) else "there is one worktree at most")
+        return
+    base = subject.environ.get("CCACHE_BASEDIR", seen.base_dir)
+    bases = [part for part in base.split(":") if part]  # ccache 4.13 takes a list
+    if all(any(root.is_relative_to(part) for part in bases) for root in several):
+        yield ok(f"base_dir {base} holds all {len(several)} worktrees", seen.folder)
+        return
+    common = os.path.commonpath(several)
+    yield Finding(
+        "note",
+        f"{len(several)} worktrees; base_dir is {base or 'not set'}",
+        str(seen.folder),
+        affects="each worktree compiles for itself what another has compiled",
+        remedy="let ccache rewrite paths below the folder that holds them all",
+        commands=(shlex.join(("ccache", "--set-config", f"base_dir={common}")),),
+    )
+
+
+@check("tools.lit", "the lit that Triton's tests run with")
+def lit(subject: Subject) -> Iterator[Finding]:
+    """Releases from 20 on refuse Triton's test/lit.cfg.py."""
+    packages = subject.packages
+    if packages is None:
+        yield skipped("there is no Python environment yet")
+        return
+    wanted = eras.lit_requirement()
+    version = dict(packages.dists).get("lit", "")
+    if not version:
+        yield skipped(f"not installed for {packages.executable}; `invoke build-triton` does that")
+    elif SpecifierSet(wanted.removeprefix("lit")).contains(version, prereleases=True):
+        yield ok(f"lit {version}", packages.executable)
+    else:
+        yield Finding(
+            "warning",
+            f"lit {version}; wanted {wanted}",
+            str(packages.executable),
+            affects="`check-triton-lit-tests` stops at test/lit.cfg.py",
+            commands=(f"{packages.executable} -m pip install '{wanted}'",),
+        )
+
+
+@check("tools.libstdcxx", "an older libstdc++ in front of the system's")
+def libstdcxx(subject: Subject) -> Iterator[Finding]:
+    """One of conda's, or on LD_LIBRARY_PATH, is loaded before the system's (triton#1543)."""
+    system = subject.host.glibcxx
+    if not system:
+        yield skipped("no libstdc++ of the system's to compare with")
+        return
+    conda = subject.environ.get("CONDA_PREFIX")
+    folders = [Path(part) for part in subject.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
+    folders += [Path(conda) / "lib"] if conda else []
+    older = False
+    for library in dict.fromkeys(folder / "libstdc++.so.6" for folder in folders):
+        tag = machines.glibcxx_of(library)
+        if tag and version_key(tag) < version_key(system):
+            older = True
+            yield Finding(
+                "warning",
+                f"GLIBCXX_{tag}, the system's has GLIBCXX_{system}",
+                str(library),
+                affects="a libtriton.so built here does not load (triton#1543, triton#7946)",
+                remedy="bring that environment's libstdc++ up to date, or take it off LD_LIBRARY_PATH",
+                commands=("conda install -c conda-forge libstdcxx-ng",)
+                if conda and library.is_relative_to(conda)
+                else ("unset LD_LIBRARY_PATH",),
+            )
+    if not older:
+        yield ok(f"GLIBCXX_{system}, and nothing older in front of it")
+
+
+PROGRAMS = tuple(map(_program, configs.load("tools")["tool"]))
+CHECKS = (*PROGRAMS, cmake_on_path, ccache_size, ccache_hits, ccache_base_dir, lit, libstdcxx)

@@ -1,0 +1,279 @@
+"""Group `variables`: what the environment says to Triton's build and to Triton at run time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from tritonsmith.doctor import environ
+from tritonsmith.doctor.check import check
+from tritonsmith.doctor.contradictions import contradictory
+from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.subject import Subject
+from tritonsmith.facts import cmake_cache, eras, variables
+from tritonsmith.facts.variables import Variable
+
+_TRUE_FOR_CMAKE = {"1", "ON", "YES", "TRUE", "Y"}
+
+
+@check("variables.known", "variables that are set: known to this version, misspelt, or another program's")
+def known(subject: Subject) -> Iterator[Finding]:
+    """A name that this Triton does not read does nothing, without a word."""
+    names = variables.about_triton(subject.environ)
+    in_tree = variables.read_in(subject.checkout.root, names) if subject.checkout else frozenset()
+    owners = {name: variables.foreign(name) for name in names if not variables.find(name)}
+    foreign = [f"{name} ({owner})" for name, owner in owners.items() if owner]
+    ours = [name for name in names if not owners.get(name)]
+    problems = {name: _problem(subject, name, in_tree) for name in ours}
+    yield from filter(None, problems.values())
+    if read := [environ.shown(subject, name) for name, problem in problems.items() if not problem]:
+        yield ok(f"{environ.triton(subject.triton_version)} reads {', '.join(read)}")
+    if foreign:
+        yield ok(f"of other software: {', '.join(foreign)}")
+    if not names:
+        yield ok("none that Triton reads is set")
+
+
+def _problem(subject: Subject, name: str, in_tree: frozenset[str]) -> Finding | None:
+    version, row = subject.triton_version, variables.find(name)
+    if name in eras.option_names() and name not in variables.table():
+        return _cmake_option(subject, name)
+    if row and row.is_inert(version):
+        why = f"nothing of {environ.triton(version)} reads it"
+        return None if row.unless in subject.environ else _useless(subject, row, name, why)
+    if name in in_tree or (row and row.exists(version)):
+        return None
+    if row:
+        why = f"only Triton {row.span} reads it, this is {environ.triton(version)}"
+        return _useless(subject, row, name, why)
+    return _unknown(subject, name)
+
+
+def _useless(subject: Subject, row: Variable, name: str, why: str) -> Finding:
+    better = variables.instead(name)
+    return Finding(
+        "warning",
+        f"{environ.shown(subject, name)}: {why}",
+        affects=f"it was set for: {row.what}",
+        remedy=f"set instead: {better}" if better else "unset it, or take a Triton that has it",
+        commands=(environ.unset(name),),
+    )
+
+
+def _cmake_option(subject: Subject, name: str) -> Finding:
+    return Finding(
+        "warning",
+        f"{environ.shown(subject, name)}: a CMake option, which nothing reads from the environment",
+        affects="it has no effect",
+        remedy="pass it on to CMake",
+        commands=(f"export TRITON_APPEND_CMAKE_ARGS=-D{name}=...", environ.unset(name)),
+    )
+
+
+def _unknown(subject: Subject, name: str) -> Finding:
+    seen = environ.shown(subject, name)
+    if meant := variables.nearest(name):
+        return Finding(
+            "warning",
+            f"{seen}: no Triton reads it; did you mean {meant}?",
+            affects="it has no effect",
+            commands=(f'export {meant}="${name}"; unset {name}',),
+        )
+    return Finding(
+        "note", f"{seen}: no Triton that is known here reads it", remedy="compare its spelling, or leave it"
+    )
+
+
+@check("variables.empty", "variables that are set to nothing where that changes something")
+def empty(subject: Subject) -> Iterator[Finding]:
+    """`export NAME=` is not `unset NAME`."""
+    found = [name for name, value in subject.environ.items() if not value]
+    effects = {name: variables.empty(name, subject.triton_version) for name in sorted(found)}
+    harmful = {name: effect for name, effect in effects.items() if effect and not effect.good}
+    for name, effect in harmful.items():
+        yield Finding(
+            "warning",
+            f"{name} is set to nothing: in {environ.triton(subject.triton_version)} that {effect.does}",
+            affects=environ.whom(variables.find(name)),
+            commands=(environ.unset(name),),
+        )
+    good = [f"{name} is empty, which {effect.does}" for name, effect in effects.items() if effect]
+    if not harmful:
+        yield ok("; ".join(good) or "no variable is empty where that matters")
+
+
+@check("variables.values", "flags and numbers whose value is not taken as it is meant")
+def values(subject: Subject) -> Iterator[Finding]:
+    """setup.py, Python and C++ each have their own idea of what is true; the rest is false."""
+    version, wrong = subject.triton_version, False
+    for row, value in environ.given(subject):
+        if row.kind == "flag" and row.effect != "build-type" and not variables.is_plain(row, value, version):
+            wrong = True
+            taken = ", ".join(variables.true_values(row, version))
+            yield Finding(
+                "warning",
+                f"{environ.shown(subject, row.name)}: {environ.triton(version)} takes only {taken} for true",
+                affects=f"it counts as off for at least one reader: {row.what}",
+                commands=(f"export {row.name}=1",),
+            )
+        if row.kind == "number" and not value.strip().lstrip("+-").isdigit():
+            wrong = True
+            yield Finding(
+                "warning",
+                f"{environ.shown(subject, row.name)} is no number",
+                affects=f"{environ.whom(row)}: {row.what}",
+                commands=(environ.unset(row.name),),
+            )
+    if not wrong:
+        yield ok("every flag and number is taken as it is meant")
+
+
+@check("variables.paths", "variables that name a program, file or folder")
+def paths(subject: Subject) -> Iterator[Finding]:
+    """Triton falls back to its own tool, stops, or looks in another folder than one thinks."""
+    wrong = False
+    for row, value in environ.given(subject):
+        separator = {"files": ":", "folders": ";"}.get(row.kind)
+        for part in value.split(separator) if separator else [value]:
+            why = _path_problem(row, part) if part else ""
+            if why:
+                wrong = True
+                yield Finding(
+                    "warning",
+                    f"{row.name} names {part}: {why}",
+                    part,
+                    affects=f"{environ.whom(row)}: {row.what}",
+                    remedy="correct it, or unset it",
+                    commands=(environ.unset(row.name),),
+                )
+    if not wrong:
+        yield ok("every path that is named is there")
+
+
+def _path_problem(row: Variable, text: str) -> str:
+    path = Path(text)
+    if row.effect == "dependency" and not path.is_absolute():
+        return "it is relative, and CMake takes it from its build folder (triton#4463)"
+    if row.kind in ("folder", "folders") and not path.is_dir():
+        return "that is no folder" if path.exists() else "there is no such folder"
+    if row.kind in ("file", "files", "program") and not path.is_file():
+        return "that is no file" if path.exists() else "there is no such file"
+    if row.kind == "program" and not os.access(path, os.X_OK):
+        return "it is not executable"
+    return ""
+
+
+@check("variables.cached-away", "dumps that a cached kernel will not give")
+def cached_away(subject: Subject) -> Iterator[Finding]:
+    """Dumps come from compiling; the second run takes the kernel from the cache and prints nothing."""
+    dumps = environ.dumps(subject)
+    if not dumps:
+        yield skipped("no dump is asked for")
+        return
+    names = ", ".join(row.name for row in dumps)
+    if "TRITON_ALWAYS_COMPILE" in environ.on(subject):
+        yield ok(f"{names}, and every kernel is compiled again")
+        return
+    folder = environ.folder(subject, "TRITON_CACHE_DIR", "cache")
+    if not environ.has_entries(folder):
+        yield ok(f"{names}, and the cache is empty", folder)
+        return
+    always = variables.table()["TRITON_ALWAYS_COMPILE"].exists(subject.triton_version)
+    never = [row.name for row in dumps if row.cache != "invalidates"]
+    twice = [row.name for row in dumps if row.cache == "invalidates"]
+    affects = [f"{', '.join(never)}: nothing for a kernel that is in the cache"] if never else []
+    affects += [f"{', '.join(twice)}: something on the first run, nothing on the second"] if twice else []
+    yield Finding(
+        "warning",
+        f"{names}, and compiled kernels come from the cache",
+        str(folder),
+        affects="; ".join(affects) + " (triton#4661, triton#3840)",
+        remedy="compile every time, or use a fresh cache",
+        commands=("export TRITON_ALWAYS_COMPILE=1",)
+        if always
+        else ('export TRITON_CACHE_DIR="$(mktemp -d)"',),
+    )
+
+
+@check("variables.debug", "DEBUG, which setup.py takes for a build type")
+def debug(subject: Subject) -> Iterator[Finding]:
+    """Many programs read it; set for another one, it makes the next `pip install` a Debug build."""
+    if "DEBUG" not in subject.environ:
+        yield skipped("DEBUG is not set")
+    elif not variables.is_true(variables.table()["DEBUG"], subject.environ["DEBUG"], subject.triton_version):
+        yield ok(f"{environ.shown(subject, 'DEBUG')} is not what setup.py takes for true")
+    else:
+        yield Finding(
+            "warning",
+            f"{environ.shown(subject, 'DEBUG')}: setup.py builds Triton's Debug type",
+            affects=f"{environ.BY_HAND}: links that need far more memory (triton#4249), slow compiles",
+            remedy="unset it if it was meant for something else",
+            commands=(environ.unset("DEBUG"),),
+        )
+
+
+@check("variables.left-on", "variables that are easily forgotten")
+def left_on(subject: Subject) -> Iterator[Finding]:
+    """They change every kernel, or what compiling costs."""
+    suffers = variables.left_on()
+    found = [name for name in environ.on(subject) if name in suffers]
+    for name in found:
+        yield Finding(
+            "note", environ.shown(subject, name), affects=suffers[name], commands=(environ.unset(name),)
+        )
+    if not found:
+        yield ok("none is on")
+
+
+@check("variables.sticky", "what CMake's cache remembers of variables that are not set any more")
+def sticky(subject: Subject) -> Iterator[Finding]:
+    """setup.py passes them only if they are set, so unsetting one does not go back."""
+    remembered = variables.sticky(subject.triton_version)
+    folders = _pip_folders(subject)
+    caches = [cache for cache in map(cmake_cache.read, folders) if cache]
+    if not remembered or not caches:
+        yield skipped("no build folder of pip's own whose CMake cache could remember one")
+        return
+    kept = False
+    for cache in caches:
+        for name, default in remembered.items():
+            value = cache.get(name)
+            if name not in subject.environ and not _same(value, default):
+                kept = True
+                yield Finding(
+                    "warning",
+                    f"{name} is not set, but was: {environ.short(value)}",
+                    str(cache.file),
+                    affects=f"{environ.BY_HAND}: it goes on with the old value",
+                    remedy="set it to nothing once, or delete that file",
+                    commands=(f"export {name}={default}",),
+                )
+    if not kept:
+        yield ok(f"nothing of {', '.join(str(cache.file) for cache in caches)} is left over")
+
+
+def _pip_folders(subject: Subject) -> list[Path]:
+    """Build folders that pip configures by itself; those of `invoke build-triton` are told everything."""
+    named = subject.environ.get("TRITON_BUILD_DIR")
+    found = sorted((subject.checkout.setup_dir / "build").glob("cmake.*")) if subject.checkout else []
+    return [folder for folder in (*found, *([Path(named)] if named else [])) if not folder.is_symlink()]
+
+
+def _same(value: str, default: str) -> bool:
+    if default in ("ON", "OFF"):
+        return not value or (value.upper() in _TRUE_FOR_CMAKE) is (default == "ON")
+    return value == default
+
+
+CHECKS = (
+    known,
+    empty,
+    values,
+    paths,
+    contradictory,
+    cached_away,
+    debug,
+    left_on,
+    sticky,
+)

@@ -1,0 +1,103 @@
+"""Where Triton's caches lie: its own, dumps and overrides, the tool's environments', TorchInductor's."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from tritonsmith.envs.workspace import Workspace
+
+RootKind = Literal["jit", "dump", "override", "env", "inductor", "named"]
+
+
+@dataclass(frozen=True)
+class Root:
+    """A folder whose subfolders are entries.
+
+    Attributes:
+        kind: `jit` is Triton's own cache, `env` that of an environment of the tool's, `named` was asked for.
+        path: as the variable or the default names it.
+        source: what names it: a variable, a default, an environment.
+        current: it is the one that a Triton started here would use.
+    """
+
+    kind: RootKind
+    path: Path
+    source: str
+    current: bool = False
+
+    @cached_property
+    def real(self) -> Path:
+        """Where it lies: it may be a link to another disk."""
+        return self.path.resolve()
+
+    @property
+    def label(self) -> str:
+        """A few words for a table: `jit`, `env wheel`, `inductor 0`."""
+        part = {"env": self.path.parent.name, "inductor": self.path.name}.get(self.kind, "")
+        return f"{self.kind} {part}".rstrip()
+
+
+def find(environ: Mapping[str, str], space: Workspace) -> tuple[Root, ...]:
+    """Every cache of this user that is there, and Triton's own even if it is not yet.
+
+    Args:
+        environ: the environment's variables.
+        space: the workspace with the tool's environments.
+    """
+    found: dict[Path, Root] = {}
+    for root in (*_own(environ), *_environments(space), *_inductor(environ)):
+        if root.current or root.path.is_dir():
+            found.setdefault(root.real, root)
+    return tuple(found.values())
+
+
+def inductor_folder(environ: Mapping[str, str]) -> Path:
+    """TorchInductor's cache: torch/_inductor/runtime/cache_dir_utils.py at 9a48faad96."""
+    if named := environ.get("TORCHINDUCTOR_CACHE_DIR"):
+        return Path(named).absolute()
+    try:
+        user = re.sub(r'[\\/:*?"<>|]', "_", getpass.getuser())
+    except (KeyError, OSError):  # a number without a name, as in containers: TorchInductor itself gives up
+        user = str(os.getuid())
+    return Path(environ.get("TMPDIR") or tempfile.gettempdir()) / f"torchinductor_{user}"
+
+
+def _own(environ: Mapping[str, str]) -> Iterator[Root]:
+    """Before 3.2 Triton does not know TRITON_HOME (f962f4be78, #4152), nor the variables of dumps."""
+    home = Path(environ.get("HOME") or Path.home())
+    parents = [(home, "the default")]
+    if named := environ.get("TRITON_HOME", "").strip():
+        parents.insert(0, (Path(named).absolute(), "TRITON_HOME"))
+    kinds: tuple[tuple[RootKind, str, str], ...] = (
+        ("jit", "cache", "TRITON_CACHE_DIR"),
+        ("dump", "dump", "TRITON_DUMP_DIR"),
+        ("override", "override", "TRITON_OVERRIDE_DIR"),
+    )
+    for kind, folder, variable in kinds:
+        candidates = [(parent / ".triton" / folder, source) for parent, source in parents]
+        if named := environ.get(variable, "").strip():
+            candidates.insert(0, (Path(named).absolute(), variable))
+        for number, (path, source) in enumerate(candidates):
+            yield Root(kind, path, source, current=kind == "jit" and number == 0)
+
+
+def _environments(space: Workspace) -> Iterator[Root]:
+    for path in sorted((space.root / "envs").glob("*/triton-cache")):
+        yield Root("env", path, f"environment {path.parent.name}")
+
+
+def _inductor(environ: Mapping[str, str]) -> Iterator[Root]:
+    """One folder per device, in the layout of Triton's own, unless TRITON_CACHE_DIR is set."""
+    source = (
+        "TORCHINDUCTOR_CACHE_DIR" if environ.get("TORCHINDUCTOR_CACHE_DIR") else "TorchInductor's default"
+    )
+    for path in sorted((inductor_folder(environ) / "triton").glob("*")):
+        yield Root("inductor", path, source)

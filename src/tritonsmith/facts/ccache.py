@@ -1,0 +1,81 @@
+"""The compiler cache: how full, how useful, and how it treats folders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.plan.process import capture
+
+_GIB = float(1 << 30)
+_UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": _GIB}
+
+
+@dataclass(frozen=True)
+class Ccache:
+    """What ccache says of itself.
+
+    Attributes:
+        folder: where it keeps its files.
+        limit_gib: size at which it starts to forget; 0 for none.
+        used_gib: size now.
+        hits: compiles that it answered, since its statistics were last zeroed.
+        misses: compiles that it did not.
+        base_dir: paths below it are made relative, so that worktrees share; empty for none.
+        hash_dir: the current folder is part of the key (for debug info).
+    """
+
+    folder: Path
+    limit_gib: float
+    used_gib: float
+    hits: int
+    misses: int
+    base_dir: str
+    hash_dir: bool
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Share of hits, 0 to 1; None before the first compile."""
+        asked = self.hits + self.misses
+        return self.hits / asked if asked else None
+
+
+def read(program: Path) -> Ccache | None:
+    """Ask ccache, by its two machine-readable listings; None if it does not answer.
+
+    Args:
+        program: ccache 3.7 or later (`--print-stats`).
+    """
+    config = capture((str(program), "--show-config"), timeout=10)
+    stats = capture((str(program), "--print-stats"), timeout=10)
+    if config is None or stats is None:
+        return None
+    return parse(config, stats)
+
+
+def parse(config: str, stats: str) -> Ccache:
+    """Facts from the two listings.
+
+    Args:
+        config: output of `ccache --show-config`: `(origin) key = value`.
+        stats: output of `ccache --print-stats`: key, tab, number.
+    """
+    values = dict(re.findall(r"^(?:\(.*?\) )?(\w+) = ?(.*)$", config, re.MULTILINE))
+    counts = {name: int(number) for name, number in re.findall(r"^(\w+)\t(\d+)$", stats, re.MULTILINE)}
+    return Ccache(
+        folder=Path(values.get("cache_dir", "")),
+        limit_gib=_size(values, "max_size"),
+        used_gib=counts.get("cache_size_kibibyte", 0) / 2**20,
+        hits=counts.get("direct_cache_hit", 0) + counts.get("preprocessed_cache_hit", 0),
+        misses=counts.get("cache_miss", 0),
+        base_dir=values.get("base_dir", ""),
+        hash_dir=values.get("hash_dir", "true") == "true",
+    )
+
+
+def _size(values: Mapping[str, str], key: str) -> float:
+    """`5.0G` (to 4.7), `5.0 GB` or `5.0 GiB` (4.8 and later) in GiB; without a unit, or in `bytes`, bytes."""
+    match = re.match(r"([\d.]+)\s*([KMG]i?)?", values.get(key, "").replace("k", "K"))
+    return float(match[1]) * _UNITS[match[2] or ""] / _GIB if match else 0.0

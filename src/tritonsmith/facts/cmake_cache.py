@@ -1,0 +1,58 @@
+"""CMakeCache.txt: what a build folder was configured with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_ENTRY = re.compile(r"^([^#/\s][^:=]*):([A-Z]+)=(.*)$", re.MULTILINE)
+_KNOWN = ("CMAKE_CACHEFILE_DIR", "CMAKE_COMMAND", "CMAKE_HOME_DIRECTORY", "CMAKE_MAKE_PROGRAM")
+_GIVEN = ("STRING", "UNINITIALIZED")  # types of what came by `-C` or `-D`, paths or not
+_PLACES = ("_COMPILER", "_DIR", "_EXECUTABLE", "_LAUNCHER", "_SYSPATH")
+_MADE_LATER = (
+    "CMAKE_INSTALL_",
+    "CMAKE_LIBRARY_OUTPUT_",
+    "CPACK_",
+    "FETCHCONTENT_",
+    "TRITON_CACHE_PATH",
+    "TRITON_WHEEL_DIR",
+)
+
+
+@dataclass(frozen=True)
+class CmakeCache:
+    """The cache of one build folder.
+
+    Attributes:
+        file: CMakeCache.txt.
+        entries: variable, type, value.
+    """
+
+    file: Path
+    entries: tuple[tuple[str, str, str], ...]
+
+    def get(self, name: str) -> str:
+        """A variable's value; empty if it has none."""
+        return next((value for key, _, value in self.entries if key == name), "")
+
+    def gone(self) -> Iterator[tuple[str, Path]]:
+        """Variables that name a file or a folder that does not exist (any more)."""
+        for name, kind, value in self.entries:
+            named = kind in ("PATH", "FILEPATH") or name in _KNOWN
+            given = kind in _GIVEN and name.endswith(_PLACES)
+            if not (named or given) or name.startswith(_MADE_LATER):
+                continue
+            for path in map(Path, value.split(";")):
+                if path.is_absolute() and not path.exists():
+                    yield name, path
+
+
+def read(folder: Path) -> CmakeCache | None:
+    """The cache of a build folder; None if it was never configured."""
+    file = folder / "CMakeCache.txt"
+    if not file.is_file():
+        return None
+    text = file.read_text(encoding="utf-8", errors="replace")
+    return CmakeCache(file, tuple(match.groups() for match in _ENTRY.finditer(text)))  # type: ignore[misc]

@@ -1,0 +1,42 @@
+"""Which file system a path lies on, and whether it is another machine's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from tritonsmith import configs
+
+
+@dataclass(frozen=True)
+class FileSystem:
+    """A mounted file system.
+
+    Attributes:
+        kind: as the kernel names it: `ext4`, `nfs4`.
+        mount: where it is mounted.
+        network: its files lie on another machine (`configs/resources.toml`).
+    """
+
+    kind: str
+    mount: Path
+    network: bool
+
+
+def of(path: Path) -> FileSystem | None:
+    """The file system that holds a path, or will once it is made; None if the kernel tells of none."""
+    real = path.resolve()
+    holding = [
+        part for part in psutil.disk_partitions(all=True) if real.is_relative_to(Path(part.mountpoint))
+    ]
+    if not holding:
+        return None
+    # of two at one place the later covers the earlier, as NFS does autofs
+    nearest = max(reversed(holding), key=lambda part: len(Path(part.mountpoint).parts))
+    return FileSystem(nearest.fstype, Path(nearest.mountpoint), nearest.fstype in _network_kinds())
+
+
+def _network_kinds() -> set[str]:
+    return set(configs.load("resources")["file-systems"]["network"])

@@ -1,0 +1,268 @@
+"""GPUs of this machine, read without CUDA and ROCm: NVIDIA's through NVML, AMD's through sysfs."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tritonsmith.plan.process import capture
+
+_GIB = float(1 << 30)
+_NVIDIA_NODES = ("nvidiactl", "nvidia[0-9]*", "dxg")  # dxg: the Windows subsystem for Linux
+_VRAM_HEAPS = ("1", "2")  # HSA_HEAPTYPE_FRAME_BUFFER_PUBLIC and _PRIVATE, kfd_topology.h
+_RELEASE = b"Cuda compilation tools, release "
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU.
+
+    Attributes:
+        vendor: whose it is.
+        name: as its driver gives it: `NVIDIA H200`.
+        arch: compute capability (`9.0`), or gfx name (`gfx942`).
+        memory: bytes; 0 where the driver does not tell.
+    """
+
+    vendor: Literal["nvidia", "amd"]
+    name: str
+    arch: str
+    memory: int = 0
+
+    @property
+    def memory_gib(self) -> float:
+        """Memory in GiB."""
+        return self.memory / _GIB
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A driver whose device files are there.
+
+    Attributes:
+        version: `570.124.06`; empty if it does not tell.
+        cuda: newest CUDA that NVIDIA's driver speaks, `12.8`; empty for AMD's.
+        problem: why it does not answer, or may not be used; empty if all is well.
+    """
+
+    version: str = ""
+    cuda: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """What is here; nothing at all is a normal answer.
+
+    Attributes:
+        all: every GPU.
+        nvidia: NVIDIA's driver; None if there are none of its device files.
+        amd: AMD's driver; None if there is no `/dev/kfd` and no GPU in its topology.
+    """
+
+    all: tuple[Gpu, ...] = ()
+    nvidia: Driver | None = None
+    amd: Driver | None = None
+
+    def of(self, vendor: str) -> tuple[Gpu, ...]:
+        """The GPUs of one vendor."""
+        return tuple(gpu for gpu in self.all if gpu.vendor == vendor)
+
+
+def read(dev: Path = Path("/dev"), sys: Path = Path("/sys"), proc: Path = Path("/proc")) -> Gpus:
+    """The GPUs of this machine.
+
+    Args:
+        dev: where the device files are.
+        sys: where sysfs is mounted.
+        proc: where procfs is mounted.
+    """
+    nvidia, nvidia_gpus = _nvidia(dev, proc)
+    amd, amd_gpus = _amd(dev, sys)
+    return Gpus((*nvidia_gpus, *amd_gpus), nvidia, amd)
+
+
+def _nvidia(dev: Path, proc: Path) -> tuple[Driver | None, tuple[Gpu, ...]]:
+    if not any(next(dev.glob(pattern), None) for pattern in _NVIDIA_NODES):
+        return None, ()
+    import pynvml  # noqa: PLC0415 - 25 ms, and most machines that build have no GPU
+
+    loaded = _kernel_module(proc)
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return Driver(loaded, problem=f"NVML: {error}"), ()
+    try:
+        driver = Driver(
+            _text(_ask(pynvml, pynvml.nvmlSystemGetDriverVersion) or loaded), cuda=_cuda_of_driver(pynvml)
+        )
+        return driver, tuple(_devices(pynvml))
+    except pynvml.NVMLError as error:
+        return Driver(loaded, problem=f"NVML: {error}"), ()
+    finally:
+        _ask(pynvml, pynvml.nvmlShutdown)
+
+
+def _kernel_module(proc: Path) -> str:
+    """Version of the kernel module that is loaded; libraries of another version do not talk to it."""
+    try:
+        text = (proc / "driver" / "nvidia" / "version").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    match = re.search(r"Kernel Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)", text)
+    return match[1] if match else ""
+
+
+def _devices(nvml: Any) -> Iterator[Gpu]:
+    for index in range(nvml.nvmlDeviceGetCount()):
+        handle = _ask(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
+        if handle is None:  # lost, or not for this container
+            continue
+        name = _ask(nvml, nvml.nvmlDeviceGetName, handle) or "NVIDIA GPU"
+        major, minor = _ask(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle) or (0, 0)
+        memory = _ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)  # none of its own on a GB10
+        yield Gpu(
+            "nvidia", _text(name), f"{major}.{minor}" if major else "", int(memory.total) if memory else 0
+        )
+
+
+def _cuda_of_driver(nvml: Any) -> str:
+    """12080 is 12.8; the second form asks libcuda itself, which may be missing."""
+    number = _ask(nvml, nvml.nvmlSystemGetCudaDriverVersion_v2) or _ask(
+        nvml, nvml.nvmlSystemGetCudaDriverVersion
+    )
+    return f"{number // 1000}.{number % 1000 // 10}" if number else ""
+
+
+def _ask(nvml: Any, question: Callable[..., Any], *arguments: Any) -> Any:
+    """An answer of NVML; None where this device or driver has none."""
+    try:
+        return question(*arguments)
+    except nvml.NVMLError:
+        return None
+
+
+def _text(value: str | bytes) -> str:
+    """Older bindings answer in bytes."""
+    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value
+
+
+def _amd(dev: Path, sys: Path) -> tuple[Driver | None, tuple[Gpu, ...]]:
+    nodes = sorted((sys / "class/kfd/kfd/topology/nodes").glob("*"), key=lambda node: node.name.zfill(4))
+    found = tuple(gpu for gpu in map(_amd_gpu, nodes) if gpu)
+    kfd = dev / "kfd"
+    if not found and not kfd.exists():
+        return None, ()
+    return Driver(_line(sys / "module/amdgpu/version"), problem=_access(kfd)), found
+
+
+def _amd_gpu(node: Path) -> Gpu | None:
+    """A node of the topology that computes; the others are processors."""
+    properties = _properties(node / "properties")
+    if not int(properties.get("simd_count", 0)):
+        return None
+    banks = map(_properties, node.glob("mem_banks/*/properties"))
+    memory = sum(int(bank.get("size_in_bytes", 0)) for bank in banks if bank.get("heap_type") in _VRAM_HEAPS)
+    arch = _gfx(int(properties.get("gfx_target_version", 0)))
+    return Gpu("amd", _line(node / "name") or "AMD GPU", arch, memory)
+
+
+def _gfx(number: int) -> str:
+    """90402 is gfx942, 90010 is gfx90a, 110000 is gfx1100."""
+    return f"gfx{number // 10000}{number // 100 % 100:x}{number % 100:x}" if number else ""
+
+
+def _properties(file: Path) -> dict[str, str]:
+    """Lines of a name and a number; nothing if the file may not be read."""
+    try:
+        lines = file.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.split() for line in lines)
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[1].isdigit()}  # noqa: PLR2004
+
+
+def _access(kfd: Path) -> str:
+    if not kfd.exists():
+        return f"there is no {kfd}"
+    if os.access(kfd, os.R_OK | os.W_OK):
+        return ""
+    try:
+        group = kfd.group()
+    except KeyError:  # a container does not know the host's groups
+        group = str(kfd.stat().st_gid)
+    return f"{kfd} is not open to this user; it belongs to the group {group}"
+
+
+def _line(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+@dataclass(frozen=True)
+class LibCuda:
+    """Where Triton would find the driver's library.
+
+    Attributes:
+        library: libcuda.so.1; None if it finds none.
+        by: who says so: `TRITON_LIBCUDA_PATH`, `ldconfig`, `LD_LIBRARY_PATH`.
+        problem: why it finds none, in words.
+    """
+
+    library: Path | None
+    by: str = ""
+    problem: str = ""
+
+
+def libcuda(environ: Mapping[str, str], ldconfig: Path = Path("/sbin/ldconfig")) -> LibCuda:
+    """Look where Triton looks (`libcuda_dirs`, third_party/nvidia/backend/driver.py, 3.0 and later).
+
+    Args:
+        environ: the environment's variables.
+        ldconfig: the program that it asks.
+    """
+    if named := environ.get("TRITON_LIBCUDA_PATH"):
+        library = Path(named) / "libcuda.so.1"
+        problem = "" if library.exists() else f"there is no libcuda.so.1 in TRITON_LIBCUDA_PATH={named}"
+        return LibCuda(None if problem else library, "TRITON_LIBCUDA_PATH", problem)
+    listing = capture((str(ldconfig), "-p"))
+    if listing is None:
+        return LibCuda(None, "ldconfig", f"there is no {ldconfig}, which Triton asks")
+    listed = [line.split()[-1] for line in listing.splitlines() if "libcuda.so.1" in line]
+    by = "ldconfig" if listed else "LD_LIBRARY_PATH"
+    folders = environ.get("LD_LIBRARY_PATH", "").split(":")
+    candidates: Iterable[str] = listed or [f"{folder}/libcuda.so.1" for folder in folders if folder]
+    library_there = next((Path(path) for path in candidates if Path(path).exists()), None)
+    problem = "" if library_there else f"{ldconfig} lists no libcuda.so.1 that exists"
+    return LibCuda(library_there, by, problem)
+
+
+def cuda_release(program: Path) -> str:
+    """The CUDA release of one of NVIDIA's programs, `12.8`, from the text that its `--version` prints.
+
+    Read and not run: it may be another machine's. The text stands near the end of some 35 MB, so the search
+    begins there (20 ms).
+
+    Args:
+        program: ptxas, cuobjdump or nvdisasm.
+
+    Returns:
+        Empty if it is none of them, or a script around one.
+    """
+    try:
+        with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            at = len(content)
+            while (at := content.rfind(_RELEASE, 0, at)) >= 0:
+                text = content[at + len(_RELEASE) : at + len(_RELEASE) + 8]
+                if match := re.match(rb"\d+\.\d+", text):  # a format string begins alike: "%d.%d,"
+                    return match[0].decode()
+    except (OSError, ValueError):  # not there, not readable, empty
+        pass
+    return ""

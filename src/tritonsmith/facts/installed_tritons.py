@@ -1,0 +1,84 @@
+"""The Tritons that are installed: in the tool's environments and for the interpreters in use here."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.facts import python_env
+from tritonsmith.facts.python_env import PythonEnv
+
+_VERSION = re.compile(r"""^__version__ = ["']([^"']+)["']""", re.MULTILINE)
+_SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A Triton that could have made an entry.
+
+    Attributes:
+        version: as its caches name it: without a local part such as `+git1234`.
+        where: folder of packages.
+    """
+
+    version: str
+    where: Path
+
+
+def find(
+    environ: Mapping[str, str], space: Workspace, packages: PythonEnv | None = None
+) -> tuple[Installed, ...]:
+    """Every Triton in the tool's environments, in the one that is active here and for Python on PATH.
+
+    Reads files only: the version in `triton/__init__.py` is the one that goes into an entry.
+
+    Args:
+        environ: the environment's variables.
+        space: the workspace with the tool's environments.
+        packages: one more interpreter, which has been asked already.
+    """
+    found = [
+        Installed(version, site)
+        for prefix in dict.fromkeys(_prefixes(environ, space))
+        for pattern in _SITES
+        for site in sorted(prefix.glob(pattern))
+        if (version := version_in(site))
+    ]
+    if packages:
+        dists = dict(packages.dists)
+        found += [Installed(_public(dists[name]), packages.purelib) for name in packages.triton_owners]
+    return tuple(dict.fromkeys(found))
+
+
+def version_in(site: Path) -> str:
+    """The Triton in a folder of packages; empty if there is none."""
+    try:
+        text = (site / "triton" / "__init__.py").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # none, or an editable one, which leaves its distribution here
+        return _public(python_env.installed_version(site, "triton"))
+    match = _VERSION.search(text)
+    return _public(match[1]) if match else ""
+
+
+def _prefixes(environ: Mapping[str, str], space: Workspace) -> Iterator[Path]:
+    yield from sorted((space.root / "envs").glob("*/venv"))
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if environ.get(name):
+            yield Path(environ[name])
+    for folder in filter(None, environ.get("PATH", "").split(os.pathsep)):
+        for name in ("python3", "python"):
+            python = Path(folder) / name
+            if python.exists() and Path(folder).parent != Path(sys.prefix):
+                yield python.parent.parent  # a venv's
+                yield python.resolve().parent.parent  # its base, or the system's
+    if home := environ.get("HOME"):
+        yield Path(home) / ".local"  # pip install --user
+
+
+def _public(version: str) -> str:
+    return version.partition("+")[0]

@@ -1,0 +1,282 @@
+"""The entries of a Triton cache: told by their names and by what lies in them, in every era's layout.
+
+Nothing here opens a file: 100,000 entries take as long as `find` takes to look at them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from tritonsmith import configs
+from tritonsmith.facts.cache_roots import Root
+from tritonsmith.plan.entries import TRASH
+
+_NO_SPELLING = (re.compile(r"(?!)"), "")
+
+Kind = Literal["kernel", "launcher", "autotune", "dump", "override", "unfinished"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One compile, one launcher, one autotuner's result.
+
+    Attributes:
+        root: the cache that it lies in.
+        name: of its folder.
+        era: of that name, as in `configs/triton-cache.toml`; empty for a bundle of TorchInductor's.
+        kind: what it is.
+        kernel: of a kernel, a launcher or an autotuner's function; empty if nothing tells.
+        files: how many.
+        bytes: of all files.
+        changed: when something was last put into it or taken out, in nanoseconds since 1970.
+        temporary: names that writers gave to what they had not finished, with their process ids.
+        empty: names of files without content.
+    """
+
+    root: Root
+    name: str
+    era: str
+    kind: Kind
+    kernel: str
+    files: int
+    bytes: int
+    changed: int
+    temporary: tuple[tuple[str, int], ...] = ()
+    empty: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Its folder."""
+        return f"{self.root.real}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a cache holds.
+
+    Attributes:
+        root: which cache.
+        entries: those that were looked at.
+        total: how many there are, looked at or not.
+        strangers: names of what is no entry, with the reason.
+        trash: a run that was stopped left entries that it had moved out of the way.
+        readable: the folder could be listed.
+    """
+
+    root: Root
+    entries: tuple[Entry, ...] = ()
+    total: int = 0
+    strangers: tuple[tuple[str, str], ...] = ()
+    trash: bool = False
+    readable: bool = True
+
+    @property
+    def bytes(self) -> int:
+        """Of the entries that were looked at."""
+        return sum(entry.bytes for entry in self.entries)
+
+
+@dataclass(frozen=True)
+class Era:
+    """Versions of Triton that spell the names of entries alike.
+
+    Attributes:
+        name: of the spelling.
+        length: of a name.
+        pattern: regular expression of a whole name.
+        since: first release.
+        until: last release; empty if it is still so.
+    """
+
+    name: str
+    length: int
+    pattern: str
+    since: str
+    until: str = ""
+
+    @property
+    def versions(self) -> str:
+        """`3.0-3.1`, `3.3+`."""
+        if not self.until:
+            return f"{self.since}+"
+        return self.since if self.since == self.until else f"{self.since}-{self.until}"
+
+
+def eras() -> tuple[Era, ...]:
+    """All spellings, oldest first."""
+    keys = ("name", "length", "pattern", "since", "until")
+    rows = configs.load("triton-cache")["era"]
+    return tuple(Era(**{key: row[key] for key in keys if key in row}) for row in rows)
+
+
+def scan(root: Root, limit: int | None = None) -> Content:
+    """Look at a cache.
+
+    Args:
+        root: which cache.
+        limit: entries to look into; the others are only counted, by the length of their names.
+    """
+    try:
+        names = os.listdir(root.real)  # noqa: PTH208 - 100,000 Paths take longer than the rest
+    except FileNotFoundError:
+        return Content(root)
+    except OSError:
+        return Content(root, readable=False)
+    folder, known = str(root.real), _spellings()
+    entries: list[Entry] = []
+    strangers: list[tuple[str, str]] = []
+    uncounted = 0
+    for name in names:
+        if limit is not None and len(entries) >= limit:
+            uncounted += len(name) in known
+            continue
+        pattern, era = known.get(len(name), _NO_SPELLING)
+        found = _look(root, folder, name, era) if pattern.fullmatch(name) else "no name of an entry"
+        if isinstance(found, Entry):
+            entries.append(found)
+        elif found and not name.startswith(TRASH):
+            strangers.append((name, found))
+    trash = any(name.startswith(TRASH) for name in names)
+    return Content(root, tuple(entries), len(entries) + uncounted, tuple(strangers), trash)
+
+
+def _look(root: Root, folder: str, name: str, era: str) -> Entry | str:
+    """The entry, or why it is none; empty if it has gone."""
+    path = f"{folder}/{name}"
+    sizes: dict[str, int] = {}
+    folders: list[str] = []
+    try:
+        about = os.lstat(path)  # first: what is put in from now on will show
+        if not stat.S_ISDIR(about.st_mode):
+            return "a link" if stat.S_ISLNK(about.st_mode) else "no folder"
+        with os.scandir(path) as inside:
+            for part in inside:
+                if part.is_dir(follow_symlinks=False):
+                    folders.append(part.name)
+                else:
+                    sizes[part.name] = part.stat(follow_symlinks=False).st_size
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return error.strerror or "cannot be read"
+    shape = classify(sizes, folders, era)
+    if isinstance(shape, str):
+        return shape
+    empty = tuple(part for part in shape.finished if not sizes[part]) if 0 in sizes.values() else ()
+    kind = root.kind if root.kind in ("dump", "override") else shape.kind
+    size = sum(sizes.values())
+    return Entry(
+        root, name, era, kind, shape.kernel, len(sizes), size, about.st_mtime_ns, shape.temporary, empty
+    )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the names in a folder tell.
+
+    Attributes:
+        kind: of entry.
+        kernel: its name.
+        temporary: what writers had not finished, with their process ids.
+        finished: names of the files, but for these and for locks.
+    """
+
+    kind: Kind
+    kernel: str
+    temporary: tuple[tuple[str, int], ...]
+    finished: tuple[str, ...]
+
+
+def classify(files: Iterable[str], folders: Iterable[str], era: str) -> Shape | str:
+    """What a folder with the name of an entry is, or why it is no entry.
+
+    Args:
+        files: names of the files in it.
+        folders: names of the folders in it.
+        era: of its own name; empty for a bundle of TorchInductor's.
+    """
+    known = _names()
+    temporary: list[tuple[str, int]] = []
+    rest: list[str] = []
+    for name in files:
+        if "tmp.pid_" in name and (match := known.temporary.fullmatch(name)):
+            temporary.append((name, int(match[1])))
+        elif name != known.lock:
+            rest.append(name)
+    for name in folders:
+        match = known.temporary.fullmatch(name)
+        if match is None:
+            return f"holds a folder {name!r}"
+        temporary.append((name, int(match[1])))
+    told = _by_files(rest, known, era)
+    if isinstance(told, str):
+        return told
+    kind, kernel = told
+    return Shape(kind if era else "unfinished", kernel, tuple(temporary), tuple(rest))
+
+
+def _by_files(files: list[str], known: _Names, era: str) -> tuple[Kind, str] | str:
+    if not files:
+        return "unfinished", ""
+    stems = [name[len(known.index) :].removesuffix("json") for name in files if name.startswith(known.index)]
+    if stems:
+        own = (known.index, *stems)
+        for name in files:
+            if not name.startswith(own):
+                return f"holds {name!r}"
+        return "kernel", stems[0].rstrip(".")
+    if all(name.endswith(known.libraries) for name in files):
+        return "launcher", files[0].partition(".")[0]
+    if all(name.endswith(known.autotune) for name in files):
+        return "autotune", files[0].removesuffix(known.autotune)
+    return _by_stages(files, known, era)
+
+
+def _by_stages(files: list[str], known: _Names, era: str) -> tuple[Kind, str] | str:
+    """Without an index: a compile that was stopped, a dump, or an entry of 2.0, which had none."""
+    parts = [name.rpartition(".") for name in files]
+    stems = {stem for stem, _, suffix in parts if suffix in known.stages}
+    for name, (stem, _, suffix) in zip(files, parts, strict=True):
+        if suffix not in known.stages and not (suffix == "json" and stem in stems):
+            return f"holds {name!r}"
+    kernel = min(stems)
+    finished = era == "md5" and f"{kernel}.json" in files
+    return "kernel" if finished else "unfinished", kernel
+
+
+@dataclass(frozen=True)
+class _Names:
+    """`[entry]` of the configuration, ready to compare with."""
+
+    index: str
+    temporary: re.Pattern[str]
+    lock: str
+    autotune: str
+    libraries: tuple[str, ...]
+    stages: frozenset[str]
+
+
+@cache
+def _names() -> _Names:
+    table = configs.load("triton-cache")["entry"]
+    return _Names(
+        table["index"],
+        re.compile(table["temporary"]),
+        table["lock"],
+        table["autotune"],
+        tuple(f".{suffix}" for suffix in table["libraries"]),
+        frozenset(table["stages"]),
+    )
+
+
+def _spellings() -> dict[int, tuple[re.Pattern[str], str]]:
+    """Length of a name to its pattern and its era, which is empty for a bundle of TorchInductor's."""
+    bundle = configs.load("triton-cache")["bundle"]
+    known = {era.length: (re.compile(era.pattern), era.name) for era in eras()}
+    return known | {bundle["length"]: (re.compile(bundle["pattern"]), "")}

@@ -1,0 +1,223 @@
+"""Environment variables that Triton reads: which exist in a version, and what their values mean there.
+
+The data is `configs/triton-variables.toml`; `tests/real` derives it from upstream's commits again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher, get_close_matches
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.facts import eras
+from tritonsmith.facts.machine import version_key
+
+_CONFIG = "triton-variables"
+_NEWEST = "99"
+_NEAR = 0.85  # ratio of difflib: two letters of a usual name swapped, missing or doubled
+_READERS = (
+    "setup.py",
+    "python/setup.py",
+    "python/build_helpers.py",
+    "python/triton/knobs.py",
+    "include/triton/Tools/Sys/GetEnv.hpp",
+    "include/triton/Tools/Sys/GetEnv.h",
+)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One row of the table.
+
+    Attributes:
+        name: of the variable, or a pattern with `*`.
+        since: first release line that has it.
+        until: last one; empty if it is still there.
+        at: who reads it: `build`, `run`, `import`, `script`, `test`.
+        kind: `flag`, `text`, `number`, `list`, or what a path names: `file`, `makes-folder` ...
+        effect: class of what it does: `dump`, `debug`, `override`, `codegen` ...
+        what: what it does, in a few words.
+        source: of the row.
+        cache: `invalidates` the key of compiled kernels, is `neutral` to it, or empty.
+        by: `c++` for a flag that is read there too.
+        inert: first release line that names it and does nothing with it; empty if there is none.
+        unless: another variable beside which an inert one does no harm.
+    """
+
+    name: str
+    since: str
+    at: tuple[str, ...]
+    kind: str
+    effect: str
+    what: str
+    source: str
+    until: str = ""
+    cache: str = ""
+    by: str = ""
+    inert: str = ""
+    unless: str = ""
+
+    def exists(self, version: str) -> bool:
+        """Whether a release has it; it may be inert there."""
+        return covers(version, self.since, self.until)
+
+    def is_inert(self, version: str) -> bool:
+        """Whether a release names it and does nothing with it."""
+        return bool(self.inert) and covers(version, self.inert, self.until)
+
+    @property
+    def span(self) -> str:
+        """`since 3.2`, `3.0 to 3.4`, `in 3.6`."""
+        if not self.until:
+            return f"since {self.since}"
+        return f"in {self.since}" if self.since == self.until else f"{self.since} to {self.until}"
+
+
+@dataclass(frozen=True)
+class Empty:
+    """What a variable does that is set to nothing.
+
+    Attributes:
+        does: in words.
+        good: that is what one may want.
+    """
+
+    does: str
+    good: bool = False
+
+
+@cache
+def table() -> Mapping[str, Variable]:
+    """Every variable that some Triton reads, by its name."""
+    taken = set(Variable.__dataclass_fields__)
+    rows: dict[str, dict[str, Any]] = configs.load(_CONFIG)["variable"]
+    fields = {name: {key: row[key] for key in row if key in taken} for name, row in rows.items()}
+    return {name: Variable(name, **{**row, "at": tuple(row["at"])}) for name, row in fields.items()}
+
+
+def find(name: str) -> Variable | None:
+    """The row of a variable, if any Triton reads it."""
+    rows = table()
+    patterns = (row for key, row in rows.items() if "*" in key and fnmatchcase(name, key))
+    return rows.get(name) or next(patterns, None)
+
+
+def prefixes() -> tuple[str, ...]:
+    """How the names of Triton's variables begin, most of them."""
+    return tuple(configs.load(_CONFIG)["prefixes"])
+
+
+def about_triton(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Names that are set and mean Triton, by their prefix, by the table, or by a slip in the prefix."""
+    return tuple(sorted(name for name in environ if _ours(name)))
+
+
+def _ours(name: str) -> bool:
+    return name.startswith(prefixes()) or find(name) is not None or _slipped(name)
+
+
+def _slipped(name: str) -> bool:
+    """`TIRTON_HOME`: near a prefix, and as a whole near a known name."""
+    head = name.partition("_")[0]
+    near = any(
+        head != known and SequenceMatcher(None, head, known).ratio() >= 2 / 3
+        for known in (prefix.rstrip("_") for prefix in prefixes())
+    )
+    return near and nearest(name) is not None
+
+
+def foreign(name: str) -> str:
+    """Whose variable it is, if it only begins like one of Triton's; empty otherwise."""
+    owners: dict[str, str] = configs.load(_CONFIG)["foreign"]
+    return next((owner for pattern, owner in owners.items() if fnmatchcase(name, pattern)), "")
+
+
+def nearest(name: str) -> str | None:
+    """The known name that was probably meant."""
+    known = [key for key in table() if "*" not in key]
+    words = "_".join(sorted(name.split("_")))
+    shuffled = [key for key in known if "_".join(sorted(key.split("_"))) == words]
+    return next(iter(shuffled or get_close_matches(name, known, n=1, cutoff=_NEAR)), None)
+
+
+def read_in(root: Path, names: Iterable[str]) -> frozenset[str]:
+    """Those of some names that the usual files of a checkout mention: its version may lag behind them."""
+    files = [root / name for name in _READERS]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files if path.is_file())
+    words = set(re.findall(r"\w+", text))
+    return frozenset(name for name in names if name in words)
+
+
+def is_true(variable: Variable, value: str, version: str) -> bool:
+    """Whether every reader of a flag takes a value for true."""
+    return all(value.lower() in accepted for accepted in _accepted(variable, version))
+
+
+def is_plain(variable: Variable, value: str, version: str) -> bool:
+    """Whether a flag's value is plainly on, for all who read it, or plainly off."""
+    off: list[str] = configs.load(_CONFIG)["truth"]["false"]
+    return value.lower() in off or is_true(variable, value, version)
+
+
+def true_values(variable: Variable, version: str) -> tuple[str, ...]:
+    """The values that every reader of a flag takes for true."""
+    first, *others = _accepted(variable, version)
+    return tuple(value for value in first if all(value in accepted for accepted in others))
+
+
+def _accepted(variable: Variable, version: str) -> list[list[str]]:
+    """One list for each kind of reader."""
+    truth = configs.load(_CONFIG)["truth"]
+    readers = []
+    if {"build", "script"} & set(variable.at):
+        readers.append("setup")
+    if {"run", "import", "test"} & set(variable.at):
+        readers.append("python" if covers(version, truth["knobs-since"]) else "one")
+    if variable.by:
+        readers[-1:] = [variable.by]  # where both sides read it, C++ takes less
+    return [truth[reader] for reader in readers]
+
+
+def empty(name: str, version: str) -> Empty | None:
+    """What it does in a release that a variable is set to nothing; None if that is as good as unset."""
+    for row in configs.load(_CONFIG)["empty"]:
+        if name in row["names"] and covers(version, row.get("since", "0"), row.get("until", "")):
+            return Empty(row["does"], row.get("good", False))
+    return None
+
+
+def left_on() -> Mapping[str, str]:
+    """Variables that are easily forgotten, and what suffers then."""
+    rows: dict[str, str] = configs.load(_CONFIG)["left-on"]
+    return rows
+
+
+def instead(name: str) -> str:
+    """What to set instead of a variable that a release lacks or ignores; empty if there is nothing."""
+    rows: dict[str, str] = configs.load(_CONFIG)["instead"]
+    return rows.get(name, "")
+
+
+def needs() -> Mapping[str, str]:
+    """Variables that do nothing unless another one is on, and that one."""
+    rows: dict[str, str] = configs.load(_CONFIG)["needs"]
+    return rows
+
+
+def sticky(version: str) -> Mapping[str, str]:
+    """Variables that a release's CMake cache keeps once they were set, and what counts as not set."""
+    rows: dict[str, dict[str, str]] = configs.load(_CONFIG)["sticky"]
+    exists = {name: row for name, row in rows.items() if name in table() and table()[name].exists(version)}
+    return {name: row["default"] for name, row in exists.items() if covers(version, row["since"])}
+
+
+def covers(version: str, since: str, until: str = "") -> bool:
+    """Whether a version, or the newest if it is empty, lies in a range of release lines."""
+    number = version_key(version or eras.releases()[-1].version)[:2]
+    return version_key(since) <= number <= version_key(until or _NEWEST)

@@ -1,0 +1,76 @@
+"""A git repository: its worktrees and branches, read from its files, and how far HEAD has moved."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tritonsmith.plan.process import capture
+
+
+def git_folder(root: Path) -> Path | None:
+    """The repository of a checkout (`.git`, or what a worktree's `.git` file names); None outside git."""
+    entry = root / ".git"
+    if entry.is_dir():
+        return entry
+    match = re.match(r"gitdir: (.+)", entry.read_text(encoding="utf-8")) if entry.is_file() else None
+    return (root / match[1].strip()).resolve() if match else None
+
+
+def common_folder(root: Path) -> Path | None:
+    """The repository that all worktrees of a checkout share; None outside git."""
+    folder = git_folder(root)
+    if folder is None:
+        return None
+    common = folder / "commondir"
+    return (folder / common.read_text(encoding="utf-8").strip()).resolve() if common.is_file() else folder
+
+
+def roots(root: Path) -> tuple[Path, ...]:
+    """Every checkout of a repository that still exists, the main one first; a submodule's is its own."""
+    common = common_folder(root)
+    if common is None:
+        return (root,)
+    linked = [  # each names its `.git` file, by its whole path or (git 2.48) from here
+        (path.parent / path.read_text(encoding="utf-8").strip()).parent
+        for path in sorted((common / "worktrees").glob("*/gitdir"))
+    ]
+    there = [folder for folder in (common.parent, *linked, root) if (folder / ".git").exists()]
+    return tuple(dict.fromkeys(folder.resolve() for folder in there))
+
+
+def branches(root: Path) -> dict[str, str]:
+    """Local branch to commit, loose and packed."""
+    common = common_folder(root)
+    if common is None:
+        return {}
+    heads = common / "refs" / "heads"
+    found: dict[str, str] = {}
+    packed = common / "packed-refs"
+    if packed.is_file():
+        text = packed.read_text(encoding="utf-8")
+        found |= {
+            name: commit
+            for commit, name in re.findall(r"^([0-9a-f]{40}) refs/heads/(.+)$", text, re.MULTILINE)
+        }
+    for path in heads.rglob("*"):
+        if path.is_file():
+            found[str(path.relative_to(heads))] = path.read_text(encoding="utf-8").strip()
+    return found
+
+
+def divergence(root: Path) -> tuple[int, int] | None:
+    """Commits that HEAD is behind and ahead of its upstream branch; None if it follows none."""
+    argv = ("git", "-C", str(root), "rev-list", "--left-right", "--count", "@{upstream}...HEAD")
+    counts = (capture(argv) or "").split()
+    return (int(counts[0]), int(counts[1])) if len(counts) == 2 else None  # noqa: PLR2004 - left and right
+
+
+def has_object(root: Path, prefix: str) -> bool:
+    """Whether a repository has an object whose name begins so.
+
+    Args:
+        root: a checkout of it.
+        prefix: hex digits, 4 at least.
+    """
+    return bool(capture(("git", "-C", str(root), "rev-parse", f"--disambiguate={prefix}")))

@@ -1,0 +1,230 @@
+"""`clear-cache` and `cache.list`: what Triton has compiled and kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.errors import SmithError, UsageError
+from tritonsmith.tasks.kit import count, task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tritonsmith.caches.clear import Prepared
+    from tritonsmith.caches.filters import Filters
+    from tritonsmith.caches.listing import Listing
+    from tritonsmith.facts.cache_roots import Root, RootKind
+    from tritonsmith.facts.installed_tritons import Installed
+    from tritonsmith.facts.triton_cache import Content
+
+_FILTERS = {
+    "kernel": "only kernels whose name matches this glob: 'matmul_*'",
+    "target": "only this target: cuda:90, hip:gfx942, or a GPU such as h100",
+    "older_than": "only entries that nothing has been put into for so long: 90s, 30m, 12h, 7d, 2w",
+    "stale": "only entries made by a Triton that is not installed any more",
+    "keep_newest": "pass over the newest so many entries of each kernel",
+    "root": "look at this cache alone",
+}
+_KERNEL = 14  # characters of a kernel's name that stay on one line
+_GROUPS = 20  # rows of the summary
+
+
+@task(help={**_FILTERS, "limit": "rows at most (0: all)", "json": "print JSON (docs/caches.md)"})
+def listing(
+    context: Any,
+    kernel: str = "",
+    target: str = "",
+    older_than: str = "",
+    stale: bool = False,
+    keep_newest: str = "",
+    root: str = "",
+    limit: str = "50",
+    json: bool = False,
+) -> None:
+    """List what is in Triton's caches, the newest first."""
+    import os
+    import time
+
+    from tritonsmith.caches import clear
+    from tritonsmith.caches import listing as use_case
+    from tritonsmith.envs import workspace
+    from tritonsmith.facts import cache_roots
+    from tritonsmith.ui import console
+
+    wanted = _filters(kernel, target, older_than, stale, keep_newest)
+    space = workspace.default()
+    roots = (clear.named(root),) if root else cache_roots.find(os.environ, space)
+    rows = count(limit, "limit") or 0
+    found = use_case.make(roots, wanted, limit=rows, installed=_installed(stale), now=time.time())
+    if json:
+        console.out().print_json(data=use_case.as_json(found))
+    else:
+        _show_listing(found, filtered=wanted.any)
+
+
+@task(
+    help={
+        **_FILTERS,
+        "dump": "the dumps of TRITON_KERNEL_DUMP too",
+        "inductor": "the kernels in TorchInductor's cache too",
+        "envs": "the caches of the tool's environments too",
+        "all": "all of these, and Triton's other defaults",
+        "override": "the overrides too, which people write by hand; --all leaves them",
+        "yes": "do not ask",
+        "dry_run": "print the plan as a shell script, and do nothing",
+    }
+)
+def clear_cache(
+    context: Any,
+    kernel: str = "",
+    target: str = "",
+    older_than: str = "",
+    stale: bool = False,
+    keep_newest: str = "",
+    root: str = "",
+    dump: bool = False,
+    inductor: bool = False,
+    envs: bool = False,
+    all: bool = False,  # noqa: A002 - the flag's name
+    override: bool = False,
+    yes: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Clear Triton's cache, or what the filters choose of it; safe while kernels are being compiled."""
+    import os
+
+    from tritonsmith.caches import clear, words
+    from tritonsmith.envs import workspace
+    from tritonsmith.facts import cache_roots, triton_processes
+    from tritonsmith.tasks import show
+    from tritonsmith.ui import console
+
+    wanted = _filters(kernel, target, older_than, stale, keep_newest)
+    flags: dict[RootKind, bool] = {
+        "jit": all,
+        "dump": dump or all,
+        "inductor": inductor or all,
+        "env": envs or all,
+        "override": override,
+    }
+    kinds = [kind for kind, given in flags.items() if given]
+    if root and kinds:
+        raise UsageError("--root looks at one cache alone", hints=["leave out --root, or the others"])
+    every = cache_roots.find(os.environ, workspace.default())
+    roots = (clear.named(root),) if root else clear.select(every, kinds)
+    living = triton_processes.living()
+    prepared = clear.prepare(roots, wanted, living=living, installed=_installed(stale))
+    if dry_run:
+        show.plan(prepared.plan)
+    else:
+        _show_plan(prepared)
+    _tell(prepared, [] if root else [found for found in every if found not in roots])
+    if dry_run or not prepared.plan.steps:
+        return
+    if not show.agreed(f"Clear {words.total(prepared.doomed)}?", yes=yes):
+        raise SmithError("nothing was cleared")
+    clear.act(prepared)
+    console.out().print(f"cleared {words.total(prepared.doomed)}", markup=False)
+    if there := clear.stayed(prepared):
+        console.note(f"there still, or again: {words.total(there)}; something compiles them right now")
+
+
+def _filters(kernel: str, target: str, older_than: str, stale: bool, keep_newest: str) -> Filters:
+    from tritonsmith.caches import filters
+
+    return filters.Filters(
+        kernel=kernel,
+        target=filters.target(target),
+        older_than=filters.age(older_than),
+        stale=stale,
+        keep_newest=count(keep_newest, "keep-newest"),
+    )
+
+
+def _installed(stale: bool) -> tuple[Installed, ...]:
+    """The Tritons that are installed, if anybody asks."""
+    import os
+
+    from tritonsmith.envs import workspace
+    from tritonsmith.facts import installed_tritons
+    from tritonsmith.ui import console
+
+    if not stale:
+        return ()
+    found = installed_tritons.find(os.environ, workspace.default())
+    versions = sorted({one.version for one in found})
+    console.note(f"installed: {', '.join(versions)}" if versions else "no Triton is installed")
+    return found
+
+
+def _show_listing(found: Listing, *, filtered: bool) -> None:
+    from tritonsmith.caches import listing as use_case
+    from tritonsmith.caches import words
+    from tritonsmith.ui import console, tables
+
+    columns = ["kernel", "target", "Triton", "stages", "size", "age", "options", "cache"]
+    rows = [use_case.cells(row, found.now) for row in found.rows]
+    if rows:
+        table = tables.plain("newest first", columns, rows, right=["size", "age"])
+        table.columns[0].min_width = _KERNEL
+        console.out().print(table)
+    if found.chosen > len(rows):
+        console.out().print(f"... and {found.chosen - len(rows)} more (--limit 0 shows all)", markup=False)
+    if filtered:
+        what = f"{words.entries(found.chosen)}, {words.size(found.bytes)}"
+        console.out().print(f"chosen by the filters: {what}", markup=False)
+    totals = [_total(content) for content in found.contents]
+    head = ["cache", "entries", "size", "folder", "from"]
+    console.out().print(tables.plain("caches", head, totals, right=["entries", "size"]))
+    for content in found.contents:
+        for sentence in words.strangers(content):
+            console.note(sentence)
+    _undecided(found.undecided)
+
+
+def _total(content: Content) -> list[str]:
+    from tritonsmith.caches import words
+
+    root = content.root
+    path = str(root.path) if root.path == root.real else f"{root.path} -> {root.real}"
+    return [root.label, str(content.total), words.size(content.bytes), path, root.source]
+
+
+def _show_plan(prepared: Prepared) -> None:
+    from tritonsmith.caches import words
+    from tritonsmith.ui import console, tables
+
+    if not prepared.doomed:
+        console.out().print("nothing to clear", markup=False)
+        return
+    rows = words.by_kernel(prepared.doomed, _GROUPS)
+    head = ["cache", "kernel", "entries", "size"]
+    console.out().print(tables.plain("what goes", head, rows, right=["entries", "size"]))
+    for content in prepared.contents:
+        going = [entry for entry in prepared.doomed if entry.root is content.root]
+        if going:
+            text = f"{words.total(going)} of {content.total} in {content.root.real}"
+            console.out().print(f"{text} ({content.root.source})", markup=False)
+
+
+def _tell(prepared: Prepared, others: Iterable[Root]) -> None:
+    from tritonsmith.caches import words
+    from tritonsmith.ui import console
+
+    for sentence in words.kept(prepared.in_use):
+        console.note(sentence)
+    for content in prepared.contents:
+        for sentence in words.strangers(content):
+            console.note(sentence)
+    _undecided(prepared.undecided)
+    if names := [f"{root.label} ({root.path})" for root in others]:
+        console.note(f"not looked at: {', '.join(names)}; invoke cache.list shows them")
+
+
+def _undecided(number: int) -> None:
+    from tritonsmith.caches import words
+    from tritonsmith.ui import console
+
+    if number:
+        text = "made before 3.3 or without metadata, by one of the installed versions or another"
+        console.note(f"undecided, and not counted as stale: {words.entries(number)} ({text})")

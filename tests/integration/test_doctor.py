@@ -1,0 +1,232 @@
+"""`doctor` as a person runs it: on a real build that is broken in real ways, and mended."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.harness import LLVM, SMITH, Done, Smith, commit, git, plant
+from tests.support import require
+
+NAME = "compile_commands.json"
+HASH = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Smith:
+    """The tool in a checkout, with a workspace that does not exist yet. Spaces in every path."""
+    require("git")
+    root = tmp_path / "a folder"
+    root.mkdir()
+    return Smith(root, cwd=plant("mini_triton", root / "my checkout"))
+
+
+def findings(done: Done) -> dict[str, dict[str, Any]]:
+    """The findings of `--json`, the last of each check."""
+    report = json.loads(done.out)
+    assert report["schema"] == 2
+    return {row["id"]: row for row in report["findings"]}
+
+
+def test_a_newcomer_is_told_what_is_there_and_nothing_is_made(fresh: Smith) -> None:
+    done = fresh("doctor", "--only", "machine,tools,sources,builds")
+    for group in ("machine", "tools", "sources", "builds"):
+        assert f"\n{group}\n" in done.out
+    assert "Triton 3.6.0" in done.out
+    assert str(fresh.cwd) in done.out
+    assert done.out.splitlines()[-1].startswith("doctor: ")
+    assert "environment dev" in done.err
+    assert not fresh.home.exists()
+    assert git(fresh.cwd, "status", "--porcelain") == ""
+
+
+def test_no_check_crashes_here(fresh: Smith) -> None:
+    done = subprocess.run(
+        (SMITH, "doctor", "--json"), cwd=fresh.root, env=fresh.environ, capture_output=True, check=False
+    )
+    report = json.loads(done.stdout)
+    assert [row for row in report["findings"] if row["status"] == "crashed"] == []
+    assert done.returncode == (1 if report["worst"] == "error" else 0)
+
+
+def test_the_list_of_checks(fresh: Smith) -> None:
+    listed = fresh("doctor", "--list").out
+    for name in ("machine.memory", "tools.cmake", "sources.branches", "builds.cmake-paths"):
+        assert name in listed
+    assert not fresh.home.exists()
+
+
+def test_checks_are_chosen_by_name(fresh: Smith) -> None:
+    found = findings(fresh("doctor", "--only", "builds.llvm,machine", "--json"))
+    assert {name.partition(".")[0] for name in found if name != "builds.llvm"} == {"machine"}
+    assert found["builds.llvm"]["status"] == "not applicable"
+
+
+def test_a_check_that_does_not_exist_is_a_usage_error(fresh: Smith) -> None:
+    error = fresh("doctor", "--only", "builds.cmake-pahts", code=2).error
+    assert "there is no check 'builds.cmake-pahts'" in error
+    assert "did you mean 'builds.cmake-paths'?" in error
+
+
+def test_an_interpreter_of_ones_own(fresh: Smith) -> None:
+    done = fresh("doctor", "--only", "tools.lit", "--python", os.path.realpath("/usr/bin/env"))
+    assert "/env" in done.err
+    assert "there is no such interpreter" in fresh("doctor", "--python", fresh.cwd, code=2).error
+
+
+# --- sources that mislead
+
+
+def test_a_branch_that_is_named_like_a_commit_is_an_error(fresh: Smith) -> None:
+    head = git(fresh.cwd, "rev-parse", "HEAD")
+    git(fresh.cwd, "checkout", "--quiet", "-b", HASH)  # where `git checkout HASH` was meant
+    done = fresh("doctor", "--only", "sources", code=1)
+    assert f"the branch {HASH[:12]} is at {head[:12]}" in done.out
+    assert "docs/doctor.md#sourcesbranches" in done.out
+    rename = f"git -C '{fresh.cwd}' branch -m {HASH} was-{HASH[:8]}"
+    assert rename in done.out
+    subprocess.run(("sh", "-c", rename), check=True)
+    fresh("doctor", "--only", "sources")
+
+
+def test_worktrees_with_other_pins_on_one_slot(fresh: Smith) -> None:
+    two = fresh.root / "another worktree"
+    git(fresh.cwd, "worktree", "add", "--quiet", "-b", "two", str(two))
+    (two / "cmake" / "llvm-hash.txt").write_text(HASH, encoding="utf-8")
+    commit(two, "another pin")
+    (fresh.root / "shared" / ".triton" / "llvm").mkdir(parents=True)
+    shared = replace(fresh, more={"TRITON_HOME": str(fresh.root / "shared")})
+    found = findings(shared("doctor", "--only", "sources.worktrees", "--json"))["sources.worktrees"]
+    assert found["status"] == "warning"
+    assert f"{two} pins {HASH[:12]}" in found["seen"]
+    apart = replace(fresh, more={"TRITON_HOME": str(fresh.root / "own")})
+    found = findings(apart("doctor", "--only", "sources.worktrees", "--json"))["sources.worktrees"]
+    assert found["status"] == "ok"
+
+
+# --- a real build
+
+
+def test_a_good_build_has_no_error(built: Smith) -> None:
+    done = built("doctor", "--only", "sources,builds", "--json")
+    found = findings(done)
+    wanted = ("builds.llvm", "builds.triton", "builds.cmake-paths", "builds.cmake-llvm", "builds.libtriton")
+    assert {name: found[name]["status"] for name in wanted} == dict.fromkeys(wanted, "ok")
+    assert found["builds.cmake-llvm"]["seen"] == f"the one in {LLVM}"
+    assert "Debug, by environment 'dev'" in found["builds.libtriton"]["seen"]
+
+
+def test_a_second_library_is_an_error(built: Smith) -> None:
+    (library,) = (built.cwd / "python" / "triton" / "_C").glob("libtriton.*so")
+    other = library.with_name("libtriton.cpython-39-x86_64-linux-gnu.so")
+    other.write_bytes(library.read_bytes())
+    try:
+        done = built("doctor", "--only", "builds.libtriton", code=1)
+    finally:
+        other.unlink()
+    assert "2 of them" in done.out
+
+
+def test_a_checkout_that_moved_on_is_a_warning(built: Smith) -> None:
+    commit(built.cwd, "more")
+    try:
+        done = built("doctor", "--only", "builds.triton")
+    finally:
+        git(built.cwd, "reset", "--quiet", "--soft", "HEAD~1")
+    assert "you run other code than you read" in done.out
+    assert "invoke build-triton --env dev --source" in done.out
+
+
+@pytest.fixture
+def broken(built: Smith) -> Smith:
+    """The build with a compiler that is gone in CMake's cache, and a link to a database that is gone."""
+    built("link-compile-commands")
+    link = built.cwd / NAME
+    link.unlink()
+    link.symlink_to(built.cwd / "build" / "gone" / NAME)
+    cache = built.build() / "CMakeCache.txt"
+    text = cache.read_text(encoding="utf-8")
+    assert f"CMAKE_CXX_COMPILER:STRING={LLVM}/bin/clang++\n" in text
+    gone = "CMAKE_CXX_COMPILER:STRING=/usr/lib/llvm-7/bin/clang++\n"
+    cache.write_text(text.replace(f"CMAKE_CXX_COMPILER:STRING={LLVM}/bin/clang++\n", gone), encoding="utf-8")
+    return built
+
+
+def state(smith: Smith) -> tuple[bool, bool, str]:
+    """The cache is where CMake looks, it was moved aside, and where the link leads."""
+    cache = smith.build() / "CMakeCache.txt"
+    return (
+        cache.is_file(),
+        cache.with_name("CMakeCache.txt.stale").is_file(),
+        str((smith.cwd / NAME).readlink()),
+    )
+
+
+def test_what_is_broken_is_shown_mended_and_built_again(broken: Smith) -> None:
+    fix = ("doctor", "--only", "builds", "--fix")
+    before = state(broken)
+    assert before[:2] == (True, False)
+    logs = len(list((broken.home / "logs").iterdir()))
+
+    shown = broken("doctor", "--only", "builds", code=1).out
+    assert "CMAKE_CXX_COMPILER is /usr/lib/llvm-7/bin/clang++, which is gone" in shown
+    assert "clangd finds no commands" in shown
+
+    script = broken(*fix, "--dry-run").out
+    assert script.startswith("#!/bin/sh\n")
+    assert "CMakeCache.txt.stale" in script
+    assert f"ln -sfn '{broken.env('dev') / NAME}'" in script
+
+    refused = broken(*fix, code=1)
+    assert script in refused.out  # the plan comes before the question
+    assert "there is no terminal to ask on" in refused.error
+
+    assert _answered(broken, "n\n", *fix) == 1
+    assert state(broken) == before
+    assert len(list((broken.home / "logs").iterdir())) == logs
+
+    done = broken(*fix, "--yes")
+    assert done.out.index(script) < done.out.index("done; look again")
+    assert state(broken) == (False, True, str(broken.env("dev") / NAME))
+
+    again = broken(*fix, "--yes")
+    assert "nothing here can be mended by itself" in again.err
+    found = findings(broken("doctor", "--only", "builds", "--json"))
+    assert found["builds.compile-commands"]["status"] == "ok"
+    assert found["builds.cmake-paths"]["status"] == "not applicable"
+
+    broken("build-triton", "--debug")
+    (broken.build() / "CMakeCache.txt.stale").unlink()
+    assert "cmake --fresh" in broken.log("build-triton").replace(str(SMITH.with_name("cmake")), "cmake")
+    found = findings(broken("doctor", "--only", "builds", "--json"))
+    assert {row["status"] for row in found.values()} == {"ok"}
+    (broken.cwd / NAME).unlink()
+
+
+def _answered(smith: Smith, typed: str, *argv: str) -> int:
+    """The exit code of a run on a terminal, at which somebody types."""
+    ours, theirs = pty.openpty()
+    try:
+        with subprocess.Popen(
+            (SMITH, *argv),
+            cwd=smith.cwd,
+            env=smith.environ,
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            os.write(ours, typed.encode())
+            _, err = process.communicate(timeout=60)
+            assert "do this? [y/N]" in err
+            return process.returncode
+    finally:
+        os.close(ours)
+        os.close(theirs)

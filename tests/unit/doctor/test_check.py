@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tritonsmith.doctor.check import Check, check
+from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.subject import Subject
+
+
+@check("tools.two", "a check that finds two things", deep=True)
+def two(subject: Subject) -> Iterator[Finding]:
+    yield ok(f"environment {subject.settings.name}")
+    yield skipped("the other")
+
+
+@check("tools.broken", "a check with a bug")
+def broken(subject: Subject) -> Iterator[Finding]:
+    yield ok("so far")
+    yield ok({"tools": subject.settings.name}["no such key"])
+
+
+def test_a_function_becomes_a_check() -> None:
+    assert isinstance(two, Check)
+    assert (two.id, two.group, two.title, two.deep) == (
+        "tools.two",
+        "tools",
+        "a check that finds two things",
+        True,
+    )
+    assert not broken.deep
+
+
+def test_each_finding_gets_the_name_of_its_check(subject: Subject) -> None:
+    assert [(found.check, found.status, found.seen) for found in two(subject)] == [
+        ("tools.two", "ok", "environment dev"),
+        ("tools.two", "not applicable", "the other"),
+    ]
+
+
+def test_a_check_that_crashes_is_a_finding(subject: Subject) -> None:
+    (found,) = broken(subject)
+    assert (found.check, found.status, found.seen) == (
+        "tools.broken",
+        "crashed",
+        "KeyError: 'no such key'",
+    )
+    assert "a bug of the doctor" in found.remedy
+    assert found.wrong

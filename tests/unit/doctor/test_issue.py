@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.facts import fakes
+from tests.unit.facts.installs import install, site_of
+from tritonsmith.doctor import issue
+from tritonsmith.doctor.finding import Finding, ok
+from tritonsmith.doctor.subject import Subject
+from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.facts.gpus import Driver, Gpu, Gpus
+
+# What the form of torch/utils/collect_env.py asks for, and where this report says it.
+COLLECT_ENV = {
+    "PyTorch version": "| PyTorch | 2.13.0+cpu, git cf30153c",
+    "Is debug build": "debug False",
+    "CUDA used to build PyTorch": "cuda None",
+    "ROCM used to build PyTorch": "hip None",
+    "OS": "| OS |",
+    "GCC version": "g++",
+    "CMake version": "cmake 3",
+    "Libc version": "| Libc | glibc",
+    "Python version": "| Python | 3.",
+    "Is CUDA available": "| PyTorch says |",
+    "GPU models": "NVIDIA H200 (9.0, 140 GiB)",
+    "Nvidia driver version": "| NVIDIA driver | 580.1, CUDA 13.0",
+    "CPU": "| CPU |",
+    "relevant libraries": "numpy 2.0.0",
+}
+TORCH = """from typing import Optional
+__version__ = '2.13.0+cpu'
+debug = False
+cuda: Optional[str] = None
+git_version = 'cf30153c4c131c8164ee7798e5022d810682e2cb'
+hip: Optional[str] = None
+"""
+
+
+@pytest.fixture
+def subject(home: Path) -> Subject:
+    """A checkout, and a real Python environment with a torch of two files, below the home folder."""
+    venv = home / "venv"
+    subprocess.run((sys.executable, "-m", "venv", "--without-pip", venv), check=True)
+    site = site_of(venv)
+    install(site, "torch", "2.13.0+cpu", {"torch/__init__.py": "", "torch/version.py": TORCH})
+    install(site, "numpy", "2.0.0", {"numpy/__init__.py": ""})
+    install(site, "secretlib", "1.0", {"secretlib/__init__.py": ""})
+    checkout = fakes.checkout(home / "src" / "triton", "3.5")
+    environ = {
+        "TRITON_CACHE_DIR": f"{home}/cache",
+        "MLIR_ENABLE_DUMP": "1",
+        "CUDA_MODULE_LOADING": "LAZY",
+        "MY_TOKEN": "hunter2",
+    }
+    looked = Subject(
+        Settings("dev"), Workspace(home / "workspace"), environ, python=venv / "bin" / "python", cwd=checkout
+    )
+    gpu = Gpu("nvidia", "NVIDIA H200", "9.0", 140 << 30)
+    looked.gpus = Gpus((gpu,), Driver("580.1", "13.0"))
+    return looked
+
+
+def test_a_superset_of_what_pytorch_asks_for(subject: Subject) -> None:
+    text = issue.render(subject, ())
+    missing = {what for what, words in COLLECT_ENV.items() if words not in text}
+    assert missing == set()
+
+
+def test_what_triton_is_asked_for_too(subject: Subject) -> None:
+    text = issue.render(subject, ())
+    assert f"| Triton checkout | 3.5.0 at no commit; LLVM pins: core {fakes.HASH[:12]} |" in text
+    assert "| Triton installed | none |" in text
+    assert "`MLIR_ENABLE_DUMP=1`" in text
+    assert "`CUDA_MODULE_LOADING=LAZY`" in text
+
+
+def test_nobody_is_named(subject: Subject, home: Path) -> None:
+    found = Finding(
+        "warning", f"seen in {home}/private", f"{home}/src/triton/x", affects="a", check="tools.x"
+    )
+    text = issue.render(subject, (found,))
+    assert str(home) not in text
+    assert "hunter2" not in text
+    assert "secretlib" not in text
+    assert "`TRITON_CACHE_DIR=~/cache`" in text
+    assert "(`$TRITON/x`)" in text
+
+
+def test_findings_follow_and_what_is_well_is_counted(subject: Subject) -> None:
+    wrong = Finding("error", "broken", affects="all", check="builds.triton")
+    text = issue.render(subject, (ok("fine"), wrong))
+    assert text.startswith("<details><summary>doctor: 1 ok, 1 error (tritonsmith ")
+    assert "- **error** `builds.triton`: broken\n  affects: all" in text
+    assert "fine" not in text
+    assert text.endswith("</details>")
+    assert "No check found anything wrong." in issue.render(subject, (ok("fine"),))
+
+
+def test_a_pipe_does_not_end_a_cell(subject: Subject) -> None:
+    subject.environ = {"TRITON_X": "a|b\nc"}
+    assert r"`TRITON_X=a\|b c`" in issue.render(subject, ())
+
+
+def test_deep_asks_torch_itself(subject: Subject, home: Path) -> None:
+    """The modules are laid out as torch's are; that a real one answers is seen by hand (200 MB)."""
+    torch = site_of(home / "venv") / "torch"
+    silent = "class _No:\n    hip = None\n    is_available = staticmethod(lambda: False)\n"
+    (torch / "__init__.py").write_text(f"{silent}cuda = version = _No()\n")
+    (torch / "backends").mkdir()
+    (torch / "backends" / "__init__.py").touch()
+    (torch / "backends" / "cudnn.py").write_text("def is_available(): return False\n")
+    (torch / "backends" / "xnnpack.py").write_text("enabled = True\n")
+    assert "not asked" in issue.render(subject, ())
+    text = issue.render(subject, (), deep=True)
+    assert "CUDA available: False, XPU available: False, cuDNN: None, XNNPACK available: True" in text
+
+
+def test_a_torch_that_does_not_answer(subject: Subject, home: Path) -> None:
+    (site_of(home / "venv") / "torch" / "__init__.py").write_text("raise ImportError('libcudart')")
+    assert "| PyTorch says | it does not import" in issue.render(subject, (), deep=True)

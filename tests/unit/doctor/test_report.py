@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import io
+
+from rich.console import Console, RenderableType
+
+from tests.unit.doctor.test_finding import ALL
+from tritonsmith.doctor import checks, report
+from tritonsmith.doctor.check import Check
+from tritonsmith.doctor.finding import Finding
+
+
+def lines(what: RenderableType, width: int = 200) -> list[str]:
+    """What is seen of it, without the blanks at the ends of lines."""
+    file = io.StringIO()
+    Console(file=file, width=width, emoji=False, highlight=False, soft_wrap=True).print(what)
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def test_counts_have_an_order_of_their_own() -> None:
+    assert report.counts(tuple(reversed(ALL))) == (
+        "doctor: 1 ok, 1 not applicable, 1 note, 1 warning, 1 error, 1 crashed"
+    )
+    assert report.counts(ALL[1:2] * 3) == "doctor: 3 ok"
+    assert report.counts(()) == "doctor: nothing was looked at"
+
+
+def test_the_summary_lists_what_is_wrong() -> None:
+    assert report.summary(ALL).splitlines()[1:] == [
+        "  warning: machine.memory: 2 GiB. or [x]",
+        "  error: builds.llvm: a link to nowhere. link it; do this; then that",
+        "  crashed: builds.triton: KeyError: 'x'.",
+    ]
+
+
+def test_the_screen_says_what_is_well_in_one_line_and_what_is_not_with_what_to_do() -> None:
+    assert lines(report.screen(ALL)) == [
+        "",
+        "builds",
+        "  · cmake-paths       nothing to look at",
+        "",
+        "tools",
+        "  ✓ cmake             3.31  /usr/bin/cmake",
+        "  i ccache            not installed",
+        "                      slow",
+        "                      to mend: install it",
+        "",
+        "machine",
+        "  ! memory            2 GiB",
+        "                      killed",
+        "                      to mend: or [x]",
+        "                      docs/doctor.md#machinememory",
+        "",
+        "builds",
+        "  ✗ llvm              a link to nowhere  /src",
+        "                      no build",
+        "                      to mend: link it",
+        "                      $ do this",
+        "                      $ then that",
+        "                      docs/doctor.md#buildsllvm",
+        "  ✗ triton            KeyError: 'x'",
+        "                      docs/doctor.md#buildstriton",
+    ]
+
+
+def test_a_long_path_is_not_broken_in_a_narrow_window() -> None:
+    path = "/home/me/a folder/" + "x" * 200
+    shown = lines(report.screen((Finding("ok", "seen", path, check="tools.cmake"),)), width=40)
+    assert shown[-1].endswith(path)
+
+
+def test_the_screen_of_nothing() -> None:
+    assert lines(report.screen(())) == []
+
+
+def test_the_listing_has_every_check() -> None:
+    deep = Check("python.import", "whether it loads", lambda _: (), deep=True)
+    shown = [line.split("  ") for line in lines(report.listing((*checks.ALL, deep)))]
+    cells = [[cell.strip() for cell in line if cell.strip()] for line in shown]
+    assert all([check.id, check.title] in cells for check in checks.ALL if not check.deep)
+    assert ["python.import", "--deep", "whether it loads"] in cells

@@ -1,0 +1,346 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support import require
+from tests.unit.doctor.conftest import VERSIONS, Programs, leave, only, venv
+from tests.unit.facts import fakes
+from tests.unit.facts.fakes import git
+from tritonsmith import configs
+from tritonsmith.doctor import tools
+from tritonsmith.doctor.check import Check
+from tritonsmith.doctor.finding import Finding
+from tritonsmith.doctor.subject import Subject
+from tritonsmith.envs.schema import CacheSettings, LlvmSettings, Settings, TritonSettings
+from tritonsmith.facts import ccache
+from tritonsmith.plan import Plan, Run
+from tritonsmith.plan.runner import Runner
+from tritonsmith.ui.progress import PhaseProgress
+
+WHEEL = Settings("dev", triton=TritonSettings(wheel="newest"))
+
+
+def programs_of(subject: Subject) -> dict[str, Finding]:
+    """The findings of all checks that look at one program, by name."""
+    return {check.id: only(check, subject) for check in tools.PROGRAMS}
+
+
+# --- programs
+
+
+def test_there_is_a_check_for_each_row_of_the_config(subject: Subject, programs: Programs) -> None:
+    programs(VERSIONS)
+    found = programs_of(subject)
+    assert list(found) == [f"tools.{row['id']}" for row in configs.load("tools")["tool"]]
+    assert {one.status for one in found.values()} == {"ok"}
+    assert found["tools.cmake"].seen == "cmake 3.31.10"
+    assert found["tools.cmake"].where.endswith("/bin/cmake")
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "version", "status"),
+    [
+        ("cmake", "cmake", "4.1.0", "warning"),
+        ("cmake", "cmake", "3.16.3", "warning"),
+        ("ninja", "ninja", "1.10.0", "warning"),
+        ("ninja", "ninja", "1.12.1.git.kitware.jobserver-1", "ok"),
+        ("clang++", "clang", "13.0.1", "warning"),
+        ("ld.lld", "lld", "11.0", "warning"),
+        ("ccache", "ccache", "3.7.7", "warning"),
+        ("git", "git", "2.17.1", "warning"),
+        ("git", "git", "unknown", "ok"),
+    ],
+)
+def test_versions_that_do_not_fit(
+    subject: Subject, programs: Programs, name: str, check: str, version: str, status: str
+) -> None:
+    programs(VERSIONS | {name: version})
+    found = programs_of(subject)
+    wrong = found.pop(f"tools.{check}")
+    assert wrong.status == status
+    assert {one.status for one in found.values()} == {"ok"}
+    if status == "warning":
+        assert f"{name} {version}; wanted >=" in wrong.seen
+        assert wrong.affects
+        assert wrong.remedy
+        assert wrong.commands
+
+
+def test_missing_programs(subject: Subject, programs: Programs) -> None:
+    programs({})
+    assert {name: one.status for name, one in programs_of(subject).items()} == {
+        "tools.cmake": "error",
+        "tools.ninja": "error",
+        "tools.git": "error",
+        "tools.clang": "error",
+        "tools.lld": "note",
+        "tools.ccache": "note",
+    }
+    found = programs_of(replace(subject, settings=WHEEL))
+    assert {one.status for one in found.values()} == {"note"}
+
+
+def test_versioned_names_count(subject: Subject, programs: Programs) -> None:
+    (programs(VERSIONS | {"clang++-17": "17.0.6"}) / "clang++").unlink()
+    assert programs_of(subject)["tools.clang"].where.endswith("/clang++-17")
+
+
+def test_the_floor_that_the_checkout_asks_for_counts_too(subject: Subject, programs: Programs) -> None:
+    programs(VERSIONS)
+    subject.cwd = fakes.checkout(subject.cwd / "triton", "3.5")
+    project = subject.cwd / "pyproject.toml"
+    assert programs_of(subject)["tools.cmake"].status == "ok"
+    project.write_text(
+        '[build-system]\nrequires = ["cmake-extra>=9", "cmake>=3.35; sys_platform != \'x\'"]\n'
+    )
+    found = replace(subject)
+    assert programs_of(found)["tools.cmake"].status == "warning"
+    assert "wanted >=3.20,<4,>=3.35" in programs_of(found)["tools.cmake"].seen
+    project.write_text('[build-system]\nrequires = ["gitpython>=99", "ninja"]\n')
+    found = replace(subject)
+    assert {one.status for one in programs_of(found).values()} == {"ok"}
+
+
+# --- the CMake of PATH
+
+
+def test_the_cmake_of_a_plain_pip_build(subject: Subject, programs: Programs) -> None:
+    folder = programs({})
+    assert only(tools.cmake_on_path, subject).status == "not applicable"
+    programs({"cmake": "3.25.1"})
+    found = only(tools.cmake_on_path, subject)
+    assert (found.status, found.seen, found.where) == ("ok", "cmake 3.25.1", str(folder / "cmake"))
+    programs({"cmake": "4.0.3"})
+    found = only(tools.cmake_on_path, subject)
+    assert found.status == "note"
+    assert found.seen == "cmake 4.0.3; this Triton wants >=3.20,<4"
+    assert "triton#6330" in found.affects
+
+
+# --- ccache
+
+NEED = configs.load("resources")["ccache"]
+TRITON = NEED["triton"]
+SAYS = """
+case $1 in
+--version) echo ccache version 4.7.5;;
+--show-config)
+  echo '(environment) cache_dir = /cc'
+  echo '(default) max_size = {size}'
+  echo '(default) base_dir = {base}';;
+--print-stats) printf 'cache_size_kibibyte\\t524288\\ndirect_cache_hit\\t{hits}\\ncache_miss\\t{misses}\\n';;
+esac
+"""
+
+
+def cache(
+    subject: Subject, programs: Programs, size: str = "5.0G", base: str = "", hits: int = 0, misses: int = 0
+) -> Subject:
+    """The subject with a ccache on PATH that says this of itself."""
+    programs({"ccache": SAYS.format(size=size, base=base, hits=hits, misses=misses)})
+    return replace(subject)
+
+
+@pytest.mark.parametrize(
+    ("size", "status", "seen"),
+    [
+        ("5.0G", "ok", "0.5 of 4.7 GiB used"),
+        ("5.0 GiB", "ok", "0.5 of 5.0 GiB used"),
+        ("0", "ok", "0.5 GiB used, no limit"),
+        ("50.0M", "warning", f"0.5 of 0.0 GiB used; this environment's build wants about {TRITON:.1f}"),
+    ],
+)
+def test_the_limit_of_the_compiler_cache(
+    subject: Subject, programs: Programs, size: str, status: str, seen: str
+) -> None:
+    found = only(tools.ccache_size, cache(subject, programs, size))
+    assert (found.status, found.seen, found.where) == (status, seen, "/cc")
+
+
+def test_an_llvm_from_source_wants_more(subject: Subject, programs: Programs) -> None:
+    leave(subject, "setup-mlir", provider="source", prefix="/x")
+    subject.settings = Settings("dev", llvm=LlvmSettings(build_type="Debug"))
+    wanted = TRITON + NEED["llvm"]["Debug"]
+    found = only(tools.ccache_size, cache(subject, programs, "2.0 GiB"))
+    assert found.status == "warning"
+    assert f"wants about {wanted:.1f}" in found.seen
+    assert found.commands == (f"ccache --set-config max_size={math.ceil(2 * wanted)}G",)
+    assert found.remedy == "raise its limit (max_size=2Gi brings back the old one)"
+    leave(subject, "setup-mlir", provider="prebuilt", prefix="/x")
+    assert only(tools.ccache_size, cache(subject, programs, "2.0 GiB")).status == "ok"
+
+
+def test_a_limit_that_the_environment_sets_is_not_changed_in_a_file(
+    subject: Subject, programs: Programs
+) -> None:
+    seen = cache(subject, programs, "50.0M")
+    found = only(tools.ccache_size, seen)
+    assert len(found.fix) == 1
+    assert "max_size=0.0466Gi brings back" in found.remedy
+    seen.environ = {"CCACHE_MAXSIZE": "50M"}
+    found = only(tools.ccache_size, seen)
+    assert found.fix == ()
+    assert found.commands == (f"export CCACHE_MAXSIZE={math.ceil(2 * TRITON)}G",)
+
+
+def test_the_fix_raises_the_limit_of_a_real_ccache(
+    subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require("ccache")
+    monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "not" / "yet" / "made"))
+    monkeypatch.setenv("CCACHE_CONFIGPATH", str(tmp_path / "ccache.conf"))
+    (tmp_path / "ccache.conf").write_text("max_size = 50M\n")
+    (step,) = only(tools.ccache_size, replace(subject)).fix
+    assert isinstance(step, Run)
+    Runner(tmp_path / "log", PhaseProgress(live=False, silent=True)).run(Plan("mend", (step,)))
+    assert only(tools.ccache_size, replace(subject)).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("hits", "misses", "status", "seen"),
+    [
+        (0, 0, "ok", "0 compiles so far: too few for a rate"),
+        (0, 499, "ok", "499 compiles so far: too few for a rate"),
+        (50, 450, "note", "10 % of 500 compiles were answered"),
+        (100, 400, "ok", "20 % of 500 compiles were answered"),
+    ],
+)
+def test_the_hit_rate(
+    subject: Subject, programs: Programs, hits: int, misses: int, status: str, seen: str
+) -> None:
+    found = only(tools.ccache_hits, cache(subject, programs, hits=hits, misses=misses))
+    assert (found.status, found.seen) == (status, seen)
+    assert bool(found.commands) is (status == "note")
+
+
+CCACHE = (tools.ccache_size, tools.ccache_hits, tools.ccache_base_dir)
+
+
+@pytest.mark.parametrize("check", CCACHE, ids=lambda check: check.id)
+def test_an_environment_without_a_compiler_cache(subject: Subject, programs: Programs, check: Check) -> None:
+    without = "this environment compiles nothing through ccache"
+    answers = cache(subject, programs)
+    assert only(check, replace(answers, settings=WHEEL)).seen == without
+    none = Settings("dev", cache=CacheSettings(launcher="none"))
+    assert only(check, replace(answers, settings=none)).seen == without
+    programs({"ccache": "\nexit 1\n"})
+    assert only(check, replace(subject)).seen == "no ccache that answers (see tools.ccache)"
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> tuple[Path, Path]:
+    """Two worktrees of one Triton."""
+    require("git")
+    one, two = fakes.checkout(tmp_path / "src" / "one", "3.5"), tmp_path / "src" / "the other"
+    fakes.commit(one)
+    git(one, "worktree", "add", "--quiet", "--detach", str(two))
+    return one, two
+
+
+@pytest.mark.parametrize(
+    ("base", "status"),
+    [
+        ("", "note"),
+        ("{src}/one", "note"),
+        ("{src}", "ok"),
+        ("{src}/", "ok"),
+        ("/x:{src}/one:{src}/the other", "ok"),
+    ],
+)
+def test_worktrees_share_compiles_below_one_folder(
+    subject: Subject, trees: tuple[Path, Path], base: str, status: str
+) -> None:
+    subject.cwd = trees[1]
+    base = base.format(src=trees[0].parent)
+    subject.ccache = ccache.parse(f"(x) base_dir = {base}\n", "")
+    found = only(tools.ccache_base_dir, subject)
+    assert found.status == status
+    if status == "note":
+        assert f"2 worktrees; base_dir is {base or 'not set'}" in found.seen
+        assert found.commands == (f"ccache --set-config base_dir={trees[0].parent}",)
+
+
+def test_the_base_folder_of_the_environment_variable_counts(
+    subject: Subject, trees: tuple[Path, Path]
+) -> None:
+    subject.cwd, subject.ccache = trees[0], ccache.parse("", "")
+    subject.environ = {"CCACHE_BASEDIR": str(trees[0].parent)}
+    assert only(tools.ccache_base_dir, subject).status == "ok"
+
+
+def test_one_worktree_shares_with_nobody(subject: Subject) -> None:
+    subject.cwd, subject.ccache = fakes.checkout(subject.cwd / "triton", "3.5"), ccache.parse("", "")
+    assert only(tools.ccache_base_dir, subject).seen == "there is one worktree at most"
+
+
+# --- lit
+
+
+def test_lit_before_there_is_a_python(subject: Subject) -> None:
+    assert only(tools.lit, subject).seen == "there is no Python environment yet"
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [("18.1.8", "ok"), ("23.1.0", "warning"), ("15.0.7", "warning")]
+)
+def test_lit(subject: Subject, version: str, status: str) -> None:
+    python = venv(subject.env.venv, lit=version)
+    found = only(tools.lit, subject)
+    assert (found.status, found.where) == (status, str(python))
+    assert found.seen == f"lit {version}" + ("; wanted lit>=17,<20" if status == "warning" else "")
+    if status == "warning":
+        assert found.commands == (f"{python} -m pip install 'lit>=17,<20'",)
+
+
+def test_a_python_without_lit(subject: Subject) -> None:
+    python = venv(subject.env.venv)
+    found = only(tools.lit, subject)
+    assert (found.status, str(python) in found.seen) == ("not applicable", True)
+
+
+# --- libstdc++
+
+
+def test_nothing_in_front_of_the_systems_libstdcxx(subject: Subject) -> None:
+    assert only(tools.libstdcxx, subject).seen == "GLIBCXX_3.4.30, and nothing older in front of it"
+    subject.host = replace(subject.host, glibcxx="")
+    assert only(tools.libstdcxx, subject).status == "not applicable"
+
+
+@pytest.mark.parametrize(("tag", "status"), [("3.4.9", "warning"), ("3.4.30", "ok"), ("3.4.33", "ok")])
+def test_condas_libstdcxx(subject: Subject, tmp_path: Path, tag: str, status: str) -> None:
+    library = fakes.libstdcxx(tmp_path / "conda" / "lib", "3.4", tag)
+    subject.environ = {"CONDA_PREFIX": str(tmp_path / "conda")}
+    found = only(tools.libstdcxx, subject)
+    assert found.status == status
+    if status == "warning":
+        assert (found.where, found.seen) == (str(library), f"GLIBCXX_{tag}, the system's has GLIBCXX_3.4.30")
+        assert "triton#1543" in found.affects
+        assert found.commands == ("conda install -c conda-forge libstdcxx-ng",)
+
+
+def test_an_old_libstdcxx_on_the_library_path(subject: Subject, tmp_path: Path) -> None:
+    library = fakes.libstdcxx(tmp_path / "old", "3.4.22")
+    fakes.libstdcxx(tmp_path / "conda" / "lib", "3.4.32")
+    subject.environ = {
+        "LD_LIBRARY_PATH": f":/gone:{tmp_path / 'old'}:{tmp_path / 'conda' / 'lib'}:",
+        "CONDA_PREFIX": str(tmp_path / "conda"),
+    }
+    found = only(tools.libstdcxx, subject)
+    assert (found.status, found.where) == ("warning", str(library))
+    assert found.commands == ("unset LD_LIBRARY_PATH",)
+
+
+def test_each_old_libstdcxx_is_named_once(subject: Subject, tmp_path: Path) -> None:
+    fakes.libstdcxx(tmp_path / "lib", "3.4.22")
+    fakes.libstdcxx(tmp_path / "old", "3.4.20")
+    subject.environ = {
+        "LD_LIBRARY_PATH": f"{tmp_path}/lib:{tmp_path}/old:{tmp_path}/lib",
+        "CONDA_PREFIX": str(tmp_path),
+    }
+    found = tools.libstdcxx(subject)
+    assert [one.where for one in found] == [f"{tmp_path}/{name}/libstdc++.so.6" for name in ("lib", "old")]

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.unit.facts import elf
+from tritonsmith.facts import libtriton
+from tritonsmith.facts.libtriton import Libtriton
+
+COMMIT = "1f126a6dea50d185c0781743a667390037ae88bd"
+
+
+@pytest.mark.parametrize(
+    ("llvm", "version", "commit"),
+    [
+        (f"23.0.0git {COMMIT}", "23.0.0git", COMMIT),
+        ("18.0.0git", "18.0.0git", ""),
+        ("19.1.7", "19.1.7", ""),
+        ("22.1.0-rc2", "22.1.0-rc2", ""),
+        (f"23.0.0git {COMMIT[:12]}", "", ""),
+        ("nothing of the kind", "", ""),
+        (COMMIT, "", ""),
+    ],
+)
+def test_the_llvm_in_a_library(tmp_path: Path, llvm: str, version: str, commit: str) -> None:
+    found = libtriton.read(elf.libtriton(tmp_path / "libtriton.so", llvm))
+    assert (found.llvm_version, found.llvm_commit) == (version, commit)
+    assert (found.machine, found.tag, found.debug_info, found.asserts) == ("x86_64", "", False, False)
+
+
+def test_a_version_with_a_commit_is_taken_before_one_without(tmp_path: Path) -> None:
+    """Another library's version may lie beside it."""
+    data = f"\x0012.0.1\x0023.0.0git {COMMIT}\x0013.0.0\0".encode()
+    assert libtriton.read(elf.write(tmp_path / "libtriton.so", {".data": data})).llvm_commit == COMMIT
+
+
+def test_how_it_was_built(tmp_path: Path) -> None:
+    comment = b"Linker: LLD 21.1.8\0clang version 21.1.8 (Red Hat)\0\0Linker: LLD 21.1.8\0"
+    sections = {".comment": comment, ".debug_info": b"x", ".dynstr": b"\0a\0__assert_fail\0"}
+    found = libtriton.read(
+        elf.write(tmp_path / "libtriton.cpython-312-x86_64-linux-gnu.so", sections, elf.AARCH64)
+    )
+    assert found.compilers == ("Linker: LLD 21.1.8", "clang version 21.1.8 (Red Hat)")
+    assert (found.machine, found.tag, found.debug_info, found.asserts) == (
+        "aarch64",
+        "cpython-312",
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"#!/bin/sh\n", b"\xcf\xfa\xed\xfe" + b"\0" * 100, b"\x7fELF\x01\x01" + b"\0" * 80]
+)
+def test_what_is_no_such_library(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "libtriton.abi3.so"
+    path.write_bytes(content)
+    assert libtriton.read(path) == Libtriton(path, tag="abi3")
+    assert libtriton.elf_machine(path) == ""
+
+
+def test_a_library_that_was_cut_off(tmp_path: Path) -> None:
+    """The section headers come last."""
+    path = elf.libtriton(tmp_path / "libtriton.so", f"23.0.0git {COMMIT}")
+    path.write_bytes(path.read_bytes()[:-100])
+    found = libtriton.read(path)
+    assert (found.machine, found.llvm_commit) == ("x86_64", "")
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="Mach-O")
+def test_a_real_program() -> None:
+    program = Path(sys.executable).resolve()
+    found = libtriton.read(program)
+    assert found.machine == platform.machine()
+    assert found.compilers
+    assert found.llvm_version == ""
+
+
+def test_which_files_are_meant(tmp_path: Path) -> None:
+    for name in (
+        "libtriton.so",
+        "libtriton.cpython-311-x86_64-linux-gnu.so",
+        "libtriton_amd_codegen.so",
+        "libproton.so",
+    ):
+        elf.libtriton(tmp_path / "_C" / name, "19.1.7")
+    names = [path.name for path in libtriton.find(tmp_path)]
+    assert names == ["libtriton.cpython-311-x86_64-linux-gnu.so", "libtriton.so"]
+    assert libtriton.find(tmp_path / "gone") == ()
