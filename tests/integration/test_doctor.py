@@ -6,13 +6,14 @@ import json
 import os
 import pty
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.integration.harness import LLVM, SMITH, Done, Smith, commit, git, plant
+from tests.integration.harness import LLVM, SMITH, Done, Smith, capture, commit, git, plant
 from tests.support import require
 
 NAME = "compile_commands.json"
@@ -111,6 +112,34 @@ def test_worktrees_with_other_pins_on_one_slot(fresh: Smith) -> None:
     assert found["status"] == "ok"
 
 
+@pytest.mark.parametrize("debug_info", ["-g", "-g0"])
+def test_what_it_advises_makes_worktrees_share_compiles(fresh: Smith, debug_info: str) -> None:
+    compiler = LLVM / "bin" / "clang++"
+    require("ccache", str(compiler))
+    git(fresh.cwd, "worktree", "add", "--quiet", "--detach", str(fresh.root / "two"))
+    trees = (fresh.cwd, fresh.root / "two")
+    for tree in trees:
+        (tree / "build").mkdir()
+        (tree / "x.cpp").write_text("int f() { return 1; }\n", encoding="utf-8")
+
+    def compile_in_each() -> tuple[int, int]:
+        """Hits and misses so far."""
+        for tree in trees:
+            argv = ("ccache", compiler, debug_info, "-c", tree / "x.cpp", "-o", "x.o")
+            capture(*argv, cwd=tree / "build", env=fresh.environ)
+        counted = fresh.ccache()
+        return counted["direct_cache_hit"] + counted["preprocessed_cache_hit"], counted["cache_miss"]
+
+    assert compile_in_each() == (0, 2)
+    found = findings(fresh("doctor", "--only", "tools.ccache-base-dir", "--json"))["tools.ccache-base-dir"]
+    assert found["status"] == "note"
+    for command in found["commands"]:
+        capture("sh", "-c", command, env=fresh.environ)
+    assert compile_in_each() == (1, 3)
+    fine = findings(fresh("doctor", "--only", "tools.ccache-base-dir", "--json"))["tools.ccache-base-dir"]
+    assert fine["status"] == "ok"
+
+
 # --- a real build
 
 
@@ -135,7 +164,7 @@ def test_a_second_library_is_an_error(built: Smith) -> None:
 
 
 def test_a_checkout_that_moved_on_is_a_warning(built: Smith) -> None:
-    commit(built.cwd, "more")
+    git(built.cwd, "commit", "--quiet", "--allow-empty", "--message", "more")
     try:
         done = built("doctor", "--only", "builds.triton")
     finally:
@@ -145,7 +174,7 @@ def test_a_checkout_that_moved_on_is_a_warning(built: Smith) -> None:
 
 
 @pytest.fixture
-def broken(built: Smith) -> Smith:
+def broken(built: Smith) -> Iterator[Smith]:
     """The build with a compiler that is gone in CMake's cache, and a link to a database that is gone."""
     built("link-compile-commands")
     link = built.cwd / NAME
@@ -156,7 +185,10 @@ def broken(built: Smith) -> Smith:
     assert f"CMAKE_CXX_COMPILER:STRING={LLVM}/bin/clang++\n" in text
     gone = "CMAKE_CXX_COMPILER:STRING=/usr/lib/llvm-7/bin/clang++\n"
     cache.write_text(text.replace(f"CMAKE_CXX_COMPILER:STRING={LLVM}/bin/clang++\n", gone), encoding="utf-8")
-    return built
+    yield built
+    link.unlink()
+    for stale in (path for path in built.build().iterdir() if path.suffix == ".stale"):
+        stale.unlink()
 
 
 def state(smith: Smith) -> tuple[bool, bool, str]:
@@ -203,11 +235,9 @@ def test_what_is_broken_is_shown_mended_and_built_again(broken: Smith) -> None:
     assert found["builds.cmake-paths"]["status"] == "not applicable"
 
     broken("build-triton", "--debug")
-    (broken.build() / "CMakeCache.txt.stale").unlink()
     assert "cmake --fresh" in broken.log("build-triton").replace(str(SMITH.with_name("cmake")), "cmake")
     found = findings(broken("doctor", "--only", "builds", "--json"))
     assert {row["status"] for row in found.values()} == {"ok"}
-    (broken.cwd / NAME).unlink()
 
 
 def _answered(smith: Smith, typed: str, *argv: str) -> int:

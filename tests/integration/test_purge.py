@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -162,6 +163,24 @@ def test_a_plan_is_shown_and_nobody_is_there_to_agree(smith: Smith, busy: Path) 
     subprocess.run(("/bin/sh",), input=script, text=True, check=True)
     assert of_triton(busy) == []
     assert pip(busy, "check") == ""
+
+
+def doctor(smith: Smith, venv: Path, code: int) -> dict[str, dict[str, str]]:
+    """Findings of the doctor about this Python, by id."""
+    done = smith("doctor", "--only", "python", "--python", python_of(venv), "--json", code=code)
+    return {found["id"]: found for found in json.loads(done.out)["findings"]}
+
+
+def test_the_doctor_sees_two_owners_and_then_none(smith: Smith, busy: Path) -> None:
+    before = doctor(smith, busy, code=1)
+    assert before["python.owners"]["status"] == "error"
+    assert "pytorch-triton-rocm 2.0.2 (RECORD) and triton " in before["python.owners"]["seen"]
+    assert before["python.spec"]["status"] == "ok"
+    assert re.match(r"LLVM \d+\.0\.0git, [0-9a-f]{40}", before["python.llvm-revision"]["seen"])
+    assert before["python.llvm-revision"]["status"] == "ok"  # that of the published wheel, where it is known
+    purge(smith, busy, "--yes")
+    after = doctor(smith, busy, code=0)
+    assert after["python.owners"]["status"] == after["python.spec"]["status"] == "not applicable"
 
 
 def test_pip_installs_again_afterwards(smith: Smith, busy: Path) -> None:

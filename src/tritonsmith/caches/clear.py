@@ -19,7 +19,7 @@ from tritonsmith.facts.cache_roots import Root, RootKind
 from tritonsmith.facts.installed_tritons import Installed
 from tritonsmith.facts.triton_cache import Content, Entry
 from tritonsmith.plan import Plan
-from tritonsmith.plan.entries import RemoveEntries, Seen
+from tritonsmith.plan.entries import RemoveEntries, Seen, check_root
 from tritonsmith.plan.runner import Runner
 from tritonsmith.ui.progress import PhaseProgress
 
@@ -88,8 +88,12 @@ def prepare(
         now: seconds since 1970; the clock's by default.
 
     Raises:
+        OwnershipError: one of them is no folder to clear, such as the home folder.
         FactError: the filters cannot be decided.
     """
+    roots = tuple(roots)
+    for root in roots:
+        check_root(root.real)
     now = time.time() if now is None else now
     contents = tuple(triton_cache.scan(root) for root in roots)
     chosen = filters.choose((e for content in contents for e in content.entries), wanted, installed, now)

@@ -98,28 +98,25 @@ def leftovers(subject: Subject) -> Iterator[Finding]:
     """Unfinished writes of processes that are gone, files without content, what a stopped clear left."""
     contents = _contents(subject)
     entries = _looked_at(contents)
-    if not entries:
+    steps = [step for content in contents if (step := _mending(content, time.time()))]
+    if not entries and not steps:
         yield skipped(_NOTHING)
         return
-    now = time.time()
-    steps = [step for content in contents if (step := _mending(content, now))]
     part = _part(entries, sum(content.total for content in contents))
     if not steps:
         yield ok(f"none in {words.entries(len(entries))}{part}")
         return
     names = [seen.name for step in steps for seen in step.entries]
-    empty = sum(bool(entry.empty) for entry in entries)
-    shown = ", ".join(name[-60:] for name in names[:2]) + (", ..." if len(names) > 2 else "")  # noqa: PLR2004
-    what = (
-        f"{len(names)} leftovers, {empty} of them entries with empty files"
-        if empty
-        else f"{len(names)} leftovers"
-    )
+    empty = sum("tmp." not in name for name in names)
+    what = [f"{empty} with empty files"] if empty else []
+    what += [f"{len(names) - empty} that nobody will finish"] if len(names) > empty else []
+    what += ["what a stopped clear had moved away"] if any(content.trash for content in contents) else []
+    example = f", such as {names[0]}" if names else ""
     yield Finding(
         "warning",
-        f"{what}: {shown}{part}" if names else "entries that a stopped clear had moved out of the way",
+        f"{' and '.join(what)}{example}{part}",
         str(steps[0].root),
-        affects="an empty file fails to load, again and again; the others take space" if empty else "disk",
+        affects="disk; an empty file fails to load, again and again" if empty else "disk",
         remedy="remove them",
         commands=("invoke doctor --fix --only caches.leftovers",),
         fix=tuple(steps),

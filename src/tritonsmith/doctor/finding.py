@@ -42,6 +42,11 @@ class Finding:
         return self.check.partition(".")[0]
 
     @property
+    def name(self) -> str:
+        """Of the check, within its group: `cmake`."""
+        return self.check.partition(".")[2]
+
+    @property
     def wrong(self) -> bool:
         """Whether somebody should do something about it."""
         return self.status in ("warning", "error", "crashed")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
+import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,6 @@ from tritonsmith.plan.process import capture
 _BINDINGS = ("pybind11", "nanobind")
 _PTXAS = ("backends/nvidia/bin/ptxas*", "*/cuda/bin/ptxas")  # in the package; the second is that of 2.x
 _PATIENCE = 120.0  # seconds; a cold import of torch reads gigabytes
-_COMMIT = re.compile(r"\+(?:git)?([0-9a-f]{7,40})\b")  # `3.5.1+gitbfeb0668`; up to 3.1 without `git`
 _ARCHITECTURES = {"arm64": "aarch64"}  # macOS's name, and that of ELF files
 # Prints the last line of the traceback, since what goes to standard error is not kept.
 _IMPORT = """
@@ -58,7 +57,7 @@ def torch(subject: Subject) -> Iterator[Finding]:
         lacks = (
             "torch.compile works on no GPU" if requires else "CPU builds, and builds from sources, need none"
         )
-        commands = (f"invoke env-triton --env {subject.settings.name}",) if requires else ()
+        commands = _wanted(requires, subject)
         yield Finding("note", f"{seen}; there is none", str(at_hand.info), affects=lacks, commands=commands)
         return
     yield _pair(at_hand, requires, owners, subject)
@@ -68,7 +67,7 @@ def _pair(
     at_hand: Distribution, requires: str, owners: tuple[Distribution, ...], subject: Subject
 ) -> Finding:
     """The verdict of `invoke pins --installed`."""
-    beside = tuple(pairs.Owner(one.name, one.version, _commit_in(one.version)) for one in owners)
+    beside = tuple(pairs.Owner(one.name, one.version, distributions.commit_in(one.version)) for one in owners)
     try:
         release = pytorch_pins.find(at_hand.version).release
     except UsageError:  # a nightly, or one that is newer than the table
@@ -84,13 +83,16 @@ def _pair(
         where,
         affects="torch.compile calls what another Triton lacks or has changed",
         remedy="you built this one yourself: then it is meant" if own else "install what this torch requires",
-        commands=() if own else (f"invoke env-triton --env {subject.settings.name}",),
+        commands=() if own else _wanted(requires, subject),
     )
 
 
-def _commit_in(version: str) -> str:
-    match = _COMMIT.search(version)
-    return match[1] if match else ""
+def _wanted(requires: str, subject: Subject) -> tuple[str, ...]:
+    """What to type to get the Triton that a torch requires."""
+    if not subject.python:
+        return (f"invoke env-triton --env {subject.settings.name}",) if requires else ()
+    plain = requires.partition(";")[0].strip()
+    return (shlex.join((str(subject.python), "-m", "pip", "install", plain)),) if plain else ()
 
 
 @check("python.llvm-revision", "the LLVM in the installed libtriton.so")
@@ -211,7 +213,7 @@ def _imported(name: str, python: PythonEnv) -> Finding:
         str(python.executable),
         affects="nothing runs",
         remedy="the message is the last line of the traceback; see python.owners and python.llvm-revision",
-        commands=(f"{python.executable} -c 'import {name}'",),
+        commands=(shlex.join((str(python.executable), "-c", f"import {name}")),),
     )
 
 
@@ -246,7 +248,7 @@ def _assembler(path: Path, subject: Subject) -> Finding:
         seen = f"{path.name} is for {machine}, this machine is {host} (triton#2921, triton#3134)"
         return Finding("error", seen, str(path), affects=affects)
     if not os.access(path, os.X_OK):
-        mend = (f"chmod +x {path}",)
+        mend = (shlex.join(("chmod", "+x", str(path))),)
         return Finding("error", f"{path.name} may not be executed", str(path), affects=affects, commands=mend)
     version = tools.version_of(path)
     if not version:
@@ -274,8 +276,8 @@ def sources(subject: Subject) -> TritonCheckout | None:
 
 
 def installing(subject: Subject) -> tuple[str, ...]:
-    """What to type to install the checkout."""
-    return (f"invoke install-triton --env {subject.settings.name}",)
+    """What to type to install the checkout; nothing for a Python that is no environment of the tool's."""
+    return () if subject.python else (f"invoke install-triton --env {subject.settings.name}",)
 
 
 def no_python() -> Finding:

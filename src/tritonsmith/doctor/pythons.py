@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -49,9 +50,10 @@ def version(subject: Subject) -> Iterator[Finding]:
 
 
 def _in_range(python: PythonEnv, subject: Subject) -> Finding:
-    triton = subject.triton_version
+    tree = sources(subject)
+    triton = tree.version if tree else subject.installed_triton
     try:
-        oldest, newest = subject.checkout.python if subject.checkout else eras.release(triton).python
+        oldest, newest = tree.python if tree else eras.release(triton).python
     except UsageError:
         return ok(f"Python {python.version}; no Triton to hold it against", python.executable)
     seen = f"Python {python.version}; Triton {triton} supports {oldest} to {newest}"
@@ -232,7 +234,9 @@ def _shadow(found: Found, otherwise: Found | None, why: str, command: str) -> Fi
 
 
 def _purge(subject: Subject) -> tuple[str, ...]:
-    which = f"--python {subject.python}" if subject.python else f"--env {subject.settings.name}"
+    which = (
+        f"--python {shlex.quote(str(subject.python))}" if subject.python else f"--env {subject.settings.name}"
+    )
     return (f"invoke purge-wheels {which}",)
 
 

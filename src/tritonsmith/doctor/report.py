@@ -39,19 +39,27 @@ def counts(findings: tuple[Finding, ...]) -> str:
     return f"doctor: {', '.join(parts) or 'nothing was looked at'}"
 
 
-def screen(findings: tuple[Finding, ...]) -> RenderableType:
-    """All findings, group by group: what is well in one line, what is not with what to do."""
+def screen(findings: tuple[Finding, ...], *, whole: bool = True) -> RenderableType:
+    """Findings, group by group: what is well in one line, what is not with what to do.
+
+    Args:
+        findings: in the order of their checks.
+        whole: say of each check that had nothing to look at why; else only name them.
+    """
     blocks: list[Text] = []
     for group, members in groupby(findings, key=lambda finding: finding.group):
         blocks.append(Text(f"\n{group}", style="bold"))
-        blocks += [_lines(finding) for finding in members]
+        found = tuple(members)
+        blocks += [_lines(finding) for finding in found if whole or finding.status != "not applicable"]
+        idle = [finding.name for finding in found if finding.status == "not applicable"]
+        if idle and not whole:
+            blocks.append(Text(f"  · nothing to look at: {', '.join(idle)}", style="dim"))
     return Group(*blocks)
 
 
 def _lines(finding: Finding) -> Text:
     style = tables.STATUS_STYLES[finding.status]
-    name = finding.check.partition(".")[2]
-    text = Text.assemble((f"  {_MARKS[finding.status]} ", style), (f"{name:<18}", style), finding.seen)
+    text = Text.assemble((f"  {_MARKS[finding.status]} {finding.name:<18}", style), finding.seen)
     if finding.where:
         text.append(f"  {finding.where}", style="dim")
     if finding.affects:

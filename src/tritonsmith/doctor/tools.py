@@ -138,25 +138,30 @@ def ccache_hits(subject: Subject) -> Iterator[Finding]:
 
 @check("tools.ccache-base-dir", "whether worktrees share compiles")
 def ccache_base_dir(subject: Subject) -> Iterator[Finding]:
-    """Absolute paths in the key keep two worktrees of one repository apart."""
+    """Absolute paths, and with debug info the current folder, keep two worktrees' compiles apart."""
     seen = _ccache(subject)
     several = worktrees.roots(subject.checkout.root) if subject.checkout else ()
     if isinstance(seen, str) or len(several) <= 1:
         yield skipped(seen if isinstance(seen, str) else "there is one worktree at most")
         return
-    base = subject.environ.get("CCACHE_BASEDIR", seen.base_dir)
-    bases = [part for part in base.split(":") if part]  # ccache 4.13 takes a list
-    if all(any(root.is_relative_to(part) for part in bases) for root in several):
-        yield ok(f"base_dir {base} holds all {len(several)} worktrees", seen.folder)
+    bases = [part for part in seen.base_dir.split(":") if part]  # ccache 4.13 takes a list
+    held = all(any(root.is_relative_to(part) for part in bases) for root in several)
+    hash_dir = "on" if seen.hash_dir else "off"
+    text = f"{len(several)} worktrees; base_dir is {seen.base_dir or 'not set'}, hash_dir is {hash_dir}"
+    if held and not seen.hash_dir:
+        yield ok(text, seen.folder)
         return
     common = os.path.commonpath(several)
+    wanted = [] if held or common == "/" else [f"base_dir={common}"]  # with / system headers move too
+    wanted += ["hash_dir=false"] if seen.hash_dir else []
     yield Finding(
         "note",
-        f"{len(several)} worktrees; base_dir is {base or 'not set'}",
+        text,
         str(seen.folder),
-        affects="each worktree compiles for itself what another has compiled",
-        remedy="let ccache rewrite paths below the folder that holds them all",
-        commands=(shlex.join(("ccache", "--set-config", f"base_dir={common}")),),
+        affects="pip's build folders, inside the worktrees, compile what another has compiled",
+        remedy="make paths relative below the folder that holds them all, and leave the current folder out"
+        " of the key (debug info then names the folder of the first compile)",
+        commands=tuple(shlex.join(("ccache", "--set-config", setting)) for setting in wanted),
     )
 
 

@@ -8,9 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _ENTRY = re.compile(r"^([^#/\s][^:=]*):([A-Z]+)=(.*)$", re.MULTILINE)
-_KNOWN = ("CMAKE_CACHEFILE_DIR", "CMAKE_COMMAND", "CMAKE_HOME_DIRECTORY", "CMAKE_MAKE_PROGRAM")
-_GIVEN = ("STRING", "UNINITIALIZED")  # types of what came by `-C` or `-D`, paths or not
-_PLACES = ("_COMPILER", "_DIR", "_EXECUTABLE", "_LAUNCHER", "_SYSPATH")
+_PROGRAMS = ("_COMPILER", "_EXECUTABLE", "_LAUNCHER")
+_PLACES = (  # paths without which nothing works, though `-D` and `-C` give them other types
+    "CMAKE_CACHEFILE_DIR",
+    "CMAKE_COMMAND",
+    "CMAKE_HOME_DIRECTORY",
+    "CMAKE_MAKE_PROGRAM",
+    "LLVM_DIR",
+    "LLVM_SYSPATH",
+    "MLIR_DIR",
+)
 _MADE_LATER = (
     "CMAKE_INSTALL_",
     "CMAKE_LIBRARY_OUTPUT_",
@@ -40,9 +47,8 @@ class CmakeCache:
     def gone(self) -> Iterator[tuple[str, Path]]:
         """Variables that name a file or a folder that does not exist (any more)."""
         for name, kind, value in self.entries:
-            named = kind in ("PATH", "FILEPATH") or name in _KNOWN
-            given = kind in _GIVEN and name.endswith(_PLACES)
-            if not (named or given) or name.startswith(_MADE_LATER):
+            named = kind in ("PATH", "FILEPATH") or name in _PLACES or name.endswith(_PROGRAMS)
+            if not named or name.startswith(_MADE_LATER):
                 continue
             for path in map(Path, value.split(";")):
                 if path.is_absolute() and not path.exists():

@@ -22,6 +22,7 @@ from tritonsmith.facts.editables import PACKAGE, Editable, read_text
 
 _BELOW = f"{PACKAGE}/".encode()
 _NAMED = re.compile(r"(?P<name>.+?)(?:-(?P<version>\d[^-]*)(?:-py\d.*)?)?")
+_COMMIT = re.compile(r"\+(?:git)?([0-9a-f]{7,40})\b")
 _PIPS_OWN = re.compile(r"~[-~.=%0-9]*")  # how pip begins the name of what it is about to remove
 
 
@@ -129,6 +130,12 @@ def required_triton(distribution: Distribution, python: str) -> str:
         if applies and normalised(requirement.name) in known_names():
             return line
     return ""
+
+
+def commit_in(version: str) -> str:
+    """The commit that a version ends in: `3.5.1+gitbfeb0668`, up to 3.1 without `git`; or nothing."""
+    match = _COMMIT.search(version)
+    return match[1] if match else ""
 
 
 def known_names() -> dict[str, str]:

@@ -168,9 +168,8 @@ def source_of(prefix: Path) -> Path | None:
     cache = prefix / "CMakeCache.txt"
     if not cache.is_file():
         return None
-    match = re.search(
-        r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", cache.read_text(encoding="utf-8"), re.MULTILINE
-    )
+    text = cache.read_text(encoding="utf-8", errors="replace")  # values in it may have any encoding
+    match = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", text, re.MULTILINE)
     return Path(match[1]).parent if match else None
 
 

@@ -20,6 +20,7 @@ class Orphans:
         files: files and links below `triton/`, or `triton` itself where it is a link.
         leftovers: folders that an interrupted pip left: `~riton`, `~riton-3.5.0.dist-info`.
         hooks: `.pth` files and finders of an editable install that is gone.
+        hollow: `triton` is a folder without a single file: an import of it works, and gives nothing.
         size: bytes of all of them.
     """
 
@@ -27,12 +28,13 @@ class Orphans:
     files: tuple[Path, ...] = ()
     leftovers: tuple[Path, ...] = ()
     hooks: tuple[Path, ...] = ()
+    hollow: bool = False
     size: int = 0
 
     @property
     def any(self) -> bool:
         """Whether there is anything."""
-        return bool(self.files or self.leftovers or self.hooks)
+        return bool(self.files or self.leftovers or self.hooks or self.hollow)
 
     @property
     def all(self) -> tuple[Path, ...]:
@@ -44,6 +46,7 @@ class Orphans:
         """What there is, in a few words."""
         copied = [path.name for path in self.files if path.suffix == ".so"]
         parts = [
+            f"{PACKAGE}/ without a file in it" if self.hollow else "",
             f"{len(self.files)} below {PACKAGE}/" if self.files else "",
             f"copied in: {', '.join(copied)}" if copied else "",
             f"left by an interrupted pip: {_names(self.leftovers)}" if self.leftovers else "",
@@ -63,12 +66,13 @@ def read(site: Path, installed: Iterable[Distribution]) -> Orphans:
     """
     owners = [one for one in distributions.owners(installed) if one.site == site]
     owned = {path for one in owners for path in distributions.recorded(one)}
-    present = distributions.files_below(site / PACKAGE)
+    folder = site / PACKAGE
+    present = tuple(distributions.files_below(folder))
     files = tuple(sorted(path for path in present if path not in owned and _source(path) not in owned))
     leftovers = distributions.leftovers(site)
     claimed = [hook for one in owners if one.editable for hook in one.editable.hooks]
     hooks = editables.forsaken(site, claimed)
-    found = Orphans(site, files, leftovers, hooks)
+    found = Orphans(site, files, leftovers, hooks, hollow=folder.is_dir() and not present)
     size = sum(path.lstat().st_size for top in found.all for path in distributions.files_below(top))
     return replace(found, size=size)
 

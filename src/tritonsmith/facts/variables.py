@@ -126,7 +126,9 @@ def _slipped(name: str) -> bool:
     """`TIRTON_HOME`: near a prefix, and as a whole near a known name."""
     head = name.partition("_")[0]
     near = any(
-        head != known and SequenceMatcher(None, head, known).ratio() >= 2 / 3
+        head != known
+        and abs(len(head) - len(known)) <= 1  # TIKTOKEN_CACHE_DIR is somebody else's
+        and SequenceMatcher(None, head, known).ratio() >= 2 / 3
         for known in (prefix.rstrip("_") for prefix in prefixes())
     )
     return near and nearest(name) is not None

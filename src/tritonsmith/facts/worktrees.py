@@ -48,7 +48,7 @@ def branches(root: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     packed = common / "packed-refs"
     if packed.is_file():
-        text = packed.read_text(encoding="utf-8")
+        text = packed.read_text(encoding="utf-8", errors="replace")  # git allows any bytes in a name
         found |= {
             name: commit
             for commit, name in re.findall(r"^([0-9a-f]{40}) refs/heads/(.+)$", text, re.MULTILINE)

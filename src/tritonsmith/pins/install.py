@@ -118,7 +118,7 @@ def prepare(
             why=f"found: {', '.join(replaces)}; pip would leave a mixture of both",
             hints=[f"take them out first: invoke purge-wheels --env {env.name}"],
         )
-    done = env.venv / ".requirements.done"  # or `up` and `install-triton` would take theirs for installed
+    done = env.venv / venv.STAMP  # or `up` and `install-triton` would take theirs for installed
     # Anew even if it is there: what was purged may have taken files of it along.
     argv = venv.pip_install(env.python, "--force-reinstall", _plain(requirement))
     steps = (

@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import distributions, python_env, pytorch_pins
+from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.pytorch_pins import Release
-from tritonsmith.plan.process import capture
 
-# Runs in the interpreter that is looked at: the standard library of Python 3.8 or later. `find_spec` of a
-# top-level name finds it, editable installs included, and imports nothing.
-_PROBE = """
-import importlib.metadata as m, importlib.util as u, json, os
-try:
-    d = m.distribution("torch")
-except m.PackageNotFoundError:
-    d = None
-spec = u.find_spec("torch")
-text = ""
-for folder in (spec.submodule_search_locations or []) if spec else []:
-    path = os.path.join(folder, "version.py")
-    if os.path.isfile(path):
-        text = open(path, encoding="utf-8", errors="replace").read()
-        break
-requires = (d.requires if d else None) or []
-print(json.dumps({"version": d.version if d else "", "requires": requires, "text": text}))
-"""
 _GIT_VERSION = re.compile(r"^git_version\s*(?::[^=\n]*)?=\s*['\"]([0-9a-f]{7,40})['\"]", re.MULTILINE)
 _VERSION = re.compile(r"^__version__\s*(?::[^=\n]*)?=\s*['\"]([^'\"]+)['\"]", re.MULTILINE)
-_SUFFIX = re.compile(r"\+(?:git)?([0-9a-f]{7,40})\b")  # `3.5.1+gitbfeb0668`; up to 3.1 without `git`
 
 
 @dataclass(frozen=True)
@@ -101,15 +81,14 @@ def read(python: Path) -> Installed:
         FactError: it does not run, or has no torch.
     """
     packages = python_env.read(python)
-    output = capture((str(python), "-I", "-c", _PROBE), timeout=30) if packages else None
-    if packages is None or output is None:
+    if packages is None:
         raise FactError(
             "this Python does not run",
             where=python,
             why=None if python.exists() else "there is no such file",
             hints=["name another: --python PATH, or an environment: --env NAME"],
         )
-    torch = _torch(output, packages.minor)
+    torch = _torch(packages)
     if torch is None:
         raise FactError(
             "there is no torch in this Python",
@@ -117,7 +96,7 @@ def read(python: Path) -> Installed:
             hints=["name the Python that has it: --python PATH", "the table: invoke pins --pytorch VERSION"],
         )
     owners = tuple(
-        Owner(name, version, _commit_in(version))
+        Owner(name, version, distributions.commit_in(version))
         for name, version in packages.dists
         if name in packages.triton_owners
     )
@@ -126,36 +105,17 @@ def read(python: Path) -> Installed:
     return Installed(python, torch, owners, release, agrees, reasons)
 
 
-def _torch(output: str, python: str) -> Torch | None:
-    try:
-        seen = json.loads(output.splitlines()[-1])  # a .pth file may have printed something before
-    except (IndexError, ValueError):
-        return None
-    told = _VERSION.search(seen["text"])
-    version = seen["version"] or (told[1] if told else "")
+def _torch(packages: PythonEnv) -> Torch | None:
+    """By its metadata and its version.py; a build that is on the path has the second alone."""
+    installed = next((one for one in packages.distributions if one.name == "torch"), None)
+    files = (entry / "torch" / "version.py" for entry in packages.path)
+    text = next((path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file()), "")
+    told, commit = _VERSION.search(text), _GIT_VERSION.search(text)
+    version = installed.version if installed else told[1] if told else ""
     if not version:
         return None
-    commit = _GIT_VERSION.search(seen["text"])
-    return Torch(version, commit[1] if commit else "", _requirement(seen["requires"], python))
-
-
-def _requirement(lines: list[str], python: str) -> str:
-    """The line that asks for a Triton, under any of its names, on this platform and Python."""
-    known = distributions.known_names()
-    for line in lines:
-        try:
-            requirement = Requirement(line)
-        except InvalidRequirement:
-            continue
-        applies = requirement.marker is None or requirement.marker.evaluate({"python_version": python})
-        if applies and canonicalize_name(requirement.name) in known:
-            return line
-    return ""
-
-
-def _commit_in(version: str) -> str:
-    match = _SUFFIX.search(version)
-    return match[1] if match else ""
+    requires = distributions.required_triton(installed, packages.minor) if installed else ""
+    return Torch(version, commit[1] if commit else "", requires)
 
 
 def _release(torch: Torch) -> Release | None:

@@ -120,9 +120,12 @@ def act(step: RemoveEntries, update: Update) -> None:
                     update(len(step.entries) + done, whole, "deleting entries")
 
 
-@contextmanager
-def _opened(root: Path) -> Iterator[int]:
-    """The root as a descriptor: whatever happens to its path, only this folder's entries go."""
+def check_root(root: Path) -> None:
+    """Make sure that a folder may be cleared of entries.
+
+    Raises:
+        OwnershipError: it is `/`, the home folder or above it, or its path leads through a link.
+    """
     home = Path.home().resolve()
     problem = None
     if not root.is_absolute() or root.resolve() != root:
@@ -135,6 +138,12 @@ def _opened(root: Path) -> Iterator[int]:
             where=root,
             hints=["name the cache itself: TRITON_CACHE_DIR, or --root PATH"],
         )
+
+
+@contextmanager
+def _opened(root: Path) -> Iterator[int]:
+    """The root as a descriptor: whatever happens to its path, only this folder's entries go."""
+    check_root(root)
     with _folder(str(root)) as descriptor:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

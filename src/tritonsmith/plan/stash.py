@@ -108,8 +108,8 @@ def remove(journal: Journal, stash: Path, root: Path) -> None:
             raise _refused(path, "it is a folder")
     stash.mkdir()
     with _alone(stash):
-        _write(stash / _JOURNAL, json.dumps(asdict(journal), default=str))
         try:
+            _write(stash / _JOURNAL, json.dumps(asdict(journal), default=str))
             _move_in(journal, stash)
             _write(stash / _MARKER, "")
         except BaseException:
@@ -170,6 +170,7 @@ def _put_back(journal: Journal, stash: Path) -> None:
     """In reverse order, as far as it goes. A file that somebody else has put there since stays."""
     texts = dict(journal.edits)
     failures: list[OSError] = []
+    (stash / _MARKER).unlink(missing_ok=True)  # written, and then ^C or a full disk: back is the way
     for path, place in reversed(journal.stashed(stash)):
         try:
             if os.path.lexists(place) and (not os.path.lexists(path) or _is_ours(path, texts.get(path))):
@@ -265,6 +266,8 @@ def _alone(stash: Path) -> Iterator[None]:
             raise LockedError(
                 "another run is removing files here", where=stash, hints=["wait for it to end"]
             ) from None
+        except OSError:
+            pass  # a network file system without locks does without
         yield
     finally:
         os.close(handle)

@@ -2,6 +2,8 @@
 
 from invoke.collection import Collection
 
+from tritonsmith.tasks.caches import clear_cache
+from tritonsmith.tasks.caches import listing as caches
 from tritonsmith.tasks.develop import benchmark, lint, test
 from tritonsmith.tasks.doctor import doctor
 from tritonsmith.tasks.environments import explain, listing
@@ -23,9 +25,11 @@ namespace = Collection(
     pins,
     env_triton,
     purge_wheels,
+    clear_cache,
     test,
     lint,
     benchmark,
+    cache=Collection(list=caches),
     env=Collection(explain=explain, list=listing),
     system=Collection(packages=packages),
 )

@@ -57,7 +57,7 @@ def doctor(
         print(issue.render(subject, found, deep=deep))
     elif not fix or not dry_run:
         console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none yet'}")
-        console.out().print(screen.screen(found))
+        console.out().print(screen.screen(found, whole=bool(names)))
         console.out().print(f"\n{screen.counts(found)}", markup=False)
     mended = fix and _mend(subject, examination.mending(found), dry_run=dry_run, yes=yes)
     left = tuple(one for one in found if not (mended and one.fix))

@@ -40,7 +40,7 @@ def purge_wheels(
 
     chosen = settings.load(env)
     seen = _interpreter(env, python)
-    recovery = purge.recovery(seen)
+    recovery = purge.recovery(seen, system=system)
     if recovery.steps:
         console.note(recovery.title)
         if dry_run:
@@ -86,13 +86,14 @@ def _interpreter(env: str, python: str) -> PythonEnv:
 def _show(survey: Survey) -> None:
     from tritonsmith.ui import console, tables
 
-    rows = [
-        [row.title, row.what, str(row.files), f"{row.size / _MIB:.1f}", str(row.site)] for row in survey.rows
-    ]
-    table = tables.plain(
-        "what goes", ["distribution", "what", "files", "MiB", "from"], rows, right=["files", "MiB"]
-    )
-    console.out().print(table)
+    for site in dict.fromkeys(row.site for row in survey.rows):
+        lines = [
+            [row.title, row.what, str(row.files), f"{row.size / _MIB:.1f}"]
+            for row in survey.rows
+            if row.site == site
+        ]
+        heads = ["distribution", "what", "files", "MiB"]
+        console.out().print(tables.plain(f"goes from {site}", heads, lines, right=heads[2:]))
     _tell(survey)
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.errors import OwnershipError
+from tritonsmith.errors import OwnershipError, SmithError
 from tritonsmith.facts import distributions, editables, import_path, orphans
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.editables import EASY_INSTALL, PACKAGE
@@ -21,10 +22,10 @@ from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.plan import Plan, Step, stash
 from tritonsmith.plan.stash import Journal
 from tritonsmith.plan.steps import Recover, Uninstall
+from tritonsmith.wheels import venv
 
 PHASE = "purge"
 NOBODY = "(no owner)"
-_REQUIREMENTS_STAMP = ".requirements.done"  # of wheels/venv.py: what it says is no longer so
 _SCRIPT_HEAD = 400  # bytes, in which a script of setuptools names its distribution
 
 
@@ -114,22 +115,24 @@ def plan(python: PythonEnv, *, system: bool = False) -> Plan:
     return survey(python, system=system).plan
 
 
-def recovery(python: PythonEnv) -> Plan:
+def recovery(python: PythonEnv, *, system: bool = False) -> Plan:
     """Steps that end what a killed purge began; none if there is nothing. Facts must be read again after it.
 
+    Args:
+        python: the interpreter.
+        system: it may be the system's.
+
     Raises:
-        OwnershipError: a stash cannot be read.
+        OwnershipError: it is the system's Python, or a stash cannot be read.
     """
+    _check(python, system=system)
     steps: list[Recover] = []
     for site in _own_sites(python):
         place = site / stash.NAME
         if left := stash.pending(place):
             steps.append(Recover(left.journal, place, _root(site, python), left.committed, phase=PHASE))
-    done = (
-        "its files were all moved, and are deleted"
-        if all(step.committed for step in steps)
-        else "files go back"
-    )
+    forward = all(step.committed for step in steps)
+    done = "what it had moved is deleted" if forward else "what it had moved goes back"
     return Plan(f"a purge of {python.prefix} was killed: {done}", tuple(steps))
 
 
@@ -149,9 +152,16 @@ def survey(python: PythonEnv, *, system: bool = False) -> Survey:
 
     Raises:
         OwnershipError: it is the system's Python.
+        SmithError: an earlier purge was killed, and `recovery` was not run.
     """
-    if python.base and not system:
-        raise _is_the_systems(python)
+    _check(python, system=system)
+    for site in _own_sites(python):
+        if os.path.lexists(site / stash.NAME):
+            raise SmithError(
+                "a purge of this environment was killed halfway",
+                where=site / stash.NAME,
+                hints=[f"end it first: invoke purge-wheels --python {shlex.quote(str(python.executable))}"],
+            )
     found = [_survey_site(site, python) for site in _own_sites(python)]
     rows = tuple(row for _, rows in found for row in rows)
     steps = tuple(_step(one, python) for one, rows in found if rows)
@@ -226,7 +236,7 @@ def _step(one: _Site, python: PythonEnv) -> Step:
     ]
     easy = one.site / EASY_INSTALL
     text = editables.without_folder(easy, [folder for folder in linked if folder]) if linked else None
-    stamp = one.root / _REQUIREMENTS_STAMP
+    stamp = one.root / venv.STAMP
     journal = Journal(
         files=(*one.goes, *([stamp] if stamp.is_file() else [])),
         edits=() if text is None else ((easy, text),),
@@ -280,9 +290,11 @@ def _what(found: Distribution) -> str:
     return distributions.known_names().get(found.name, f"says its {found.owns}")
 
 
-def _is_the_systems(python: PythonEnv) -> OwnershipError:
+def _check(python: PythonEnv, *, system: bool) -> None:
+    if not python.base or system:
+        return
     manager = "its files belong to the system's package manager" if python.managed else "it is shared"
-    return OwnershipError(
+    raise OwnershipError(
         "this is a system Python",
         where=python.executable,
         why=f"it is in no virtual environment and in none of Conda; {manager}",

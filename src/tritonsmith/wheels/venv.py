@@ -12,6 +12,7 @@ from tritonsmith.plan import MakeDir, Plan, Run
 from tritonsmith.plan.steps import stamped
 
 PHASE = "Python environment"
+STAMP = ".requirements.done"  # in the venv, so gone with it
 
 
 def base_interpreter(wanted: str) -> PythonEnv:
@@ -61,7 +62,7 @@ def plan(env: EnvDir, base: PythonEnv, requirements: tuple[str, ...]) -> Plan:
         f"virtual environment of {env.name}",
         (
             *stamped(make, env.path / ".venv.done", env.python),
-            *stamped([install], env.venv / ".requirements.done"),  # goes with the venv
+            *stamped([install], env.venv / STAMP),
         ),
     )
 

@@ -135,6 +135,7 @@ def test_hidden_gpus(subject: Subject, value: str | None, expected: list[str]) -
 @pytest.mark.parametrize(
     ("device", "driver", "releases", "status", "says"),
     [
+        (H200, R570, {"ptxas": "12.9", "blackwell": "13.4"}, "ok", "as it does within a major"),
         (H200, R570, {"ptxas": "12.8"}, "ok", "loads code of CUDA 12.8"),
         (H200, R570, {"ptxas": "12.9"}, "ok", "as it does within a major"),
         (H200, R580, {"ptxas": "12.9"}, "ok", "loads code of CUDA 12.9"),
@@ -153,11 +154,21 @@ def test_hidden_gpus(subject: Subject, value: str | None, expected: list[str]) -
 def test_driver(
     subject: Subject, device: Gpu, driver: Driver, releases: dict[str, str], status: str, says: str
 ) -> None:
-    bundled(subject, "3.9.0", **releases)
+    bundled(subject, "3.8.0", **releases)
     nvidia(subject, device, driver=driver)
     found = only(gpu.driver, subject)
     assert found.status == status
     assert says in found.seen
+
+
+def test_hopper_s_ptxas_is_of_cuda_13_since_3_9(subject: Subject) -> None:
+    bundled(subject, "3.9.0", ptxas="12.9", blackwell="13.4")
+    nvidia(subject, H200)
+    assert only(gpu.driver, subject).status == "error"
+    nvidia(subject, H200, driver=R580)
+    assert only(gpu.driver, subject).status == "ok"
+    nvidia(subject, Gpu("nvidia", "NVIDIA A100", "8.0"))
+    assert only(gpu.driver, subject).seen.endswith("loads code of CUDA 12.9, as it does within a major")
 
 
 def test_a_driver_that_is_too_old_is_told_its_number(subject: Subject) -> None:
@@ -238,7 +249,7 @@ def test_neither_a_checkout_nor_an_installed_triton(subject: Subject) -> None:
 
 
 def test_a_script_around_ptxas_does_not_tell(subject: Subject) -> None:
-    folder = bundled(subject, "3.9.0", ptxas="12.9")
+    folder = bundled(subject, "3.8.0", ptxas="12.9")
     (folder / "ptxas").write_text("#!/bin/sh\n")
     nvidia(subject, H200)
     assert "does not tell which CUDA" in only(gpu.arch, subject).seen

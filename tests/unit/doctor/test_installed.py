@@ -52,6 +52,9 @@ def test_torch_without_triton(subject: Subject, env: Path, requires: str, advice
     assert found.status == "note"
     assert found.seen.startswith(f"torch 2.13.0 requires {requires or 'no Triton'}")
     assert found.commands == (("invoke env-triton --env dev",) if advice else ())
+    subject.python = env / "bin" / "python"
+    pip = f"'{subject.python}' -m pip install triton==3.7.1"
+    assert only(installed.torch, subject).commands == ((pip,) if advice else ())
 
 
 @pytest.mark.parametrize(
@@ -257,7 +260,7 @@ def test_a_ptxas_that_may_not_be_executed(subject: Subject, env: Path) -> None:
     triton(site_of(env))
     path = ptxas(env, "backends/nvidia/bin", "#!/bin/sh\n", 0o644)
     found = only(installed.ptxas, see(subject, env))
-    assert (found.status, found.commands) == ("error", (f"chmod +x {path}",))
+    assert (found.status, found.commands) == ("error", (f"chmod +x '{path}'",))
 
 
 def test_a_ptxas_that_fails(subject: Subject, env: Path) -> None:

@@ -84,6 +84,15 @@ def test_pythons_version_against_the_installed_triton(
     assert only(pythons.version, see(subject, env, version=version)).status == status
 
 
+def test_a_wheel_is_not_held_against_the_checkout_around_it(subject: Subject, env: Path) -> None:
+    subject.settings = Settings("wheel", triton=TritonSettings(wheel="newest"))
+    fakes.checkout(subject.cwd, "3.5")
+    triton(site_of(env), version="2.1.0")
+    found = only(pythons.version, see(subject, env, version="3.9.1"))
+    assert (found.status, "Triton 2.1.0" in found.seen) == ("ok", True)
+    assert only(pythons.spec, subject).status == "ok"
+
+
 @pytest.mark.parametrize("version", ["", "1.0.0"])
 def test_a_triton_that_nobody_knows_or_none(subject: Subject, env: Path, version: str) -> None:
     if version:
@@ -112,7 +121,7 @@ def test_two_owners(subject: Subject, env: Path) -> None:
     assert "pytorch-triton-rocm 2.0.2 (RECORD) and triton 3.5.0 (RECORD)" in found.seen
     assert found.commands == ("invoke purge-wheels --env dev",)
     subject.python = env / "bin" / "python"
-    assert worst_of(pythons.owners, subject).commands == (f"invoke purge-wheels --python {subject.python}",)
+    assert worst_of(pythons.owners, subject).commands == (f"invoke purge-wheels --python '{subject.python}'",)
 
 
 def test_one_owner_hides_another(subject: Subject, env: Path) -> None:

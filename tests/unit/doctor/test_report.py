@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console, RenderableType
 
@@ -79,3 +80,15 @@ def test_the_listing_has_every_check() -> None:
     cells = [[cell.strip() for cell in line if cell.strip()] for line in shown]
     assert all([check.id, check.title] in cells for check in checks.ALL if not check.deep)
     assert ["python.import", "--deep", "whether it loads"] in cells
+
+
+def test_what_had_nothing_to_look_at_may_be_named_in_one_line() -> None:
+    idle = Finding("not applicable", "no checkout", check="sources.pins")
+    both = (Finding("ok", "fine", check="sources.llvm"), idle, replace(idle, check="sources.branches"))
+    assert lines(report.screen(both, whole=False)) == [
+        "",
+        "sources",
+        "  ✓ llvm              fine",
+        "  · nothing to look at: pins, branches",
+    ]
+    assert "  · pins              no checkout" in lines(report.screen(both))

@@ -241,35 +241,39 @@ def trees(tmp_path: Path) -> tuple[Path, Path]:
     return one, two
 
 
-@pytest.mark.parametrize(
-    ("base", "status"),
-    [
-        ("", "note"),
-        ("{src}/one", "note"),
-        ("{src}", "ok"),
-        ("{src}/", "ok"),
-        ("/x:{src}/one:{src}/the other", "ok"),
-    ],
-)
+@pytest.mark.parametrize("base", ["{src}", "{src}/", "/", "/x:{src}/one:{src}/the other"])
 def test_worktrees_share_compiles_below_one_folder(
-    subject: Subject, trees: tuple[Path, Path], base: str, status: str
+    subject: Subject, trees: tuple[Path, Path], base: str
 ) -> None:
     subject.cwd = trees[1]
     base = base.format(src=trees[0].parent)
-    subject.ccache = ccache.parse(f"(x) base_dir = {base}\n", "")
+    subject.ccache = ccache.parse(f"(x) base_dir = {base}\n(x) hash_dir = false\n", "")
     found = only(tools.ccache_base_dir, subject)
-    assert found.status == status
-    if status == "note":
-        assert f"2 worktrees; base_dir is {base or 'not set'}" in found.seen
-        assert found.commands == (f"ccache --set-config base_dir={trees[0].parent}",)
+    assert (found.status, found.seen) == ("ok", f"2 worktrees; base_dir is {base}, hash_dir is off")
 
 
-def test_the_base_folder_of_the_environment_variable_counts(
-    subject: Subject, trees: tuple[Path, Path]
+@pytest.mark.parametrize(
+    ("base", "hash_dir", "commands"),
+    [
+        ("", True, ["base_dir={src}", "hash_dir=false"]),
+        ("{src}/one", True, ["base_dir={src}", "hash_dir=false"]),
+        ("{src}/o", False, ["base_dir={src}"]),
+        ("{src}", True, ["hash_dir=false"]),
+    ],
+)
+def test_worktrees_that_do_not_share(
+    subject: Subject, trees: tuple[Path, Path], base: str, hash_dir: bool, commands: list[str]
 ) -> None:
-    subject.cwd, subject.ccache = trees[0], ccache.parse("", "")
-    subject.environ = {"CCACHE_BASEDIR": str(trees[0].parent)}
-    assert only(tools.ccache_base_dir, subject).status == "ok"
+    subject.cwd = trees[0]
+    base = base.format(src=trees[0].parent)
+    config = f"(x) base_dir = {base}\n(x) hash_dir = {str(hash_dir).lower()}\n"
+    subject.ccache = ccache.parse(config, "")
+    found = only(tools.ccache_base_dir, subject)
+    assert found.status == "note"
+    assert found.seen.startswith(f"2 worktrees; base_dir is {base or 'not set'}, hash_dir is o")
+    assert found.commands == tuple(
+        f"ccache --set-config {command.format(src=trees[0].parent)}" for command in commands
+    )
 
 
 def test_one_worktree_shares_with_nobody(subject: Subject) -> None:

@@ -124,5 +124,7 @@ def test_the_sources_of_a_build_folder(tmp_path: Path) -> None:
     fakes.cmake_cache(prefix, "CMAKE_BUILD_TYPE:STRING=Release")
     assert llvm_tree.source_of(prefix) is None
     fakes.cmake_cache(prefix, f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path / 'llvm project' / 'llvm'}")
+    with (prefix / "CMakeCache.txt").open("ab") as file:
+        file.write(b"//\xe9\n")
     assert llvm_tree.source_of(prefix) == tmp_path / "llvm project"
     assert llvm_tree.source_commit(tmp_path / "llvm project") == ""

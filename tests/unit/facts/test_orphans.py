@@ -73,6 +73,13 @@ def test_all_of_triton_without_any_owner(site: Path) -> None:
     assert len(read(site).files) == 2
 
 
+def test_a_folder_without_a_file(site: Path) -> None:
+    (site / "triton" / "__pycache__").mkdir(parents=True)
+    found = read(site)
+    assert found.hollow
+    assert (found.any, found.words, found.size) == (True, "triton/ without a file in it", 0)
+
+
 def test_hooks_of_an_editable_install_that_is_there_are_owned(site: Path, tmp_path: Path) -> None:
     editable(site, checkout(tmp_path / "src"), finder=True)
     assert not read(site).any

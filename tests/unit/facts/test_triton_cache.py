@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.caches import made
 from tritonsmith.facts import triton_cache, triton_metadata
+from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.triton_cache import Entry
 from tritonsmith.plan.entries import TRASH
 
@@ -160,9 +161,9 @@ def test_strangers(root: Path, name: str) -> None:
 
 def test_no_cache_at_all_and_one_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    absent = triton_cache.scan(made.Root("jit", tmp_path / "absent", "a test"))
+    absent = triton_cache.scan(Root("jit", tmp_path / "absent", "a test"))
     assert (absent.entries, absent.readable) == ((), True)
-    assert not triton_cache.scan(made.Root("jit", tmp_path / "file", "a test")).readable
+    assert not triton_cache.scan(Root("jit", tmp_path / "file", "a test")).readable
 
 
 def test_what_a_stopped_clear_left_is_no_stranger(root: Path) -> None:

@@ -93,7 +93,7 @@ def test_what_was_meant(written: str, meant: str | None) -> None:
 def test_which_names_are_about_triton() -> None:
     names = (
         *("TRITON_NEW", "LLVM_DIR", "DEBUG", "MAX_JOBS", "TIRTON_HOME", "AMDGPU_ENABLE_DUMP"),
-        *("PATH", "HOME", "LLVM", "TRITONE", "MIR_FOO", "XLA_FLAGS", "DEBUG_LEVEL"),
+        *("PATH", "HOME", "LLVM", "TRITONE", "MIR_FOO", "XLA_FLAGS", "DEBUG_LEVEL", "TIKTOKEN_CACHE_DIR"),
     )
     about = variables.about_triton(dict.fromkeys(names, "1"))
     assert about == tuple(sorted(names[:6]))

@@ -130,6 +130,15 @@ def test_a_loose_branch_is_newer_than_the_packed_one(main: Path) -> None:
     assert worktrees.branches(main) == {"main": git(main, "rev-parse", "HEAD")}
 
 
+def test_a_branch_whose_name_has_no_encoding(main: Path) -> None:
+    commit = git(main, "rev-parse", "HEAD")
+    (main / ".git" / "packed-refs").write_bytes(
+        b"# pack-refs with: peeled fully-peeled sorted \n"
+        + b"".join(f"{commit} ".encode() + name + b"\n" for name in (b"refs/heads/m\xfcll", b"refs/heads/x"))
+    )
+    assert set(worktrees.branches(main)) == {"main", "x", "m\N{REPLACEMENT CHARACTER}ll"}
+
+
 def test_divergence(main: Path) -> None:
     assert worktrees.divergence(main) is None
     clone = main.parent / "clone"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.errors import FactError
-from tritonsmith.facts import pytorch_pins
+from tritonsmith.facts import distributions, pytorch_pins
 from tritonsmith.pins import installed
 from tritonsmith.pins.installed import Owner, Torch, judge
 
@@ -190,7 +190,7 @@ def test_a_candidate_is_no_proof() -> None:
     ],
 )
 def test_the_commit_in_a_version(version: str, commit: str) -> None:
-    assert installed._commit_in(version) == commit
+    assert distributions.commit_in(version) == commit
 
 
 def test_this_very_interpreter_runs() -> None:

@@ -121,9 +121,8 @@ def test_a_failure_on_the_way_puts_everything_back(
     fail_at(number, monkeypatch, "replace", error)
     with pytest.raises(type(error)):
         stash.remove(journal, place(root), root)
-    if number == 0:  # the journal itself
-        stash.recover(place(root), root)
     assert snapshot(root) == before
+    assert not place(root).exists()
 
 
 def test_a_failure_while_putting_back_leaves_the_rest_for_the_next_run(
@@ -139,6 +138,23 @@ def test_a_failure_while_putting_back_leaves_the_rest_for_the_next_run(
     assert left is not None
     assert not left.committed
     assert left.journal == journal
+    stash.recover(place(root), root)
+    assert snapshot(root) == before
+
+
+def test_a_marker_that_was_written_in_vain_does_not_commit(
+    root: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fails when the marker is there already, and again when files are put back."""
+    before = snapshot(root)
+    with monkeypatch.context() as patched:
+        fail_at(5, patched, "fsync", OSError(errno.EIO, "the marker's folder"))
+        fail_at(12, patched, "replace", OSError(errno.EIO, "on the way back"))
+        with pytest.raises(OSError, match="on the way back"):
+            stash.remove(journal, place(root), root)
+    left = stash.pending(place(root))
+    assert left is not None
+    assert not left.committed
     stash.recover(place(root), root)
     assert snapshot(root) == before
 
@@ -339,6 +355,19 @@ def test_a_second_run_does_not_heal_what_is_at_work(root: Path, journal: Journal
     finally:
         os.close(handle)
     stash.recover(place(root), root)
+
+
+def test_a_file_system_without_locks_does_without(
+    root: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network file system may refuse to lock a folder."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EBADF, "no such locks here")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    stash.remove(journal, place(root), root)
+    assert_gone(root)
 
 
 # --- as steps of a plan

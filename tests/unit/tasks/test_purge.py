@@ -126,7 +126,7 @@ def test_a_killed_run_is_healed_first(purge: Purge, venv: Path) -> None:
     put(stash, {"journal.json": f'{{"files": ["{init}"], "edits": [], "folders": []}}'})
     init.rename(stash / "0")
     dry = purge("--dry-run")
-    assert "was killed: files go back" in dry.err
+    assert "was killed: what it had moved goes back" in dry.err
     assert not init.exists()
     answer = purge(typed="n\n")
     assert init.is_file()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.facts.installs import checkout, editable, install, put, python_of, site_of, triton
 from tests.unit.plan.test_stash import snapshot
-from tritonsmith.errors import OwnershipError
+from tritonsmith.errors import OwnershipError, SmithError
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.plan import Plan
 from tritonsmith.plan.runner import Runner
@@ -168,6 +168,16 @@ def test_what_nobody_owns_goes_too(env: Path) -> None:
     assert "copied in: libtriton.so" in survey.rows[0].what
 
 
+def test_folders_without_a_file_go_too(env: Path) -> None:
+    before = snapshot(env)
+    (site_of(env) / "triton" / "_C").mkdir(parents=True)
+    (site_of(env) / "~riton").mkdir()
+    survey = purged(env)
+    assert snapshot(env) == before
+    assert sorted(path.name for path in site_of(env).iterdir()) == ["packaging", "packaging-26.0.dist-info"]
+    assert [(row.title, row.files) for row in survey.rows] == [(purge.NOBODY, 0)]
+
+
 def test_a_link_is_unlinked_and_its_target_stays(env: Path, tmp_path: Path) -> None:
     source = checkout(tmp_path / "src")
     before, mine = snapshot(env), snapshot(source)
@@ -243,6 +253,8 @@ def test_a_conda_package_is_named(env: Path) -> None:
 def test_the_systems_python_is_refused_unless_told(env: Path, managed: bool) -> None:
     triton(site_of(env))
     python = python_of(env, base=True, managed=managed)
+    with pytest.raises(OwnershipError, match="this is a system Python"):
+        purge.recovery(python)
     with pytest.raises(OwnershipError, match="this is a system Python") as error:
         purge.survey(python)
     assert "--system" in str(error.value)
@@ -301,7 +313,10 @@ def test_a_killed_run_is_healed_by_the_next(env: Path) -> None:
     for path, place in paths:
         path.rename(place)
     plan = purge.recovery(python_of(env))
-    assert "was killed: files go back" in plan.title
+    assert "was killed: what it had moved goes back" in plan.title
+    with pytest.raises(SmithError, match="was killed halfway") as error:
+        purge.survey(python_of(env))
+    assert "invoke purge-wheels --python" in str(error.value)
     act(env, plan)
     assert snapshot(env) == whole
     purged(env)
