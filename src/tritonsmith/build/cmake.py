@@ -54,7 +54,8 @@ def configure(
     """
     text = render(source, build, variables, tools)
     cache = build / CACHE_FILE
-    stamp = None if again else Stamp(build / STAMP_FILE, digest(text, str(tools.cmake)))
+    key = digest(text, str(tools.cmake))
+    stamp = None if again else Stamp(build / STAMP_FILE, key, made=build / "CMakeCache.txt")
     argv = (str(tools.cmake), "--fresh", "-C", str(cache), "-G", "Ninja", "-S", str(source), "-B", str(build))
     return (
         Write(cache, text, phase=phase, stamp=stamp),

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import configs
 from tritonsmith.caches import filters, in_use
 from tritonsmith.caches.filters import Filters
 from tritonsmith.caches.in_use import Living
@@ -110,8 +109,7 @@ def _step(content: Content, doomed: tuple[Entry, ...], grace: float) -> RemoveEn
     names = tuple(Seen(entry.name, entry.changed) for entry in doomed if entry.root is content.root)
     if not names and not content.trash:
         return None
-    index = configs.load("triton-cache")["entry"]["index"]
-    return RemoveEntries(content.root.real, names, index, grace, phase=PHASE)
+    return RemoveEntries(content.root.real, names, triton_cache.index(), grace, phase=PHASE)
 
 
 def act(prepared: Prepared) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import psutil
 
 from tritonsmith import configs
+from tritonsmith.facts import triton_cache
 from tritonsmith.facts.triton_cache import Entry
 from tritonsmith.facts.triton_processes import TritonProcess
 
@@ -28,10 +29,20 @@ def reason(entry: Entry, living: Living, now: float) -> str:
             return f"process {pid} is writing to it"
     if entry.temporary or entry.kind == "unfinished":
         return f"unfinished, and changed {max(age, 0):.0f} s ago" if age < limits["unfinished"] else ""
-    if age < limits["finished"] and living != ():
-        who = "a process may have" if living is None else f"{named(living)} has"
-        return f"made {max(age, 0):.0f} s ago, and {who} Triton loaded"
+    if living is None:
+        return f"made {max(age, 0):.0f} s ago" if age < limits["finished"] else ""
+    users = _users(entry, living)
+    if users and age < limits["finished"]:
+        return f"made {max(age, 0):.0f} s ago, and {_named(users[0])} has Triton loaded"
+    if users and entry.era in limits["folder-made-once"]:
+        return f"{_named(users[0])} has a Triton loaded that fails if the folder of an entry goes"
     return ""
+
+
+def _users(entry: Entry, living: tuple[TritonProcess, ...]) -> list[TritonProcess]:
+    """Those whose Triton looks for names that are spelt like this one's."""
+    era = triton_cache.era_of(entry)
+    return [one for one in living if era is None or not one.version or era.holds(one.version)]
 
 
 def grace(living: Living) -> float:
@@ -39,9 +50,8 @@ def grace(living: Living) -> float:
     return 0.0 if living == () else float(configs.load("triton-cache")["in-use"]["grace"])
 
 
-def named(living: tuple[TritonProcess, ...]) -> str:
-    """The first of some processes, as a person knows it."""
-    return f"process {living[0].pid} ({living[0].command[:_SHOWN]})"
+def _named(process: TritonProcess) -> str:
+    return f"process {process.pid} ({process.command[:_SHOWN]})"
 
 
 def abandoned(pid: int, changed: int, now: float) -> bool:

@@ -121,7 +121,7 @@ def _in_short(stages: tuple[str, ...]) -> str:
 
 def _by_era(entry: Entry) -> str:
     """The versions whose caches spell names like this one, for entries that name none."""
-    era = next((era for era in triton_cache.eras() if era.name == entry.era), None)
+    era = triton_cache.era_of(entry)
     return f"({era.versions})" if era else ""
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from packaging.version import InvalidVersion, Version
-
 from tritonsmith.facts import triton_cache, triton_metadata
 from tritonsmith.facts.installed_tritons import Installed
-from tritonsmith.facts.triton_cache import Entry, Era
+from tritonsmith.facts.triton_cache import Entry
 
 Verdict = Literal["stale", "current", "unknown"]
 
@@ -24,19 +22,11 @@ def judge(entry: Entry, installed: tuple[Installed, ...]) -> Verdict:
     """
     if version := triton_metadata.read(entry).version:
         return "current" if any(_same(version, found.version) for found in installed) else "stale"
-    era = next((era for era in triton_cache.eras() if era.name == entry.era), None)
+    era = triton_cache.era_of(entry)
     if era is None:
         return "unknown"
-    return "unknown" if any(_in(era, found.version) for found in installed) else "stale"
+    return "unknown" if any(era.holds(found.version) for found in installed) else "stale"
 
 
 def _same(one: str, other: str) -> bool:
     return one.partition("+")[0] == other.partition("+")[0]
-
-
-def _in(era: Era, version: str) -> bool:
-    try:
-        release = Version(version).release[:2]
-    except InvalidVersion:  # a fork's own: it may be of any era
-        return True
-    return Version(era.since).release <= release and (not era.until or release <= Version(era.until).release)

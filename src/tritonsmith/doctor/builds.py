@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.build import compile_commands
-from tritonsmith.build.cmake import STAMP_FILE
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.doctor.subject import Subject
@@ -166,10 +165,8 @@ def _below(path: Path, prefix: Path) -> bool:
 
 
 def _aside(cache: CmakeCache) -> tuple[Move, ...]:
-    """What makes the next configure start from nothing, its stamp included; moving it back undoes it."""
-    stamp = cache.file.with_name(STAMP_FILE)
-    files = (cache.file, stamp) if stamp.is_file() else (cache.file,)
-    return tuple(Move(file, Path(f"{file}.stale"), phase="stale CMake caches") for file in files)
+    """What makes the next configure start from nothing; moving it back undoes it."""
+    return (Move(cache.file, Path(f"{cache.file}.stale"), phase="stale CMake caches"),)
 
 
 def _caches(subject: Subject) -> Iterator[CmakeCache]:

@@ -252,8 +252,7 @@ def _mending(content: Content, now: float) -> RemoveEntries | None:
     found = [seen for entry in content.entries for seen in _leftovers(entry, now)]
     if not found and not content.trash:
         return None
-    index = configs.load("triton-cache")["entry"]["index"]
-    return RemoveEntries(content.root.real, tuple(found), index, phase=_PHASE)
+    return RemoveEntries(content.root.real, tuple(found), triton_cache.index(), phase=_PHASE)
 
 
 def _leftovers(entry: Entry, now: float) -> Iterator[Seen]:

@@ -20,6 +20,7 @@ from tritonsmith.facts.checkout import LlvmPin, TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 
 _WHOLE = 40  # hex digits of a commit
+_BUILT_WITH = {"FileCheck", "clang++"}  # programs of the LLVM that some era's build runs
 _NO_CHECKOUT = "no checkout of Triton is at hand"
 
 
@@ -187,7 +188,7 @@ def _describe(tree: LlvmTree) -> str:
     parts.append(
         f"targets {' '.join(ours) or 'without NVPTX and AMDGPU'} and {len(tree.targets) - len(ours)} more"
     )
-    parts.append(f"with {' '.join(sorted(tree.packages | tree.tools))}")
+    parts.append(f"with {' '.join(sorted(tree.packages | (tree.tools & _BUILT_WITH)))}")
     return ", ".join(parts)
 
 

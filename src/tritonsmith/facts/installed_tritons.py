@@ -57,10 +57,17 @@ def find(
 
 def version_in(site: Path) -> str:
     """The Triton in a folder of packages; empty if there is none."""
+    if (site / "triton" / "__init__.py").is_file():
+        return version_of(site / "triton")
+    return _public(python_env.installed_version(site, "triton"))  # an editable one leaves its distribution
+
+
+def version_of(package: Path) -> str:
+    """What a folder `triton` says of itself; empty if it says nothing."""
     try:
-        text = (site / "triton" / "__init__.py").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # none, or an editable one, which leaves its distribution here
-        return _public(python_env.installed_version(site, "triton"))
+        text = (package / "__init__.py").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
     match = _VERSION.search(text)
     return _public(match[1]) if match else ""
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
+
+from packaging.version import InvalidVersion, Version
 
 from tritonsmith import configs
 from tritonsmith.facts.cache_roots import Root
-from tritonsmith.plan.entries import TRASH
+from tritonsmith.plan.entries import TRASH, Index
 
 _NO_SPELLING = (re.compile(r"(?!)"), "")
 
@@ -107,12 +108,32 @@ class Era:
             return f"{self.since}+"
         return self.since if self.since == self.until else f"{self.since}-{self.until}"
 
+    def holds(self, version: str) -> bool:
+        """Whether a version spells names so; one of no known form may."""
+        try:
+            release = Version(version).release[:2]
+        except InvalidVersion:
+            return True
+        above = Version(self.since).release <= release
+        return above and (not self.until or release <= Version(self.until).release)
+
 
 def eras() -> tuple[Era, ...]:
     """All spellings, oldest first."""
     keys = ("name", "length", "pattern", "since", "until")
     rows = configs.load("triton-cache")["era"]
     return tuple(Era(**{key: row[key] for key in keys if key in row}) for row in rows)
+
+
+def era_of(entry: Entry) -> Era | None:
+    """The spelling of an entry's name; None for a bundle of TorchInductor's."""
+    return next((era for era in eras() if era.name == entry.era), None)
+
+
+def index() -> Index:
+    """The file by which Triton finds the others of an entry."""
+    table = configs.load("triton-cache")["entry"]
+    return Index(table["index"], table["blank"])
 
 
 def scan(root: Root, limit: int | None = None) -> Content:
@@ -165,7 +186,7 @@ def _look(root: Root, folder: str, name: str, era: str) -> Entry | str:
         return ""
     except OSError as error:
         return error.strerror or "cannot be read"
-    shape = classify(sizes, folders, era)
+    shape = classify(tuple(sizes), tuple(folders), era)
     if isinstance(shape, str):
         return shape
     empty = tuple(part for part in shape.finished if not sizes[part]) if 0 in sizes.values() else ()
@@ -193,7 +214,8 @@ class Shape:
     finished: tuple[str, ...]
 
 
-def classify(files: Iterable[str], folders: Iterable[str], era: str) -> Shape | str:
+@lru_cache(maxsize=1024)  # a kernel's entries hold the same names
+def classify(files: tuple[str, ...], folders: tuple[str, ...], era: str) -> Shape | str:
     """What a folder with the name of an entry is, or why it is no entry.
 
     Args:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from tritonsmith.facts import installed_tritons
+
+_LIBRARY = re.compile(rb"(/.*)/_C/libtriton[^/\n]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -13,10 +18,12 @@ class TritonProcess:
     Attributes:
         pid: its id.
         command: its command line.
+        version: of its Triton; empty if that cannot be read.
     """
 
     pid: int
     command: str
+    version: str = ""
 
 
 def living(proc: Path = Path("/proc")) -> tuple[TritonProcess, ...] | None:
@@ -32,9 +39,11 @@ def living(proc: Path = Path("/proc")) -> tuple[TritonProcess, ...] | None:
         if not folder.name.isdecimal():
             continue
         try:
-            if b"/libtriton" in (folder / "maps").read_bytes():
+            match = _LIBRARY.search((folder / "maps").read_bytes())
+            if match:
                 words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                found.append(TritonProcess(int(folder.name), " ".join(filter(None, words))))
+                version = installed_tritons.version_of(Path(match[1].decode(errors="surrogateescape")))
+                found.append(TritonProcess(int(folder.name), " ".join(filter(None, words)), version))
         except OSError:  # it has ended, or is someone else's
             continue
     return tuple(sorted(found, key=lambda process: process.pid))

@@ -1,7 +1,8 @@
 """Entries of a cache that other programs write to: out of the way in one rename, then deleted.
 
-Triton's cache has no lock. So an entry goes only if it is as it was when somebody looked at it, and its index
-goes first: whoever has just read it still finds the other files for a while, everyone else misses.
+Triton's cache has no lock. So an entry goes only if it is as it was when it was looked at. Where somebody may
+be reading, its index is emptied first: whoever has just read it finds the files for a while yet, and everyone
+else compiles again, which shows, and saves the entry.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tritonsmith.plan.steps import Step
 TRASH = ".tritonsmith-trash-"  # begins the name of a run's own folder in the root; the next run empties it
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW  # never through a link
 _DEPTH = 2  # components of a name: an entry, or something in it
+_FRESH = "fresh index"
 _EVERY = 1000  # entries between two words about the progress
 
 Update = Callable[[int, int | None, str], None]
@@ -43,19 +45,32 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class Index:
+    """The file by which readers find the others of an entry.
+
+    Attributes:
+        prefix: of its name.
+        empty: content of one that names no file. It is replaced, not removed: readers may open it by now.
+    """
+
+    prefix: str
+    empty: str
+
+
+@dataclass(frozen=True)
 class RemoveEntries(Step):
     """Remove entries that have not changed since they were looked at; anything else in the root stays.
 
     Attributes:
         root: the cache's folder, absolute and without a link in it.
         entries: what goes.
-        index: prefix of the file by which readers find the others of an entry.
-        grace: seconds between taking the indexes away and the rest; 0 where nobody reads.
+        index: how an entry is taken out of use.
+        grace: seconds between that and its removal; 0 where nobody reads, and then it is not taken out first.
     """
 
     root: Path
     entries: tuple[Seen, ...]
-    index: str
+    index: Index
     grace: float = 0.0
 
     def shell(self) -> list[str]:
@@ -64,28 +79,19 @@ class RemoveEntries(Step):
         lines = ["(", f"cd -P {shlex.quote(str(self.root))}", "entries=$(cat <<'EOF'"]
         lines += [*(entry.name for entry in self.entries), "EOF", ")"]
         if self.grace:
-            lines += [f'{each} rm -f -- "./$entry"/{self.index}*; done', f"sleep {self.grace:g}"]
+            fresh = f'printf %s {shlex.quote(self.index.empty)} > index && mv index "$index"'
+            lines += [
+                f'{each} for index in "./$entry"/{self.index.prefix}*; do',
+                f'  if [ -f "$index" ]; then {fresh}; fi',
+                "done; done",
+                f"sleep {self.grace:g}",
+            ]
         return [*lines, f'{each} rm -rf -- "./$entry"; done', ")"]
 
     @property
     def title(self) -> str:
         """A few words for the progress bar and the log."""
         return f"{len(self.entries)} entries of {self.root}"
-
-
-@dataclass(frozen=True)
-class _Retired:
-    """Something that goes, as it is without its index.
-
-    Attributes:
-        name: as in `Seen`.
-        changed: its modification time since then, in nanoseconds.
-        files: names in it.
-    """
-
-    name: str
-    changed: int
-    files: tuple[str, ...] = ()
 
 
 def act(step: RemoveEntries, update: Update) -> None:
@@ -100,24 +106,23 @@ def act(step: RemoveEntries, update: Update) -> None:
         LockedError: another run clears the same cache.
         OSError: the root cannot be written to.
     """
-    whole = 2 * len(step.entries)
+    whole = len(step.entries)
     for seen in step.entries:
         _check_name(seen.name)
     with _opened(step.root) as root:
         _sweep(root)
         with _trash(root) as trash:
-            retired: list[_Retired] = []
-            for done, seen in enumerate(step.entries):
-                if entry := _retire(root, seen, step.index):
-                    retired.append(entry)
+            going = step.entries
+            if step.grace:
+                update(0, whole, "taking entries out of use")
+                retired = [_retire(root, seen, step.index, trash) for seen in going]
+                going = tuple(seen for seen in retired if seen)
+                time.sleep(step.grace)
+            for done, seen in enumerate(going):
+                if _move(root, seen, trash, str(done)):
+                    _delete(trash, str(done))
                 if done % _EVERY == 0:
-                    update(done, whole, "taking entries out of use")
-            time.sleep(step.grace if retired else 0)
-            for done, entry in enumerate(retired):
-                if _move(root, entry, trash, str(done)):
-                    _delete(trash, str(done), entry.files)
-                if done % _EVERY == 0:
-                    update(len(step.entries) + done, whole, "deleting entries")
+                    update(done, whole, "deleting entries")
 
 
 def check_root(root: Path) -> None:
@@ -178,6 +183,8 @@ def _trash(root: int) -> Iterator[int]:
     os.mkdir(name, dir_fd=root)
     with _folder(name, root) as descriptor:
         yield descriptor
+        with suppress(FileNotFoundError):
+            os.unlink(_FRESH, dir_fd=descriptor)
         os.rmdir(name, dir_fd=root)
 
 
@@ -189,29 +196,33 @@ def _sweep(root: int) -> None:
                 shutil.rmtree(name, dir_fd=root)
 
 
-def _retire(root: int, seen: Seen, index: str) -> _Retired | None:
-    """Take an entry's index away; None if it is gone, has changed or may not be written to."""
-    with suppress(OSError), _parent(root, seen.name) as (parent, name):
-        about = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        if about.st_mtime_ns != seen.changed:
+def _retire(root: int, seen: Seen, index: Index, trash: int) -> Seen | None:
+    """Empty an entry's index; None if the entry is gone, has changed or may not be written to."""
+    if "/" in seen.name:  # something in an entry, which no index names
+        return seen
+    with suppress(OSError):
+        if not _is_as_seen(root, seen.name, seen):
             return None
-        if stat.S_ISREG(about.st_mode):
-            return _Retired(seen.name, seen.changed)
-        with _folder(name, parent) as entry:
-            files = os.listdir(entry)  # noqa: PTH208 - of a descriptor
-            indexes = [file for file in files if file.startswith(index)]
-            for file in indexes:
-                os.unlink(file, dir_fd=entry)
-            rest = tuple(file for file in files if file not in indexes)
-            return _Retired(seen.name, os.fstat(entry).st_mtime_ns, rest)
+        with _folder(seen.name, root) as entry:
+            for file in os.listdir(entry):  # noqa: PTH208 - of a descriptor
+                if file.startswith(index.prefix):
+                    fresh = os.open(_FRESH, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666, dir_fd=trash)
+                    os.write(fresh, index.empty.encode())
+                    os.close(fresh)
+                    os.rename(_FRESH, file, src_dir_fd=trash, dst_dir_fd=entry)
+            return Seen(seen.name, os.fstat(entry).st_mtime_ns)
     return None
 
 
-def _move(root: int, entry: _Retired, trash: int, new_name: str) -> bool:
-    """Whether it is out of the way: it stays if somebody has written to it since."""
-    with suppress(OSError), _parent(root, entry.name) as (parent, name):
-        about = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        if about.st_mtime_ns == entry.changed:
+def _is_as_seen(parent: int, name: str, seen: Seen) -> bool:
+    about = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    return about.st_mtime_ns == seen.changed and not stat.S_ISLNK(about.st_mode)
+
+
+def _move(root: int, seen: Seen, trash: int, new_name: str) -> bool:
+    """Whether it is out of the way: it stays if it has changed."""
+    with suppress(OSError), _parent(root, seen.name) as (parent, name):
+        if _is_as_seen(parent, name, seen):
             os.rename(name, new_name, src_dir_fd=parent, dst_dir_fd=trash)
             return True
     return False
@@ -228,10 +239,10 @@ def _parent(root: int, name: str) -> Iterator[tuple[int, str]]:
         yield descriptor, leaf
 
 
-def _delete(trash: int, name: str, files: tuple[str, ...]) -> None:
+def _delete(trash: int, name: str) -> None:
     try:
         with _folder(name, trash) as entry:
-            for file in files:
+            for file in os.listdir(entry):  # noqa: PTH208 - of a descriptor
                 os.unlink(file, dir_fd=entry)
         os.rmdir(name, dir_fd=trash)
     except NotADirectoryError:

@@ -144,14 +144,18 @@ def _filters(kernel: str, target: str, older_than: str, stale: bool, keep_newest
 def _installed(stale: bool) -> tuple[Installed, ...]:
     """The Tritons that are installed, if anybody asks."""
     import os
+    import shutil
+    from pathlib import Path
 
     from tritonsmith.envs import workspace
-    from tritonsmith.facts import installed_tritons
+    from tritonsmith.facts import installed_tritons, python_env
     from tritonsmith.ui import console
 
     if not stale:
         return ()
-    found = installed_tritons.find(os.environ, workspace.default())
+    python = shutil.which("python3")  # asked, since it may be a script of pyenv's
+    packages = python_env.read(Path(python)) if python else None
+    found = installed_tritons.find(os.environ, workspace.default(), packages)
     versions = sorted({one.version for one in found})
     console.note(f"installed: {', '.join(versions)}" if versions else "no Triton is installed")
     return found

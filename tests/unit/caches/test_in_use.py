@@ -64,7 +64,7 @@ def test_unfinished_entries_are_kept_for_minutes(root: Path, ago: float, kept: b
     [
         (5, (), ""),
         (5, BUSY, "process 4711 (python train.py) has Triton loaded"),
-        (5, None, "a process may have Triton loaded"),
+        (5, None, "made 5 s ago"),
         (200, BUSY, ""),
         (-500, BUSY, "made 0 s ago"),
     ],
@@ -76,6 +76,41 @@ def test_finished_entries_are_kept_while_somebody_compiles(
     found = reason(root, living)
     assert words in found
     assert bool(found) is bool(words)
+
+
+def running(version: str) -> Living:
+    return (TritonProcess(4711, "python train.py", version),)
+
+
+@pytest.mark.parametrize(
+    ("era", "version", "kept"),
+    [
+        ("base32", "3.9.0", True),
+        ("base32", "3.2.0", False),
+        ("base64url", "3.2.0", True),
+        ("sha256", "3.9.0", False),
+        ("md5", "", True),
+    ],
+)
+def test_a_process_wants_only_what_is_spelt_its_way(root: Path, era: str, version: str, kept: bool) -> None:
+    made.kernel(root, era=era, ago=5)
+    assert bool(reason(root, running(version))) is kept
+
+
+@pytest.mark.parametrize(
+    ("era", "version", "kept"),
+    [
+        ("md5", "2.1.0", True),
+        ("sha256", "3.1.0", True),
+        ("sha256", "2.1.0", False),
+        ("base64url", "3.2.0", False),
+        ("base32", "3.9.0", False),
+    ],
+)
+def test_old_tritons_need_the_folders_of_entries(root: Path, era: str, version: str, kept: bool) -> None:
+    made.kernel(root, era=era, ago=500_000)
+    assert ("fails if the folder of an entry goes" in reason(root, running(version))) is kept
+    assert reason(root, None) == ""
 
 
 def test_readers_get_time_where_there_are_some() -> None:

@@ -119,8 +119,10 @@ def test_a_checkout_that_moved_on_after_the_build(subject: Subject, root: Path) 
 
 def test_sources_that_are_not_those_one_stands_in(subject: Subject, root: Path) -> None:
     other = fakes.checkout(root.parent / "other", "3.3")
-    built(subject, other, version="3.3.0")
-    assert only(builds.triton, subject).where == str(other)
+    (other / "cmake" / "llvm-hash.txt").write_text(COMMIT)
+    built(subject, other, version="3.3.0", pin=COMMIT)
+    found = only(builds.triton, subject)
+    assert (found.status, found.where) == ("ok", str(other))
 
 
 @pytest.mark.parametrize("how", ["gone", "no checkout", "marks of a merge"])
@@ -275,6 +277,14 @@ def library(root: Path, name: str = "libtriton.so") -> Path:
     return path
 
 
+def test_a_checkout_without_a_library(subject: Subject, root: Path) -> None:
+    found = only(builds.libtriton, subject)
+    assert (found.status, found.seen) == (
+        "not applicable",
+        f"none is built in {root / 'python' / 'triton' / '_C'}",
+    )
+
+
 def test_the_library_that_the_env_built(subject: Subject, root: Path) -> None:
     path = library(root)
     library(root, "libtriton_amd_codegen.so")
@@ -314,6 +324,14 @@ def test_a_library_that_another_environment_built_last(subject: Subject, root: P
     found = only(builds.libtriton, subject)
     assert (found.status, found.seen) == ("warning", "environment 'release' built it last")
     leave(subject, "install-triton", source=root, finished="2999-01-01T00:00:00+00:00")
+    assert only(builds.libtriton, subject).status == "ok"
+
+
+def test_what_others_built_elsewhere_does_not_count(subject: Subject, root: Path) -> None:
+    library(root)
+    built(subject, root)
+    built(subject, root.parent / "elsewhere", env="release", finished="2999-01-01T00:00:00+00:00")
+    leave(subject, "build-triton", "broken").write_text("{")
     assert only(builds.libtriton, subject).status == "ok"
 
 
@@ -379,9 +397,10 @@ def test_each_dangling_link_is_named(subject: Subject, root: Path) -> None:
     (folder / "amd").mkdir(parents=True)  # copied by a build of a wheel
     for name in ("nvidia", "xpu"):
         (folder / name).symlink_to(f"/gone/{name}")
-    assert [one.where for one in builds.backends(subject)] == [
-        str(folder / name) for name in ("nvidia", "xpu")
-    ]
+    found = builds.backends(subject)
+    assert [one.where for one in found] == [str(folder / name) for name in ("nvidia", "xpu")]
+    assert [one.status for one in found] == ["error", "note"]  # `xpu` is no backend of this environment
+    assert found[1].commands == (f"rm '{folder / 'xpu'}'",)
 
 
 # --- compile_commands.json
@@ -416,9 +435,12 @@ def test_a_link_in_a_circle(subject: Subject, root: Path) -> None:
     assert only(builds.database, subject).status == "warning"
 
 
-@pytest.mark.parametrize(("kind", "status"), [("file", "note"), ("folder", "error")])
-def test_what_setup_py_stumbles_over(subject: Subject, root: Path, kind: str, status: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "status", "does"), [("file", "note", "would stop at it"), ("folder", "error", "would delete it")]
+)
+def test_what_setup_py_stumbles_over(subject: Subject, root: Path, kind: str, status: str, does: str) -> None:
     (root / NAME).touch() if kind == "file" else (root / NAME).mkdir()
     found = only(builds.database, subject)
     assert (found.status, found.seen, found.fix) == (status, f"a {kind}, not a link", ())
+    assert found.affects.endswith(does)
     assert found.commands == ("invoke link-compile-commands --env dev",)

@@ -62,6 +62,7 @@ def test_the_worst(count: int) -> None:
 
 def test_groups_and_what_is_wrong() -> None:
     assert [one.group for one in ALL] == ["builds", "tools", "tools", "machine", "builds", "builds"]
+    assert [one.name for one in ALL[:2]] == ["cmake-paths", "cmake"]
     assert [one.wrong for one in ALL] == [False, False, False, True, True, True]
 
 

@@ -73,6 +73,19 @@ def test_this_machine_and_user(home: Path, tmp_path: Path, monkeypatch: pytest.M
     assert shown(told) == "$TRITON/x ~/y …/z <user> <host> <host>"
 
 
+def test_the_longest_folder_gives_the_name(home: Path) -> None:
+    shown = redact.redactor({home / "space" / "triton": "$TRITON", home / "space": "$TRITONSMITH_HOME"})
+    assert shown(f"{home}/x {home}/space/y {home}/space/triton/z") == "~/x $TRITONSMITH_HOME/y $TRITON/z"
+
+
+def test_the_home_folder_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "root")  # who came by sudo
+    monkeypatch.setenv("HOME", "/home/annabel")
+    assert redact.redactor({})("/home/annabel/x, annabel") == "~/x, <user>"
+    monkeypatch.setenv("HOME", "/scratch/work")
+    assert redact.redactor({})("/scratch/work/x, work") == "~/x, work"
+
+
 def test_a_home_folder_behind_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = tmp_path / "mnt" / "annabel"
     real.mkdir(parents=True)
@@ -86,7 +99,7 @@ def test_a_name_that_says_nothing_stays(name: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("LOGNAME", name)
     monkeypatch.setenv("HOME", "/")
     monkeypatch.setattr(platform, "node", lambda: name)
-    text = f"{name} 3.5.0, invoke doctor --env {name}, /usr/bin"
+    text = f"{name} 3.5.0, invoke doctor --env {name}, /usr/bin, 1 / 2"
     assert redact.redactor({})(text) == text
 
 

@@ -229,7 +229,7 @@ def test_an_llvm_that_has_all(subject: Subject) -> None:
     assert (found.status, found.where) == ("ok", str(prefix))
     assert found.seen == (
         "LLVM 19.1.7, RelWithDebInfo, assertions on, RTTI on, static, targets AMDGPU NVPTX and 1 more, "
-        "with FileCheck clang++ lld mlir mlir-tblgen"
+        "with FileCheck clang++ lld mlir"
     )
 
 

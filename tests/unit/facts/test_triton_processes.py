@@ -21,6 +21,7 @@ sys.stdin.read()
 def test_a_process_that_has_the_library_mapped(tmp_path: Path) -> None:
     library = tmp_path / "triton" / "_C" / "libtriton.so"
     library.parent.mkdir(parents=True)
+    (tmp_path / "triton" / "__init__.py").write_text("__version__ = '3.8.0+git1234567'\n")
     library.write_bytes(b"\x7fELF" * 1000)
     argv = (sys.executable, "-c", MAPS, str(library))
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -33,9 +34,11 @@ def test_a_process_that_has_the_library_mapped(tmp_path: Path) -> None:
     after = triton_processes.living()
     assert during is not None
     assert after is not None
-    assert {found.pid: found.command for found in during}[process.pid].endswith(str(library))
-    assert process.pid not in {found.pid for found in after}
-    assert os.getpid() not in {found.pid for found in during}
+    (found,) = [found for found in during if found.pid == process.pid]
+    assert found.command.endswith(str(library))
+    assert found.version == "3.8.0"
+    assert process.pid not in {one.pid for one in after}
+    assert os.getpid() not in {one.pid for one in during}
 
 
 def test_a_system_that_does_not_tell(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -18,10 +19,11 @@ import pytest
 from tests.unit.plan.conftest import Recorder
 from tritonsmith.errors import LockedError, OwnershipError, StepError
 from tritonsmith.plan import Plan, entries
-from tritonsmith.plan.entries import TRASH, RemoveEntries, Seen
+from tritonsmith.plan.entries import TRASH, Index, RemoveEntries, Seen
 from tritonsmith.plan.runner import Runner
 
-INDEX = "__grp__"
+INDEX = Index("__grp__", "{}")
+FILES = {"k.ttir", "k.json", "__grp__k.json"}
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def cache(tmp_path: Path) -> Path:
 
 def fill(entry: Path) -> Path:
     entry.mkdir(parents=True)
-    for name in ("k.ttir", "k.json", f"{INDEX}k.json"):
+    for name in FILES:
         (entry / name).write_text(name)
     return entry
 
@@ -83,7 +85,7 @@ def test_something_in_an_entry_goes_alone(cache: Path) -> None:
     (cache / "A" / "tmp.pid_1_x" / "k.llir").write_text("half")
     (cache / "A" / "k.llir.tmp.pid_1_2").write_text("half")
     act(step(cache, "A/tmp.pid_1_x", "A/k.llir.tmp.pid_1_2"))
-    assert {path.name for path in (cache / "A").iterdir()} == {"k.ttir", "k.json", f"{INDEX}k.json"}
+    assert {path.name for path in (cache / "A").iterdir()} == FILES
 
 
 def test_what_has_changed_since_stays(cache: Path) -> None:
@@ -91,7 +93,7 @@ def test_what_has_changed_since_stays(cache: Path) -> None:
     (cache / "A" / "k.llir").write_text("new")
     os.utime(cache / "A", ns=(1, 1))  # the clock of a file system may be too coarse to show it
     act(what)
-    assert {"k.llir", f"{INDEX}k.json"} <= {path.name for path in (cache / "A").iterdir()}
+    assert {"k.llir", "__grp__k.json"} <= {path.name for path in (cache / "A").iterdir()}
     assert not (cache / "B").exists()
 
 
@@ -164,33 +166,44 @@ def test_roots_that_are_refused(cache: Path, name: str) -> None:
     assert tree(cache) == before
 
 
-def test_readers_find_the_files_until_the_grace_is_over(cache: Path) -> None:
-    done = threading.Event()
-
-    def clear() -> None:
-        act(step(cache, "A", grace=0.5))
-        done.set()
-
-    thread = threading.Thread(target=clear)
+@contextmanager
+def clearing(what: RemoveEntries) -> Iterator[threading.Thread]:
+    """Act in another thread; the body begins when the index of the entry A is empty."""
+    thread = threading.Thread(target=act, args=(what,))
     thread.start()
-    while (cache / "A" / f"{INDEX}k.json").exists():
+    while (what.root / "A" / "__grp__k.json").read_text() != INDEX.empty:
         time.sleep(0.001)
-    kept = (cache / "A" / "k.ttir").exists() and not done.is_set()
+    yield thread
     thread.join()
+
+
+def test_readers_find_the_files_until_the_grace_is_over(cache: Path) -> None:
+    with clearing(step(cache, "A", grace=0.5)) as thread:
+        kept = {path.name for path in (cache / "A").iterdir()} == FILES and thread.is_alive()
     assert kept
     assert not (cache / "A").exists()
 
 
-def test_an_entry_that_is_written_during_the_grace_stays_as_it_was_written(cache: Path) -> None:
-    thread = threading.Thread(target=act, args=(step(cache, "A", "B", grace=0.5),))
+def test_an_index_is_there_at_any_time_until_the_grace_is_over(cache: Path) -> None:
+    opened = []
+    thread = threading.Thread(target=act, args=(step(cache, "A", grace=0.3),))
     thread.start()
-    while (cache / "A" / f"{INDEX}k.json").exists():
-        time.sleep(0.001)
-    time.sleep(0.05)  # longer than the tick of any file system's clock
-    (cache / "A" / "k.ttir").write_text("compiled again")
-    (cache / "A" / f"{INDEX}k.json").write_text("index again")
+    while thread.is_alive() and (cache / "A").exists():
+        with suppress(FileNotFoundError):  # the folder has gone, by now
+            opened.append((cache / "A" / "__grp__k.json").read_text())
     thread.join()
-    assert {path.name for path in (cache / "A").iterdir()} == {"k.ttir", "k.json", f"{INDEX}k.json"}
+    assert list(dict.fromkeys(opened)) == ["__grp__k.json", INDEX.empty]
+    assert opened == sorted(opened)
+
+
+def test_an_entry_that_is_written_during_the_grace_stays_as_it_was_written(cache: Path) -> None:
+    with clearing(step(cache, "A", "B", grace=0.5)):
+        time.sleep(0.05)  # longer than the tick of any file system's clock
+        for name in ("k.ttir", "__grp__k.json"):
+            (cache / "A" / "fresh").write_text("compiled again")
+            (cache / "A" / "fresh").replace(cache / "A" / name)
+    assert {path.name for path in (cache / "A").iterdir()} == FILES
+    assert (cache / "A" / "__grp__k.json").read_text() == "compiled again"
     assert not (cache / "B").exists()
 
 
@@ -217,10 +230,10 @@ KILLED = """
 import sys
 from pathlib import Path
 from tritonsmith.plan import entries
-from tritonsmith.plan.entries import RemoveEntries, Seen
+from tritonsmith.plan.entries import Index, RemoveEntries, Seen
 root = Path(sys.argv[1])
 names = [Seen(path.name, path.stat().st_mtime_ns) for path in root.iterdir() if len(path.name) == 5]
-entries.act(RemoveEntries(root, tuple(names), "__grp__", phase="clear"), lambda *_: None)
+entries.act(RemoveEntries(root, tuple(names), Index("__grp__", "{}"), phase="clear"), lambda *_: None)
 """
 
 
@@ -269,8 +282,8 @@ def test_the_runner_acts_on_it_and_its_log_names_every_entry(cache: Path, runner
 
 
 def test_progress(cache: Path, progress: Recorder) -> None:
-    entries.act(step(cache, "A", "B"), progress.update)
-    assert {total for _, total, _ in progress.updates} == {4}
+    entries.act(step(cache, "A", "B", grace=0.01), progress.update)
+    assert {total for _, total, _ in progress.updates} == {2}
     assert {text for _, _, text in progress.updates} == {"taking entries out of use", "deleting entries"}
 
 
