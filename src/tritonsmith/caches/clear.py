@@ -99,7 +99,11 @@ def prepare(
     reasons = [(entry, in_use.reason(entry, living, now)) for entry in chosen.entries]
     doomed = tuple(entry for entry, why in reasons if not why)
     steps = tuple(step for content in contents if (step := _step(content, doomed, in_use.grace(living))))
-    plan = Plan("clear Triton's cache", steps, ("what is put into an entry before it goes saves it",))
+    plan = Plan(
+        "clear Triton's cache",
+        steps,
+        ("an entry that has changed since it was looked at stays, but this script cannot tell",),
+    )
     busy = tuple((entry, why) for entry, why in reasons if why)
     return Prepared(plan, doomed, busy, contents, chosen.undecided)
 

@@ -6,7 +6,8 @@ from typing import Literal
 
 from tritonsmith.facts import triton_cache, triton_metadata
 from tritonsmith.facts.installed_tritons import Installed
-from tritonsmith.facts.triton_cache import Entry
+from tritonsmith.facts.machine import version_key
+from tritonsmith.facts.triton_cache import Entry, Era
 
 Verdict = Literal["stale", "current", "unknown"]
 
@@ -25,7 +26,13 @@ def judge(entry: Entry, installed: tuple[Installed, ...]) -> Verdict:
     era = triton_cache.era_of(entry)
     if era is None:
         return "unknown"
-    return "unknown" if any(era.holds(found.version) for found in installed) else "stale"
+    return "unknown" if any(_may_spell(found, era) for found in installed) else "stale"
+
+
+def _may_spell(found: Installed, era: Era) -> bool:
+    """A checkout may spell names as the release after the one whose version it carries."""
+    ahead = found.checkout and version_key(found.version) < version_key(era.since)
+    return ahead or era.holds(found.version)
 
 
 def _same(one: str, other: str) -> bool:

@@ -7,6 +7,7 @@ many of them and reads so many files as `configs/triton-cache.toml` allows, and 
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ _NOTHING = "there is no cache yet"
 @check("caches.size", "size and age of Triton's caches")
 def size(subject: Subject) -> Iterator[Finding]:
     """All caches together; the current one is named."""
-    contents = [content for content in _contents(subject) if content.total]
+    contents = [content for content in subject.caches if content.total]
     entries = _looked_at(contents)
     if not entries:
         yield skipped(_NOTHING)
@@ -50,7 +51,7 @@ def size(subject: Subject) -> Iterator[Finding]:
             "note",
             seen,
             where,
-            affects="disk; Triton never removes an entry, and every rebuild of it orphans all of them",
+            affects="disk space; Triton never removes an entry, and every rebuild of it orphans all of them",
             remedy="clear what is old, or what no installed Triton made",
             commands=("invoke clear-cache --older-than 30d", "invoke clear-cache --stale"),
         )
@@ -61,7 +62,7 @@ def size(subject: Subject) -> Iterator[Finding]:
 @check("caches.stale", "entries made by another Triton")
 def stale(subject: Subject) -> Iterator[Finding]:
     """By the version in the metadata, and where there is none by the spelling of the name."""
-    contents = _contents(subject)
+    contents = subject.caches
     entries = _newest(_looked_at(contents))
     installed = installed_tritons.find(subject.environ, subject.space, subject.packages)
     if not entries:
@@ -85,7 +86,7 @@ def stale(subject: Subject) -> Iterator[Finding]:
             "note",
             seen,
             where,
-            affects="disk only: no installed Triton will ever find them",
+            affects="disk space only: no installed Triton will ever find them",
             remedy="clear them",
             commands=("invoke clear-cache --stale --all",),
         )
@@ -96,7 +97,7 @@ def stale(subject: Subject) -> Iterator[Finding]:
 @check("caches.leftovers", "what compiles that were killed left behind")
 def leftovers(subject: Subject) -> Iterator[Finding]:
     """Unfinished writes of processes that are gone, files without content, what a stopped clear left."""
-    contents = _contents(subject)
+    contents = subject.caches
     entries = _looked_at(contents)
     steps = [step for content in contents if (step := _mending(content, time.time()))]
     if not entries and not steps:
@@ -116,7 +117,7 @@ def leftovers(subject: Subject) -> Iterator[Finding]:
         "warning",
         f"{' and '.join(what)}{example}{part}",
         str(steps[0].root),
-        affects="disk; an empty file fails to load, again and again" if empty else "disk",
+        affects="an empty file fails to load, again and again" if empty else "disk space",
         remedy="remove them",
         commands=("invoke doctor --fix --only caches.leftovers",),
         fix=tuple(steps),
@@ -126,13 +127,16 @@ def leftovers(subject: Subject) -> Iterator[Finding]:
 @check("caches.dangling", "indexes that name files which are gone")
 def dangling(subject: Subject) -> Iterator[Finding]:
     """Since 3.0 an index names whole paths: a cache that was moved, copied or swept dangles."""
-    contents = _contents(subject)
-    entries = _newest([entry for entry in _looked_at(contents) if entry.kind == "kernel"])
+    contents = subject.caches
+    everything = _looked_at(contents)
+    kernels = [entry for entry in everything if entry.kind == "kernel"]
+    entries = _newest(kernels)
     if not entries:
         yield skipped("there is no compiled kernel yet")
         return
     broken = [(entry, gone[0]) for entry in entries if (gone := triton_metadata.dangling(entry))]
-    part = _part(entries, sum(content.total for content in contents))
+    others = len(everything) - len(kernels)
+    part = _part(entries, sum(content.total for content in contents) - others)
     if not broken:
         yield ok(f"all files of {len(entries)} kernels are there{part}")
         return
@@ -142,9 +146,9 @@ def dangling(subject: Subject) -> Iterator[Finding]:
         "warning",
         f"{len(broken)} of {len(entries)} kernels name files that are gone, such as {path}{part}",
         entry.path,
-        affects="before 3.8 such a kernel fails to load (triton#10411), since then it is compiled again",
+        affects="before 3.8 such a kernel may fail to load (triton#10411), since then it is compiled again",
         remedy="clear that cache: it was moved, copied or swept, and is of no use where it is",
-        commands=(f"invoke clear-cache --root {where}",),
+        commands=(f"invoke clear-cache --root {shlex.quote(str(where))}",),
     )
 
 
@@ -153,7 +157,7 @@ def filesystem(subject: Subject) -> Iterator[Finding]:
     """Triton's cache counts on what local file systems promise."""
     far = []
     kinds = set()
-    for content in _contents(subject):
+    for content in subject.caches:
         found = filesystems.of(content.root.path)
         if found is None:
             continue
@@ -192,14 +196,14 @@ def inductor(subject: Subject) -> Iterator[Finding]:
             commands=("export TORCHINDUCTOR_CACHE_DIR=$HOME/.cache/torchinductor",),
         )
         return
-    kernels = sum(content.total for content in _contents(subject) if content.root.kind == "inductor")
+    kernels = sum(content.total for content in subject.caches if content.root.kind == "inductor")
     seen = f"{words.entries(kernels)} of Triton's in it"
     if kernels and subject.environ.get("TRITON_CACHE_DIR"):
         yield Finding(
             "note",
             f"{seen}, none in use: TRITON_CACHE_DIR is set, and TorchInductor follows it",
             str(folder),
-            affects="disk only",
+            affects="disk space only",
             remedy="clear them, or unset TRITON_CACHE_DIR",
             commands=("invoke clear-cache --inductor",),
         )
@@ -213,20 +217,6 @@ CHECKS = (size, stale, leftovers, dangling, filesystem, inductor)
 def _limits() -> dict[str, Any]:
     table: dict[str, Any] = configs.load("triton-cache")["doctor"]
     return table
-
-
-def _contents(subject: Subject) -> tuple[Content, ...]:
-    """What the caches hold, looked at once for all checks; of many entries only some are looked into."""
-    memory = vars(subject)  # lives as long as the facts that the subject remembers
-    if "cache_contents" not in memory:
-        left = int(_limits()["entries"])
-        found = []
-        for root in cache_roots.find(subject.environ, subject.space):
-            found.append(triton_cache.scan(root, limit=left))
-            left -= len(found[-1].entries)
-        memory["cache_contents"] = tuple(found)
-    contents: tuple[Content, ...] = memory["cache_contents"]
-    return contents
 
 
 def _looked_at(contents: list[Content] | tuple[Content, ...]) -> list[Entry]:

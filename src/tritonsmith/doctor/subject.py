@@ -16,7 +16,7 @@ from tritonsmith.envs import receipts
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import SmithError
-from tritonsmith.facts import ccache, gpus, llvm_tree, machine, python_env, tools
+from tritonsmith.facts import cache_roots, ccache, gpus, llvm_tree, machine, python_env, tools, triton_cache
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts.ccache import Ccache
 from tritonsmith.facts.checkout import TritonCheckout
@@ -25,6 +25,7 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Tool
+from tritonsmith.facts.triton_cache import Content
 
 
 @dataclass
@@ -118,6 +119,16 @@ class Subject:
         folders = [Path(folder) for folder in active if folder and Path(folder) != Path(sys.prefix)]
         candidates = (self.env.python, *(folder / "bin" / "python" for folder in folders))
         return next((path for path in candidates if path.exists()), None)
+
+    @cached_property
+    def caches(self) -> tuple[Content, ...]:
+        """What Triton's caches hold; of many entries only some are looked into."""
+        left = int(configs.load("triton-cache")["doctor"]["entries"])
+        found = []
+        for root in cache_roots.find(self.environ, self.space):
+            found.append(triton_cache.scan(root, limit=left))
+            left -= len(found[-1].entries)
+        return tuple(found)
 
     @cached_property
     def gpus(self) -> Gpus:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.facts import python_env
+from tritonsmith.facts import distributions, python_env
 from tritonsmith.facts.python_env import PythonEnv
 
 _VERSION = re.compile(r"""^__version__ = ["']([^"']+)["']""", re.MULTILINE)
@@ -24,10 +24,12 @@ class Installed:
     Attributes:
         version: as its caches name it: without a local part such as `+git1234`.
         where: folder of packages.
+        checkout: it is installed from a checkout, whose version stays that of the last release for months.
     """
 
     version: str
     where: Path
+    checkout: bool = False
 
 
 def find(
@@ -43,23 +45,29 @@ def find(
         packages: one more interpreter, which has been asked already.
     """
     found = [
-        Installed(version, site)
+        Installed(version, site, checkout=not _package(site).is_file())
         for prefix in dict.fromkeys(_prefixes(environ, space))
         for pattern in _SITES
         for site in sorted(prefix.glob(pattern))
         if (version := version_in(site))
     ]
     if packages:
-        dists = dict(packages.dists)
-        found += [Installed(_public(dists[name]), packages.purelib) for name in packages.triton_owners]
+        found += [
+            Installed(_public(owner.version), packages.purelib, checkout=owner.editable is not None)
+            for owner in distributions.owners(packages.distributions)
+        ]
     return tuple(dict.fromkeys(found))
 
 
 def version_in(site: Path) -> str:
     """The Triton in a folder of packages; empty if there is none."""
-    if (site / "triton" / "__init__.py").is_file():
+    if _package(site).is_file():
         return version_of(site / "triton")
     return _public(python_env.installed_version(site, "triton"))  # an editable one leaves its distribution
+
+
+def _package(site: Path) -> Path:
+    return site / "triton" / "__init__.py"
 
 
 def version_of(package: Path) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Literal
 
 from packaging.version import InvalidVersion, Version
@@ -118,6 +119,7 @@ class Era:
         return above and (not self.until or release <= Version(self.until).release)
 
 
+@cache
 def eras() -> tuple[Era, ...]:
     """All spellings, oldest first."""
     keys = ("name", "length", "pattern", "since", "until")
@@ -186,7 +188,7 @@ def _look(root: Root, folder: str, name: str, era: str) -> Entry | str:
         return ""
     except OSError as error:
         return error.strerror or "cannot be read"
-    shape = classify(tuple(sizes), tuple(folders), era)
+    shape = classify(sizes, folders, era)
     if isinstance(shape, str):
         return shape
     empty = tuple(part for part in shape.finished if not sizes[part]) if 0 in sizes.values() else ()
@@ -214,8 +216,7 @@ class Shape:
     finished: tuple[str, ...]
 
 
-@lru_cache(maxsize=1024)  # a kernel's entries hold the same names
-def classify(files: tuple[str, ...], folders: tuple[str, ...], era: str) -> Shape | str:
+def classify(files: Iterable[str], folders: Iterable[str], era: str) -> Shape | str:
     """What a folder with the name of an entry is, or why it is no entry.
 
     Args:

@@ -8,8 +8,10 @@ from typing import Any
 
 from invoke.exceptions import Exit
 
-from tritonsmith.errors import UsageError
+from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.tasks.kit import task
+
+_REPOSITORY = Path(__file__).parents[3]
 
 
 @task(help={"only": "unit, integration or real", "args": "more arguments for pytest, as one text"})
@@ -33,10 +35,13 @@ def lint(context: Any) -> None:
     _run((str(folder / "lint-imports"), "--no-cache"))
 
 
-@task()
-def benchmark(context: Any) -> None:
-    """Time the command line itself; ratios within one run."""
-    _run((sys.executable, "benchmarks/command_line.py"))
+@task(help={"name": "file in benchmarks/: command_line or caches"})
+def benchmark(context: Any, name: str = "command_line") -> None:
+    """Time the command line itself, or the work on a large cache; ratios within one run."""
+    known = [path.stem for path in (_REPOSITORY / "benchmarks").glob("*.py")]
+    if known and name not in known:
+        raise UsageError(f"there is no benchmark {name!r}", hints=did_you_mean(name, known))
+    _run((sys.executable, f"benchmarks/{name}.py"))
 
 
 def _run(argv: tuple[str, ...]) -> None:
@@ -44,11 +49,10 @@ def _run(argv: tuple[str, ...]) -> None:
 
     from tritonsmith.plan import process
 
-    repository = Path(__file__).parents[3]
-    if not (repository / "pyproject.toml").is_file():
+    if not (_REPOSITORY / "pyproject.toml").is_file():
         raise UsageError(
             "this needs a checkout of tritonsmith", hints=["git clone it and use ./bootstrap test"]
         )
-    code = process.stream(argv, cwd=repository, env=os.environ, on_line=print)
+    code = process.stream(argv, cwd=_REPOSITORY, env=os.environ, on_line=print)
     if code:
         raise Exit(code=code)

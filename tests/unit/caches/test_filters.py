@@ -151,6 +151,15 @@ def test_entries_without_a_version_are_undecided_in_their_own_era(root: Path, ve
     assert era not in {entry.era for entry in found.entries}
 
 
+def test_a_checkout_may_spell_names_as_the_next_release(root: Path) -> None:
+    """Seen with upstream's 46550ab1 of August 2024: version 3.0.0, and names as 3.2 spells them."""
+    for each in ("md5", "sha256", "base64url"):
+        made.kernel(root, era=each)
+    found = choose(root, stale=True, installed=(Installed("3.0.0", Path("/here"), checkout=True),))
+    assert [entry.era for entry in found.entries] == ["md5"]
+    assert found.undecided == 2
+
+
 def test_launchers_say_no_version(root: Path) -> None:
     made.launcher(root)
     assert choose(root, stale=True).undecided == 1

@@ -91,7 +91,7 @@ def test_a_part_stands_for_all_and_it_says_so(subject: Subject, root: Path, limi
         made.kernel(root, seed=number)
     exact = only(caches.size, subject).seen
     limits(entries=4)
-    vars(subject).pop("cache_contents")
+    vars(subject).pop("caches")
     assert only(caches.size, subject).seen == f"{exact} (looked at 4 of 10)"
 
 
@@ -136,7 +136,7 @@ def test_no_triton_to_compare_with(subject: Subject, root: Path, limits: Limits)
 def mend(subject: Subject, log: Path) -> None:
     plan = examination.mending(caches.leftovers(subject))
     Runner(log, PhaseProgress(live=False, silent=True)).run(plan)
-    vars(subject).pop("cache_contents")
+    vars(subject).pop("caches")
 
 
 def test_no_leftovers(subject: Subject, root: Path, gone: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts import installed_tritons
+from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.python_env import PythonEnv
 
 
@@ -24,6 +25,13 @@ def install(prefix: Path, version: str, *, editable: bool = False) -> Path:
     (prefix / "bin").mkdir()
     (prefix / "bin" / "python3").touch()
     return site
+
+
+def test_one_from_a_checkout_is_told_apart(tmp_path: Path) -> None:
+    install(tmp_path / "envs" / "a" / "venv", "3.8.0", editable=True)
+    install(tmp_path / "envs" / "b" / "venv", "3.7.1")
+    found = installed_tritons.find({}, Workspace(tmp_path))
+    assert [(one.version, one.checkout) for one in found] == [("3.8.0", True), ("3.7.1", False)]
 
 
 def find(environ: dict[str, str], space: Path) -> list[str]:
@@ -62,11 +70,13 @@ def test_an_interpreter_that_was_asked(tmp_path: Path) -> None:
         headers=True,
         purelib=tmp_path,
         platform="linux-x86_64",
-        dists=(("pytorch-triton", "3.4.0+gitf7888497"), ("torch", "2.8.0")),
-        triton_owners=("pytorch-triton",),
+        distributions=(
+            Distribution("pytorch-triton", "3.4.0+gitf7888497", tmp_path, tmp_path / "x", owns="RECORD"),
+            Distribution("torch", "2.8.0", tmp_path, tmp_path / "y"),
+        ),
     )
     (found,) = installed_tritons.find({}, Workspace(tmp_path), asked)
-    assert found.version == "3.4.0"
+    assert (found.version, found.checkout) == ("3.4.0", False)
 
 
 def test_none(tmp_path: Path) -> None:
