@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Literal
 
 from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import FactError
+from tritonsmith.facts import filesystems
 from tritonsmith.plan import Link, Move, Plan, Run
 
 PHASE = "compile commands"
@@ -67,11 +67,7 @@ def plan(place: Place, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
     merged = env.path / NAME
     merge = (sys.executable, "-m", "tritonsmith.build.merge_databases", "--output", str(merged))
     steps = [Run((*merge, *map(str, databases)), cwd=env.path, phase=PHASE)]
-    moved = (Move(place.path, _backup(place.path), phase=PHASE),) if place.state == "file" else ()
+    backup = filesystems.free_name(place.path, ".backup")
+    moved = (Move(place.path, backup, phase=PHASE),) if place.state == "file" else ()
     return Plan(f"link {place.path}", (*steps, *moved, Link(place.path, merged, phase=PHASE)))
 
-
-def _backup(path: Path) -> Path:
-    """A name beside it that is free."""
-    candidates = (path.with_name(f"{path.name}.backup{number or ''}") for number in range(1000))
-    return next(candidate for candidate in candidates if not os.path.lexists(candidate))

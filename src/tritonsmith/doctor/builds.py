@@ -10,12 +10,13 @@ from typing import Any
 
 from tritonsmith.build import compile_commands
 from tritonsmith.doctor.check import check
-from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.finding import Finding, Status, ok, skipped
 from tritonsmith.doctor.subject import Subject
 from tritonsmith.envs import receipts
 from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import cmake_cache, llvm_tree
+from tritonsmith.facts import cmake_cache, filesystems, llvm_tree
+from tritonsmith.facts import libtriton as libtriton_file
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.cmake_cache import CmakeCache
 from tritonsmith.plan import Link, Move
@@ -33,7 +34,7 @@ def llvm(subject: Subject) -> Iterator[Finding]:
     if not prefix:
         yield skipped("no LLVM was set up in this environment")
         return
-    mend: dict[str, Any] = {"commands": (f"invoke setup-mlir --env {subject.settings.name}",)}
+    mend: dict[str, Any] = {"commands": (f"invoke setup-mlir --env {subject.named}",)}
     try:
         tree = llvm_tree.read(Path(prefix))
     except FactError as error:
@@ -59,7 +60,7 @@ def triton(subject: Subject) -> Iterator[Finding]:
         yield skipped("no Triton was built in this environment")
         return
     mend: dict[str, Any] = {
-        "commands": (f"invoke build-triton --env {subject.settings.name} --source {shlex.quote(source)}",)
+        "commands": (f"invoke build-triton --env {subject.named} --source {shlex.quote(source)}",)
     }
     try:
         tree = _checkout_at(Path(source), subject)
@@ -74,7 +75,7 @@ def triton(subject: Subject) -> Iterator[Finding]:
     kind = _text(receipt, "build_type") or "build type unknown"
     seen = f"Triton {_text(receipt, 'version') or tree.version} ({kind})"
     commit, pin = _text(receipt, "commit"), _text(receipt, "pin")
-    if tree.commit != commit:
+    if tree.commit and tree.commit != commit:
         told = f"{seen} was built at {_short(commit)}, the checkout is at {_short(tree.commit)}"
         yield Finding("warning", told, source, affects="you run other code than you read", **mend)
     elif tree.pin and not llvm_tree.same_commit(tree.pin.commit, pin):
@@ -166,7 +167,8 @@ def _below(path: Path, prefix: Path) -> bool:
 
 def _aside(cache: CmakeCache) -> tuple[Move, ...]:
     """What makes the next configure start from nothing; moving it back undoes it."""
-    return (Move(cache.file, Path(f"{cache.file}.stale"), phase="stale CMake caches"),)
+    beside = filesystems.free_name(cache.file, ".stale")
+    return (Move(cache.file, beside, phase="stale CMake caches"),)
 
 
 def _caches(subject: Subject) -> Iterator[CmakeCache]:
@@ -204,31 +206,36 @@ def libtriton(subject: Subject) -> Iterator[Finding]:
 
 
 def _built_by(library: Path, subject: Subject) -> Finding:
-    name = subject.settings.name
+    """The first thing that is not as the last build of this environment left it."""
+    name, checkout = subject.settings.name, shlex.quote(str(library.parents[3]))
+    receipt = subject.receipt("build-triton") or {}
     mend: dict[str, Any] = {
         "affects": "you run a build that you did not mean (triton#4272)",
-        "commands": (f"invoke install-triton --env {name} --source {shlex.quote(str(library.parents[3]))}",),
+        "commands": (f"invoke install-triton --env {subject.named} --source {checkout}",),
     }
-    receipt = subject.receipt("build-triton") or {}
-    source, was = _text(receipt, "source"), _text(receipt, "python")
-    if Path(source) != library.parents[3]:
+    if Path(_text(receipt, "source")) != library.parents[3]:
         return Finding("note", f"not built in environment {name!r}", str(library), **mend)
-    newest, last = max(_builders(subject, source))
-    if newest != _finished(receipt) and last != name:
-        return Finding("warning", f"environment {last!r} built it last", str(library), **mend)
+    for grave, seen in _differences(library, receipt, subject):
+        return Finding(grave, seen, str(library), **mend)
+    return ok(f"{_text(receipt, 'build_type') or 'build type unknown'}, by environment {name!r}", library)
+
+
+def _differences(library: Path, receipt: dict[str, Any], subject: Subject) -> Iterator[tuple[Status, str]]:
+    newest, last = max(_builders(subject, _text(receipt, "source")))
+    if newest != _finished(receipt) and last != subject.settings.name:
+        yield "warning", f"environment {last!r} built it last"
     if newest and library.stat().st_mtime > newest + _AFTER:
-        return Finding(
-            "warning", "it is newer than the last build here: something else built it", str(library), **mend
-        )
-    python = subject.packages
+        yield "warning", "it is newer than the last build here: something else built it"
+    python, was = subject.packages, _text(receipt, "python")
     if python and was and not was.startswith(python.minor + "."):
-        seen = f"built for Python {was}, the environment has {python.version}"
-        return Finding("error", seen, str(library), **mend)
+        yield "error", f"built for Python {was}, the environment has {python.version}"
+    holds, meant = libtriton_file.read(library).llvm_commit, _text(receipt, "llvm_commit")
+    if holds and meant and not llvm_tree.same_commit(holds, meant):
+        yield "warning", f"it holds LLVM {_short(holds)}, the last build was against {_short(meant)}"
     cache = cmake_cache.read(subject.env.build)
     kind, built = cache.get("CMAKE_BUILD_TYPE") if cache else "", _text(receipt, "build_type")
     if kind and built and kind != built:
-        return Finding("warning", f"configured as {kind}, built as {built}", str(library), **mend)
-    return ok(f"{built or 'build type unknown'}, by environment {name!r}", library)
+        yield "warning", f"configured as {kind}, built as {built}"
 
 
 def _builders(subject: Subject, source: str) -> Iterator[tuple[float, str]]:
@@ -269,7 +276,7 @@ def backends(subject: Subject) -> Iterator[Finding]:
             str(path),
             affects="`0 active drivers`, or an import error (triton#5570)",
             remedy="install again: upstream's setup.py makes the links that it needs; remove one that stays",
-            commands=(f"invoke install-triton --env {subject.settings.name}",),
+            commands=(f"invoke install-triton --env {subject.named}",),
         )
     if not dangling:
         yield ok(f"{len(links)} links, none dangles", package)
@@ -283,7 +290,7 @@ def database(subject: Subject) -> Iterator[Finding]:
         return
     place = compile_commands.look(subject.checkout.root)
     merged = subject.env.path / compile_commands.NAME
-    mend: dict[str, Any] = {"commands": (f"invoke link-compile-commands --env {subject.settings.name}",)}
+    mend: dict[str, Any] = {"commands": (f"invoke link-compile-commands --env {subject.named}",)}
     if place.state == "absent":
         yield skipped("there is none; `invoke link-compile-commands` makes it")
     elif place.state == "link" and not place.path.exists():

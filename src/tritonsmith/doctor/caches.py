@@ -80,7 +80,7 @@ def stale(subject: Subject) -> Iterator[Finding]:
     versions = ", ".join(sorted({found.version for found in installed}))
     unknown = f", {verdicts['unknown']} undecided" if verdicts["unknown"] else ""
     seen = f"{verdicts['stale']} of {len(entries)} by another Triton than {versions}{unknown}; {eras}{part}"
-    where = str(contents[0].root.path)
+    where = str(max(contents, key=lambda content: content.total).root.path)
     if verdicts["stale"]:
         yield Finding(
             "note",

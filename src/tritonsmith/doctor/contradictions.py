@@ -81,7 +81,7 @@ def _llvm_debug(subject: Subject) -> Iterator[Finding]:
             f"{', '.join(asked)}, but {' and '.join(reasons)}",
             affects="LLVM_DEBUG is compiled out there: those parts print nothing",
             remedy="take an LLVM with assertions, and a build type of Triton that keeps them",
-            commands=(f"invoke setup-mlir --env {subject.settings.name}",),
+            commands=(f"invoke setup-mlir --env {subject.named}",),
         )
 
 

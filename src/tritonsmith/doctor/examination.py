@@ -29,7 +29,8 @@ def subject(env: str = "", python: str = "") -> Subject:
     if path and not path.is_file():
         raise UsageError("there is no such interpreter", where=path, hints=["--python /path/to/bin/python"])
     space = workspace.default()
-    return Subject(settings.load(env or last_used(space)), space, python=path)
+    asked = str(settings.find(env)) if env.endswith(".toml") else ""
+    return Subject(settings.load(env or last_used(space)), space, python=path, asked=asked)
 
 
 def last_used(space: workspace.Workspace) -> str:

@@ -90,7 +90,7 @@ def _pair(
 def _wanted(requires: str, subject: Subject) -> tuple[str, ...]:
     """What to type to get the Triton that a torch requires."""
     if not subject.python:
-        return (f"invoke env-triton --env {subject.settings.name}",) if requires else ()
+        return (f"invoke env-triton --env {subject.named}",) if requires else ()
     plain = requires.partition(";")[0].strip()
     return (shlex.join((str(subject.python), "-m", "pip", "install", plain)),) if plain else ()
 
@@ -177,7 +177,7 @@ def bindings(subject: Subject) -> Iterator[Finding]:
                 str(python.purelib),
                 affects="the Python module does not compile",
                 remedy="build again: that installs what the checkout requires",
-                commands=(f"invoke build-triton --env {subject.settings.name}",),
+                commands=(f"invoke build-triton --env {subject.named}",),
             )
 
 
@@ -277,7 +277,7 @@ def sources(subject: Subject) -> TritonCheckout | None:
 
 def installing(subject: Subject) -> tuple[str, ...]:
     """What to type to install the checkout; nothing for a Python that is no environment of the tool's."""
-    return () if subject.python else (f"invoke install-triton --env {subject.settings.name}",)
+    return () if subject.python else (f"invoke install-triton --env {subject.named}",)
 
 
 def no_python() -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from tritonsmith.build.jobs import bound
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.doctor.subject import Subject
-from tritonsmith.facts import filesystems
+from tritonsmith.facts import filesystems, worktrees
 from tritonsmith.facts import machine as machines
 
 _ELSEWHERE = {
@@ -58,6 +59,15 @@ def memory(subject: Subject) -> Iterator[Finding]:
 def disk(subject: Subject) -> Iterator[Finding]:
     """Free space in the workspace against Triton's build and LLVM's."""
     root = subject.space.root
+    if why := _unusable(root):
+        yield Finding(
+            "error",
+            why,
+            str(root),
+            affects="nothing can be set up or built",
+            remedy="set TRITONSMITH_HOME to a folder that you can write to",
+        )
+        return
     free = machines.disk_free(root)
     need = configs.load("resources")["disk"]
     seen = f"{free:.0f} GiB free"
@@ -82,6 +92,14 @@ def disk(subject: Subject) -> Iterator[Finding]:
         )
     else:
         yield ok(seen, root)
+
+
+def _unusable(root: Path) -> str:
+    """Why the workspace cannot be written to; empty if it can, or can be made."""
+    nearest = next(path for path in (root, *root.parents) if os.path.lexists(path))
+    if not nearest.is_dir():
+        return f"{nearest} is no folder"
+    return "" if os.access(nearest, os.W_OK | os.X_OK) else f"{nearest} cannot be written to"
 
 
 @check("machine.libstdcxx", "glibc and libstdc++ for upstream's prebuilt LLVM")
@@ -153,7 +171,7 @@ def _telling(subject: Subject) -> Iterator[Path]:
     if subject.checkout:
         root = subject.checkout.root
         yield from (
-            root / ".git" / "index",
+            (worktrees.git_folder(root) or root / ".git") / "index",
             root / "CMakeLists.txt",
             root / "python" / "triton" / "_C" / "libtriton.so",
         )

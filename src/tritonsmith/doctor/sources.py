@@ -38,6 +38,18 @@ def checkout(subject: Subject) -> Iterator[Finding]:
     parts = [f"Triton {tree.version} (builds like {eras.release(tree.version).version})"]
     parts.append(f"commit {tree.commit[:12]}" if tree.commit else "not under git")
     parts += ["changed"] if tree.dirty else []
+    if tree.git_problem:
+        yield Finding(
+            "warning",
+            f"{parts[0]}; git does not answer: {tree.git_problem}",
+            str(tree.root),
+            affects="nobody can tell whether a build belongs to these sources",
+            remedy="mend the repository; in a container with another owner's folder, trust it",
+            commands=(shlex.join(("git", "config", "--global", "--add", "safe.directory", str(tree.root))),)
+            if "ownership" in tree.git_problem
+            else (),
+        )
+        return
     moved = worktrees.divergence(tree.root) if tree.commit else None
     if moved and any(moved):
         parts.append(f"{moved[1]} ahead and {moved[0]} behind its upstream")
@@ -59,7 +71,7 @@ def pins(subject: Subject) -> Iterator[Finding]:
 
 
 def _core(pin: LlvmPin, subject: Subject) -> Finding:
-    name = subject.settings.name
+    name = subject.named
     table = configs.load("triton-eras")["llvm-source"]
     forked = any(llvm_tree.same_commit(pin.commit, commit) for commit in table["fork-pins"])
     told = f"{pin.file} pins {pin.commit[:12]}" + (
@@ -148,7 +160,7 @@ def llvm(subject: Subject) -> Iterator[Finding]:
                 str(tree.prefix),
                 affects=f"Triton {subject.checkout.version} does not build against it",
                 remedy="install the rest of it, or build one that is whole",
-                commands=(f"invoke setup-mlir --env {subject.settings.name} --provider source",),
+                commands=(f"invoke setup-mlir --env {subject.named} --provider source",),
             )
         if missing:
             return
@@ -161,7 +173,7 @@ def llvm(subject: Subject) -> Iterator[Finding]:
             str(tree.prefix),
             affects="no checks of LLVM's and MLIR's own, no -debug-only; upstream's prebuilt has both",
             remedy="to debug passes, take one with assertions",
-            commands=(f"invoke setup-mlir --env {subject.settings.name} --provider source --assertions",),
+            commands=(f"invoke setup-mlir --env {subject.named} --provider source --assertions",),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -46,7 +47,13 @@ class Subject:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     python: Path | None = None
     cwd: Path = field(default_factory=Path.cwd)
+    asked: str = ""
     unreadable: SmithError | None = field(default=None, init=False)
+
+    @property
+    def named(self) -> str:
+        """The environment as it is named on a command line."""
+        return shlex.quote(self.asked or self.settings.name)
 
     @property
     def env(self) -> EnvDir:

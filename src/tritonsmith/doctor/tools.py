@@ -40,17 +40,28 @@ def _judge(row: dict[str, Any], tool: Tool | None, subject: Subject) -> Finding:
     }
     if tool is None:
         return Finding("error" if building and row["needed"] else "note", f"no {row['name']}", **advice)
-    wanted = _wanted(row, subject)
     seen = f"{row['name']} {tool.version or 'of unknown version'}"
-    if tool.version and not SpecifierSet(wanted).contains(tool.version, prereleases=True):
-        return Finding("warning", f"{seen}; wanted {wanted}", str(tool.path), **advice)
+    if not _fits(tool.version, row["range"]):
+        return Finding("warning", f"{seen}; wanted {row['range']}", str(tool.path), **advice)
+    asked = _asked(row["name"], subject)
+    if not _fits(tool.version, asked):
+        return Finding(
+            "note",
+            f"{seen}; this checkout's pyproject.toml asks for {asked}",
+            str(tool.path),
+            affects="a pip build with build isolation takes another one than `invoke build-triton`",
+        )
     return ok(seen, tool.path)
 
 
-def _wanted(row: dict[str, Any], subject: Subject) -> str:
+def _fits(version: str, wanted: str) -> bool:
+    return not version or SpecifierSet(wanted).contains(version, prereleases=True)
+
+
+def _asked(name: str, subject: Subject) -> str:
+    """What the checkout's own pyproject.toml asks for; empty if nothing."""
     asked = map(Requirement, subject.checkout.requires if subject.checkout else ())
-    of_era = next((str(asks.specifier) for asks in asked if asks.name == row["name"]), "")
-    return ",".join(filter(None, (row["range"], of_era)))
+    return next((str(asks.specifier) for asks in asked if asks.name == name), "")
 
 
 @check("tools.cmake-on-path", "the CMake that a plain pip build would run")
@@ -60,15 +71,16 @@ def cmake_on_path(subject: Subject) -> Iterator[Finding]:
     if found is None:
         yield skipped("no cmake on PATH; tritonsmith brings its own")
         return
-    wanted = _wanted({"name": "cmake", "range": ">=3.20,<4"}, subject)
-    if found.version and not SpecifierSet(wanted).contains(found.version, prereleases=True):
+    known = next(row["range"] for row in configs.load("tools")["tool"] if row["name"] == "cmake")
+    wanted = _asked("cmake", subject) or known
+    if not _fits(found.version, wanted):
         yield Finding(
             "note",
             f"cmake {found.version}; this Triton wants {wanted}",
             str(found.path),
             affects="`pip install -e .` and `make` outside tritonsmith fail to configure (triton#6330)",
             remedy="put one that fits before it on PATH",
-            commands=("pip install 'cmake>=3.20,<4'",),
+            commands=(f"pip install 'cmake{known}'",),
         )
     else:
         yield ok(f"cmake {found.version}", found.path)

@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,7 @@ class TritonCheckout:
         commit: HEAD; empty outside git.
         committed: date of that commit, ISO 8601.
         dirty: tracked files differ from HEAD.
+        git_problem: what git said where it is under git and did not answer; empty otherwise.
     """
 
     root: Path
@@ -64,6 +65,7 @@ class TritonCheckout:
     commit: str = ""
     committed: str = ""
     dirty: bool = False
+    git_problem: str = ""
 
     def has(self, feature: str) -> bool:
         """Whether this tree has a feature of `configs/triton-eras.toml`."""
@@ -87,9 +89,16 @@ def read(root: Path) -> TritonCheckout:
         root: its top folder.
 
     Raises:
-        FactError: it is no checkout of Triton.
+        FactError: it is no checkout of Triton, or one of its files cannot be read.
     """
-    root = root.expanduser().absolute()
+    try:
+        return _read(root.expanduser().absolute())
+    except (OSError, UnicodeDecodeError) as error:
+        where = getattr(error, "filename", None) or root
+        raise FactError("cannot read this checkout of Triton", where=where, why=str(error)) from error
+
+
+def _read(root: Path) -> TritonCheckout:
     setup = next((root / name for name in ("setup.py", "python/setup.py") if (root / name).is_file()), None)
     if setup is None or not (root / "include" / "triton").is_dir():
         raise FactError(
@@ -100,7 +109,7 @@ def read(root: Path) -> TritonCheckout:
         )
     setup_text = setup.read_text(encoding="utf-8")
     version = _version(root, setup_text)
-    commit, committed, dirty = _git(root)
+    git = _git(root)
     return TritonCheckout(
         root=root,
         version=version,
@@ -111,9 +120,10 @@ def read(root: Path) -> TritonCheckout:
         nvidia=_nvidia(root, setup_text),
         json_version=_first_line(root / "cmake" / "json-version.txt").lstrip("v") or _json_in(setup_text),
         python=_python_range(setup_text, version),
-        commit=commit,
-        committed=committed,
-        dirty=dirty,
+        commit=git.commit,
+        committed=git.committed,
+        dirty=git.dirty,
+        git_problem=git.problem,
     )
 
 
@@ -245,18 +255,30 @@ def _python_range(setup_text: str, version: str) -> tuple[str, str]:
     return eras.release(version).python
 
 
-def _git(root: Path) -> tuple[str, str, bool]:
+@dataclass(frozen=True)
+class _Git:
+    commit: str = ""
+    committed: str = ""
+    dirty: bool = False
+    problem: str = ""
+
+
+def _git(root: Path) -> _Git:
     try:
         from git import Repo  # noqa: PLC0415 - 0.1 s, and only trees under git need it
         from git.exc import GitError  # noqa: PLC0415
     except ImportError:  # what GitPython raises where there is no git on PATH
-        return "", "", False
+        return _Git(problem="there is no git on PATH" if (root / ".git").exists() else "")
+    seen = _Git()
     try:
         with Repo(root) as repo:
             head = repo.head.commit
-            return head.hexsha, head.committed_datetime.isoformat(), repo.is_dirty(submodules=False)
-    except (GitError, ValueError):
-        return "", "", False
+            seen = _Git(head.hexsha, head.committed_datetime.isoformat())
+            return replace(seen, dirty=repo.is_dirty(submodules=False))
+    except (GitError, ValueError, OSError) as error:
+        told = [line.strip(" '") for line in str(error).splitlines() if "fatal:" in line]
+        problem = (told or [str(error) or type(error).__name__])[0] if (root / ".git").exists() else ""
+        return replace(seen, problem=problem)
 
 
 def _first_line(path: Path) -> str:

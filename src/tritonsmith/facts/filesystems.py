@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +38,12 @@ def of(path: Path) -> FileSystem | None:
     # of two at one place the later covers the earlier, as NFS does autofs
     nearest = max(reversed(holding), key=lambda part: len(Path(part.mountpoint).parts))
     return FileSystem(nearest.fstype, Path(nearest.mountpoint), nearest.fstype in _network_kinds())
+
+
+def free_name(path: Path, ending: str) -> Path:
+    """A name beside a path that nothing has: `NAME.backup`, `NAME.backup1` ..."""
+    candidates = (path.with_name(f"{path.name}{ending}{number or ''}") for number in itertools.count())
+    return next(candidate for candidate in candidates if not os.path.lexists(candidate))
 
 
 def _network_kinds() -> set[str]:

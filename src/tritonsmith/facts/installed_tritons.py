@@ -88,7 +88,7 @@ def _prefixes(environ: Mapping[str, str], space: Workspace) -> Iterator[Path]:
     for folder in filter(None, environ.get("PATH", "").split(os.pathsep)):
         for name in ("python3", "python"):
             python = Path(folder) / name
-            if python.exists() and Path(folder).parent != Path(sys.prefix):
+            if os.access(python, os.F_OK) and Path(folder).parent != Path(sys.prefix):
                 yield python.parent.parent  # a venv's
                 yield python.resolve().parent.parent  # its base, or the system's
     if home := environ.get("HOME"):

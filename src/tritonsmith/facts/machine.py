@@ -6,7 +6,6 @@ import os
 import platform
 import re
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +28,7 @@ class Machine:
         os_id: `ID` of /etc/os-release, or empty.
         glibc: version, or empty where there is none.
         glibcxx: newest `GLIBCXX_` tag of libstdc++.so.6, or empty.
-        granted: bytes of memory that a cgroup grants; None where none limits it.
+        granted: bytes of memory that a cgroup grants; None where none grants less than there is.
     """
 
     system: str
@@ -51,19 +50,21 @@ def read(cgroup: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/s
     """The machine that this process runs on.
 
     Args:
-        cgroup: mount point of the cgroup v2 hierarchy.
+        cgroup: mount point of the cgroup v2 hierarchy, or the folder of v1's, one for each controller.
         membership: the kernel's list of this process's cgroups.
     """
     system = platform.system()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cgroups = _own_cgroups(cgroup, membership)
-    granted = min(filter(None, map(_memory_limit, cgroups)), default=None)
+    total = psutil.virtual_memory().total
+    limits = [_memory_limit(folder) for folder in _own_cgroups(cgroup, membership, "memory")]
+    granted = min((limit for limit in limits if limit and limit < total), default=None)
+    shares = [_cpu_limit(folder) for folder in _own_cgroups(cgroup, membership, "cpu")]
     libc, glibc = platform.libc_ver()
     return Machine(
         system=system,
         arch=platform.machine(),
-        cores=max(1, min([cores, *filter(None, map(_cpu_limit, cgroups))])),
-        memory=min(psutil.virtual_memory().total, granted or sys.maxsize),
+        cores=max(1, min([cores, *filter(None, shares)])),
+        memory=granted or total,
         os_id=_os_id(),
         glibc=glibc if libc == "glibc" else "",
         glibcxx=_glibcxx() if system == "Linux" else "",
@@ -78,20 +79,33 @@ def disk_free(path: Path) -> float:
     return shutil.disk_usage(path).free / _GIB
 
 
-def _own_cgroups(root: Path, membership: Path) -> list[Path]:
-    """Folders of this process's cgroup and of those around it, whose limits bind it too."""
-    line = _read_text(membership) or ""
-    own = root / line.rpartition("::")[2].strip().lstrip("/")
-    return [folder for folder in (own, *own.parents) if folder.is_relative_to(root)]
+def _own_cgroups(root: Path, membership: Path, controller: str) -> list[Path]:
+    """Folders of this process's cgroup and of those around it, whose limits bind it too.
+
+    Lines are `0::/path` for v2 and `4:cpu,cpuacct:/path` for a controller of v1; in a container the path may
+    be the host's, and the folders around it still hold its limits.
+    """
+    found = []
+    for line in (_read_text(membership) or "").splitlines():
+        _, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if controllers and controller not in controllers.split(","):
+            continue
+        top = root / controller if controllers else root
+        own = top / path.strip().lstrip("/")
+        found += [folder for folder in (own, *own.parents) if folder.is_relative_to(top)]
+    return found
 
 
 def _memory_limit(folder: Path) -> int | None:
-    text = _read_text(folder / "memory.max")
+    text = _read_text(folder / "memory.max") or _read_text(folder / "memory.limit_in_bytes")
     return int(text) if text and text.isdigit() else None
 
 
 def _cpu_limit(folder: Path) -> int | None:
     quota, _, period = (_read_text(folder / "cpu.max") or "max").partition(" ")
+    if quota == "max":
+        quota = _read_text(folder / "cpu.cfs_quota_us") or ""
+        period = _read_text(folder / "cpu.cfs_period_us") or ""
     return max(1, int(quota) // int(period)) if quota.isdigit() and period.isdigit() else None
 
 

@@ -65,9 +65,12 @@ def act(prepared: Prepared, session: Session) -> dict[str, Any]:
 
 
 def _explain(failure: CommandFailedError) -> StepError:
-    lines = [line for line in failure.output if line.strip()][-12:]
+    said = [line for line in failure.output if line.strip()]
+    lines = [line for line in said if not line.startswith("WARNING: Retrying")][-12:]
     hints = [f"the whole log: {failure.log}"]
-    if failure.step.phase == venv.PHASE:
+    if failure.step.phase == venv.PHASE and len(lines) < len(said):
+        hints = ["check that pip reaches its index; behind a proxy set https_proxy", *hints]
+    elif failure.step.phase == venv.PHASE:
         hints = [
             "Debian keeps venv apart: apt install python3-venv",
             "check that pip reaches its index: pip download triton",

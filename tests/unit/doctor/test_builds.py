@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import require
 from tests.unit.doctor.conftest import COMMIT, built, leave, only, venv
-from tests.unit.facts import fakes
+from tests.unit.facts import elf, fakes
 from tests.unit.facts.fakes import git
 from tritonsmith.doctor import builds, examination
 from tritonsmith.doctor.check import Check
@@ -362,6 +362,16 @@ def test_a_library_of_another_build_type(subject: Subject, root: Path) -> None:
     fakes.cmake_cache(subject.env.build, "CMAKE_BUILD_TYPE:STRING=Release")
     found = only(builds.libtriton, subject)
     assert (found.status, found.seen) == ("warning", "configured as Release, built as Debug")
+
+
+@pytest.mark.parametrize(("meant", "status"), [("f" * 40, "warning"), (COMMIT, "ok"), ("", "ok")])
+def test_a_library_of_another_llvm(subject: Subject, root: Path, meant: str, status: str) -> None:
+    elf.libtriton(library(root), f"23.0.0git {COMMIT}")
+    built(subject, root, llvm_commit=meant)
+    found = only(builds.libtriton, subject)
+    assert found.status == status
+    if status == "warning":
+        assert found.seen == f"it holds LLVM {COMMIT[:12]}, the last build was against {'f' * 12}"
 
 
 @pytest.mark.parametrize("finished", [None, "yesterday", 7])

@@ -94,6 +94,21 @@ def test_disk(
     assert bool(found.remedy) is (status != "ok")
 
 
+def test_a_workspace_that_is_a_file(subject: Subject) -> None:
+    subject.space.root.touch()
+    found = only(machine.disk, subject)
+    assert (found.status, found.seen) == ("error", f"{subject.space.root} is no folder")
+
+
+def test_a_workspace_that_may_not_be_written_to(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root no mode keeps one out."""
+    subject.space.root.mkdir(mode=0o555)
+    if os.access(subject.space.root, os.W_OK):
+        monkeypatch.setattr("os.access", lambda *_: False)
+    found = only(machine.disk, subject)
+    assert (found.status, found.seen) == ("error", f"{subject.space.root} cannot be written to")
+
+
 # --- libstdc++
 
 

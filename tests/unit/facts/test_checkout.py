@@ -154,7 +154,25 @@ def test_a_repository_without_a_commit(tmp_path: Path) -> None:
 
     root = fakes.checkout(tmp_path, "3.5")
     Repo.init(root).close()
-    assert checkout.read(root).commit == ""
+    seen = checkout.read(root)
+    assert seen.commit == ""
+    assert seen.git_problem
+
+
+def test_a_worktree_whose_repository_is_gone(tmp_path: Path) -> None:
+    root = fakes.checkout(tmp_path, "3.5")
+    (root / ".git").write_text("gitdir: /gone/.git/worktrees/x\n")
+    assert checkout.read(root).git_problem
+    (root / ".git").unlink()
+    assert checkout.read(root).git_problem == ""
+
+
+@pytest.mark.parametrize("name", ["setup.py", "CMakeLists.txt"])
+def test_a_file_in_another_encoding(tmp_path: Path, name: str) -> None:
+    root = fakes.checkout(tmp_path, "3.5")
+    (root / name).write_bytes(b"# caf\xe9\n" + (root / name).read_bytes())
+    with pytest.raises(FactError, match="cannot read this checkout"):
+        checkout.read(root)
 
 
 def test_a_repository_around_the_checkout_is_not_its_own(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.unit.facts.fakes import mounts
@@ -49,7 +50,11 @@ def test_every_network_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kin
 
 
 def test_this_machine(tmp_path: Path) -> None:
+    mounted = [Path(part.mountpoint) for part in psutil.disk_partitions(all=True)]
     seen = filesystems.of(tmp_path / "not-yet" / "made")
-    assert seen is not None
-    assert tmp_path.is_relative_to(seen.mount)
-    assert seen.kind
+    if any(tmp_path.is_relative_to(mount) for mount in mounted):  # in a chroot, nothing may hold it
+        assert seen is not None
+        assert tmp_path.is_relative_to(seen.mount)
+        assert seen.kind
+    else:
+        assert seen is None

@@ -75,8 +75,7 @@ def test_a_real_program() -> None:
     program = Path(sys.executable).resolve()
     found = libtriton.read(program)
     assert found.machine == platform.machine()
-    assert found.compilers
-    assert found.llvm_version == ""
+    assert found.llvm_version == ""  # its `.comment`, with the compilers, may be stripped
 
 
 def test_which_files_are_meant(tmp_path: Path) -> None:

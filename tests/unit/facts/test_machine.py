@@ -56,7 +56,29 @@ def test_a_cgroup_that_grants_more_than_there_is(tmp_path: Path) -> None:
     there = psutil.virtual_memory().total
     listing = fake(tmp_path / "cgroup", {"": (str(4 * there), "max")}, "")
     seen = machine.read(tmp_path / "cgroup", listing)
-    assert (seen.memory, seen.granted) == (there, 4 * there)
+    assert (seen.memory, seen.granted) == (there, None)
+
+
+@pytest.mark.parametrize("own", ["/docker/0123", "/job"])
+def test_cgroups_of_version_1(tmp_path: Path, own: str) -> None:
+    """A hierarchy for each controller; in a container the path is often the host's."""
+    root = tmp_path / "cgroup"
+    for name, files in {
+        "memory": {"memory.limit_in_bytes": str(512 * MIB)},
+        "memory/job": {"memory.limit_in_bytes": "9223372036854771712"},
+        "cpu": {"cpu.cfs_quota_us": "100000", "cpu.cfs_period_us": "100000"},
+        "cpu/job": {"cpu.cfs_quota_us": "-1", "cpu.cfs_period_us": "100000"},
+        "pids": {"memory.limit_in_bytes": "1", "cpu.cfs_quota_us": "1"},
+    }.items():
+        (root / name).mkdir(parents=True)
+        for file, text in files.items():
+            (root / name / file).write_text(f"{text}\n")
+    listing = tmp_path / "membership"
+    listing.write_text(
+        f"12:pids:{own}\n4:memory:{own}\n3:cpu,cpuacct:{own}\n1:name=systemd:{own}\nnonsense\n"
+    )
+    seen = machine.read(root, listing)
+    assert (seen.memory, seen.granted, seen.cores) == (512 * MIB, 512 * MIB, 1)
 
 
 def test_this_machine(tmp_path: Path) -> None:
