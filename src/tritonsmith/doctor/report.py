@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.finding import Finding, Status
-from tritonsmith.ui import tables
+from tritonsmith.ui import console, tables
 
 _MARKS: dict[Status, str] = {
     "ok": "✓",
@@ -27,7 +27,7 @@ def summary(findings: tuple[Finding, ...]) -> str:
     """One line of counts, and one per finding that is wrong."""
     lines = [counts(findings)]
     for found in filter(lambda finding: finding.wrong, findings):
-        advice = "; ".join(filter(None, (found.remedy, *found.commands)))
+        advice = console.typed("; ".join(filter(None, (found.remedy, *found.commands))))
         lines.append(f"  {found.status}: {found.check}: {found.seen}. {advice}".rstrip())
     return "\n".join(lines)
 
@@ -59,15 +59,17 @@ def screen(findings: tuple[Finding, ...], *, whole: bool = True) -> RenderableTy
 
 def _lines(finding: Finding) -> Text:
     style = tables.STATUS_STYLES[finding.status]
-    text = Text.assemble((f"  {_MARKS[finding.status]} {finding.name:<18}", style), finding.seen)
+    text = Text.assemble(
+        (f"  {_MARKS[finding.status]} {finding.name:<18}", style), console.typed(finding.seen)
+    )
     if finding.where:
         text.append(f"  {finding.where}", style="dim")
     if finding.affects:
         text.append(f"\n{'':<22}{finding.affects}")
     if finding.remedy:
-        text.append(f"\n{'':<22}to mend: {finding.remedy}")
+        text.append(f"\n{'':<22}to mend: {console.typed(finding.remedy)}")
     for command in finding.commands:
-        text.append(f"\n{'':<22}$ {command}", style="cyan")
+        text.append(f"\n{'':<22}$ {console.typed(command)}", style="cyan")
     if finding.wrong:
         text.append(f"\n{'':<22}{finding.docs}", style="dim")
     return text

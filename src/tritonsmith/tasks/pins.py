@@ -86,7 +86,7 @@ def _print(lines: Iterable[str]) -> None:
     from tritonsmith.ui import console
 
     for line in lines:
-        console.out().print(line, markup=False)
+        console.out().print(console.typed(line), markup=False)
 
 
 def _json(what: dict[str, Any]) -> None:

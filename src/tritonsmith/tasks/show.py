@@ -33,7 +33,7 @@ def done(what: str, running: Session, following: str = "") -> None:
         console.out().print(tables.phases(running.seconds))
     console.out().print(what, markup=False)
     if following:
-        console.out().print(f"next: {following}", markup=False)
+        console.out().print(console.typed(f"next: {following}"), markup=False)
 
 
 def agreed(question: str, *, yes: bool) -> bool:

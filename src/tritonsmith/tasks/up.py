@@ -46,4 +46,4 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
         ("invoke build-triton --debug", "a Triton of your own, to change and step through"),
         ("invoke --list", "everything else"),
     ):
-        console.out().print(f"  {command:<30} {what}", markup=False)
+        console.out().print(f"  {console.typed(command):<34} {what}", markup=False)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,11 +28,18 @@ def err() -> Console:
     return Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
+def typed(text: str) -> str:
+    """Commands by the name that the program was called by: `invoke TASK` works beside tasks.py only."""
+    if Path(sys.argv[0]).name != "tritonsmith":
+        return text
+    return re.sub(r"\binvoke (?=--|[a-z])", "tritonsmith ", text)
+
+
 def note(text: str) -> None:
     """A remark that is neither the answer nor an error."""
-    err().print(f"note: {text}", style="dim", markup=False)
+    err().print(f"note: {typed(text)}", style="dim", markup=False)
 
 
 def warn(text: str) -> None:
     """Something that may hurt later."""
-    err().print(f"warning: {text}", style="yellow", markup=False)
+    err().print(f"warning: {typed(text)}", style="yellow", markup=False)

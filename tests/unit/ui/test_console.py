@@ -4,18 +4,17 @@ import pytest
 
 from tritonsmith.ui import console
 
-
-def test_answers_and_remarks_go_their_own_ways(capsys: pytest.CaptureFixture[str]) -> None:
-    console.out().print("answer")
-    console.note("a remark about [toolchain] and [/x]")
-    console.warn("a warning about [toolchain]")
-    seen = capsys.readouterr()
-    assert seen.out == "answer\n"
-    assert seen.err == "note: a remark about [toolchain] and [/x]\nwarning: a warning about [toolchain]\n"
+TEXT = "invoke setup-mlir && invoke --list; reinvoke it, or (invoke cache.list); to invoke: it"
 
 
-def test_names_of_emojis_and_long_lines_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    text = f"cuda:100:32 /x:/y:{'long ' * 100}end"
-    console.out().print(text)
-    console.err().print(text)
-    assert capsys.readouterr() == (f"{text}\n", f"{text}\n")
+def test_commands_are_named_as_the_program_was_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/somewhere/bin/tritonsmith", "doctor"])
+    assert console.typed(TEXT) == TEXT.replace("invoke s", "tritonsmith s").replace(
+        "invoke --", "tritonsmith --"
+    ).replace("(invoke", "(tritonsmith")
+
+
+@pytest.mark.parametrize("program", ["/somewhere/bin/invoke", "inv", ""])
+def test_invoke_stays_invoke(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    monkeypatch.setattr("sys.argv", [program])
+    assert console.typed(TEXT) == TEXT
