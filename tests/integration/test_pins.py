@@ -262,9 +262,18 @@ def test_env_triton_does_nothing_twice_and_needs_no_network_then(settled: Smith)
     assert "wheel has triton==3.7.1 already" in again.out
 
 
+def test_env_triton_replaces_nothing_unasked(settled: Smith) -> None:
+    done = settled("env-triton", "--pytorch", "2.9.1", "--env", "wheel", code=1)
+    assert "replaces triton 3.7.1" in done.err
+    assert "there is no terminal to ask on" in done.error
+    assert "--yes" in done.error
+    (site,) = settled.env("wheel").glob("venv/lib/python*/site-packages")
+    assert (site / "triton-3.7.1.dist-info").is_dir()
+
+
 def test_env_triton_without_a_network(settled: Smith) -> None:
     lonely = replace(settled, more=OFFLINE)
-    error = lonely("env-triton", "--pytorch", "2.9.1", "--env", "wheel", code=1).error
+    error = lonely("env-triton", "--pytorch", "2.9.1", "--env", "wheel", "--yes", code=1).error
     assert "triton==3.5.1 could not be installed" in error
     assert f"git checkout {PIN}" in error
     (site,) = settled.env("wheel").glob("venv/lib/python*/site-packages")

@@ -34,7 +34,7 @@ def version(subject: Subject) -> Iterator[Finding]:
         )
         return
     if python is None:
-        yield no_python()
+        yield no_python(subject)
         return
     yield _in_range(python, subject)
     if not python.headers:
@@ -75,7 +75,7 @@ def owners(subject: Subject) -> Iterator[Finding]:
     """More than one overwrite each other's files, and uninstalling one breaks the other."""
     python = subject.packages
     if python is None:
-        yield no_python()
+        yield no_python(subject)
         return
     found = distributions.owners(python.distributions)
     for site, group in groupby(found, key=lambda one: one.site):
@@ -137,7 +137,7 @@ def editable(subject: Subject) -> Iterator[Finding]:
     """An editable install leads to a source tree, which may be gone, or another than the one you work in."""
     python = subject.packages
     if python is None:
-        yield no_python()
+        yield no_python(subject)
         return
     found = [one for one in distributions.owners(python.distributions) if one.editable]
     for one in found:
@@ -181,7 +181,7 @@ def spec(subject: Subject) -> Iterator[Finding]:
     """The path, `.pth` files and finders decide; a folder named triton in front of them wins."""
     python = subject.packages
     if python is None:
-        yield no_python()
+        yield no_python(subject)
         return
     finders = import_path.finders(python.sites, python.distributions)
     plain = import_path.find(python.path, finders)
@@ -234,9 +234,9 @@ def _shadow(found: Found, otherwise: Found | None, why: str, command: str) -> Fi
 
 
 def _purge(subject: Subject) -> tuple[str, ...]:
-    which = (
-        f"--python {shlex.quote(str(subject.python))}" if subject.python else f"--env {subject.settings.name}"
-    )
+    python = subject.interpreter
+    other = python and python != subject.env.python  # one that was named, or that is active
+    which = f"--python {shlex.quote(str(python))}" if other else f"--env {subject.named}"
     return (f"invoke purge-wheels {which}",)
 
 

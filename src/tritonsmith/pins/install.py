@@ -12,6 +12,7 @@ from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import FactError, SmithError, StepError, UsageError
 from tritonsmith.facts import python_env, pytorch_pins
+from tritonsmith.facts.editables import Editable
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.pytorch_pins import Match, Release
@@ -34,7 +35,7 @@ class Prepared:
     Attributes:
         plan: the virtual environment, the purge, the wheel; empty if all of it is there.
         requirement: what is installed, without its marker: `triton==3.5.1`.
-        replaces: `NAME VERSION` of what holds Triton now.
+        replaces: `NAME VERSION` of what holds Triton now, and where an editable install leads.
     """
 
     plan: Plan
@@ -107,8 +108,10 @@ def prepare(
     requirement = _wheel(release, channel, base, host)
     owners = now.triton_owners if now else ()
     versions = dict(now.dists) if now else {}
-    replaces = tuple(f"{name} {versions.get(name, '')}".strip() for name in owners)
-    editable = any(one.editable for one in now.distributions) if now else False
+    editable = {one.name: one.editable for one in now.distributions if one.editable} if now else {}
+    replaces = tuple(
+        f"{name} {versions.get(name, '')}".strip() + _leads(editable.get(name)) for name in owners
+    )
     if owners == (_NAME,) and not editable and _satisfied(requirement, versions[_NAME]):
         return Prepared(Plan(f"{env.name} has {_plain(requirement)} already"), _plain(requirement), ())
     if set(owners) - {_NAME} and not before.steps:
@@ -221,6 +224,12 @@ def _commands(commit: str, repository: str) -> list[str]:
         f"build the commit that it pins, in a clone of {repository}: git checkout {commit}",
         "then: invoke setup-mlir, invoke build-triton, invoke install-triton",
     ]
+
+
+def _leads(editable: Editable | None) -> str:
+    """Where an editable install leads, behind its name; nothing for another."""
+    target = (editable.project or editable.package) if editable else None
+    return f", editable: {target or 'it does not say where'}" if editable else ""
 
 
 def _satisfied(requirement: Requirement, version: str) -> bool:

@@ -108,7 +108,8 @@ class Runner:
             return outcome
         try:
             self._log_path.parent.mkdir(parents=True, exist_ok=True)
-            with self._log_path.open("a", encoding="utf-8", buffering=1) as self._log, self._progress:
+            opened = self._log_path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
+            with opened as self._log, self._progress:  # names of files may hold bytes that are no UTF-8
                 self._write_log(f"# {plan.title}")
                 self._act_on(todo, outcome)
         except OSError as error:

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 _MIB = float(1 << 20)
 _SHOWN = 5  # refused paths
+_DEFAULT = "dev"
 
 
 @task(
     help={
-        "env": "environment whose interpreter is meant",
+        "env": "environment (default: dev, or the one that is active where dev has no interpreter)",
         "python": "path of an interpreter to purge instead of the environment's",
         "system": "allow an interpreter that is in no virtual environment",
         "yes": "do not ask",
@@ -26,7 +27,7 @@ _SHOWN = 5  # refused paths
 )
 def purge_wheels(
     context: Any,
-    env: str = "dev",
+    env: str = "",
     python: str = "",
     system: bool = False,
     yes: bool = False,
@@ -38,7 +39,7 @@ def purge_wheels(
     from tritonsmith.ui import console
     from tritonsmith.wheels import purge
 
-    chosen = settings.load(env)
+    chosen = settings.load(env or _DEFAULT)
     seen = _interpreter(env, python)
     recovery = purge.recovery(seen, system=system)
     if recovery.steps:
@@ -61,7 +62,7 @@ def purge_wheels(
     _show(survey)
     what = f"{sum(row.files for row in survey.rows)} files from {seen.prefix}"
     if not show.agreed(f"Remove {what}?", yes=yes):
-        raise SmithError("nothing was removed")
+        raise SmithError("nothing was removed", hints=["--dry-run shows every file that would go"])
     with session.opened("purge-wheels", chosen.name) as running:
         running.run(survey.plan)
     console.out().print(f"removed {what}", markup=False)
@@ -73,12 +74,15 @@ def _interpreter(env: str, python: str) -> PythonEnv:
     from tritonsmith.doctor import examination
     from tritonsmith.errors import FactError
 
-    subject = examination.subject(env, python)
+    subject = examination.subject(env or _DEFAULT, python)
+    if env and not python:
+        subject.python = subject.env.python  # never another one that happens to be active
     if subject.packages is None:
+        made = sorted(path.parts[-4] for path in subject.space.root.glob("envs/*/venv/bin/python"))
         raise FactError(
             "there is no interpreter here that runs",
             where=subject.interpreter or subject.env.python,
-            hints=["name one: --python PATH", "or make the environment: invoke up, invoke install-triton"],
+            hints=["name one: --python PATH", *(f"or that of an environment: --env {name}" for name in made)],
         )
     return subject.packages
 
@@ -88,13 +92,18 @@ def _show(survey: Survey) -> None:
 
     for site in dict.fromkeys(row.site for row in survey.rows):
         lines = [
-            [row.title, row.what, str(row.files), f"{row.size / _MIB:.1f}"]
+            [_printable(row.title), _printable(row.what), str(row.files), f"{row.size / _MIB:.1f}"]
             for row in survey.rows
             if row.site == site
         ]
         heads = ["distribution", "what", "files", "MiB"]
         console.out().print(tables.plain(f"goes from {site}", heads, lines, right=heads[2:]))
     _tell(survey)
+
+
+def _printable(text: str) -> str:
+    """Names of files may hold bytes that are no UTF-8."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _tell(survey: Survey) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from tritonsmith.build.llvm import Choice
 from tritonsmith.envs.session import Session
 from tritonsmith.errors import SmithError
@@ -10,8 +13,12 @@ from tritonsmith.ui import console, tables
 
 
 def plan(what: Plan) -> None:
-    """A plan as a shell script, on standard output, to the letter: rich would expand its tabs."""
-    print(what.shell(), end="")
+    """A plan as a shell script, on standard output, to the letter: rich would expand its tabs.
+
+    As bytes: names of files need not be UTF-8.
+    """
+    sys.stdout.flush()
+    sys.stdout.buffer.write(os.fsencode(what.shell()))
 
 
 def choice(taken: Choice) -> None:
@@ -42,8 +49,6 @@ def agreed(question: str, *, yes: bool) -> bool:
     Raises:
         SmithError: there is no terminal to ask on.
     """
-    import sys
-
     if yes:
         return True
     if not sys.stdin.isatty():

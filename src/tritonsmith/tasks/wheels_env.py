@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.errors import SmithError, UsageError, did_you_mean
 from tritonsmith.tasks.kit import task
 
 
@@ -12,13 +12,19 @@ from tritonsmith.tasks.kit import task
     name="env-triton",
     help={
         "pytorch": "a release: 2.9.1, or 2.9 for its newest patch (default: the torch of the environment)",
-        "env": "environment (an env file's name or path)",
+        "env": "environment: an env file's name or path (default: dev)",
         "channel": "cuda, rocm or xpu",
+        "yes": "do not ask before another Triton is replaced",
         "dry_run": "print the plan as a shell script, and do nothing",
     },
 )
 def env_triton(
-    context: Any, pytorch: str = "", env: str = "dev", channel: str = "cuda", dry_run: bool = False
+    context: Any,
+    pytorch: str = "",
+    env: str = "dev",
+    channel: str = "cuda",
+    yes: bool = False,
+    dry_run: bool = False,
 ) -> None:
     """Install the Triton that a PyTorch requires, or say which commit to build."""
     from tritonsmith.envs import session, settings, workspace
@@ -51,6 +57,9 @@ def env_triton(
         return
     for one in prepared.replaces:
         console.note(f"replaces {one}")
+    question = f"Replace it by {prepared.requirement} in {folder.venv}?"
+    if prepared.replaces and not show.agreed(question, yes=yes):
+        raise SmithError("nothing was replaced", hints=["--dry-run shows what would happen"])
     with session.opened("env-triton", chosen.name) as running:
         install.act(prepared, match.release, running)
     show.done(

@@ -181,8 +181,8 @@ def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[Row, ...]]
     elsewhere = {  # scripts in `bin`, say; below triton/ everything goes
         path.name
         for info, paths in wanted.items()
-        for path in paths
-        if not path.is_relative_to(site / PACKAGE) and not path.is_relative_to(info)
+        for path in map(one.at_its_parent, paths)  # or `triton/../pip/x.py` would pass for one below it
+        if not path.is_relative_to(one.site / PACKAGE) and not path.is_relative_to(one.at_its_parent(info))
     }
     staying = _staying(one, here, elsewhere)
     for info, paths in wanted.items():
@@ -255,7 +255,8 @@ def _folders(one: _Site) -> set[Path]:
     }
     tops = (one.site / PACKAGE, *distributions.leftovers(one.site))
     for top in tops:
-        found |= {Path(folder) for folder, _, _ in os.walk(top) if not Path(folder).is_symlink()}
+        if not top.is_symlink():  # walk follows none below it
+            found |= {Path(folder) for folder, _, _ in os.walk(top)}
     return found
 
 

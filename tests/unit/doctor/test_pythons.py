@@ -55,6 +55,16 @@ def test_a_good_environment(subject: Subject, env: Path, check: Check) -> None:
         assert not found.commands
 
 
+@pytest.mark.parametrize("check", pythons.CHECKS, ids=lambda check: check.id)
+def test_a_program_that_is_no_python(subject: Subject, check: Check) -> None:
+    subject.python, subject.packages = Path("/bin/ls"), None
+    found = only(check, subject)
+    if check.id == "python.version":
+        assert found.status == "error"
+    elif check.id != "python.bindings":
+        assert (found.status, found.seen) == ("not applicable", "/bin/ls is no Python that runs")
+
+
 # --- python.version
 
 
@@ -120,8 +130,9 @@ def test_two_owners(subject: Subject, env: Path) -> None:
     assert found.status == "error"
     assert "pytorch-triton-rocm 2.0.2 (RECORD) and triton 3.5.0 (RECORD)" in found.seen
     assert found.commands == ("invoke purge-wheels --env dev",)
-    subject.python = env / "bin" / "python"
-    assert worst_of(pythons.owners, subject).commands == (f"invoke purge-wheels --python '{subject.python}'",)
+    subject.interpreter = env / "bin" / "python"  # named, or active where `dev` has none
+    named = f"invoke purge-wheels --python '{subject.interpreter}'"
+    assert worst_of(pythons.owners, subject).commands == (named,)
 
 
 def test_one_owner_hides_another(subject: Subject, env: Path) -> None:

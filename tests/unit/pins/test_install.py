@@ -95,7 +95,8 @@ def test_the_wheel_is_there_already(env: EnvDir) -> None:
 def test_another_build_is_replaced(env: EnvDir, version: str, editable: bool) -> None:
     prepared = prepare(env, "2.9.1", having(("triton", version), editable=editable))
     assert len(prepared.plan.steps) == 4
-    assert prepared.replaces == (f"triton {version}".strip(),)
+    leads = ", editable: /src/triton" if editable else ""
+    assert prepared.replaces == (f"triton {version}".strip() + leads,)
 
 
 def test_other_owners_are_purged_first_or_nothing_happens(env: EnvDir) -> None:

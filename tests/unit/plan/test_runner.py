@@ -73,6 +73,13 @@ def test_a_stamped_group_runs_once(runner: Runner, tmp_path: Path, log: Path) ->
     assert (first.log, list(first.seconds)) == (log, ["p"])
 
 
+def test_the_log_takes_a_name_that_is_no_utf_8(runner: Runner, tmp_path: Path, log: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    runner.run(plan(MakeDir(folder, phase="p")))
+    assert folder.is_dir()
+    assert "caf\\udce9" in log.read_text(encoding="utf-8")
+
+
 def test_nothing_to_do_leaves_no_log(runner: Runner, tmp_path: Path, log: Path) -> None:
     steps = stamped([MakeDir(tmp_path / "a", phase="p")], tmp_path / ".done")
     (tmp_path / ".done").write_text(steps[0].stamp.key if steps[0].stamp else "")

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,18 @@ def test_everything_goes_and_nothing_else(root: Path, journal: Journal) -> None:
     stash.remove(journal, place(root), root)
     assert_gone(root)
     assert stash.pending(place(root)) is None
+
+
+def test_a_name_that_is_no_utf_8_comes_back(root: Path) -> None:
+    path = root / "site" / "triton" / os.fsdecode(b"caf\xe9.so")
+    stash.remove(Journal((path,)), place(root), root)  # gone already: nothing to move
+    path.write_text("mine")
+    place(root).mkdir()
+    stash._write(place(root) / "journal.json", json.dumps(asdict(Journal((path,))), default=str))
+    path.rename(place(root) / "0")
+    stash.recover(place(root), root)
+    assert path.read_text() == "mine"
+    assert not place(root).exists()
 
 
 def fail_at(number: int, monkeypatch: pytest.MonkeyPatch, name: str, error: BaseException) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +98,46 @@ def test_a_bug_whose_log_cannot_be_written_is_shown(obstacle: str) -> None:
     assert stop.code == 3
     assert "Traceback" in (stop.message or "")
     assert obstacle == "file" or [path.name for path in root.iterdir()] == ["theirs"]
+
+
+def test_a_home_folder_that_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_uid: int) -> None:
+        raise KeyError("uid not found: 1234")
+
+    for name in ("HOME", "TRITONSMITH_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    monkeypatch.chdir(tmp_path)
+    stop = call(ZeroDivisionError("of ours"))
+    assert stop.code == 3
+    assert "ZeroDivisionError: of ours" in (stop.message or "")
+    assert list(tmp_path.iterdir()) == []
+
+
+SMITH = Path(sys.executable).with_name("tritonsmith")
+INVOKE = (str(SMITH.with_name("invoke")), "--search-root", str(Path(__file__).parents[3]))
+
+
+@pytest.mark.parametrize("program", [(str(SMITH),), INVOKE], ids=["tritonsmith", "invoke"])
+def test_a_stream_in_ascii(program: tuple[str, ...], tmp_path: Path) -> None:
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    argv = (*program, "doctor", "--only", "machine")
+    done = subprocess.run(argv, cwd=tmp_path, env=environ, capture_output=True, encoding="ascii", check=False)
+    assert done.returncode in (0, 1), done.stderr
+    assert "machine" in done.stdout
+    assert "bug" not in done.stderr
+
+
+def test_a_folder_that_was_deleted(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = 'rmdir "$PWD" && exec "$0" doctor --only machine'
+    done = subprocess.run(
+        ("/bin/sh", "-c", script, SMITH), cwd=gone, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert "error: the current folder does not exist any more" in done.stderr
+    assert "cd ~" in done.stderr
 
 
 def test_the_body_gets_its_arguments_and_its_answer_comes_back() -> None:

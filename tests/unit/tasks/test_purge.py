@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -67,6 +68,7 @@ def test_it_shows_what_goes_and_asks(purge: Purge, venv: Path) -> None:
     assert (answer.code, there(venv)) == (1, True)
     assert "triton 3.5.0" in answer.out
     assert "nothing was removed" in answer.err
+    assert "--dry-run" in answer.err
     answer = purge(typed="y\n")
     assert (answer.code, there(venv)) == (0, False)
     assert f"removed 6 files from {venv}" in answer.out
@@ -88,6 +90,21 @@ def test_a_dry_run_prints_a_script_and_nothing_else(purge: Purge, venv: Path) ->
     assert subprocess.run(("/bin/sh", "-n"), input=answer.out, text=True, check=False).returncode == 0
     assert "libtriton.so" in answer.out
     assert not workspace.default().root.exists()
+
+
+def test_an_environment_that_is_named_is_never_the_active_one(purge: Purge, venv: Path) -> None:
+    for flags in (("--env", "debug"), ("--env", "dev")):
+        answer = purge(*flags, "--yes")
+        assert (answer.code, there(venv)) == (1, True)
+        assert "there is no interpreter here that runs" in answer.err
+        assert "--python PATH" in answer.err
+
+
+def test_a_name_that_is_no_utf_8_is_shown(purge: Purge, venv: Path) -> None:
+    (site_of(venv) / "triton" / os.fsdecode(b"caf\xe9.so")).touch()
+    answer = purge("--yes")
+    assert (answer.code, there(venv)) == (0, False)
+    assert "copied in: caf\\udce9.so" in answer.out
 
 
 def test_nothing_to_do(purge: Purge, made: Path) -> None:

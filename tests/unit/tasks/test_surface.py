@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from tests.unit.facts import fakes
 from tests.unit.tasks.conftest import Smith
 from tritonsmith.envs import workspace
-from tritonsmith.plan import Plan, Write
+from tritonsmith.plan import MakeDir, Plan, Write
 from tritonsmith.tasks import namespace, show
 
 HELP = {name: dict(namespace[name].help) for name in namespace.task_names}  # Invoke uses each text up
@@ -120,6 +121,13 @@ def test_a_plan_is_printed_to_the_letter(capsys: pytest.CaptureFixture[str]) -> 
     what = Plan("x", (Write(Path("/x"), text, phase="p"),))
     show.plan(what)
     assert capsys.readouterr().out == what.shell()
+
+
+def test_a_plan_is_printed_with_names_that_are_no_utf_8(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    show.plan(Plan("x", (MakeDir(Path(os.fsdecode(b"/caf\xe9")), phase="p"),)))
+    assert b"mkdir -p '/caf\xe9'\n" in capsysbinary.readouterr().out
 
 
 def test_link_before_anything_was_built(

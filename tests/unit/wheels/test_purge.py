@@ -96,6 +96,26 @@ def test_a_file_that_one_who_stays_lists_as_well_stays(env: Path) -> None:
     assert snapshot(env) == before
 
 
+@pytest.mark.parametrize("name", ["triton/../neighbour/x.py", "triton/nvidia/x.py"])
+def test_an_entry_that_leads_out_of_triton_takes_nobodys_file(env: Path, name: str) -> None:
+    site = site_of(env)
+    install(site, "neighbour", "1.0", {"neighbour/x.py": "its own"})
+    before = snapshot(env)
+    install(site, "triton", "3.5.0", {"triton/__init__.py": ""}, also_recorded=(name,))
+    (site / "triton" / "nvidia").symlink_to(site / "neighbour")
+    purged(env)
+    assert snapshot(env) == before
+
+
+def test_a_name_that_is_no_utf_8(env: Path) -> None:
+    """The plan, the log and the journal hold it."""
+    before = snapshot(env)
+    triton(site_of(env))
+    (site_of(env) / "triton" / os.fsdecode(b"caf\xe9.so")).touch()
+    purged(env)
+    assert snapshot(env) == before
+
+
 @pytest.mark.parametrize("finder", [True, False])
 def test_an_editable_install_goes_and_its_sources_stay(env: Path, tmp_path: Path, finder: bool) -> None:
     source = checkout(tmp_path / "my checkout")
@@ -180,6 +200,7 @@ def test_folders_without_a_file_go_too(env: Path) -> None:
 
 def test_a_link_is_unlinked_and_its_target_stays(env: Path, tmp_path: Path) -> None:
     source = checkout(tmp_path / "src")
+    put(source, {"python/triton/_C/libtriton.so": "built"})
     before, mine = snapshot(env), snapshot(source)
     site = site_of(env)
     install(site, "triton", "3.5.0", also_recorded=("triton/__init__.py",))
