@@ -70,4 +70,3 @@ def plan(place: Place, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
     backup = filesystems.free_name(place.path, ".backup")
     moved = (Move(place.path, backup, phase=PHASE),) if place.state == "file" else ()
     return Plan(f"link {place.path}", (*steps, *moved, Link(place.path, merged, phase=PHASE)))
-

@@ -9,6 +9,7 @@ from pathlib import Path
 from tritonsmith.doctor.subject import Subject
 from tritonsmith.facts import eras, variables
 from tritonsmith.facts.variables import Variable
+from tritonsmith.ui import secrets
 
 BY_HAND = "a `pip install` by hand (`invoke install-triton` sets or removes what setup.py reads)"
 _SHORT = 40  # characters of a value that are shown
@@ -77,7 +78,8 @@ def shown(subject: Subject, name: str) -> str:
 
 
 def short(value: str) -> str:
-    """A value in a line of text, quoted where it must be."""
+    """A value in a line of text, without passwords, quoted where it must be."""
+    value = secrets.without_passwords(value)  # before it is cut: the @ behind one may be lost
     return shlex.quote(value if len(value) <= _SHORT else f"{value[: _SHORT - 3]}...")
 
 

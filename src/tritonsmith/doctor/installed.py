@@ -42,7 +42,7 @@ def torch(subject: Subject) -> Iterator[Finding]:
     """A release of PyTorch is tested with one Triton, and its compiler uses what is private in it."""
     python = subject.packages
     if python is None:
-        yield no_python()
+        yield no_python(subject)
         return
     owners = distributions.owners(python.distributions)
     at_hand = next((one for one in python.distributions if one.name == "torch"), None)
@@ -100,7 +100,7 @@ def llvm_revision(subject: Subject) -> Iterator[Finding]:
     """Read from the library itself: what it was really built from, whatever its version says."""
     python = subject.packages
     if python is None:
-        yield no_python()
+        yield no_python(subject)
         return
     package = _package(python)
     libraries = libtriton.find(package) if package else ()
@@ -186,7 +186,7 @@ def imports(subject: Subject) -> Iterator[Finding]:
     """What is seen on disk may still not load: a missing GLIBCXX, an undefined symbol."""
     python = subject.packages
     if python is None:
-        yield no_python()
+        yield no_python(subject)
         return
     names = [
         name for name, there in (("triton", _package(python)), ("torch", _has(python, "torch"))) if there
@@ -222,7 +222,7 @@ def ptxas(subject: Subject) -> Iterator[Finding]:
     """Every compile for NVIDIA starts it, and old wheels carry that of another architecture."""
     python = subject.packages
     if python is None:
-        yield no_python()
+        yield no_python(subject)
         return
     found = [path for package in [_package(python)] if package for path in _assemblers(package)]
     named = subject.environ.get("TRITON_PTXAS_PATH")
@@ -280,8 +280,10 @@ def installing(subject: Subject) -> tuple[str, ...]:
     return () if subject.python else (f"invoke install-triton --env {subject.named}",)
 
 
-def no_python() -> Finding:
+def no_python(subject: Subject) -> Finding:
     """There is no interpreter to look at; `python.version` says so if one ought to run."""
+    if subject.interpreter:
+        return skipped(f"{subject.interpreter} is no Python that runs")
     return skipped("no interpreter that runs: neither the environment's nor an active one")
 
 

@@ -1,6 +1,7 @@
 """`doctor --report`: one Markdown block for an issue, with everything that upstream's template asks for.
 
-A superset of what `torch/utils/collect_env.py` of PyTorch prints, read without importing torch.
+It has every field of PyTorch's `torch/utils/collect_env.py`, of the processor what matters to a compiler, and
+is read without importing torch.
 """
 
 from __future__ import annotations
@@ -8,18 +9,21 @@ from __future__ import annotations
 import json
 import platform
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 from tritonsmith import __version__
-from tritonsmith.doctor import redact, report
+from tritonsmith.doctor import hardware, redact, report
 from tritonsmith.doctor.finding import Finding
+from tritonsmith.doctor.redact import Redactor
 from tritonsmith.doctor.subject import Subject
-from tritonsmith.facts import tools
+from tritonsmith.facts import gpu_runtimes, tools, torch_install
 from tritonsmith.plan.process import capture
 
+# Those that collect_env.py picks, with what Triton is built and used with.
 _PACKAGES = re.compile(
-    r"(triton|torch|nvidia|cuda|intel|mkl|numpy|jax|pybind11|nanobind|lit|cmake|ninja|flake8|mypy|onnx|optree)"
+    r"torch|triton|numpy|optree|jax|onnx|mypy|flake8|pybind11|nanobind|^(lit|cmake|ninja)$"
+    r"|nvidia|cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvjitlink|nvtx|magma|soumith"
+    r"|rocm|^hip|miopen|intel|mkl|dpcpp|^tbb|^impi-|oneccl|^umf$|^tcmlib"
 )
 _VARIABLES = re.compile(
     r"^(TRITON|MLIR|LLVM|AMDGCN|NVPTX|CUDA|HIP|ROCR|ROCM|PYTORCH|TORCH|DISABLE_|PTXAS|LD_LIBRARY_PATH|CC$|CXX$|MAX_JOBS)"
@@ -47,8 +51,11 @@ def render(subject: Subject, findings: tuple[Finding, ...], *, deep: bool = Fals
         findings: what was found.
         deep: ask the interpreter's torch too, which imports it.
     """
-    rows = [f"| {name} | {_cell(value)} |" for name, value in _rows(subject, deep=deep) if value]
-    wrong = [line for finding in findings for line in _finding(finding)]
+    folders = {subject.space.root: "$TRITONSMITH_HOME"}
+    folders |= {subject.checkout.root: "$TRITON"} if subject.checkout else {}
+    hide = redact.redactor(folders)
+    rows = [f"| {name} | {_cell(value)} |" for name, value in _rows(subject, hide, deep=deep) if value]
+    wrong = [line for finding in findings for line in _finding(finding, hide)]
     lines = [
         f"<details><summary>{report.counts(findings)} (tritonsmith {__version__})</summary>",
         "",
@@ -60,57 +67,36 @@ def render(subject: Subject, findings: tuple[Finding, ...], *, deep: bool = Fals
         "",
         "</details>",
     ]
-    folders = {subject.space.root: "$TRITONSMITH_HOME"}
-    folders |= {subject.checkout.root: "$TRITON"} if subject.checkout else {}
-    return redact.redactor(folders)("\n".join(lines))
+    return hide("\n".join(lines))
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def _finding(finding: Finding, hide: Redactor) -> Iterator[str]:
     if finding.status in ("ok", "not applicable"):
         return
-    where = f" (`{finding.where}`)" if finding.where else ""
+    where = f" (`{hide.path(finding.where)}`)" if finding.where else ""
     yield f"- **{finding.status}** `{finding.check}`: {finding.seen}{where}"
     if finding.affects:
         yield f"  affects: {finding.affects}"
 
 
-def _rows(subject: Subject, *, deep: bool) -> Iterator[tuple[str, str]]:
-    yield from _machine(subject)
+def _rows(subject: Subject, hide: Redactor, *, deep: bool) -> Iterator[tuple[str, str]]:
+    yield from hardware.rows(subject)
     yield from _compilers(subject)
     yield from _triton(subject)
     yield from _torch(subject, deep=deep)
-    shown = {name: value for name, value in sorted(subject.environ.items()) if _VARIABLES.match(name)}
-    yield "Variables", ", ".join(f"`{name}={value}`" for name, value in shown.items()) or "none set"
-    dists = subject.packages.dists if subject.packages else ()
-    yield "Packages", ", ".join(f"{name} {version}" for name, version in dists if _PACKAGES.match(name))
+    shown = [
+        f"`{name}={hide.path(value)}`"
+        for name, value in sorted(subject.environ.items())
+        if _VARIABLES.match(name)
+    ]
+    yield "Variables", ", ".join(shown) or "none set"
+    python = subject.packages
+    yield "Packages", _picked(python.dists if python else ())
+    yield "Conda packages", _picked(gpu_runtimes.conda(python.prefix) if python else ())
 
 
-def _machine(subject: Subject) -> Iterator[tuple[str, str]]:
-    host = subject.host
-    name = ""
-    if host.system == "Linux":
-        try:
-            name = platform.freedesktop_os_release().get("PRETTY_NAME", "")
-        except OSError:
-            name = host.os_id
-    yield "OS", f"{name or platform.platform()}, kernel {platform.release()}, {host.arch}"
-    yield "Libc", f"glibc {host.glibc or 'none'}, GLIBCXX_{host.glibcxx or 'none'}"
-    yield "CPU", f"{_cpu()}, {host.cores} cores usable, {host.memory_gib:.1f} GiB"
-    gpus = [f"{gpu.name} ({gpu.arch}, {gpu.memory_gib:.0f} GiB)" for gpu in subject.gpus.all]
-    yield "GPU", "; ".join(gpus) or "none"
-    for vendor, driver in (("NVIDIA", subject.gpus.nvidia), ("AMD", subject.gpus.amd)):
-        if driver:
-            cuda = f", CUDA {driver.cuda}" if driver.cuda else ""
-            yield f"{vendor} driver", f"{driver.version or '?'}{cuda} {driver.problem}".rstrip()
-
-
-def _cpu() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return platform.processor()
-    match = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
-    return match[1] if match else platform.machine()
+def _picked(packages: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in packages if _PACKAGES.search(name))
 
 
 def _compilers(subject: Subject) -> Iterator[tuple[str, str]]:
@@ -143,14 +129,13 @@ def _triton(subject: Subject) -> Iterator[tuple[str, str]]:
 
 def _torch(subject: Subject, *, deep: bool) -> Iterator[tuple[str, str]]:
     python = subject.packages
-    version = dict(python.dists).get("torch") if python else None
-    if python is None or version is None:
+    torch = torch_install.read(python) if python else None
+    if python is None or torch is None:
         yield "PyTorch", "not installed"
         return
-    text = _read(python.purelib / "torch" / "version.py")
-    built = dict(re.findall(r"^(\w+)(?:: [^=]+)? = ['\"]?([^'\"\n]+)['\"]?$", text, re.MULTILINE))
-    yield "PyTorch", f"{version}, git {built.get('git_version', '?')}, debug {built.get('debug', '?')}"
-    yield "PyTorch built for", ", ".join(f"{name} {built.get(name)}" for name in ("cuda", "hip", "xpu"))
+    yield "PyTorch", f"{torch.version}, git {torch.git_version or '?'}, debug {torch.debug or '?'}"
+    built = {"cuda": torch.cuda, "hip": torch.hip, "xpu": torch.xpu}
+    yield "PyTorch built for", ", ".join(f"{name} {version or 'none'}" for name, version in built.items())
     if not deep:
         yield "PyTorch says", "not asked (`--deep` imports it)"
         return
@@ -158,13 +143,6 @@ def _torch(subject: Subject, *, deep: bool) -> Iterator[tuple[str, str]]:
     said = json.loads(answer.splitlines()[-1]) if answer else {}
     told = ", ".join(f"{name}: {value}" for name, value in said.items())
     yield "PyTorch says", told or "it does not import (see python.import)"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return ""
 
 
 def _cell(text: str) -> str:

@@ -10,10 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith.ui import secrets
+
 _SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/nix/store", "/opt", "/proc", "/sbin", "/sys", "/usr")
 # Where a path begins: not in the rest of one, nor in a URL, but behind -I and file://.
 _START = r"(?:(?<![\w~$./<>*…-])|(?<=-[FIL])|(?<=file://))/(?!/)"
 _PATH = re.compile(_START + r"[^\s'\"`,;:|()<>]+")
+# A quoted path is one path, whatever it holds: shlex.quote writes those with a space so.
+_QUOTED = re.compile(r"(?<=(['\"`]))/[^'\"`\n]+(?=\1)")
+_BETWEEN = re.compile(r"(:|;|, )(?=/(?!/))")  # the paths of a list
 _HOMES = (Path("/home"), Path("/Users"))
 _SHORT = 3  # letters; a shorter name occurs in other words
 
@@ -32,10 +37,29 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """The text without them."""
-        text = re.sub(r"://[^/\s@]+@", "://***@", text)
+        text = _QUOTED.sub(lambda match: self.path(match[0]), secrets.without_passwords(text))
         for folder, label in self.folders:
             text = re.sub(rf"{re.escape(folder)}(?![\w.-])", label, text)
-        text = _PATH.sub(_last_part, text)
+        return self._unnamed(_PATH.sub(lambda match: _last_part(match[0]), text))
+
+    def path(self, text: str) -> str:
+        """The same of a text that is one path, or a list of paths: a space does not end one."""
+        return "".join(self._whole(part) for part in _BETWEEN.split(secrets.without_passwords(text)))
+
+    def _whole(self, path: str) -> str:
+        scheme = "file://" if path.startswith("file://") else ""
+        path = path.removeprefix(scheme)
+        known = next((item for item in self.folders if Path(path).is_relative_to(item[0])), None)
+        if known:
+            folder, label = known
+            path = f"{label}{path.removeprefix(folder)}"
+        elif path.startswith("/"):
+            path = _last_part(path)
+        else:
+            return scheme + self(path)
+        return scheme + self._unnamed(path)
+
+    def _unnamed(self, text: str) -> str:
         for name, label in self.names:
             text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", label, text)
         return text
@@ -47,7 +71,7 @@ def redactor(folders: Mapping[Path, str]) -> Redactor:
     Args:
         folders: more folders that have a name of their own: the workspace, the checkout.
     """
-    home, node = Path.home(), platform.node()
+    home, node = _home(), platform.node()
     places = {home: "~", **folders}
     known = {str(form): label for folder, label in places.items() for form in (folder, folder.resolve())}
     listed = sorted(known.items(), key=lambda item: -len(item[0]))
@@ -61,6 +85,13 @@ def redactor(folders: Mapping[Path, str]) -> Redactor:
 _COMMON = frozenset({"root", "user", "dev", "ubuntu", "runner", "triton", "localhost"})
 
 
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:  # a container's user without a name, and no HOME
+        return Path("/")
+
+
 def _user() -> str:
     try:
         return getpass.getuser()
@@ -68,10 +99,10 @@ def _user() -> str:
         return os.environ.get("USER", "")
 
 
-def _last_part(match: re.Match[str]) -> str:
-    path = match[0].rstrip("/")
+def _last_part(whole: str) -> str:
+    path = whole.rstrip("/")
     if Path(path).parent in _HOMES:
         return "…/<user>"
     if any(path == root or path.startswith(f"{root}/") for root in _SYSTEM):
-        return match[0]
+        return whole
     return f"…/{path.rpartition('/')[2]}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,27 +11,11 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.facts import distributions, python_env, pytorch_pins
-from tritonsmith.facts.python_env import PythonEnv
+from tritonsmith.facts import distributions, python_env, pytorch_pins, torch_install
 from tritonsmith.facts.pytorch_pins import Release
+from tritonsmith.facts.torch_install import Torch
 
-_GIT_VERSION = re.compile(r"^git_version\s*(?::[^=\n]*)?=\s*['\"]([0-9a-f]{7,40})['\"]", re.MULTILINE)
-_VERSION = re.compile(r"^__version__\s*(?::[^=\n]*)?=\s*['\"]([^'\"]+)['\"]", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Torch:
-    """A torch that is installed.
-
-    Attributes:
-        version: with its local part: `2.13.0+cpu`.
-        git_version: commit of PyTorch; empty if version.py does not tell.
-        requires: its requirement of a Triton, as written; empty if it has none.
-    """
-
-    version: str
-    git_version: str
-    requires: str
+__all__ = ["Installed", "Owner", "Torch", "judge", "read"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +71,7 @@ def read(python: Path) -> Installed:
             why=None if python.exists() else "there is no such file",
             hints=["name another: --python PATH, or an environment: --env NAME"],
         )
-    torch = _torch(packages)
+    torch = torch_install.read(packages)
     if torch is None:
         raise FactError(
             "there is no torch in this Python",
@@ -103,19 +86,6 @@ def read(python: Path) -> Installed:
     release = _release(torch)
     agrees, reasons = judge(torch, owners, release)
     return Installed(python, torch, owners, release, agrees, reasons)
-
-
-def _torch(packages: PythonEnv) -> Torch | None:
-    """By its metadata and its version.py; a build that is on the path has the second alone."""
-    installed = next((one for one in packages.distributions if one.name == "torch"), None)
-    files = (entry / "torch" / "version.py" for entry in packages.path)
-    text = next((path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file()), "")
-    told, commit = _VERSION.search(text), _GIT_VERSION.search(text)
-    version = installed.version if installed else told[1] if told else ""
-    if not version:
-        return None
-    requires = distributions.required_triton(installed, packages.minor) if installed else ""
-    return Torch(version, commit[1] if commit else "", requires)
 
 
 def _release(torch: Torch) -> Release | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import re
+import io
 import sys
 import time
 import traceback
@@ -34,10 +34,14 @@ def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
     def decorate(body: Callable[P, R]) -> Any:
         @functools.wraps(body)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+            _print_anything()
             try:
+                _need_folder()
                 return body(*args, **kwargs)
             except SmithError as error:
-                raise Exit(f"error: {error}", code=error.exit_code) from None
+                from tritonsmith.ui import console
+
+                raise Exit(console.typed(f"error: {error}"), code=error.exit_code) from None
             except KeyboardInterrupt:
                 raise Exit("interrupted", code=EXIT_INTERRUPTED) from None
             except Exit:
@@ -48,6 +52,22 @@ def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
         return invoke_task(auto_shortflags=False, **options)(guarded)
 
     return decorate
+
+
+def _print_anything() -> None:
+    """A stream in ASCII gets `?` for what it cannot show, where it would end in an exception."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _need_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise UsageError(
+            "the current folder does not exist any more", hints=["go to one that exists: cd ~"]
+        ) from None
 
 
 def tri(yes: bool, no: bool, name: str) -> bool | None:
@@ -93,24 +113,41 @@ def some(items: Iterable[str]) -> tuple[str, ...] | None:
 
 def _report_bug(error: Exception) -> str:
     from tritonsmith import __version__
-    from tritonsmith.envs import workspace
 
     head = f"tritonsmith {__version__}, Python {sys.version}\n{' '.join(sys.argv)}\n{time.ctime()}"
     text = _redacted(f"{head}\n\n{traceback.format_exc()}")
-    space = workspace.default()
+    log = _bug_log(text)
+    where = f"  where: {log}\nThings to try:\n  - report it with that file" if log else text
+    return _redacted(f"error: a bug of tritonsmith: {type(error).__name__}: {error}\n") + where
+
+
+def _bug_log(text: str) -> Path | None:
+    """The new log with this text; None if it cannot be written."""
+    from tritonsmith.envs import workspace
+
+    try:
+        space = workspace.default()
+    except RuntimeError:  # nobody knows the home folder
+        return None
     log = space.log("bug")
+    if not log.is_absolute():  # older platformdirs: `~` would become a folder here
+        return None
     try:
         space.claim()  # or the next run would find files in a folder without a mark
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text(text, encoding="utf-8")
-        where = f"  where: {log}\nThings to try:\n  - report it with that file"
     except (OSError, SmithError):
-        where = text
-    return _redacted(f"error: a bug of tritonsmith: {type(error).__name__}: {error}\n") + where
+        return None
+    return log
 
 
 def _redacted(text: str) -> str:
     """Without passwords in URLs, and without the name of the home folder."""
-    home = str(Path.home())
-    text = re.sub(r"://[^/\s@]+@", "://***@", text)
+    from tritonsmith.ui import secrets
+
+    text = secrets.without_passwords(text)
+    try:
+        home = str(Path.home())
+    except RuntimeError:  # a container's user without a name, and no HOME
+        return text
     return text.replace(home, "~") if home != "/" else text

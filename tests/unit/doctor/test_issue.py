@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.facts import fakes
-from tests.unit.facts.installs import install, site_of
+from tests.unit.facts.installs import install, put, site_of
 from tritonsmith.doctor import issue
 from tritonsmith.doctor.finding import Finding, ok
 from tritonsmith.doctor.subject import Subject
@@ -15,22 +15,35 @@ from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.gpus import Driver, Gpu, Gpus
 
-# What the form of torch/utils/collect_env.py asks for, and where this report says it.
+# Every field of env_info_fmt in PyTorch's torch/utils/collect_env.py, and where this report says it.
 COLLECT_ENV = {
     "PyTorch version": "| PyTorch | 2.13.0+cpu, git cf30153c",
     "Is debug build": "debug False",
-    "CUDA used to build PyTorch": "cuda None",
-    "ROCM used to build PyTorch": "hip None",
+    "CUDA used to build PyTorch": "cuda none",
+    "ROCM used to build PyTorch": "hip none",
     "OS": "| OS |",
     "GCC version": "g++",
+    "Clang version": "clang++",
     "CMake version": "cmake 3",
     "Libc version": "| Libc | glibc",
     "Python version": "| Python | 3.",
+    "Python platform": "linux-",
     "Is CUDA available": "| PyTorch says |",
-    "GPU models": "NVIDIA H200 (9.0, 140 GiB)",
+    "CUDA runtime version": "| CUDA runtime | nvidia-cuda-runtime-cu12 12.8.90",
+    "CUDA_MODULE_LOADING set to": "| CUDA_MODULE_LOADING | LAZY |",
+    "GPU models and configuration": "NVIDIA H200 (9.0, 140 GiB)",
     "Nvidia driver version": "| NVIDIA driver | 580.1, CUDA 13.0",
+    "cuDNN version": "| cuDNN | nvidia-cudnn-cu12 9.10.2.21 |",
+    "Is XPU available": "| PyTorch says |",
+    "HIP runtime version": "| HIP runtime | 6.4.43482, ROCm 6.4.0 |",
+    "MIOpen runtime version": "| MIOpen | 3.4.0 |",
+    "Is XNNPACK available": "| PyTorch says |",
+    "Caching allocator config": "| Caching allocator | PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True |",
     "CPU": "| CPU |",
-    "relevant libraries": "numpy 2.0.0",
+    "CPU topology": "| CPU topology | sockets: ",
+    "CPU flags": "| CPU vectors |",
+    "pip_packages": "numpy 2.0.0",
+    "conda_packages": "| Conda packages | cudatoolkit 11.8.0, mkl 2023.1.0 |",
 }
 TORCH = """from typing import Optional
 __version__ = '2.13.0+cpu'
@@ -39,6 +52,17 @@ cuda: Optional[str] = None
 git_version = 'cf30153c4c131c8164ee7798e5022d810682e2cb'
 hip: Optional[str] = None
 """
+
+
+ROCM = {
+    ".info/version": "6.4.0\n",
+    "include/hip/hip_version.h": (
+        "#define HIP_VERSION_MAJOR 6\n#define HIP_VERSION_MINOR 4\n#define HIP_VERSION_PATCH 43482\n"
+    ),
+    "include/miopen/version.h": (
+        "#define MIOPEN_VERSION_MAJOR 3\n#define MIOPEN_VERSION_MINOR 4\n#define MIOPEN_VERSION_PATCH 0\n"
+    ),
+}
 
 
 @pytest.fixture
@@ -50,11 +74,18 @@ def subject(home: Path) -> Subject:
     install(site, "torch", "2.13.0+cpu", {"torch/__init__.py": "", "torch/version.py": TORCH})
     install(site, "numpy", "2.0.0", {"numpy/__init__.py": ""})
     install(site, "secretlib", "1.0", {"secretlib/__init__.py": ""})
+    install(site, "nvidia_cudnn_cu12", "9.10.2.21")
+    install(site, "nvidia_cuda_runtime_cu12", "12.8.90")
+    put(venv, {f"conda-meta/{name}-0.json": "" for name in ("cudatoolkit-11.8.0", "mkl-2023.1.0", "xz-5")})
+    put(home / "rocm", ROCM)
     checkout = fakes.checkout(home / "src" / "triton", "3.5")
     environ = {
         "TRITON_CACHE_DIR": f"{home}/cache",
         "MLIR_ENABLE_DUMP": "1",
         "CUDA_MODULE_LOADING": "LAZY",
+        "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
+        "ROCM_PATH": f"{home}/rocm",
+        "TRITON_DUMP_DIR": "/data/my secret dir/x",
         "MY_TOKEN": "hunter2",
     }
     looked = Subject(
@@ -89,6 +120,22 @@ def test_nobody_is_named(subject: Subject, home: Path) -> None:
     assert "secretlib" not in text
     assert "`TRITON_CACHE_DIR=~/cache`" in text
     assert "(`$TRITON/x`)" in text
+
+
+def test_a_path_with_a_space_shows_its_last_part(subject: Subject) -> None:
+    found = Finding("warning", "seen", "/data/my secret dir/y", affects="a", check="tools.x")
+    text = issue.render(subject, (found,))
+    assert "`TRITON_DUMP_DIR=…/x`" in text
+    assert "(`…/y`)" in text
+    assert "secret dir" not in text
+
+
+def test_what_is_not_set(subject: Subject) -> None:
+    subject.environ = {"ROCM_PATH": "/no/such/rocm"}
+    text = issue.render(subject, ())
+    assert "| CUDA_MODULE_LOADING | not set (LAZY is the default) |" in text
+    assert "| Caching allocator | not set |" in text
+    assert "| HIP runtime | none found |" in text
 
 
 def test_findings_follow_and_what_is_well_is_counted(subject: Subject) -> None:

@@ -56,6 +56,38 @@ def test_what_is_shown(text: str, shown: str | None) -> None:
     assert REDACT(text) == (text if shown is None else shown)
 
 
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/data/my secret dir/x", "…/x"),
+        ("/data/my secret/a:/usr/lib:/home/anna/my lib", "…/a:/usr/lib:~/my lib"),
+        ("/home/anna/work/triton/a b", "$TRITON/a b"),
+        ("/data/my secret/x.cpp:12:3", "…/x.cpp:12:3"),
+        ("file:///data/my secret/x", "file://…/x"),
+        ("/data/my secret/anna", "…/<user>"),
+        ("https://u:p@h/x", "https://***@h/x"),
+        ("-I/data/bob/x", "-I…/x"),
+        ("1", "1"),
+    ],
+)
+def test_a_space_does_not_end_a_single_path(path: str, shown: str) -> None:
+    assert REDACT.path(path) == shown
+    assert REDACT(REDACT.path(path)) == shown
+
+
+def test_a_quoted_path_is_one_path() -> None:
+    assert REDACT("X='/data/my secret dir/x' is set") == "X='…/x' is set"
+
+
+def test_a_home_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_uid: int) -> None:
+        raise KeyError("uid not found: 1234")
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    assert redact.redactor({})("/data/x /usr/bin") == "…/x /usr/bin"
+
+
 def test_each_line_of_many() -> None:
     assert REDACT("a /data/bob/x\nb /home/anna/y\n") == "a …/x\nb ~/y\n"
 

@@ -1,0 +1,82 @@
+"""The processor, as the kernel tells it: what a report names of it."""
+
+from __future__ import annotations
+
+import platform
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+# Instructions on vectors and matrices: x86, then Arm; `smep` protects memory.
+_VECTOR = re.compile(r"sse4|avx|fma|f16c|amx|asimd|neon|sve|sme(?!p)")
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """What was found; numbers are 0 and texts empty where the kernel does not tell.
+
+    Attributes:
+        model: the maker's name for it.
+        sockets: processors.
+        cores: per socket.
+        threads: per core.
+        vectors: flags of vector instructions, as the kernel spells them.
+        l2: size of one cache of level 2, in the kernel's spelling: `1024K`.
+        l3: the same of level 3.
+        numa_nodes: how many.
+    """
+
+    model: str
+    sockets: int = 0
+    cores: int = 0
+    threads: int = 0
+    vectors: tuple[str, ...] = ()
+    l2: str = ""
+    l3: str = ""
+    numa_nodes: int = 0
+
+
+def read(cpuinfo: Path = Path("/proc/cpuinfo"), system: Path = Path("/sys/devices/system")) -> Cpu:
+    """The processor that this process runs on; of macOS the name alone.
+
+    Args:
+        cpuinfo: the kernel's list of processors.
+        system: the kernel's folder of `cpu` and `node`.
+    """
+    # Of the first processor only: the others repeat it.
+    told = dict(
+        re.findall(r"^([^\t:\n]+?)[ \t]*:[ \t]*(.*)$", _text(cpuinfo).partition("\n\n")[0], re.MULTILINE)
+    )
+    flags = (told.get("flags") or told.get("Features") or "").split()
+    topologies = sorted(system.glob("cpu/cpu[0-9]*/topology"))
+    sockets = len({_text(folder / "physical_package_id") for folder in topologies})
+    cores = len({_text(folder / "thread_siblings_list") for folder in topologies})
+    sizes = _cache_sizes(system / "cpu" / "cpu0" / "cache")
+    return Cpu(
+        model=told.get("model name") or _arm(told) or platform.processor() or platform.machine(),
+        sockets=sockets,
+        cores=cores // sockets if sockets else 0,
+        threads=len(topologies) // cores if cores else 0,
+        vectors=tuple(sorted(flag for flag in flags if _VECTOR.match(flag))),
+        l2=sizes.get("2", ""),
+        l3=sizes.get("3", ""),
+        numa_nodes=len(list(system.glob("node/node[0-9]*"))),
+    )
+
+
+def _arm(told: dict[str, str]) -> str:
+    """Arm's kernels give numbers instead of a name."""
+    if "CPU part" not in told:
+        return ""
+    return f"{platform.machine()} implementer {told.get('CPU implementer', '?')} part {told['CPU part']}"
+
+
+def _cache_sizes(folder: Path) -> dict[str, str]:
+    return {_text(index / "level"): _text(index / "size") for index in folder.glob("index[0-9]*")}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
