@@ -139,8 +139,19 @@ def _writable(folder: Path) -> Iterator[None]:
 
 
 def default() -> Workspace:
-    """The workspace that the environment variables and the platform name."""
+    """The workspace that the environment variables and the platform name.
+
+    Raises:
+        SmithError: neither names a folder: a user without a home.
+    """
     home = os.environ.get("TRITONSMITH_HOME")
-    return Workspace(
-        Path(home).expanduser().absolute() if home else platformdirs.user_data_path("tritonsmith")
-    )
+    try:
+        return Workspace(
+            Path(home).expanduser().absolute() if home else platformdirs.user_data_path("tritonsmith")
+        )
+    except RuntimeError as error:
+        raise SmithError(
+            "this user has no home folder, so there is no place for the workspace",
+            why=str(error),
+            hints=["export TRITONSMITH_HOME=/a/folder/of/yours"],
+        ) from error

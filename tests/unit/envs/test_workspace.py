@@ -88,3 +88,13 @@ def test_a_log_is_named_after_its_task_and_process(tmp_path: Path) -> None:
     log = Workspace(tmp_path).log("build-triton")
     assert log.parent == tmp_path / "logs"
     assert log.name.endswith(f"-build-triton-{os.getpid()}.log")
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A uid that no passwd entry knows, as in many containers."""
+    for name in ("HOME", "TRITONSMITH_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 987654)
+    with pytest.raises(SmithError, match="no home folder") as caught:
+        workspace.default()
+    assert caught.value.hints == ("export TRITONSMITH_HOME=/a/folder/of/yours",)
