@@ -170,7 +170,7 @@ def test_a_checkout_that_moved_on_is_a_warning(built: Smith) -> None:
     finally:
         git(built.cwd, "reset", "--quiet", "--soft", "HEAD~1")
     assert "you run other code than you read" in done.out
-    assert "invoke build-triton --env dev --source" in done.out
+    assert "tritonsmith build-triton --env dev --source" in done.out
 
 
 @pytest.fixture

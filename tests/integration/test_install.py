@@ -125,4 +125,4 @@ def test_the_database_has_the_commands_of_an_llvm_that_the_tool_built_too(
 def test_there_is_nothing_to_link_before_a_build(built: Smith) -> None:
     error = built("link-compile-commands", "--env", "release", code=1).error
     assert "there is no compile_commands.json to link to" in error
-    assert "invoke build-triton" in error
+    assert "tritonsmith build-triton" in error

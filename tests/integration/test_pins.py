@@ -138,7 +138,7 @@ def test_live_without_a_network(smith: Smith) -> None:
     assert error.startswith("error: cannot read 'v2.9.1' of this repository")
     assert "check the network" in error
     assert "--repository PATH" in error
-    assert "invoke pins --pytorch VERSION" in error
+    assert "tritonsmith pins --pytorch VERSION" in error
     assert len(error.splitlines()) < 10
 
 
@@ -305,9 +305,9 @@ def test_installed_beside_a_real_wheel(settled: Smith) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "says"),
     [
-        (("--pytorch", "nightly"), 1, "invoke pins --live --ref nightly"),
+        (("--pytorch", "nightly"), 1, "tritonsmith pins --live --ref nightly"),
         (("--pytorch", "2.9.1", "--channel", "rocm"), 1, f"git checkout {PIN}"),
-        (("--pytorch", "2.15", "--channel", "xpu"), 1, "invoke pins --live --pytorch 2.15.0"),
+        (("--pytorch", "2.15", "--channel", "xpu"), 1, "tritonsmith pins --live --pytorch 2.15.0"),
         (("--pytorch", "2.9.9"), 2, "nearest known releases: 2.9.1, 2.10.0"),
         (("--pytorch", "2.9.1", "--channel", "cdua"), 2, "did you mean 'cuda'?"),
         (("--pytorch", "2.9.1", "--env", "wheeel"), 2, "did you mean 'wheel'?"),

@@ -51,7 +51,7 @@ def test_an_environment_that_does_not_exist_is_a_usage_error(fresh: Smith) -> No
 def test_a_build_without_an_llvm_names_the_command_that_gives_one(fresh: Smith) -> None:
     error = fresh("build-triton", code=1).error
     assert "environment 'dev' has no LLVM yet" in error
-    assert "invoke setup-mlir --env dev" in error
+    assert "tritonsmith setup-mlir --env dev" in error
 
 
 def test_an_llvm_that_lacks_something_is_refused_before_anything_is_configured(

@@ -94,7 +94,7 @@ def test_without_an_index_there_is_one_clear_error(tmp_path: Path) -> None:
 def test_up_with_an_environment_that_builds_is_a_usage_error(smith: Smith) -> None:
     error = smith("up", "--env", "dev", code=2).error
     assert "builds Triton from sources" in error
-    assert "invoke setup-mlir --env dev" in error
+    assert "tritonsmith setup-mlir --env dev" in error
 
 
 def test_up_dry_run_touches_nothing(tmp_path: Path) -> None:

@@ -106,10 +106,15 @@ class Subject:
 
     @property
     def llvm_prefix(self) -> Path | None:
-        """Where the LLVM of the env's builds is, or was: the one named, the one set up, `LLVM_SYSPATH`."""
-        prepared = (self.receipt("setup-mlir") or {}).get("prefix", "")
-        named = self.settings.llvm.dir or prepared or self.environ.get("LLVM_SYSPATH", "")
+        """Where the LLVM of the env's builds is, or was: the one named, the one used last, `LLVM_SYSPATH`."""
+        named = self.settings.llvm.dir or self._last_llvm() or self.environ.get("LLVM_SYSPATH", "")
         return self.cwd / Path(named).expanduser() if named else None
+
+    def _last_llvm(self) -> str:
+        """That of the last setup-mlir or build-triton, which may have been given another by `--llvm-dir`."""
+        said = ((self.receipt("setup-mlir") or {}, "prefix"), (self.receipt("build-triton") or {}, "llvm"))
+        used = [(str(one.get("finished")), str(one[key])) for one, key in said if one.get(key)]
+        return max(used, default=("", ""))[1]
 
     @cached_property
     def llvm(self) -> LlvmTree | None:
