@@ -144,7 +144,7 @@ def test_what_it_advises_makes_worktrees_share_compiles(fresh: Smith, debug_info
 
 
 def test_a_good_build_has_no_error(built: Smith) -> None:
-    done = built("doctor", "--only", "sources,builds", "--json")
+    done = built("doctor", "--env", "dev", "--only", "sources,builds", "--json")
     found = findings(done)
     wanted = ("builds.llvm", "builds.triton", "builds.cmake-paths", "builds.cmake-llvm", "builds.libtriton")
     assert {name: found[name]["status"] for name in wanted} == dict.fromkeys(wanted, "ok")
@@ -157,7 +157,7 @@ def test_a_second_library_is_an_error(built: Smith) -> None:
     other = library.with_name("libtriton.cpython-39-x86_64-linux-gnu.so")
     other.write_bytes(library.read_bytes())
     try:
-        done = built("doctor", "--only", "builds.libtriton", code=1)
+        done = built("doctor", "--env", "dev", "--only", "builds.libtriton", code=1)
     finally:
         other.unlink()
     assert "2 of them" in done.out
@@ -166,7 +166,7 @@ def test_a_second_library_is_an_error(built: Smith) -> None:
 def test_a_checkout_that_moved_on_is_a_warning(built: Smith) -> None:
     git(built.cwd, "commit", "--quiet", "--allow-empty", "--message", "more")
     try:
-        done = built("doctor", "--only", "builds.triton")
+        done = built("doctor", "--env", "dev", "--only", "builds.triton")
     finally:
         git(built.cwd, "reset", "--quiet", "--soft", "HEAD~1")
     assert "you run other code than you read" in done.out
@@ -202,12 +202,12 @@ def state(smith: Smith) -> tuple[bool, bool, str]:
 
 
 def test_what_is_broken_is_shown_mended_and_built_again(broken: Smith) -> None:
-    fix = ("doctor", "--only", "builds", "--fix")
+    fix = ("doctor", "--env", "dev", "--only", "builds", "--fix")
     before = state(broken)
     assert before[:2] == (True, False)
     logs = len(list((broken.home / "logs").iterdir()))
 
-    shown = broken("doctor", "--only", "builds", code=1).out
+    shown = broken("doctor", "--env", "dev", "--only", "builds", code=1).out
     assert "CMAKE_CXX_COMPILER is /usr/lib/llvm-7/bin/clang++, which is gone" in shown
     assert "clangd finds no commands" in shown
 
@@ -230,13 +230,13 @@ def test_what_is_broken_is_shown_mended_and_built_again(broken: Smith) -> None:
 
     again = broken(*fix, "--yes")
     assert "nothing here can be mended by itself" in again.err
-    found = findings(broken("doctor", "--only", "builds", "--json"))
+    found = findings(broken("doctor", "--env", "dev", "--only", "builds", "--json"))
     assert found["builds.compile-commands"]["status"] == "ok"
     assert found["builds.cmake-paths"]["status"] == "not applicable"
 
     broken("build-triton", "--debug")
     assert "cmake --fresh" in broken.log("build-triton").replace(str(SMITH.with_name("cmake")), "cmake")
-    found = findings(broken("doctor", "--only", "builds", "--json"))
+    found = findings(broken("doctor", "--env", "dev", "--only", "builds", "--json"))
     assert {row["status"] for row in found.values()} == {"ok"}
 
 

@@ -127,7 +127,7 @@ def _bug_log(text: str) -> Path | None:
 
     try:
         space = workspace.default()
-    except RuntimeError:  # nobody knows the home folder
+    except SmithError:  # nobody knows the home folder
         return None
     log = space.log("bug")
     if not log.is_absolute():  # older platformdirs: `~` would become a folder here
