@@ -26,11 +26,11 @@ _LINKED = ("backends", "language/extra", "tools/extra", "profiler")
 _AFTER = 60.0  # seconds between a link's end and its receipt, at most
 
 
-@check("builds.llvm", "the LLVM that was set up")
+@check("builds.llvm", "the LLVM that was set up, or built against")
 def llvm(subject: Subject) -> Iterator[Finding]:
     """Is it still there, and still what the receipt says?"""
-    receipt = subject.receipt("setup-mlir") or {}
-    prefix = _text(receipt, "prefix")
+    receipt, built = subject.receipt("setup-mlir") or {}, subject.receipt("build-triton") or {}
+    prefix = _text(receipt, "prefix") or _text(built, "llvm")
     if not prefix:
         yield skipped("no LLVM was set up in this environment")
         return
@@ -41,14 +41,15 @@ def llvm(subject: Subject) -> Iterator[Finding]:
         seen = f"the LLVM is gone: {error.why or error.what}"
         yield Finding("error", seen, prefix, affects="Triton cannot be built", **mend)
         return
-    was = _text(receipt, "commit")
+    was = _text(receipt, "commit") if receipt else _text(built, "llvm_commit")
     if was and not llvm_tree.same_commit(tree.commit, was):
         seen = f"set up at {_short(was)}, now at {_short(tree.commit)}"
         affects = "what was built against it no longer fits"
         yield Finding("warning", seen, str(tree.prefix), affects=affects, **mend)
     else:
         kind = tree.build_type or "build type unknown"
-        yield ok(f"LLVM {tree.version} ({kind}), provider {receipt.get('provider', '?')}", tree.prefix)
+        source = _text(receipt, "provider") or "--llvm-dir"
+        yield ok(f"LLVM {tree.version} ({kind}), from {source}", tree.prefix)
 
 
 @check("builds.triton", "the Triton that was built, against its sources")

@@ -61,7 +61,7 @@ def test_the_llvm_that_was_set_up(subject: Subject, was: str, now: str, status: 
     found = only(builds.llvm, subject)
     assert (found.status, found.where) == (status, str(prefix))
     if status == "ok":
-        assert found.seen == "LLVM 19.1.7 (RelWithDebInfo), provider source"
+        assert found.seen == "LLVM 19.1.7 (RelWithDebInfo), from source"
     else:
         assert found.seen == f"set up at {was[:12]}, now at {now[:12] or 'an unknown commit'}"
         assert found.commands == ("invoke setup-mlir --env dev",)
@@ -79,7 +79,16 @@ def test_a_receipt_of_an_llvm_that_says_little(subject: Subject) -> None:
     leave(subject, "setup-mlir")
     assert only(builds.llvm, subject).status == "not applicable"
     leave(subject, "setup-mlir", prefix=fakes.llvm(subject.cwd / "llvm", build_type=""))
-    assert only(builds.llvm, subject).seen == "LLVM 19.1.7 (build type unknown), provider ?"
+    assert only(builds.llvm, subject).seen == "LLVM 19.1.7 (build type unknown), from --llvm-dir"
+
+
+def test_an_llvm_that_only_the_build_was_given(subject: Subject) -> None:
+    """By `build-triton --llvm-dir`, without a setup-mlir."""
+    prefix = fakes.llvm(subject.cwd / "llvm")
+    leave(subject, "build-triton", llvm=prefix)
+    assert only(builds.llvm, subject).seen == "LLVM 19.1.7 (RelWithDebInfo), from --llvm-dir"
+    leave(subject, "build-triton", llvm=subject.cwd / "gone")
+    assert only(builds.llvm, subject).status == "error"
 
 
 # --- the Triton that was built
