@@ -37,7 +37,7 @@ def doctor(
     json: bool = False,
 ) -> None:
     """Find out whether it is the environment; exit 1 if something is wrong with it."""
-    from tritonsmith.doctor import checks, examination, finding, issue
+    from tritonsmith.doctor import checks, examination, finding
     from tritonsmith.doctor import report as screen
     from tritonsmith.errors import UsageError
     from tritonsmith.ui import console
@@ -54,6 +54,8 @@ def doctor(
     if json:
         console.out().print_json(data=finding.as_json(found))
     elif report:
+        from tritonsmith.doctor import issue
+
         print(issue.render(subject, found, deep=deep))
     elif not fix or not dry_run:
         console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none yet'}")
