@@ -13,7 +13,10 @@ Provider = Literal["auto", "source", "system", "prebuilt"]
 DebugInfo = Literal["split", "full", "lines", "none"]
 Sanitizer = Literal["", "address", "undefined", "thread"]
 Linker = Literal["lld", "mold", "default"]
-Launcher = Literal["ccache", "sccache", "none"]
+Launcher = Literal["ccache", "sccache", "recc", "none"]
+Scope = Literal["closure", "python-module", "all"]
+Headers = Literal["auto", "on", "off"]
+Distribute = Literal["", "icecc"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,15 @@ class LlvmSettings:
         build_type: CMake build type.
         assertions: build with assertions.
         targets: LLVM code generators; `Native` is the host's.
-        ninja_targets: what to build of LLVM; empty for all.
+        scope: what to build: what this Triton links and tests with, what its Python module links, or all.
+        ninja_targets: what to build of LLVM besides the scope.
         debug_info: split DWARF, full, line tables only, or none.
+        debug_libraries: single libraries that are compiled again at `-O0 -g` (`debug-library`).
+        precompiled_headers: inject a precompiled header of LLVM's common includes; `auto` where it pays.
+        optimized_tablegen: build the table generator optimised, apart from the rest.
+        thin_archives: archives that name their objects instead of holding them.
+        shared: one shared object per library (`BUILD_SHARED_LIBS`): quick links, not for wheels.
+        store: folder of LLVM builds that several environments or users share; empty for the workspace's.
     """
 
     provider: Provider = "auto"
@@ -74,8 +84,15 @@ class LlvmSettings:
     build_type: BuildType = "RelWithDebInfo"
     assertions: bool = True
     targets: tuple[str, ...] = ("Native", "NVPTX", "AMDGPU")
+    scope: Scope = "closure"
     ninja_targets: tuple[str, ...] = ()
     debug_info: DebugInfo = "split"
+    debug_libraries: tuple[str, ...] = ()
+    precompiled_headers: Headers = "auto"
+    optimized_tablegen: bool = True
+    thin_archives: bool = True
+    shared: bool = False
+    store: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,9 +129,15 @@ class CacheSettings:
 
     Attributes:
         launcher: program put in front of each compile; left out if it is not installed.
+        remote: ccache's second storage: `redis://`, `http://` or `file://`; empty for none.
+        remote_write: also put results there; for the one trusted writer (CI).
+        distribute: send the compiles that no cache answers to other machines.
     """
 
     launcher: Launcher = "ccache"
+    remote: str = ""
+    remote_write: bool = False
+    distribute: Distribute = ""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""LLVM builds, kept: many at once, found by what they provide."""
