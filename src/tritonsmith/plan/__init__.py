@@ -15,8 +15,10 @@ from tritonsmith.plan.steps import (
     Step,
     Write,
 )
+from tritonsmith.plan.used import BuildUsed
 
 __all__ = [
+    "BuildUsed",
     "Copy",
     "Download",
     "Extract",

@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import tarfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tarfile import EOFHeaderError, HeaderError, ReadError, TarFile  # type: ignore[attr-defined] # the first
-from typing import Self
+from typing import IO, Self
 
 from tritonsmith.errors import DownloadError
 
 _CHUNK = 1 << 20  # bytes
+_ZSTD = b"\x28\xb5\x2f\xfd"  # begins a file; https://www.rfc-editor.org/rfc/rfc8878
 
 Progress = Callable[[int, int | None], None]
 
@@ -49,7 +51,7 @@ def extract(
     partial.mkdir(parents=True)
     size = archive.stat().st_size
     try:
-        with archive.open("rb") as raw, tarfile.open(fileobj=raw, mode="r:*", tarinfo=_Entry) as tar:
+        with archive.open("rb") as raw, opened(raw) as tar:
             tar.extraction_filter = lambda member, _path: member  # `_safe` did it; 3.12 wants to be told
             root = partial.resolve()
             for member in _wanted(tar, only, strip):
@@ -73,6 +75,30 @@ def extract(
             hints=["is it a source archive of llvm-project?"],
         )
     partial.rename(dest)
+
+
+@contextmanager
+def opened(raw: IO[bytes]) -> Iterator[tarfile.TarFile]:
+    """A tar archive, compressed or not; one by zstd can only be read from its beginning to its end.
+
+    Args:
+        raw: the file, at its beginning.
+    """
+    packed = raw.read(len(_ZSTD)) == _ZSTD
+    raw.seek(0)
+    if not packed:
+        with tarfile.open(fileobj=raw, mode="r:*", tarinfo=_Entry) as tar:
+            yield tar
+        return
+    import zstandard  # noqa: PLC0415 - most archives do without
+
+    with (
+        zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as plain,
+        tarfile.open(fileobj=plain, mode="r|", tarinfo=_Entry) as tar,
+    ):
+        yield tar
+        while plain.read(_CHUNK):
+            pass  # up to the checksum
 
 
 def _wanted(tar: tarfile.TarFile, only: tuple[str, ...], strip: int) -> Iterator[tarfile.TarInfo]:

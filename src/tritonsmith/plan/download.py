@@ -1,13 +1,13 @@
-"""Downloads that resume, and that get their name only once their checksum is right."""
+"""Downloads that resume, and that get their name only once their checksum is right.
+
+What speaks HTTP is imported where it is used: most runs download nothing.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Callable
-from http.client import HTTPException
 from pathlib import Path
 
 from tritonsmith.errors import DownloadError
@@ -30,6 +30,8 @@ def fetch(url: str, dest: Path, *, sha256: str, progress: Progress) -> None:
     Raises:
         DownloadError: unreachable, refused, broken off, or another file than promised.
     """
+    from http.client import HTTPException  # noqa: PLC0415
+
     if dest.is_file() and sha256_of(dest) == sha256.lower():
         return
     dest.parent.mkdir(parents=True, exist_ok=True)
@@ -59,6 +61,9 @@ def fetch(url: str, dest: Path, *, sha256: str, progress: Progress) -> None:
 
 
 def _transfer(url: str, partial: Path, progress: Progress) -> None:
+    import urllib.error  # noqa: PLC0415
+    import urllib.request  # noqa: PLC0415
+
     have = partial.stat().st_size if partial.exists() else 0
     # Azure's blob store ignores Range requests of the API version that anonymous readers get (triton#10418).
     headers = {"User-Agent": "tritonsmith", "x-ms-version": "2011-08-18"}
@@ -95,6 +100,9 @@ def reachable(url: str, *, timeout: float = 5.0) -> str | None:
         url: http or https URL.
         timeout: seconds.
     """
+    import urllib.request  # noqa: PLC0415
+    from http.client import HTTPException  # noqa: PLC0415
+
     try:
         request = urllib.request.Request(url, method="HEAD", headers={"User-Agent": "tritonsmith"})  # noqa: S310
         with urllib.request.urlopen(request, timeout=timeout):  # noqa: S310
@@ -110,6 +118,8 @@ def sha256_of(path: Path) -> str:
 
 
 def _reason(error: Exception) -> str:
+    import urllib.error  # noqa: PLC0415
+
     if isinstance(error, urllib.error.HTTPError):
         error.close()
         return f"the server answered {error.code} {error.reason}"

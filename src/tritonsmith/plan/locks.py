@@ -1,11 +1,11 @@
-"""One lock per environment, which names who holds it."""
+"""Locks that name who holds them: of an environment, of an entry of the store."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,14 +14,20 @@ from filelock import FileLock, Timeout
 
 from tritonsmith.errors import LockedError, SmithError
 
+_HINTS = ("wait for it to end, or stop it with ^C in its terminal", "use another --env")
+
 
 @contextmanager
-def hold(path: Path, *, purpose: str) -> Iterator[None]:
+def hold(
+    path: Path, *, purpose: str, busy: str = "in this environment", hints: Iterable[str] = _HINTS
+) -> Iterator[None]:
     """Hold the lock at `path` for the body of a `with`.
 
     Args:
         path: the lock's file; its folder must exist. `PATH.holder` tells who holds it.
         purpose: what for, in the words of the command line.
+        busy: what another holder is busy with, to follow "another run is busy".
+        hints: what to try then.
 
     Raises:
         LockedError: another process holds it; names that process.
@@ -33,15 +39,13 @@ def hold(path: Path, *, purpose: str) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise LockedError(
-            "another run is busy in this environment",
+            f"another run is busy {busy}",
             where=path.parent,
             why=_describe(holder),
-            hints=["wait for it to end, or stop it with ^C in its terminal", "use another --env"],
+            hints=hints,
         ) from None
     except OSError as error:
-        raise SmithError(
-            "cannot write the lock of this environment", where=path, why=error.strerror
-        ) from error
+        raise SmithError("cannot write the lock", where=path, why=error.strerror) from error
     try:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with suppress(OSError):  # held without a name

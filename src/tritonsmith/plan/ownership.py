@@ -6,8 +6,6 @@ import os
 import shutil
 from pathlib import Path
 
-import psutil
-
 from tritonsmith.errors import OwnershipError
 
 # https://bford.info/cachedir/: backup programs pass over folders that hold this file.
@@ -92,6 +90,8 @@ def _held(target: Path) -> str | None:
 
 def _mount_points() -> list[Path]:
     """Bind mounts included, which `os.path.ismount` does not see."""
+    import psutil  # noqa: PLC0415 - only deletions look
+
     return [Path(part.mountpoint) for part in psutil.disk_partitions(all=True)]
 
 

@@ -6,10 +6,57 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 GRACE_AFTER_INT = 5.0  # seconds; Ninja lets running compiles finish writing
 GRACE_AFTER_TERM = 2.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a quick program said.
+
+    Attributes:
+        code: its exit code.
+        out: standard output, stripped.
+        err: standard error, stripped.
+    """
+
+    code: int
+    out: str
+    err: str
+
+
+def ask(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    change: Mapping[str, str | None] | None = None,
+    timeout: float = 20.0,
+) -> Answer | None:
+    """What a quick, harmless command says, for reading a fact.
+
+    Args:
+        argv: program and arguments.
+        cwd: working directory.
+        change: of the environment, name to value; None removes a variable.
+        timeout: seconds.
+
+    Returns:
+        Its answer; None if the program is missing or takes too long.
+    """
+    changed = {"LC_ALL": "C", **(change or {})}
+    kept = {name: value for name, value in os.environ.items() if name not in changed}
+    environment = kept | {name: value for name, value in changed.items() if value is not None}
+    try:
+        done = subprocess.run(
+            argv, cwd=cwd, env=environment, capture_output=True, timeout=timeout, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    out, err = (text.decode("utf-8", errors="replace").strip() for text in (done.stdout, done.stderr))
+    return Answer(done.returncode, out, err)
 
 
 def capture(argv: Sequence[str], *, cwd: Path | None = None, timeout: float = 20.0) -> str | None:
@@ -23,16 +70,8 @@ def capture(argv: Sequence[str], *, cwd: Path | None = None, timeout: float = 20
     Returns:
         The output, stripped; None if the program is missing, fails or takes too long.
     """
-    environment = {**os.environ, "LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            argv, cwd=cwd, env=environment, capture_output=True, timeout=timeout, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if done.returncode != 0:
-        return None
-    return done.stdout.decode("utf-8", errors="replace").strip()
+    answer = ask(argv, cwd=cwd, timeout=timeout)
+    return answer.out if answer and answer.code == 0 else None
 
 
 def stream(

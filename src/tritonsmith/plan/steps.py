@@ -9,10 +9,12 @@ import hashlib
 import json
 import shlex
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 
 from tritonsmith.plan.stash import Journal
+
+NINJA_STATUS = "[%f/%t] "  # what the runner reads the progress from
 
 
 @dataclass(frozen=True)
@@ -23,17 +25,19 @@ class Stamp:
         path: the file.
         key: of the step's inputs.
         made: what the step makes, if the stamp lies beside it: somebody may have deleted it since.
+        again: do the step even if this was done.
     """
 
     path: Path
     key: str
     made: Path | None = None
+    again: bool = False
 
     def holds(self) -> bool:
         """Whether the step was completed with exactly these inputs, and what it made is still there."""
         try:
             gone = self.made is not None and not self.made.exists()
-            return not gone and self.path.read_text(encoding="utf-8") == self.key
+            return not self.again and not gone and self.path.read_text(encoding="utf-8") == self.key
         except (OSError, UnicodeDecodeError):
             return False
 
@@ -353,21 +357,26 @@ class Plan:
                 lines += ["", _comment(phase)]
             if step.stamp != stamp:
                 stamp = step.stamp
-                lines.append(f"# until done, as {stamp.path} tells:" if stamp else "# always:")
+                once = stamp if stamp and not stamp.again else None
+                lines.append(f"# until done, as {once.path} tells:" if once else "# always:")
             lines += step.shell()
         return "\n".join(lines) + "\n"
 
 
 def digest(*parts: object) -> str:
     """A short, stable key for inputs: 16 hex digits of the SHA-256 of their JSON."""
-    encoded = json.dumps(parts, sort_keys=True, default=str)
+    encoded = json.dumps(parts, sort_keys=True, default=_plain)
     return hashlib.sha256(encoded.encode()).hexdigest()[:16]
+
+
+def _plain(value: object) -> object:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def step_key(step: Step) -> str:
     """A key that changes whenever anything in the step changes, its stamp aside."""
-    fields = {name: value for name, value in asdict(step).items() if name != "stamp"}
-    return digest(type(step).__name__, fields)
+    values = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "stamp"}
+    return digest(type(step).__name__, values)
 
 
 def stamped(steps: Iterable[Step], path: Path, made: Path | None = None) -> tuple[Step, ...]:

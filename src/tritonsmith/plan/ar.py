@@ -1,0 +1,220 @@
+"""Archives of objects (`lib*.a`): what they hold, and thin ones made whole.
+
+A thin archive names its objects instead of holding them. The format (llvm/lib/Object/Archive.cpp): a
+magic, then members with a header of 60 bytes. `/` is the index of symbols (the offset of a header for each),
+`//` the table of long names; BSD's members have their names before their content.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+MAGIC = b"!<arch>\n"
+THIN = b"!<thin>\n"
+_HEADER = 60  # bytes
+_END = b"`\n"
+_INDEXES = {b"/": ">I", b"/SYM64/": ">Q"}  # name to format of a number in it
+_TABLES = (b"/", b"/SYM64/", b"//")  # held by thin archives too
+_CHUNK = 1 << 20
+
+
+class BadArchiveError(ValueError):
+    """A file is no archive, or a damaged one."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of an archive.
+
+    Attributes:
+        name: of the object; of a thin archive's, its path relative to the archive. An index has its own: `/`.
+        size: bytes of content.
+        header: offset of its header.
+        content: offset of its content; where the next header is, in a thin archive.
+    """
+
+    name: str
+    size: int
+    header: int
+    content: int
+
+
+@dataclass(frozen=True)
+class Archive:
+    """What an archive says of itself.
+
+    Attributes:
+        path: the file.
+        thin: its objects lie elsewhere.
+        members: in their order, the tables first.
+    """
+
+    path: Path
+    thin: bool
+    members: tuple[Member, ...]
+
+    @property
+    def objects(self) -> tuple[Member, ...]:
+        """Members that are objects."""
+        return tuple(member for member in self.members if member.name.encode() not in _TABLES)
+
+    def object_path(self, member: Member) -> Path:
+        """Where an object of a thin archive lies."""
+        return self.path.parent / member.name
+
+    def missing(self) -> str:
+        """The first object of a thin archive that is gone or has another size; empty if all are there."""
+        for member in self.objects if self.thin else ():
+            try:
+                if self.object_path(member).stat().st_size != member.size:
+                    return member.name
+            except OSError:
+                return member.name
+        return ""
+
+
+def is_archive(path: Path) -> Literal["fat", "thin", ""]:
+    """Which kind of archive a file is, if any."""
+    with path.open("rb") as file:
+        return {MAGIC: "fat", THIN: "thin"}.get(file.read(len(MAGIC)), "")  # type: ignore[return-value]
+
+
+def read(path: Path) -> Archive:
+    """Read an archive's headers.
+
+    Raises:
+        BadArchiveError: it is none, or ends in the middle of something.
+    """
+    with path.open("rb") as file:
+        magic = file.read(len(MAGIC))
+        if magic not in (MAGIC, THIN):
+            raise BadArchiveError(f"{path.name} is no archive")
+        return Archive(path, magic == THIN, tuple(_members(file, path, thin=magic == THIN)))
+
+
+def symbols(path: Path, limit: int = 4 << 20) -> bytes:
+    """The names in an archive's index of symbols, as they stand in the file, up to `limit` bytes.
+
+    Raises:
+        BadArchiveError: it is no archive.
+    """
+    for member in read(path).members:
+        if member.name.encode() in _INDEXES or member.name.startswith("__.SYMDEF"):
+            with path.open("rb") as file:
+                file.seek(member.content)
+                return file.read(min(member.size, limit))
+    return b""
+
+
+def fatten(archive: Archive) -> Iterator[bytes]:
+    """The content of an archive that holds what a thin one names, in pieces.
+
+    Raises:
+        BadArchiveError: an object is gone or was changed; or the whole is too large for its index.
+    """
+    if missing := archive.missing():
+        raise BadArchiveError(f"{archive.path.name} names {missing}, which is not there or was changed")
+    table, places = _long_names(archive)
+    indexes = [member for member in archive.members if member.name.encode() in _INDEXES]
+    offset = len(MAGIC) + sum(_HEADER + _even(member.size) for member in indexes)
+    offset += _HEADER + len(table)
+    moved: dict[int, int] = {}
+    for member in archive.objects:
+        moved[member.header] = offset
+        offset += _HEADER + _even(member.size)
+    yield MAGIC
+    for member in indexes:
+        yield _header(member.name, member.size)
+        yield _padded(_index(archive.path, member, moved))
+    yield _header("//", len(table))
+    yield table
+    for member in archive.objects:
+        yield _header(f"/{places[Path(member.name).name]}", member.size)
+        with archive.object_path(member).open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                yield chunk
+        yield b"\n" * (member.size % 2)
+
+
+def fat_size(archive: Archive) -> int:
+    """Bytes that `fatten` yields."""
+    table, _ = _long_names(archive)
+    held = [member for member in archive.members if member.name.encode() in _INDEXES]
+    sizes = [len(table), *(member.size for member in (*held, *archive.objects))]
+    return len(MAGIC) + sum(_HEADER + _even(size) for size in sizes)
+
+
+def _long_names(archive: Archive) -> tuple[bytes, dict[str, int]]:
+    """The table of the objects' names without their folders, and the place of each in it."""
+    table, places = b"", {}
+    for member in archive.objects:
+        name = Path(member.name).name
+        if name not in places:
+            places[name] = len(table)
+            table += os.fsencode(name) + b"/\n"
+    return _padded(table), places
+
+
+def _members(file: IO[bytes], path: Path, *, thin: bool) -> Iterator[Member]:
+    whole = os.fstat(file.fileno()).st_size
+    long_names = b""
+    offset = len(MAGIC)
+    while offset < whole:
+        file.seek(offset)
+        header = file.read(_HEADER)
+        if len(header) < _HEADER or header[58:60] != _END:
+            raise BadArchiveError(f"{path.name} is damaged or truncated at byte {offset}")
+        raw, size = header[:16].rstrip(), int(header[48:58])
+        content = offset + _HEADER
+        held = not thin or raw in _TABLES
+        if held and content + size > whole:
+            raise BadArchiveError(f"{path.name} is truncated: a member ends behind its end")
+        if raw == b"//":
+            long_names = file.read(size)
+        yield Member(_name(raw, long_names, file, content), size, offset, content)
+        offset = content + (_even(size) if held else 0)
+
+
+def _name(raw: bytes, long_names: bytes, file: IO[bytes], content: int) -> str:
+    if raw in _TABLES:
+        return raw.decode()
+    if raw.startswith(b"/") and raw[1:].isdigit():
+        start = int(raw[1:])
+        return os.fsdecode(long_names[start : long_names.find(b"/\n", start)])
+    if raw.startswith(b"#1/"):
+        file.seek(content)
+        return os.fsdecode(file.read(int(raw[3:])).rstrip(b"\0"))
+    return os.fsdecode(raw.removesuffix(b"/"))
+
+
+def _index(path: Path, member: Member, moved: dict[int, int]) -> bytes:
+    """The index of symbols with the new offsets of the members."""
+    with path.open("rb") as file:
+        file.seek(member.content)
+        content = file.read(member.size)
+    number = _INDEXES[member.name.encode()]
+    width = struct.calcsize(number)
+    (count,) = struct.unpack_from(number, content)
+    old = struct.unpack_from(f">{count}{number[1]}", content, width)
+    try:
+        new = struct.pack(f">{count}{number[1]}", *(moved[offset] for offset in old))
+    except (KeyError, struct.error) as error:
+        raise BadArchiveError(f"{path.name}: its index does not fit its members") from error
+    return content[:width] + new + content[width + len(new) :]
+
+
+def _header(name: str, size: int) -> bytes:
+    return f"{name:<16}{0:<12}{0:<6}{0:<6}{0o644:<8o}{size:<10}".encode() + _END
+
+
+def _even(size: int) -> int:
+    return size + size % 2
+
+
+def _padded(content: bytes) -> bytes:
+    return content + b"\n" * (len(content) % 2)

@@ -1,0 +1,396 @@
+"""Trees in archives that can be unpacked anywhere, and their way there and back.
+
+An archive is a tar file, compressed by zstd:
+
+```
+tritonsmith-llvm.json   what it is: the manifest, and which files may name the tree's place
+tree/...                the tree; where its files named their place, they name a placeholder
+SHA256SUMS              of each file in `tree/`
+```
+
+`ARCHIVE.sha256` beside it is written last and read first: an archive without it is not complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shlex
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+from tritonsmith.errors import DownloadError, StepError
+from tritonsmith.plan import ar, archive, download, ownership, placeholders
+from tritonsmith.plan.shelving import ShelfStep, Update, act
+
+SCHEMA = 1
+HEAD, TREE, SUMS = "tritonsmith-llvm.json", "tree", "SHA256SUMS"
+CHECKSUMS = "tritonsmith-checksums.json"  # in an unpacked tree: of its files as they are there
+ARRIVED = ".tritonsmith-import"  # in an unpacked tree: the archive's checksum
+_CHUNK = 1 << 20  # bytes
+
+
+@dataclass(frozen=True)
+class Item:
+    """A file or a link that goes into an archive.
+
+    Attributes:
+        name: its path in the tree.
+        source: where it lies; for a link, what it says.
+        link: it is a link.
+    """
+
+    name: str
+    source: str
+    link: bool = False
+
+
+@dataclass(frozen=True)
+class Pack(ShelfStep):
+    """Pack a tree; thin archives are made whole, and texts get placeholders for the places that they name.
+
+    Attributes:
+        dest: the archive; `DEST.partial` until it is complete, `DEST.sha256` beside it comes last.
+        head: text of the first entry.
+        items: what goes in.
+        places: folders that texts may name, and what stands for each, below the placeholder.
+        texts: patterns of names of texts.
+        mtime: time stamp of everything in it, so that the same tree gives the same archive.
+        level: of zstd.
+    """
+
+    dest: Path
+    head: str
+    items: tuple[Item, ...]
+    places: tuple[tuple[str, str], ...]
+    texts: tuple[str, ...]
+    mtime: int
+    level: int
+
+    def shell(self) -> list[str]:
+        """The step as lines of POSIX shell, which leaves thin archives and the paths in texts as they are."""
+        tops = dict.fromkeys(name.partition("/")[0] for name in (item.name for item in self.items))
+        tree, dest = shlex.quote(self.places[0][0]), shlex.quote(str(self.dest))
+        return [
+            f"# {len(self.items)} files; thin archives are made whole, paths in texts become a placeholder",
+            f"tar -C {tree} -cf - {shlex.join(tops)} | zstd -{self.level} -o {dest}",
+            f"sha256sum {dest} > {dest}.sha256",
+        ]
+
+    @property
+    def title(self) -> str:
+        """A few words for the progress bar and the log."""
+        return f"pack {self.dest.name}"
+
+
+@dataclass(frozen=True)
+class Check(ShelfStep):
+    """Verify a file's checksum.
+
+    Attributes:
+        path: the file.
+        sha256: 64 hex digits.
+    """
+
+    path: Path
+    sha256: str
+
+    def shell(self) -> list[str]:
+        """The step as a line of POSIX shell."""
+        return [f"echo {shlex.quote(f'{self.sha256}  {self.path}')} | sha256sum --check"]
+
+    @property
+    def title(self) -> str:
+        """A few words for the progress bar and the log."""
+        return f"verify {self.path.name}"
+
+
+@dataclass(frozen=True)
+class Unpack(ShelfStep):
+    """Unpack an archive into a folder that appears only when all of it is verified and in its place.
+
+    Attributes:
+        archive: the archive.
+        sha256: of the archive; verified before anything else.
+        dest: the tree; must not exist before.
+        scratch: where it is unpacked; what an interrupted run left there goes first.
+        owner: the marked folder that `scratch` lies in.
+    """
+
+    archive: Path
+    sha256: str
+    dest: Path
+    scratch: Path
+    owner: Path
+
+    def shell(self) -> list[str]:
+        """The step as lines of POSIX shell."""
+        archive, scratch, dest = (shlex.quote(str(path)) for path in (self.archive, self.scratch, self.dest))
+        mark = placeholders.PLACEHOLDER.decode()
+        return [
+            *Check(self.archive, self.sha256, phase=self.phase).shell(),
+            f"rm -rf -- {scratch} && mkdir -p {scratch}",
+            f"zstd -dc {archive} | tar --no-same-owner -xf - -C {scratch}",
+            f"(cd {scratch}/{TREE} && sha256sum --check --quiet ../{SUMS})",
+            f"# in texts {mark} becomes {dest}",
+            f"mv {scratch}/{TREE} {dest}",
+        ]
+
+    @property
+    def title(self) -> str:
+        """A few words for the progress bar and the log."""
+        return f"unpack {self.archive.name}"
+
+
+@act.register
+def _(step: Pack, update: Update) -> None:
+    step.dest.parent.mkdir(parents=True, exist_ok=True)
+    sidecar, partial = beside(step.dest), step.dest.with_name(f"{step.dest.name}.partial")
+    sidecar.unlink(missing_ok=True)
+    total = sum(_size(item) for item in step.items)
+    done = 0
+
+    def count(number: int, name: str) -> None:
+        nonlocal done
+        done += number
+        update(done, max(total, done), name)
+
+    try:
+        sha256 = _write(step, partial, count)
+    except (ar.BadArchiveError, tarfile.TarError) as error:
+        raise StepError(
+            "cannot pack this tree",
+            where=step.dest,
+            why=str(error),
+            hints=["a build may be at work in it, or have been stopped: `invoke store.verify` tells"],
+        ) from error
+    partial.replace(step.dest)
+    text = f"{sha256}  {step.dest.name}\n"
+    fresh = sidecar.with_name(f"{sidecar.name}.partial")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(sidecar)
+
+
+@act.register
+def _(step: Check, update: Update) -> None:
+    total, done, seen = step.path.stat().st_size, 0, hashlib.sha256()
+    for piece in _pieces(step.path):
+        seen.update(piece)
+        done += len(piece)
+        update(done, total, step.title)
+    if (found := seen.hexdigest()) != step.sha256.lower():
+        raise DownloadError(
+            "the archive is not the one that was promised",
+            where=step.path,
+            why=f"sha256 is    {found}\nit should be {step.sha256.lower()}",
+            hints=["fetch it again: a broken transfer may have changed it"],
+        )
+
+
+@act.register
+def _(step: Unpack, update: Update) -> None:
+    placeholders.check(step.dest)
+    act(Check(step.archive, step.sha256, phase=step.phase), update)
+    ownership.remove(step.scratch, step.owner)
+    step.scratch.mkdir(parents=True)
+    unpacked = step.scratch / "unpacked"
+    title = step.title
+    archive.extract(step.archive, unpacked, strip=0, progress=lambda done, total: update(done, total, title))
+    head = read_head(unpacked / HEAD)
+    tree = unpacked / TREE
+    sums = _verified(tree, (unpacked / SUMS).read_text(encoding="utf-8"), step.archive, update)
+    sums |= placeholders.settle(tree, step.dest, head["texts"])
+    (tree / CHECKSUMS).write_text(json.dumps({"schema": SCHEMA, "sha256": sums}), encoding="utf-8")
+    (tree / ARRIVED).write_text(step.sha256, encoding="utf-8")
+    tree.rename(step.dest)
+    ownership.remove(step.scratch, step.owner)
+
+
+def beside(path: Path) -> Path:
+    """The file that has an archive's checksum."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def peek(path: Path) -> dict[str, Any]:
+    """The first entry of an archive, which says what it is; the rest is not looked at.
+
+    Raises:
+        DownloadError: it is no archive of a store.
+    """
+    try:
+        with path.open("rb") as raw, _first(raw) as text:
+            return _head(text)
+    except OSError as error:
+        raise DownloadError("cannot read this archive", where=path, why=error.strerror) from error
+    except Exception as error:  # zstandard, tarfile and json raise what they like for a damaged one
+        raise DownloadError(
+            "this is no archive of a store",
+            where=path,
+            why=str(error) or type(error).__name__,
+            hints=["`invoke store.export NAME DEST` makes one"],
+        ) from error
+
+
+def read_head(path: Path) -> dict[str, Any]:
+    """What an unpacked archive says that it is.
+
+    Raises:
+        StepError: it says nothing that this version understands.
+    """
+    try:
+        return _head(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise StepError("this is no archive of a store", where=path, why=str(error)) from error
+
+
+@contextmanager
+def _first(raw: IO[bytes]) -> Iterator[bytes]:
+    with archive.opened(raw) as tar:
+        member = tar.next()
+        if member is None or member.name != HEAD or not member.isfile():
+            raise ValueError(f"it does not begin with {HEAD}")
+        file = tar.extractfile(member)
+        assert file is not None  # noqa: S101 - a file
+        yield file.read()
+        raw.seek(0, os.SEEK_END)  # or the end of the `with` would read on
+
+
+def _head(text: bytes) -> dict[str, Any]:
+    seen = json.loads(text)
+    if not isinstance(seen, dict) or seen.get("schema") != SCHEMA:
+        raise ValueError(f"no archive of schema {SCHEMA}: made by another version of tritonsmith")
+    if not (isinstance(seen.get("manifest"), dict) and isinstance(seen.get("texts"), list)):
+        raise ValueError(f"{HEAD} is damaged")  # noqa: TRY004 - of what was read
+    return seen
+
+
+def _size(item: Item) -> int:
+    if item.link:
+        return 0
+    path = Path(item.source)
+    if item.name.endswith(".a") and ar.is_archive(path) == "thin":
+        return ar.fat_size(ar.read(path))
+    return path.stat().st_size
+
+
+class _Hashed(io.RawIOBase):
+    """A file that knows the checksum of what was written to it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.sha256 = hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.sha256.update(data)
+        return self._file.write(data)
+
+
+def _write(step: Pack, partial: Path, count: Callable[[int, str], None]) -> str:
+    """Write the archive; its checksum."""
+    import zstandard  # noqa: PLC0415 - for this step alone
+
+    with partial.open("wb") as file:
+        hashed = _Hashed(file)
+        packer = zstandard.ZstdCompressor(level=step.level, threads=-1, write_checksum=True)
+        with (
+            packer.stream_writer(cast("IO[bytes]", hashed), closefd=False) as packed,
+            tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT, bufsize=_CHUNK) as tar,
+        ):
+            tar.copybufsize = _CHUNK  # type: ignore[attr-defined] # its own is 16 KiB
+            _add(tar, HEAD, step.head.encode(), step.mtime)
+            sums = list(_add_items(tar, step, count))
+            _add(tar, SUMS, "".join(sums).encode("utf-8", "surrogateescape"), step.mtime)
+        file.flush()
+        os.fsync(file.fileno())
+    return hashed.sha256.hexdigest()
+
+
+def _add_items(tar: tarfile.TarFile, step: Pack, count: Callable[[int, str], None]) -> Iterator[str]:
+    for item in step.items:
+        name = f"{TREE}/{item.name}"
+        if item.link:
+            about = _about(name, 0, step.mtime)
+            about.type, about.linkname = tarfile.SYMTYPE, item.source
+            tar.addfile(about)
+            continue
+        path = Path(item.source)
+        about = _about(name, _size(item), step.mtime)
+        about.mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
+        if placeholders.is_text(path, step.texts):
+            text = placeholders.replaced(path.read_bytes(), step.places)
+            about.size, pieces = len(text), iter([text])
+        elif item.name.endswith(".a") and ar.is_archive(path) == "thin":
+            pieces = ar.fatten(ar.read(path))
+        else:
+            pieces = _pieces(path)
+        reader = _Pieces(pieces, lambda number, name=item.name: count(number, name))  # type: ignore[misc]
+        tar.addfile(about, reader)
+        yield f"{reader.sha256.hexdigest()}  {item.name}\n"
+
+
+def _about(name: str, size: int, mtime: int) -> tarfile.TarInfo:
+    about = tarfile.TarInfo(name)
+    about.size, about.mtime = size, mtime
+    return about
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes, mtime: int) -> None:
+    tar.addfile(_about(name, len(content), mtime), io.BytesIO(content))
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+class _Pieces(io.RawIOBase):
+    """Pieces as a file to be read, whose checksum is known at its end."""
+
+    def __init__(self, pieces: Iterator[bytes], count: Callable[[int], None]) -> None:
+        self._pieces, self._rest, self._count = pieces, b"", count
+        self.sha256 = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        while size < 0 or len(self._rest) < size:
+            piece = next(self._pieces, None)
+            if piece is None:
+                break
+            self._rest += piece
+        wanted = len(self._rest) if size < 0 else size
+        data, self._rest = self._rest[:wanted], self._rest[wanted:]
+        self.sha256.update(data)
+        self._count(len(data))
+        return data
+
+
+def _verified(tree: Path, sums: str, source: Path, update: Update) -> dict[str, str]:
+    """The checksum of each file, which must be the one that the archive promises.
+
+    Raises:
+        DownloadError: a file is missing, one too many, or another.
+    """
+    promised = {name: sha256 for sha256, _, name in (line.partition("  ") for line in sums.splitlines())}
+    files = {
+        str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file() and not path.is_symlink()
+    }
+    wrong = [f"{name}: not listed" for name in sorted(files - promised.keys())]
+    wrong += [f"{name}: missing" for name in sorted(promised.keys() - files)]
+    for number, name in enumerate(sorted(files & promised.keys())):
+        update(number, len(files), f"verify {name}")
+        if download.sha256_of(tree / name) != promised[name]:
+            wrong.append(f"{name}: another checksum")
+    if wrong:
+        raise DownloadError(
+            "the archive does not hold what it promises", where=source, why="\n".join(wrong[:8])
+        )
+    return promised

@@ -1,0 +1,74 @@
+"""The place of a tree in its texts: out when it is packed, and the new one in when it is unpacked."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from tritonsmith.errors import StepError
+from tritonsmith.plan import download
+
+PLACEHOLDER = b"@TRITONSMITH_PREFIX@"
+_UNQUOTABLE = '"\\$;\n'  # what CMake's quoted strings take for something else
+
+
+def check(place: Path) -> None:
+    """Make sure that texts can name a place.
+
+    Raises:
+        StepError: CMake would misread it.
+    """
+    if found := next((char for char in _UNQUOTABLE if char in str(place)), None):
+        raise StepError(
+            f"CMake's packages cannot name a path with {found!r}",
+            where=place,
+            hints=["put the store elsewhere: `store` under [llvm] in the env file, or TRITONSMITH_HOME"],
+        )
+
+
+def is_text(path: Path, patterns: Iterable[str]) -> bool:
+    """Whether a file is one that may name the tree's place: by its name, or because it is a script."""
+    if any(fnmatchcase(path.name, pattern) for pattern in patterns):
+        return True
+    with path.open("rb") as file:
+        return file.read(2) == b"#!"
+
+
+def replaced(text: bytes, places: Iterable[tuple[str, str]]) -> bytes:
+    """A text with a placeholder for each place that it names.
+
+    Args:
+        text: may be in any encoding.
+        places: folders, and what stands for each below the placeholder; of nested ones the inner wins.
+    """
+    for place, name in sorted(places, key=lambda pair: len(pair[0]), reverse=True):
+        # the path alone: not the beginning of another's name, nor the end of another's path (-I and -L aside)
+        whole = rb"(?:(?<![\w.+~/-])|(?<=-[ILF]))" + re.escape(os.fsencode(place)) + rb"(?![\w.+~-])"
+        fresh = PLACEHOLDER + (b"/" + os.fsencode(name) if name else b"")
+        text = re.sub(whole, fresh.replace(b"\\", rb"\\"), text)
+    return text
+
+
+def settle(tree: Path, dest: Path, texts: Iterable[str]) -> dict[str, str]:
+    """Put the tree's new place where the placeholder is.
+
+    Args:
+        tree: the unpacked tree.
+        dest: where it will lie.
+        texts: patterns of names of texts.
+
+    Returns:
+        New checksums of the files that this changed.
+    """
+    patterns = tuple(texts)
+    changed = {}
+    for path in tree.rglob("*"):
+        if path.is_file() and not path.is_symlink() and is_text(path, patterns):
+            text = path.read_bytes()
+            if PLACEHOLDER in text:
+                path.write_bytes(text.replace(PLACEHOLDER, os.fsencode(dest)))
+                changed[str(path.relative_to(tree))] = download.sha256_of(path)
+    return changed

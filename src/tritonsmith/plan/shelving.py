@@ -1,0 +1,241 @@
+"""Entries on a shelf: a folder of things, each with a manifest beside it that says that it is complete.
+
+An entry leaves in this order, under its lock:
+
+1. its manifest is renamed to `.trash-NAME.json`: nobody finds the entry from here on
+2. if somebody registered as a user meanwhile, the manifest is renamed back, and the entry stays
+3. its tree is renamed to `.trash-NAME-PID`, and `.trash-NAME.json` goes
+4. what is in `.trash-NAME-PID` is deleted
+
+Who comes to use an entry registers first and then looks whether the manifest is still there, so that one of
+the two sees the other. A process that is killed between 1 and 3 leaves `.trash-NAME.json`, by which a `Sweep`
+ends it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from functools import singledispatch
+from pathlib import Path
+
+from tritonsmith.errors import LockedError, OwnershipError, StepError
+from tritonsmith.plan import locks, ownership
+from tritonsmith.plan.entries import Seen
+from tritonsmith.plan.steps import Step
+
+TRASH = ".trash-"
+INCOMING = ".import-"
+Update = Callable[[int, int | None, str], None]
+
+
+@dataclass(frozen=True)
+class ShelfStep(Step):
+    """A step of this module, which `act` does."""
+
+
+@dataclass(frozen=True)
+class Expect(ShelfStep):
+    """Fail unless a path is there.
+
+    Attributes:
+        path: what must be there.
+        otherwise: what its absence means, in one sentence.
+    """
+
+    path: Path
+    otherwise: str
+
+    def shell(self) -> list[str]:
+        """The step as lines of POSIX shell."""
+        return [f"[ -e {shlex.quote(str(self.path))} ] || {{ echo {shlex.quote(self.otherwise)}; exit 1; }}"]
+
+    @property
+    def title(self) -> str:
+        """A few words for the progress bar and the log."""
+        return f"expect {self.path.name}"
+
+
+@dataclass(frozen=True)
+class Discard(ShelfStep):
+    """Delete an entry, unless somebody holds it or has come to use it since the plan was made.
+
+    Attributes:
+        root: the shelf.
+        name: of the entry.
+        owner: the marked folder that deletions are confined to.
+        stale: records of users that count for nothing, as they were when they were looked at.
+    """
+
+    root: Path
+    name: str
+    owner: Path
+    stale: tuple[Seen, ...] = ()
+
+    def shell(self) -> list[str]:
+        """The step as lines of POSIX shell, which cannot tell whether somebody uses the entry by now."""
+        tree, trash = self.root / self.name, self.root / f"{TRASH}{self.name}-$$"
+        used, manifest = (shlex.quote(f"{tree}.{ending}") for ending in ("used", "json"))
+        moved = f'{shlex.quote(str(self.root))}/"{trash.name}"'
+        return [
+            f"rm -f -- {manifest} {used}",
+            f"[ ! -d {shlex.quote(str(tree))} ] || mv {shlex.quote(str(tree))} {moved}",
+            f"rm -rf -- {moved}",
+        ]
+
+    @property
+    def title(self) -> str:
+        """A few words for the progress bar and the log."""
+        return f"delete {self.name}"
+
+
+@dataclass(frozen=True)
+class Sweep(ShelfStep):
+    """End what runs that were killed began: deletions, and imports that came to nothing.
+
+    Attributes:
+        root: the shelf; it need not exist.
+        owner: the marked folder that deletions are confined to.
+        stale: records of users that count for nothing, as they were when they were looked at.
+    """
+
+    root: Path
+    owner: Path
+    stale: tuple[Seen, ...] = ()
+
+    def shell(self) -> list[str]:
+        """The step as lines of POSIX shell."""
+        root = shlex.quote(str(self.root))
+        return [f"rm -rf -- {root}/{TRASH}* {root}/{INCOMING}*"]
+
+    @property
+    def title(self) -> str:
+        """A few words for the progress bar and the log."""
+        return "end what was interrupted"
+
+
+def tombstone(root: Path, name: str) -> Path:
+    """Where the manifest of an entry lies while the entry is being deleted."""
+    return root / f"{TRASH}{name}.json"
+
+
+@singledispatch
+def act(step: ShelfStep, update: Update) -> None:
+    """Do a step of this module.
+
+    Args:
+        step: what to do.
+        update: told how much is done, of how much, and what is going on.
+
+    Raises:
+        StepError: something that must be there is not.
+        OwnershipError: it would delete outside of the marked folder.
+        OSError: something cannot be renamed or deleted.
+    """
+    raise TypeError(f"no way to do a {type(step).__name__} ({update})")
+
+
+@act.register
+def _(step: Expect, update: Update) -> None:
+    update(0, None, step.title)
+    if not step.path.exists():
+        raise StepError(step.otherwise, where=step.path)
+
+
+@act.register
+def _(step: Discard, update: Update) -> None:
+    update(0, None, step.title)
+    with suppress(LockedError), _held(step.root, step.name):
+        _discard(step.root, step.name, step.owner, step.stale)
+
+
+@act.register
+def _(step: Sweep, update: Update) -> None:
+    for path in list(_left(step.root)):
+        update(0, None, path.name)
+        name = path.name.removeprefix(TRASH).removeprefix(INCOMING)
+        if path.name.startswith(INCOMING):
+            with suppress(LockedError), _held(step.root, name):
+                ownership.remove(path, step.owner)
+        elif path.suffix == ".json":
+            with suppress(LockedError), _held(step.root, name.removesuffix(".json")):
+                _resume(path, name.removesuffix(".json"), step)
+        else:
+            _delete(path, step.owner)
+
+
+def leftovers(root: Path) -> tuple[Path, ...]:
+    """What killed runs left in a shelf, as far as nobody works on it."""
+    return tuple(_left(root))
+
+
+def _left(root: Path) -> Iterator[Path]:
+    """Deletions that were begun come first: they leave folders, which come after."""
+    paths = sorted(root.iterdir()) if root.is_dir() else []
+    yield from (path for path in paths if path.name.startswith(INCOMING) and not path.name.endswith(".lock"))
+    yield from (path for path in paths if path.name.startswith(TRASH) and path.suffix == ".json")
+    yield from (path for path in paths if path.name.startswith(TRASH) and path.is_dir())
+
+
+def _held(root: Path, name: str) -> AbstractContextManager[None]:
+    return locks.hold(root / f"{name}.lock", purpose="delete from the store", busy=f"with {name}")
+
+
+def _resume(grave: Path, name: str, step: Sweep) -> None:
+    """An entry that was on its way out: made again meanwhile, or in use again, or gone for good."""
+    if (step.root / f"{name}.json").exists():
+        grave.unlink(missing_ok=True)
+    elif grave.exists():
+        _discard(step.root, name, step.owner, step.stale)
+
+
+def _discard(root: Path, name: str, owner: Path, stale: tuple[Seen, ...]) -> None:
+    tree, manifest, grave = root / name, root / f"{name}.json", tombstone(root, name)
+    ownership.check_owned(tree, owner)
+    if manifest.exists():
+        if _claimed(root, name, stale):
+            return
+        manifest.replace(grave)
+    if _claimed(root, name, stale):
+        if grave.exists():
+            grave.replace(manifest)
+        return
+    trash = root / f"{TRASH}{name}-{os.getpid()}"
+    if tree.is_dir() and not tree.is_symlink():
+        tree.rename(trash)
+    (root / f"{name}.used").unlink(missing_ok=True)
+    grave.unlink(missing_ok=True)
+    _delete(trash, owner)
+
+
+def _delete(trash: Path, owner: Path) -> None:
+    """Another run may be deleting the same: what is gone is gone."""
+    try:
+        ownership.remove(trash, owner)
+    except OwnershipError:
+        raise
+    except FileNotFoundError:
+        if trash.exists():
+            ownership.remove(trash, owner)
+
+
+def _claimed(root: Path, name: str, stale: tuple[Seen, ...]) -> bool:
+    """Whether a record of a user names the entry that is not one of the stale ones, or is newer than that."""
+    known = {(seen.name, seen.changed) for seen in stale}
+    folder = root / "users"
+    for record in sorted(folder.glob("*.json")) if folder.is_dir() else []:
+        try:
+            changed = record.stat().st_mtime_ns
+            seen = json.loads(record.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            continue  # gone by now, or damaged: it names nobody
+        except OSError:
+            return True  # nobody knows what it names
+        named = isinstance(seen, dict) and seen.get("entry") == name
+        if named and (record.name, changed) not in known:
+            return True
+    return False

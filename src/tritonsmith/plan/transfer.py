@@ -1,0 +1,156 @@
+"""Files to and from object stores (`s3://`, `gs://` ...) through fsspec; HTTP is `plan/download.py`'s."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.errors import DownloadError, SmithError, StepError, did_you_mean
+from tritonsmith.plan import download
+from tritonsmith.plan.shelving import ShelfStep, Update, act
+from tritonsmith.ui import secrets
+
+
+@dataclass(frozen=True)
+class Upload(ShelfStep):
+    """Put a file into an object store.
+
+    Attributes:
+        source: the file.
+        url: where it goes.
+    """
+
+    source: Path
+    url: str
+
+    def shell(self) -> list[str]:
+        """The step as a line of POSIX shell: whatever client that store has."""
+        return [f"# {shlex.quote(str(self.source))} goes to {secrets.without_passwords(self.url)}"]
+
+    @property
+    def title(self) -> str:
+        """A few words for the progress bar and the log."""
+        return f"upload {self.source.name}"
+
+
+@dataclass(frozen=True)
+class Obtain(ShelfStep):
+    """Get a file from an object store, and verify it before it gets its name.
+
+    Attributes:
+        url: where it is.
+        sha256: 64 hex digits.
+        dest: the finished file; `DEST.partial` until it is verified.
+    """
+
+    url: str
+    sha256: str
+    dest: Path
+
+    def shell(self) -> list[str]:
+        """The step as a line of POSIX shell: whatever client that store has."""
+        return [f"# {secrets.without_passwords(self.url)} goes to {shlex.quote(str(self.dest))}"]
+
+    @property
+    def title(self) -> str:
+        """A few words for the progress bar and the log."""
+        return f"get {self.dest.name}"
+
+
+@act.register
+def _(step: Upload, update: Update) -> None:
+    with opened(step.url) as (system, path):
+        system.put_file(str(step.source), path, callback=_callback(update, step.title))
+
+
+@act.register
+def _(step: Obtain, update: Update) -> None:
+    if step.dest.is_file() and download.sha256_of(step.dest) == step.sha256:
+        return
+    step.dest.parent.mkdir(parents=True, exist_ok=True)
+    partial = step.dest.with_name(f"{step.dest.name}.partial")
+    with opened(step.url) as (system, path):
+        system.get_file(path, str(partial), callback=_callback(update, step.title))
+    if (found := download.sha256_of(partial)) != step.sha256:
+        partial.unlink()
+        raise DownloadError(
+            "the file is not the one that was promised; it was thrown away",
+            where=secrets.without_passwords(step.url),
+            why=f"sha256 is    {found}\nit should be {step.sha256}",
+            hints=["somebody may be putting it there right now: try again later"],
+        )
+    partial.replace(step.dest)
+
+
+def check(url: str) -> None:
+    """Make sure that there is a client for a URL, before there is something to send. Asks no server.
+
+    Raises:
+        SmithError: there is none.
+    """
+    with opened(url):
+        pass
+
+
+def text(url: str) -> str:
+    """The content of a small text in an object store.
+
+    Raises:
+        DownloadError: it cannot be read.
+    """
+    with opened(url) as (system, path):
+        content: bytes = system.cat_file(path)
+        return content.decode("utf-8", errors="replace")
+
+
+@contextmanager
+def opened(url: str) -> Iterator[tuple[Any, str]]:
+    """The object store of a URL, and the path in it; what its client raises becomes one of our errors.
+
+    Raises:
+        SmithError: there is no client for that kind of URL.
+        DownloadError: it refused, or cannot be reached.
+    """
+    import fsspec  # noqa: PLC0415 - local stores do without
+
+    shown = secrets.without_passwords(url)
+    scheme = url.partition("://")[0]
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+    except ImportError as error:
+        raise SmithError(
+            f"the client for {scheme}:// is not installed",
+            where=shown,
+            why=str(error),
+            hints=["for s3: pip install 'tritonsmith[s3]' (or s3fs), into the Python that runs the tool"],
+        ) from error
+    except ValueError as error:
+        known = fsspec.available_protocols()
+        raise SmithError("no such kind of URL", where=shown, hints=did_you_mean(scheme, known)[:1]) from error
+    try:
+        yield system, str(path)
+    except SmithError:
+        raise
+    except FileNotFoundError as error:
+        raise DownloadError("there is no such file", where=shown, why=str(error) or None) from error
+    except Exception as error:  # each client has exceptions of its own
+        raise StepError(
+            f"{scheme}:// failed",
+            where=shown,
+            why=secrets.without_passwords(str(error)) or type(error).__name__,
+            hints=["check the credentials that its client looks for (AWS_PROFILE, AWS_ENDPOINT_URL ...)"],
+        ) from error
+
+
+def _callback(update: Update, title: str) -> Any:
+    from fsspec.callbacks import Callback  # noqa: PLC0415
+
+    class Progress(Callback):  # type: ignore[misc]
+        def call(self, *_: Any, **__: Any) -> None:
+            update(self.value, self.size, title)
+
+    return Progress()

@@ -1,0 +1,103 @@
+"""One step: build in a Ninja tree just what another tree's graph takes from it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.errors import StepError
+from tritonsmith.plan.process import capture
+from tritonsmith.plan.steps import Step
+
+_PATIENCE = 120.0  # seconds for Ninja to list a graph; Triton's takes less than one
+
+
+@dataclass(frozen=True)
+class BuildUsed(Step):
+    """Build the files of `tree` that targets of `user` link or run.
+
+    Attributes:
+        ninja: the program.
+        tree: configured build folder in which is built.
+        user: configured build folder whose graph is read, not built.
+        of: targets of `user`; all if empty.
+        programs: programs that are built as well where `tree` has them: `FileCheck`.
+        jobs: compile jobs.
+    """
+
+    ninja: Path
+    tree: Path
+    user: Path
+    of: tuple[str, ...]
+    programs: tuple[str, ...]
+    jobs: int
+
+    def shell(self) -> list[str]:
+        ninja, tree, user = (shlex.quote(str(path)) for path in (self.ninja, self.tree, self.user))
+        used = f"{ninja} -C {user} -t inputs -E {shlex.join(self.of or ('all',))}"
+        relative = shlex.quote(f"s|^{self.tree}/||p")
+        lines = [shlex.join(self.refresh), f"set -- $({used} | sed -n {relative})"]
+        if self.programs:
+            lines += [
+                f"for name in {shlex.join(self.programs)}; do",
+                f'  ! {ninja} -C {tree} -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"',
+                "done",
+            ]
+        return [*lines, f'{ninja} -C {tree} -j{self.jobs} "$@"']
+
+    @property
+    def title(self) -> str:
+        return self.ninja.name
+
+    @property
+    def refresh(self) -> tuple[str, ...]:
+        """The command that brings the graph of `user` up to date with its CMakeLists.txt."""
+        return (str(self.ninja), "-C", str(self.user), "build.ninja")
+
+    def targets(self) -> tuple[str, ...]:
+        """What to build, read from the two graphs: paths relative to `tree`, and names.
+
+        Raises:
+            StepError: a graph cannot be read, or it takes nothing from `tree`.
+        """
+        of = self.of or ("all",)
+        prefix = f"{self.tree}/"
+        inputs = self._ask(self.user, "inputs", "-E", *of)
+        used = [line.removeprefix(prefix) for line in inputs.splitlines() if line.startswith(prefix)]
+        if not used:
+            raise StepError(
+                "this graph takes nothing from that tree",
+                where=self.user,
+                why=f"none of the inputs of {' '.join(of)} lies in {self.tree}",
+                hints=[
+                    "configure it again: `invoke setup-mlir --reconfigure`",
+                    "or build all of LLVM: --scope all",
+                ],
+            )
+        known = {line.partition(":")[0] for line in self._ask(self.tree, "targets", "all").splitlines()}
+        programs = [f"bin/{name}" for name in self.programs if f"bin/{name}" in known]
+        missing = sorted(name for name in used if name not in known and not (self.tree / name).exists())
+        if missing:
+            raise StepError(
+                "the tree that is built has no such files, though they are taken from it",
+                where=self.tree,
+                why=", ".join(missing[:5]),
+                hints=["this LLVM does not fit this checkout: check the pin, and the env's `targets`"],
+            )
+        return tuple(dict.fromkeys((*(name for name in used if name in known), *programs)))
+
+    def argv(self, targets: tuple[str, ...]) -> tuple[str, ...]:
+        """The command that builds them."""
+        return (str(self.ninja), "-C", str(self.tree), f"-j{self.jobs}", *targets)
+
+    def _ask(self, folder: Path, tool: str, *names: str) -> str:
+        answer = capture((str(self.ninja), "-C", str(folder), "-t", tool, *names), timeout=_PATIENCE)
+        if answer is None:
+            raise StepError(
+                "Ninja cannot read this build folder",
+                where=folder,
+                why=f"`ninja -t {tool} {' '.join(names)}` failed",
+                hints=["was its configure interrupted? run the same command with --reconfigure"],
+            )
+        return answer

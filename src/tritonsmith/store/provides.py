@@ -1,0 +1,202 @@
+"""What is asked of an LLVM in the store, and what an entry lacks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tritonsmith import configs
+from tritonsmith.envs.schema import Scope
+from tritonsmith.facts.llvm_tree import same_commit
+from tritonsmith.facts.machine import version_key
+from tritonsmith.store.entry import Abi, Closure, Entry, Manifest
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for. What is left empty does not matter.
+
+    Attributes:
+        commit: of LLVM.
+        diff: digest of what a dirty source tree changes; empty for clean sources.
+        build_type: CMake build type.
+        assertions: with or without.
+        debug_info: at least so much, where the build type carries any.
+        targets: code generators; `Native` is the host's.
+        packages: CMake packages: `mlir`, `lld`, `clang`.
+        tools: programs in `bin`.
+        scope: how much of it must be built.
+        triton: commit of the Triton whose closure that is.
+        shared: with shared libraries, or with archives.
+        sanitizer: instrumented so, or not at all.
+        machine: where it must link and run.
+        key: digest of the key, where the caller has one: an entry of that very key is taken first.
+    """
+
+    commit: str = ""
+    diff: str = ""
+    build_type: str = ""
+    assertions: bool | None = None
+    debug_info: str = "none"
+    targets: frozenset[str] = frozenset()
+    packages: frozenset[str] = frozenset()
+    tools: frozenset[str] = frozenset()
+    scope: Scope = "closure"
+    triton: str = ""
+    shared: bool | None = None
+    sanitizer: str = ""
+    machine: Abi = field(default_factory=Abi)
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The answer of a search.
+
+    Attributes:
+        entry: the best one that serves; None if none does.
+        complete: everything asked for is built; otherwise Ninja has to build the difference in it first.
+        refused: each other entry's name, with the reason why it was not taken.
+    """
+
+    entry: Entry | None = None
+    complete: bool = False
+    refused: tuple[tuple[str, str], ...] = ()
+
+
+def lacks(entry: Entry, wanted: Wanted) -> list[str]:
+    """What an entry does not have of what is asked for, in words; empty if it serves.
+
+    A build tree whose sources are there serves any scope: Ninja makes the difference.
+    """
+    if entry.manifest is None or entry.status != "ready":
+        return [entry.problem or entry.status]
+    have = entry.manifest
+    missing = [*_identity(have, wanted), *foreign(have.abi, wanted.machine), *_parts(have, wanted)]
+    if not covers(have, wanted) and not grows(entry):
+        missing.append(_scope_in_words(have, wanted))
+    return missing
+
+
+def covers(have: Manifest, wanted: Wanted) -> bool:
+    """Whether everything that is asked for is built already, the tools included."""
+    if wanted.tools - set(have.tools):
+        return False
+    if have.scope == "all":
+        return True
+    enough = {"all": (), "closure": ("closure",), "python-module": ("closure", "python-module")}
+    return any(
+        closure.scope in enough[wanted.scope] and _same(closure, wanted.triton) for closure in have.closures
+    )
+
+
+def grows(entry: Entry) -> bool:
+    """Whether Ninja can build more of it: a build tree of the tool's own, and its sources are there."""
+    have = entry.manifest
+    if have is None or have.kind != "built" or not have.source:
+        return False
+    return (entry.path / "build.ninja").is_file() and (Path(have.source) / "llvm").is_dir()
+
+
+def choose(entries: Iterable[Entry], wanted: Wanted) -> Found:
+    """The best entry that serves: the very key, then one with nothing left to build, then the most alike.
+
+    Args:
+        entries: of a store.
+        wanted: what for.
+    """
+    serving: list[Entry] = []
+    refused: list[tuple[str, str]] = []
+    for entry in entries:
+        if missing := lacks(entry, wanted):
+            refused.append((entry.name, "; ".join(missing)))
+        else:
+            serving.append(entry)
+    if not serving:
+        return Found(refused=tuple(refused))
+    serving.sort(key=lambda entry: _merit(entry, wanted), reverse=True)
+    best, *others = serving
+    refused += [(other.name, f"it would serve, and {best.name} comes first") for other in others]
+    return Found(best, best.manifest is not None and covers(best.manifest, wanted), tuple(refused))
+
+
+def _merit(entry: Entry, wanted: Wanted) -> tuple[bool, bool, bool, bool, str]:
+    have = entry.manifest
+    assert have is not None  # noqa: S101 - it serves
+    return (
+        bool(wanted.key) and have.key == wanted.key,
+        covers(have, wanted),
+        have.build_type == wanted.build_type,
+        have.debug_info == wanted.debug_info,
+        have.made,
+    )
+
+
+def native(targets: Iterable[str], arch: str) -> frozenset[str]:
+    """Code generators by LLVM's names: `Native` is the host's."""
+    names = configs.load("store")["native"]
+    return frozenset(names.get(arch, target) if target == "Native" else target for target in targets)
+
+
+def foreign(have: Abi, here: Abi) -> list[str]:
+    """Why binaries cannot be used on a machine, in words; empty if they can.
+
+    Args:
+        have: what they want.
+        here: what the machine has. Nothing that is unknown counts.
+    """
+    missing = []
+    if _differ(have.system, here.system) or _differ(have.arch, here.arch):
+        missing.append(f"it is for {have.system} on {have.arch}")
+    for name, made, ours in (("glibc ", have.glibc, here.glibc), ("GLIBCXX_", have.glibcxx, here.glibcxx)):
+        if made and ours and version_key(made) > version_key(ours):
+            missing.append(f"it was made with {name}{made}, here is {name}{ours}")
+    if have.cxx11 is not None and here.cxx11 is not None and have.cxx11 != here.cxx11:
+        missing.append(f"its std::string is libstdc++'s {'newer' if have.cxx11 else 'older'} one")
+    return missing
+
+
+def _identity(have: Manifest, wanted: Wanted) -> Iterator[str]:
+    if wanted.commit and not same_commit(have.commit, wanted.commit):
+        known = f"it is at {have.commit[:12]}" if have.commit else "its commit is not known"
+        yield f"{known}, wanted is {wanted.commit[:12]}"
+    if (wanted.commit or wanted.diff) and have.diff != wanted.diff:
+        yield "its sources were changed" if have.diff else "its sources lack the changes of yours"
+    serving = configs.load("store")["serves"].get(wanted.build_type, [wanted.build_type])
+    if wanted.build_type and have.build_type not in serving:
+        yield f"it is {have.build_type or 'of no build type'}, wanted is {wanted.build_type}"
+    if wanted.assertions is not None and have.assertions != wanted.assertions:
+        yield "it has assertions" if have.assertions else "it has no assertions"
+    if have.sanitizer != wanted.sanitizer:
+        yield f"its sanitizer is {have.sanitizer or 'none'}, wanted is {wanted.sanitizer or 'none'}"
+    if wanted.shared is not None and have.shared != wanted.shared:
+        yield "it has shared libraries only" if have.shared else "it has no shared libraries"
+
+
+def _parts(have: Manifest, wanted: Wanted) -> Iterator[str]:
+    table = configs.load("store")["debug-info"]
+    rank = table["rank"]
+    if wanted.build_type in table["types"] and rank.get(have.debug_info, 0) < rank[wanted.debug_info]:
+        yield f"its debug information is {have.debug_info!r}, wanted is {wanted.debug_info!r}"
+    arch = wanted.machine.arch or have.abi.arch
+    if missing := native(wanted.targets, arch) - native(have.targets, arch):
+        yield f"code generators {', '.join(sorted(missing))}"
+    if gone := wanted.packages - set(have.packages):
+        yield f"CMake packages {', '.join(sorted(gone))}"
+
+
+def _differ(one: str, other: str) -> bool:
+    return bool(one and other) and one != other
+
+
+def _same(closure: Closure, triton: str) -> bool:
+    return bool(triton) and closure.triton == triton
+
+
+def _scope_in_words(have: Manifest, wanted: Wanted) -> str:
+    if tools := wanted.tools - set(have.tools):
+        return f"programs {', '.join(sorted(tools))}"
+    what = "all of LLVM" if wanted.scope == "all" else f"the {wanted.scope} of Triton {wanted.triton[:12]}"
+    built = ", ".join(f"{one.scope} of {one.triton[:12]}" for one in have.closures)
+    return f"{what} is not built in it (built: {built or 'nothing that is known'})"

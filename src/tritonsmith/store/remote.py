@@ -1,0 +1,85 @@
+"""Where archives lie: paths, `file://`, HTTP, and object stores through fsspec."""
+
+from __future__ import annotations
+
+import re
+import urllib.error
+import urllib.request
+from http.client import HTTPException
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from tritonsmith.errors import DownloadError, UsageError
+from tritonsmith.plan import download, transfer
+from tritonsmith.ui import secrets
+
+_WEB = ("http://", "https://")
+_HEX = re.compile(r"[0-9a-fA-F]{64}")
+
+
+def is_url(place: str) -> bool:
+    """Whether it lies on another machine, or in an object store."""
+    return "://" in place and not place.startswith("file://")
+
+
+def is_web(place: str) -> bool:
+    """Whether it is fetched over HTTP."""
+    return place.startswith(_WEB)
+
+
+def local(place: str) -> Path:
+    """A path, from a path or a `file://` URL."""
+    if place.startswith("file://"):
+        return Path(unquote(urlsplit(place).path))
+    return Path(place).expanduser().absolute()
+
+
+def shown(place: str) -> str:
+    """Where something came from, to be written down: no passwords, and no signature of a signed URL."""
+    return secrets.without_passwords(place.partition("?")[0] if is_url(place) else place)
+
+
+def checksum(place: str) -> str:
+    """The checksum of an archive, from the file beside it.
+
+    Args:
+        place: path or URL of the archive.
+
+    Raises:
+        DownloadError: there is none, or it cannot be read.
+        UsageError: it is no checksum.
+    """
+    beside = _beside(place)
+    text = _read(beside)
+    match = _HEX.match(text.strip())
+    if not match:
+        raise UsageError("this is no checksum", where=shown(beside), hints=["--sha256 HEX gives one"])
+    return match[0].lower()
+
+
+def _beside(place: str) -> str:
+    path, mark, query = place.partition("?") if is_web(place) else (place, "", "")
+    return f"{path}.sha256{mark}{query}"
+
+
+def _read(place: str) -> str:
+    hints = ["--sha256 HEX says what it should be", "an export that was stopped has none: export again"]
+    try:
+        if is_web(place):
+            request = urllib.request.Request(place, headers={"User-Agent": "tritonsmith"})  # noqa: S310
+            with urllib.request.urlopen(request, timeout=download.TIMEOUT) as response:  # noqa: S310
+                content: bytes = response.read(1 << 16)
+                return content.decode("utf-8", errors="replace")
+        if is_url(place):
+            return transfer.text(place)
+        return local(place).read_text(encoding="utf-8", errors="replace")
+    except urllib.error.HTTPError as error:
+        error.close()
+        why = f"the server answered {error.code} {error.reason}"
+    except urllib.error.URLError as error:
+        why = str(error.reason)
+    except DownloadError as error:
+        why = error.why or error.what
+    except (OSError, HTTPException, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    raise DownloadError("there is no checksum beside this archive", where=shown(place), why=why, hints=hints)

@@ -1,0 +1,335 @@
+"""`store.*`: the LLVMs that are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.errors import SmithError
+from tritonsmith.tasks.kit import task
+
+if TYPE_CHECKING:
+    from tritonsmith.plan import Plan
+    from tritonsmith.store.collecting import Prepared
+    from tritonsmith.store.listing import Listing, Row
+    from tritonsmith.store.shelf import Store
+
+_STORE = {
+    "store": "folder of the store; else that of the env",
+    "env": "environment (an env file's name or path) whose store is meant",
+}
+
+
+@task(help={**_STORE, "json": "print JSON (docs/store.md)"})
+def listing(context: Any, store: str = "", env: str = "dev", json: bool = False) -> None:
+    """List the LLVMs in the store, and who uses them."""
+    import time
+
+    from tritonsmith.envs import workspace
+    from tritonsmith.store import listing as use_case
+    from tritonsmith.ui import console
+
+    found = use_case.make(_store(store, env), workspace.default(), time.time())
+    if json:
+        console.out().print_json(data=use_case.as_json(found))
+    else:
+        _show(found)
+
+
+@task(
+    help={
+        **_STORE,
+        "name": "this entry alone; may be repeated",
+        "quick": "pass over checksums",
+        "json": "print JSON",
+    },
+    iterable=["name"],
+)
+def verify(
+    context: Any, name: Any, store: str = "", env: str = "dev", quick: bool = False, json: bool = False
+) -> None:
+    """Check that the LLVMs in the store are whole, and what their manifests say."""
+    from tritonsmith.store import verifying
+    from tritonsmith.ui import console
+
+    shelf = _store(store, env)
+    entries = [shelf.entry(one) for one in name] if name else list(shelf.entries())
+    results = {entry.name: verifying.problems(entry, quick=quick) for entry in entries}
+    if json:
+        console.out().print_json(data={"schema": 1, "store": str(shelf.root), "problems": results})
+    for one, problems in results.items() if not json else ():
+        console.out().print(f"{one}: {'; '.join(problems) or 'whole'}", markup=False)
+    if broken := [one for one, problems in results.items() if problems]:
+        raise SmithError(
+            f"not whole: {', '.join(broken)}",
+            where=shelf.root,
+            hints=["`invoke setup-mlir` mends a build", "`invoke store.gc --name NAME` deletes an entry"],
+        )
+
+
+@task(
+    help={
+        **_STORE,
+        "max_size": "delete only until the store takes no more than this: 50GB",
+        "older_than": "only what was not used for so long: 12h, 30d, 8w",
+        "name": "this entry alone; may be repeated",
+        "yes": "do not ask",
+        "dry_run": "print the plan as a shell script, and do nothing",
+        "json": "print the plan as JSON, and act only with --yes",
+    },
+    iterable=["name"],
+)
+def gc(
+    context: Any,
+    name: Any,
+    store: str = "",
+    env: str = "dev",
+    max_size: str = "",
+    older_than: str = "",
+    yes: bool = False,
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Delete the LLVMs that nobody uses, the least recently used first."""
+    import time
+
+    from tritonsmith.caches import filters, words
+    from tritonsmith.envs import workspace
+    from tritonsmith.store import collecting
+    from tritonsmith.store import listing as lists
+    from tritonsmith.tasks import show
+    from tritonsmith.ui import console
+
+    limits = collecting.Limits(collecting.size(max_size), filters.age(older_than), tuple(name))
+    found = lists.make(_store(store, env), workspace.default(), time.time())
+    prepared = collecting.prepare(found, limits)
+    if json:
+        console.out().print_json(data=collecting.as_json(prepared))
+    elif dry_run:
+        show.plan(prepared.plan)
+    else:
+        _show_plan(prepared, found)
+    if dry_run or not prepared.plan.steps or (json and not yes):
+        return
+    if not show.agreed(f"Delete {words.size(prepared.freed)}?", yes=yes):
+        raise SmithError("nothing was deleted")
+    _run("store.gc", prepared.plan)
+    left = collecting.stayed(prepared, found)
+    for row in left:
+        console.note(f"{row.entry.name} is there still: somebody uses it right now")
+    freed = prepared.freed - sum(row.bytes or 0 for row in left)
+    if not json:
+        console.out().print(f"deleted {words.size(freed)}", markup=False)
+
+
+@task(
+    help={
+        **_STORE,
+        "path": "build folder or install prefix of an LLVM",
+        "name": "for the list",
+        "dry_run": "print the plan as a shell script, and do nothing",
+    }
+)
+def adopt(
+    context: Any, path: str, store: str = "", env: str = "dev", name: str = "", dry_run: bool = False
+) -> None:
+    """Put an LLVM that somebody built on the store's list; its files stay where and as they are."""
+    from pathlib import Path
+
+    from tritonsmith.facts import machine
+    from tritonsmith.store import adopting
+    from tritonsmith.tasks import show
+    from tritonsmith.ui import console
+
+    shelf = _store(store, env)
+    manifest, plan = adopting.adopt(shelf, Path(path), machine.read(), name)
+    if dry_run:
+        show.plan(plan)
+        return
+    with shelf.hold(manifest.name, purpose=f"store.adopt {path}"):
+        _run("store.adopt", plan)
+    console.out().print(f"adopted as {manifest.name}", markup=False)
+
+
+@task(
+    help={
+        **_STORE,
+        "name": "entry of the store",
+        "dry_run": "print the plan as a shell script, and do nothing",
+    }
+)
+def forget(context: Any, name: str, store: str = "", env: str = "dev", dry_run: bool = False) -> None:
+    """Take an adopted LLVM off the store's list."""
+    from tritonsmith.store import adopting
+    from tritonsmith.tasks import show
+    from tritonsmith.ui import console
+
+    shelf = _store(store, env)
+    plan = adopting.forget(shelf, shelf.entry(name))
+    if dry_run:
+        show.plan(plan)
+        return
+    with shelf.hold(name, purpose=f"store.forget {name}"):
+        _run("store.forget", plan)
+    console.out().print(f"forgotten: {name}; its files stay", markup=False)
+
+
+@task(
+    help={
+        **_STORE,
+        "name": "entry of the store",
+        "dest": "file (.tar.zst), folder, or bucket (s3://BUCKET/PATH/)",
+        "dry_run": "print the plan as a shell script, and do nothing",
+    }
+)
+def export(
+    context: Any, name: str, dest: str, store: str = "", env: str = "dev", dry_run: bool = False
+) -> None:
+    """Pack an LLVM of the store into one archive that works anywhere."""
+    from contextlib import nullcontext
+
+    from tritonsmith.envs import workspace
+    from tritonsmith.facts import machine
+    from tritonsmith.store import exporting
+    from tritonsmith.tasks import show
+    from tritonsmith.ui import console
+
+    shelf = _store(store, env)
+    found = exporting.prepare(shelf.entry(name), dest, workspace.default(), machine.read())
+    for note in found.notes:
+        console.note(note)
+    if dry_run:
+        show.plan(found.plan)
+        return
+    purpose = f"store.export {name}"
+    with shelf.hold(name, purpose=purpose) if shelf.writable else nullcontext():
+        _run("store.export", found.plan)
+    console.out().print(f"{found.files} files in {found.dest}", markup=False)
+
+
+@task(
+    name="import",
+    help={
+        **_STORE,
+        "source": "archive of store.export: path, http(s)://, or bucket (s3://BUCKET/PATH/NAME.tar.zst)",
+        "sha256": "its checksum; else that of the file beside it",
+        "force": "go on though it was made for another machine",
+        "dry_run": "print the plan as a shell script, and do nothing",
+    },
+)
+def import_(
+    context: Any,
+    source: str,
+    store: str = "",
+    env: str = "dev",
+    sha256: str = "",
+    force: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Put an archive that store.export made into the store."""
+    from tritonsmith.envs import workspace
+    from tritonsmith.facts import machine
+    from tritonsmith.store import importing
+    from tritonsmith.tasks import show
+    from tritonsmith.ui import console
+
+    shelf, space = _store(store, env), workspace.default()
+    found = importing.locate(source, space, sha256)
+    if found.fetched and dry_run:
+        show.plan(found.plan)
+        console.note("what follows depends on what is in it")
+        return
+    if not dry_run:
+        _run("store.import", found.plan)
+    prepared = importing.prepare(found, shelf, space, machine.read(), force=force)
+    name = prepared.manifest.name
+    if dry_run:
+        show.plan(prepared.plan)
+        return
+    with shelf.hold(name, purpose=f"store.import {source}"):
+        prepared = importing.prepare(found, shelf, space, machine.read(), force=force)
+        _run("store.import", prepared.plan)
+    console.out().print(
+        f"{'there already' if prepared.there else 'imported'}: {shelf.path(name)}", markup=False
+    )
+
+
+def _run(task_name: str, plan: Plan) -> None:
+    """Run a plan, with its log in the workspace."""
+    from tritonsmith.envs import workspace
+    from tritonsmith.plan.runner import Runner
+    from tritonsmith.ui.progress import PhaseProgress
+
+    space = workspace.default()
+    space.claim()
+    Runner(space.log(task_name.replace(".", "-")), PhaseProgress()).run(plan)
+
+
+def _store(folder: str, env: str) -> Store:
+    """The store that is meant: by flag, by the env file, or the workspace's."""
+    from tritonsmith.envs import settings, workspace
+    from tritonsmith.store.shelf import open_store
+
+    return open_store(workspace.default(), folder or settings.load(env, {}).llvm.store)
+
+
+def _show(found: Listing) -> None:
+    from tritonsmith.caches import words
+    from tritonsmith.ui import console, tables
+
+    if found.rows:
+        rows = [_cells(row, found.now) for row in found.rows]
+        head, right = ["entry", "size", "age"], ["size", "age"]
+        console.out().print(tables.plain(str(found.store.root), head, rows, right=right))
+        total = f"{words.entries(len(found.rows))}, {words.size(found.bytes)}"
+    else:
+        total = f"nothing in {found.store.root} yet: `invoke setup-mlir` fills it"
+    console.out().print(console.typed(total), markup=False)
+    for row in found.rows:
+        if row.entry.problem:
+            console.note(f"{row.entry.name} is {row.entry.problem}")
+        for use in row.uses:
+            if "cannot be looked at" in use.why:
+                console.note(f"{row.entry.name}, kept for {use.in_words} of {use.user.user}: {use.why}")
+
+
+def _cells(row: Row, now: float) -> list[str]:
+    """The entry's name in a line of its own, to be copied; below it what it is, and who uses it."""
+    from tritonsmith.caches import words
+
+    lines = [row.entry.name]
+    if have := row.entry.manifest:
+        commit = f" {have.commit[:12]}{'+' if have.diff else ''}" if have.commit else ""
+        asserts = " + asserts" if have.assertions else ""
+        built = have.scope if have.kind == "built" else have.kind
+        lines.append(f"  {have.version}{commit}, {have.build_type}{asserts}, {built}")
+    if row.entry.status != "ready":
+        lines.append(f"  {row.entry.status}")
+    lines += [f"  used by {name}" for name in dict.fromkeys(use.in_words for use in row.uses)]
+    size = "" if row.bytes is None else words.size(row.bytes)
+    return ["\n".join(lines), size, words.age(now - row.made)]
+
+
+def _show_plan(prepared: Prepared, found: Listing) -> None:
+    from tritonsmith.caches import words
+    from tritonsmith.ui import console, tables
+
+    def cells(row: Row, more: str) -> list[str]:
+        size = "" if row.bytes is None else words.size(row.bytes)
+        state = "" if row.entry.status == "ready" else f" ({row.entry.status})"
+        return [f"{row.entry.name}{state}{more}", size, words.age(found.now - row.used)]
+
+    head, right = ["entry", "size", "last used"], ["size", "last used"]
+    if prepared.going:
+        rows = [cells(row, "") for row in prepared.going]
+        console.out().print(tables.plain("what goes", head, rows, right=right))
+    if prepared.staying:
+        rows = [cells(row, f"\n  {reason}") for row, reason in prepared.staying]
+        console.out().print(tables.plain("what stays", head, rows, right=right))
+    if prepared.leftovers:
+        console.out().print(f"left by runs that were stopped: {words.size(prepared.leftovers)}", markup=False)
+    if not prepared.plan.steps:
+        console.out().print("nothing to delete", markup=False)
+        return
+    after = words.size(prepared.before + prepared.leftovers - prepared.freed)
+    before = words.size(prepared.before + prepared.leftovers)
+    console.out().print(f"{before} become {after}", markup=False)

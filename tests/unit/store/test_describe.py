@@ -1,0 +1,213 @@
+"""What a tree tells of itself, whether it still holds, and trees that somebody else built."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.plan import thin
+from tests.unit.store import made, operations
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, UsageError
+from tritonsmith.facts import llvm_tree
+from tritonsmith.plan.packing import CHECKSUMS
+from tritonsmith.store import adopting, describe, verifying
+from tritonsmith.store.describe import Known
+from tritonsmith.store.entry import Closure, Compiler, Entry
+from tritonsmith.store.shelf import Store
+
+CACHE = """
+CMAKE_HOME_DIRECTORY:INTERNAL={source}/llvm
+CMAKE_CXX_COMPILER:FILEPATH=/usr/bin/clang++-19
+CMAKE_CXX_FLAGS:STRING={flags}
+LLVM_ENABLE_PROJECTS:STRING=mlir;lld
+LLVM_USE_LINKER:STRING=lld
+LLVM_USE_SANITIZER:STRING={sanitizer}
+BUILD_SHARED_LIBS:BOOL={shared}
+"""
+
+
+def build_tree(
+    path: Path, *, flags: str = "", sanitizer: str = "", shared: str = "OFF", more: str = ""
+) -> Path:
+    made.tree(path, (*made.FILES, "include/llvm/Config/abi-breaking.h"), build_type="Debug")
+    thin.write(path / "lib" / "libLLVMSupport.a", operations.OBJECTS)
+    (path / "include" / "llvm" / "Config" / "abi-breaking.h").write_text(
+        "/* x */\n#define LLVM_ENABLE_ABI_BREAKING_CHECKS 1\n"
+    )
+    with (path / "lib" / "cmake" / "llvm" / "LLVMConfig.cmake").open("a") as config:
+        config.write(f"set(LLVM_ENABLE_EH ON)\n{more}\n")
+    text = CACHE.format(source=path.parent / "source", flags=flags, sanitizer=sanitizer, shared=shared)
+    (path / "CMakeCache.txt").write_text(text)
+    return path
+
+
+def test_a_build_tree_tells_most(tmp_path: Path) -> None:
+    tree = llvm_tree.read(build_tree(tmp_path / "build", sanitizer="Address", shared="ON"))
+    have = describe.manifest("one", "built", tree, made.MACHINE)
+    assert (have.version, have.build_type, have.rtti, have.exceptions) == ("19.1.7", "Debug", True, True)
+    assert (have.abi_breaking_checks, have.sanitizer, have.shared) == (True, "address", True)
+    assert have.compiler == Compiler("/usr/bin/clang++-19")
+    assert (have.linker, have.projects) == ("lld", ("mlir", "lld"))
+    assert have.source == str(tmp_path / "source")
+    assert have.abi == made.HERE
+    assert (have.packages, have.scope, have.tools) == (("mlir",), "all", ("FileCheck", "mlir-tblgen"))
+    assert have.made.startswith("20")
+
+
+@pytest.mark.parametrize(
+    ("flags", "more", "info"),
+    [
+        ("", "", "full"),
+        ("-gline-tables-only", "", "lines"),
+        ("-g0", "", "none"),
+        ("", "set(LLVM_USE_SPLIT_DWARF ON)", "split"),
+    ],
+)
+def test_debug_information(tmp_path: Path, flags: str, more: str, info: str) -> None:
+    tree = llvm_tree.read(build_tree(tmp_path / "build", flags=flags, more=more))
+    assert describe.manifest("one", "built", tree, made.MACHINE).debug_info == info
+    known = Known(debug_info="lines")
+    assert describe.manifest("one", "built", tree, made.MACHINE, known).debug_info == "lines"
+
+
+def test_an_installed_tree_tells_less(tmp_path: Path) -> None:
+    have = made.described(made.tree(tmp_path / "llvm"))
+    assert (have.debug_info, have.abi_breaking_checks, have.source, have.projects) == ("none", None, "", ())
+    assert (have.kind, have.tree, have.abi.cxx11) == ("adopted", str(tmp_path / "llvm"), None)
+
+
+def test_nobody_knows_the_libraries_of_the_machine_that_made_a_prebuilt_one(tmp_path: Path) -> None:
+    tree = llvm_tree.read(made.tree(tmp_path / "llvm"))
+    have = describe.manifest("one", "prebuilt", tree, made.MACHINE, Known(commit=made.COMMIT))
+    assert (have.commit, have.abi.arch, have.abi.glibc, have.abi.glibcxx) == (made.COMMIT, "x86_64", "", "")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "newer"),
+    [(b"_ZNSs4b", False), (b"_ZNSt3__112basic", None), (b"main", None), (b"__cxx11", True)],
+)
+def test_which_string_an_archive_uses(tmp_path: Path, symbol: bytes, newer: bool | None) -> None:
+    index = b"\0\0\0\1\0\0\0\0" + symbol + b"\0"
+    (tmp_path / "lib").mkdir()
+    content = b"!<arch>\n" + thin.header("/", len(index)) + thin.even(index)
+    (tmp_path / "lib" / "libLLVMSupport.a").write_bytes(content)
+    assert describe.cxx11(tmp_path) is newer
+
+
+def test_what_was_built_before_is_still_there(tmp_path: Path) -> None:
+    tree = llvm_tree.read(build_tree(tmp_path / "build"))
+    one = Known(scope="python-module", closures=(Closure("a", "python-module"),))
+    two = Known(scope="closure", closures=(Closure("b", "closure"),))
+    first = describe.built(made.key(), tree, made.MACHINE, known=one)
+    assert (first.name, first.key, first.scope) == (made.key().name, made.key().digest, "python-module")
+    second = describe.built(made.key(), tree, made.MACHINE, known=two, before=first)
+    assert second.closures == (*one.closures, *two.closures)
+    assert (
+        describe.built(made.key(), tree, made.MACHINE, known=two, before=second).closures == second.closures
+    )
+    everything = replace(second, scope="all")
+    assert describe.built(made.key(), tree, made.MACHINE, known=one, before=everything).scope == "all"
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Entry:
+    tree = operations.a_build(tmp_path / "one")
+    have = describe.manifest("one", "built", llvm_tree.read(tree), made.MACHINE)
+    return Entry("one", tree, "ready", have)
+
+
+def changed(entry: Entry, **changes: object) -> Entry:
+    assert entry.manifest is not None
+    return replace(entry, manifest=replace(entry.manifest, **changes))  # type: ignore[arg-type]
+
+
+def test_a_whole_one(built: Entry) -> None:
+    assert verifying.problems(built) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"version": "18.1.0"}, "version: the manifest says 18.1.0, the tree 19.1.7"),
+        ({"build_type": "Debug"}, "build type: the manifest says Debug, the tree RelWithDebInfo"),
+        ({"assertions": True}, "assertions: the manifest says yes, the tree no"),
+        ({"targets": ("X86",)}, "code generators: the manifest says X86, the tree AMDGPU, NVPTX, X86"),
+        ({"packages": ()}, "CMake packages: the manifest says none, the tree mlir"),
+        ({"tools": ("FileCheck", "opt", "llc")}, "programs that the manifest lists are gone: llc, opt"),
+    ],
+)
+def test_a_tree_that_is_another(built: Entry, changes: dict[str, object], words: str) -> None:
+    assert verifying.problems(changed(built, **changes)) == (words,)
+
+
+def test_another_commit(built: Entry) -> None:
+    header = built.path / "include" / "llvm" / "Support" / "VCSRevision.h"
+    header.parent.mkdir(parents=True)
+    header.write_text(f'#define LLVM_REVISION "{made.COMMIT}"\n')
+    assert verifying.problems(changed(built, commit=made.COMMIT)) == ()
+    assert "commit: the manifest says" in verifying.problems(changed(built, commit="f" * 40))[0]
+
+
+def test_archives_that_are_not_whole(built: Entry) -> None:
+    lib = built.path / "lib"
+    (lib / "libNone.a").write_text("none")
+    (lib / "libCut.a").write_bytes((lib / "libLLVMSupport.a").read_bytes()[:100])
+    (lib / "obj" / "A.cpp.o").unlink()
+    problems = verifying.problems(changed(built, libraries=("libLLVMSupport.a", "libMLIRIR.a")))
+    assert problems == (
+        "lib/libMLIRIR.a is gone",
+        "lib/libCut.a: libCut.a is truncated: a member ends behind its end",
+        "lib/libLLVMSupport.a names an object that is gone or was changed: obj/A.cpp.o",
+        "lib/libNone.a is no archive",
+    )
+
+
+def test_files_that_were_changed_since_they_were_imported(built: Entry) -> None:
+    sums = built.path / CHECKSUMS
+    sums.write_text(json.dumps({"schema": 1, "sha256": {"bin/FileCheck": "0" * 64, "gone": "0" * 64}}))
+    assert verifying.problems(built) == (
+        "bin/FileCheck was changed since it was imported",
+        "gone: No such file or directory",
+    )
+    assert verifying.problems(built, quick=True) == ()
+    sums.write_text("{")
+    assert "cannot be read" in verifying.problems(built)[0]
+
+
+def test_one_that_is_not_ready() -> None:
+    assert verifying.problems(Entry("x", Path("/x"), "unfinished", None, "half")) == ("half",)
+
+
+def test_adopting_and_forgetting(store: Store, space: Workspace, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path / "their build")
+    manifest, plan = adopting.adopt(store, tree, made.MACHINE)
+    assert manifest.name.startswith("their-build-19.1.7-Debug-")
+    made.act(space, *plan.steps)
+    made.act(space, *adopting.adopt(store, tree, made.MACHINE)[1].steps)  # once more: as it is by now
+    entry = store.entry(manifest.name)
+    assert (entry.status, entry.path) == ("ready", tree)
+    with pytest.raises(UsageError, match=f"on the list as {manifest.name}"):
+        adopting.adopt(store, tree, made.MACHINE, "other")
+    with pytest.raises(UsageError, match="is taken"):
+        adopting.adopt(store, build_tree(tmp_path / "two"), made.MACHINE, manifest.name)
+    made.act(space, *adopting.forget(store, entry).steps)
+    assert store.entries() == ()
+    assert llvm_tree.is_tree(tree)
+
+
+def test_what_cannot_be_adopted(store: Store, space: Workspace, tmp_path: Path) -> None:
+    with pytest.raises(FactError, match="no LLVM"):
+        adopting.adopt(store, tmp_path, made.MACHINE)
+    with pytest.raises(FactError, match="configured, and not built"):
+        adopting.adopt(store, made.tree(tmp_path / "bare", ()), made.MACHINE)
+    made.put(store, space)
+    with pytest.raises(UsageError, match="in the store already"):
+        adopting.adopt(store, store.path("one"), made.MACHINE)
+    with pytest.raises(UsageError, match="is the store's own"):
+        adopting.forget(store, store.entry("one"))
+    with pytest.raises(UsageError, match="no name"):
+        adopting.adopt(store, build_tree(tmp_path / "named"), made.MACHINE, "../up")
