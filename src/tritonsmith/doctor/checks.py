@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tritonsmith.doctor import (
     builds,
     caches,
+    compiler_cache,
     compiling,
     gpu,
     machine,
@@ -23,6 +24,7 @@ from tritonsmith.errors import UsageError, did_you_mean
 ALL: tuple[Check, ...] = (
     *machine.CHECKS,
     *tools.CHECKS,
+    *compiler_cache.CHECKS,
     *sources.CHECKS,
     *builds.CHECKS,
     *pythons.CHECKS,

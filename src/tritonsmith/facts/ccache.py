@@ -25,6 +25,10 @@ class Ccache:
         misses: compiles that it did not.
         base_dir: paths below it are made relative, so that worktrees share; empty for none.
         hash_dir: the current folder is part of the key (for debug info).
+        remote: there is a remote storage, by its settings or the environment's variables.
+        remote_hits: of what the cache on this machine did not have, what a remote storage had.
+        remote_misses: what it did not have either.
+        remote_errors: what it did not answer: errors and timeouts.
     """
 
     folder: Path
@@ -34,6 +38,10 @@ class Ccache:
     misses: int
     base_dir: str
     hash_dir: bool
+    remote: bool = False
+    remote_hits: int = 0
+    remote_misses: int = 0
+    remote_errors: int = 0
 
     @property
     def hit_rate(self) -> float | None:
@@ -62,6 +70,9 @@ def parse(config: str, stats: str) -> Ccache:
         config: output of `ccache --show-config`: `(origin) key = value`.
         stats: output of `ccache --print-stats`: key, tab, number.
     """
+    config, stats = (
+        text.replace("secondary_storage", "remote_storage") for text in (config, stats)
+    )  # to 4.6
     values = dict(re.findall(r"^(?:\(.*?\) )?(\w+) = ?(.*)$", config, re.MULTILINE))
     counts = {name: int(number) for name, number in re.findall(r"^(\w+)\t(\d+)$", stats, re.MULTILINE)}
     return Ccache(
@@ -72,6 +83,10 @@ def parse(config: str, stats: str) -> Ccache:
         misses=counts.get("cache_miss", 0),
         base_dir=values.get("base_dir", ""),
         hash_dir=values.get("hash_dir", "true") == "true",
+        remote=bool(values.get("remote_storage")),
+        remote_hits=counts.get("remote_storage_hit", 0),
+        remote_misses=counts.get("remote_storage_miss", 0),
+        remote_errors=counts.get("remote_storage_error", 0) + counts.get("remote_storage_timeout", 0),
     )
 
 

@@ -73,6 +73,16 @@ def test_before_the_first_compile_there_is_no_rate() -> None:
     assert (seen.hit_rate, seen.used_gib, seen.limit_gib, seen.hash_dir) == (None, 0.0, 0.0, True)
 
 
+@pytest.mark.parametrize("name", ["remote", "secondary"])  # 4.7 and later; 4.4 to 4.6
+def test_a_remote_storage(name: str) -> None:
+    counts = {"hit": 9, "miss": 3, "error": 1, "timeout": 2}
+    stats = "".join(f"{name}_storage_{key}\t{value}\n" for key, value in counts.items())
+    seen = ccache.parse(f"(environment) {name}_storage = redis://s3cret@host\n", stats)
+    assert (seen.remote, seen.remote_hits, seen.remote_misses, seen.remote_errors) == (True, 9, 3, 3)
+    assert "s3cret" not in repr(seen)
+    assert not ccache.parse(f"(default) {name}_storage = \n", "").remote
+
+
 def script(path: Path, config: str, stats: str) -> Path:
     answers = {"--show-config": config, "--print-stats": stats}
     cases = "".join(f"{asked}) printf %s '{answer}';;\n" for asked, answer in answers.items())

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Runs a compile with the paths of one tree spelled through a link to it:
+#     through_link.sh TREE LINK PROGRAM [ARGUMENT ...]
+# Seen from build folders that lie beside such links, all worktrees have the same relative paths.
+tree=$1 link=$2
+shift 2
+for word do
+    shift
+    case $word in
+        "$tree" | "$tree"/*) word=$link${word#"$tree"} ;;
+        -I"$tree" | -I"$tree"/*) word=-I$link${word#-I"$tree"} ;;
+    esac
+    set -- "$@" "$word"
+done
+exec "$@"
