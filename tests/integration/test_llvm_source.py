@@ -143,8 +143,8 @@ def test_a_second_run_does_nothing_and_needs_no_remote(world: World, tmp_path: P
     assert (prefix / "bin" / "FileCheck").stat().st_mtime_ns == program
 
 
-def test_without_a_target_everything_is_built_and_doctor_is_content(world: World) -> None:
-    prefix = world.setup(world.url, "--build-type", "Release", "--no-assertions")
+def test_all_of_it_is_built_and_doctor_is_content(world: World) -> None:
+    prefix = world.setup(world.url, "--scope", "all", "--build-type", "Release", "--no-assertions")
     assert capture(prefix / "bin" / "mlir-tblgen") == "mlir-tblgen of mini-llvm\n"
     cache = (prefix / "CMakeCache.txt").read_text(encoding="utf-8")
     assert "CMAKE_BUILD_TYPE:STRING=Release" in cache

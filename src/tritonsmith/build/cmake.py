@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.facts.tools import Compilers
-from tritonsmith.plan import Run, Stamp, Step, Write
-from tritonsmith.plan.steps import digest
+from tritonsmith.errors import SmithError
+from tritonsmith.facts.tools import Compilers, own
+from tritonsmith.plan import Copy, Remove, Run, Stamp, Step, Write
+from tritonsmith.plan.steps import NINJA_STATUS, digest
 
 CACHE_FILE = "tritonsmith-cache.cmake"
 STAMP_FILE = ".tritonsmith-configured"
+ABOUT_FILE = ".tritonsmith-about"
+BUILT_FOLDER = "tritonsmith-built"
+_INCLUDES = ("CMAKE_PROJECT_LLVM_INCLUDE", "CMAKE_PROJECT_triton_INCLUDE")  # files of the tool's own
 
 
 @dataclass(frozen=True)
@@ -37,12 +41,19 @@ def configure(
     tools: CmakeTools,
     *,
     phase: str,
+    about: Mapping[str, str] | None = None,
+    root: Path | None = None,
     again: bool = False,
 ) -> tuple[Step, ...]:
     """Steps that configure `source` into `build`, skipped while nothing about the call changed.
 
     A changed call starts from a fresh cache: stale `-D` values and a cached `LLVM_DIR` are among
-    the hardest bugs to see.
+    the hardest bugs to see. `--fresh` would also remove the objects of the top folder's targets, Triton's
+    Python module among them; where the root is known, only CMake's own memory goes.
+
+    Where something is another than before though its path is the same (`about`), Ninja forgets which
+    headers the objects read, and builds them again: an LLVM that was unpacked over another one may have
+    headers older than the objects. What did not change comes from the compiler cache.
 
     Args:
         source: folder of the top CMakeLists.txt.
@@ -50,26 +61,51 @@ def configure(
         variables: cache variables, in the order in which they should be read.
         tools: CMake and Ninja.
         phase: name of the phase.
+        about: what the variables name by its path only, in words: name to version, commit, options.
+        root: the marked folder that `build` lies in.
         again: configure even if nothing changed.
     """
-    text = render(source, build, variables, tools)
+    text = render(source, build, variables, tools, about)
     cache = build / CACHE_FILE
-    key = digest(text, str(tools.cmake))
-    stamp = None if again else Stamp(build / STAMP_FILE, key, made=build / "CMakeCache.txt")
-    argv = (str(tools.cmake), "--fresh", "-C", str(cache), "-G", "Ninja", "-S", str(source), "-B", str(build))
+    included = [Path(value).read_text("utf-8") for name, value in variables.items() if name in _INCLUDES]
+    key = digest(text, str(tools.cmake), included)
+    stamp = Stamp(build / STAMP_FILE, key, made=build / "CMakeCache.txt", again=again)
+    call = ("-C", str(cache), "-G", "Ninja", "-S", str(source), "-B", str(build))
+    if root is None:
+        return (
+            Write(cache, text, phase=phase, stamp=stamp),
+            Run((str(tools.cmake), "--fresh", *call), cwd=build, phase=phase, stamp=stamp),
+        )
+    headers = Remove((build / ".ninja_deps",), root, phase=phase)
+    memory = (build / "CMakeCache.txt", build / "CMakeFiles" / tools.cmake_version)
     return (
+        replace(headers, stamp=Stamp(build / ABOUT_FILE, digest(about or {}))),
+        Remove(memory, root, phase=phase, stamp=stamp),
         Write(cache, text, phase=phase, stamp=stamp),
-        Run(argv, cwd=build, phase=phase, stamp=stamp),
+        Run((str(tools.cmake), *call), cwd=build, phase=phase, stamp=stamp),
     )
+
+
+def keep_graph(build: Path, *, phase: str) -> tuple[Copy, ...]:
+    """Steps that keep Ninja's graph of a build that succeeded: `build.explain` tells what changed since."""
+    kept = build / BUILT_FOLDER
+    files = ("build.ninja", "CMakeFiles/rules.ninja")
+    return tuple(Copy(build / name, kept / name, phase=phase) for name in files)
 
 
 def build_targets(build: Path, tools: CmakeTools, *, targets: tuple[str, ...], jobs: int, phase: str) -> Run:
     """The step that builds targets (all, if none is named)."""
     argv = (str(tools.ninja), "-C", str(build), f"-j{jobs}", *targets)
-    return Run(argv, cwd=build, env=(("NINJA_STATUS", "[%f/%t] "),), phase=phase, ninja=True)
+    return Run(argv, cwd=build, env=(("NINJA_STATUS", NINJA_STATUS),), phase=phase, ninja=True)
 
 
-def render(source: Path, build: Path, variables: Mapping[str, str], tools: CmakeTools) -> str:
+def render(
+    source: Path,
+    build: Path,
+    variables: Mapping[str, str],
+    tools: CmakeTools,
+    about: Mapping[str, str] | None = None,
+) -> str:
     """The text of the initial-cache file, with the command that replays it."""
     command = shlex.join(
         (str(tools.cmake), "-C", CACHE_FILE, "-G", "Ninja", "-S", str(source), "-B", str(build))
@@ -77,6 +113,7 @@ def render(source: Path, build: Path, variables: Mapping[str, str], tools: Cmake
     lines = [
         "# Written by tritonsmith. To configure by hand, in this folder:",
         f"#   {command}",
+        *(f"# {name}: {words}" for name, words in (about or {}).items()),
         _set("CMAKE_MAKE_PROGRAM", str(tools.ninja)),
         *(_set(name, value) for name, value in variables.items()),
     ]
@@ -84,13 +121,19 @@ def render(source: Path, build: Path, variables: Mapping[str, str], tools: Cmake
 
 
 def compiler_variables(
-    compilers: Compilers, *, system: str, flags: str = "", linker_flags: bool = True
+    compilers: Compilers,
+    *,
+    system: str,
+    launcher: tuple[str, ...] = (),
+    flags: str = "",
+    linker_flags: bool = True,
 ) -> dict[str, str]:
     """Cache variables for compilers, launcher and linker.
 
     Args:
         compilers: what was found.
         system: `Linux` or `Darwin`; on macOS the platform's own linker is left alone.
+        launcher: words before each compile: `compiler_cache.launcher`.
         flags: for C and C++ alike.
         linker_flags: say `-fuse-ld` here (LLVM has a variable of its own for that).
     """
@@ -98,9 +141,8 @@ def compiler_variables(
     if compilers.cc and compilers.cxx:
         variables["CMAKE_C_COMPILER"] = str(compilers.cc.path)
         variables["CMAKE_CXX_COMPILER"] = str(compilers.cxx.path)
-    if compilers.launcher:
-        variables["CMAKE_C_COMPILER_LAUNCHER"] = str(compilers.launcher.path)
-        variables["CMAKE_CXX_COMPILER_LAUNCHER"] = str(compilers.launcher.path)
+    if launcher:
+        variables["CMAKE_C_COMPILER_LAUNCHER"] = variables["CMAKE_CXX_COMPILER_LAUNCHER"] = ";".join(launcher)
     if flags:
         variables["CMAKE_C_FLAGS"] = variables["CMAKE_CXX_FLAGS"] = flags
     if linker_flags and compilers.linker and system != "Darwin":
@@ -121,3 +163,17 @@ def _set(name: str, value: str) -> str:
     while f"]{fence}]" in f"{value}]":
         fence += "="
     return f'set({name} [{fence}[{value}]{fence}] CACHE STRING "" FORCE)'
+
+
+def own_tools() -> CmakeTools:
+    """CMake and Ninja of the tool's own `.venv`.
+
+    Raises:
+        SmithError: one is missing.
+    """
+    cmake, ninja = own("cmake"), own("ninja")
+    if cmake is None or ninja is None:
+        raise SmithError(
+            "CMake or Ninja is missing", hints=["./bootstrap installs both into the tool's .venv"]
+        )
+    return CmakeTools(cmake.path, ninja.path, cmake.version)

@@ -5,35 +5,35 @@ Each reads facts, makes a plan from them, and either hands the plan back (a dry 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tritonsmith.build import (
+    cmake,
     compile_commands,
-    diagnose,
+    configured,
     install,
-    llvm,
-    llvm_source,
+    pin_change,
     preflight,
     triton,
 )
-from tritonsmith.build.cmake import CmakeTools
+from tritonsmith.build.debug_library import relink
 from tritonsmith.build.jobs import bound
-from tritonsmith.build.llvm import Choice
 from tritonsmith.build.llvm_request import LlvmRequest
 from tritonsmith.build.locate import Located, locate, request_for, request_for_revision
+from tritonsmith.build.prepared import Prepared
 from tritonsmith.build.triton import Inputs
 from tritonsmith.envs import receipts, session, workspace
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.settings import Layer, explain, find
 from tritonsmith.envs.workspace import EnvDir, Workspace
-from tritonsmith.errors import FactError, SmithError
+from tritonsmith.errors import FactError
+from tritonsmith.facts import answers, llvm_tree, machine, python_env, tools
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import llvm_tree, machine, python_env, tools
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.plan import Plan, download
+from tritonsmith.plan import Plan
 from tritonsmith.plan.runner import CommandFailedError
 from tritonsmith.wheels import venv
 
@@ -48,86 +48,6 @@ _REMEMBERED = (
     "triton.cmake-args",
     "triton.werror",
 )
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A plan that is ready to be shown or run.
-
-    Attributes:
-        plan: what will happen.
-        warnings: what may hurt later.
-        receipt: what goes in, for the receipt.
-        beside: folder that gets a copy of the receipt, if any.
-        llvm_in_words: the LLVM, if it is known not to be the pin; empty otherwise.
-        pin_in_words: the pin.
-    """
-
-    plan: Plan
-    warnings: tuple[str, ...]
-    receipt: dict[str, Any]
-    beside: Path | None = None
-    llvm_in_words: str = ""
-    pin_in_words: str = ""
-
-
-def setup_mlir(
-    settings: Settings, space: Workspace, located: Located, *, force: bool = False, again: bool = False
-) -> tuple[Prepared, Choice]:
-    """Prepare an LLVM/MLIR for the env's Triton.
-
-    Args:
-        settings: the env.
-        space: the workspace.
-        located: the checkout, if there is one.
-        force: go on in spite of what the preflight found.
-        again: configure even if nothing changed.
-
-    Raises:
-        FactError: no provider fits.
-        PreflightError: the build would fail.
-    """
-    request = _request(settings, located)
-    host = machine.read()
-    found = tools.compilers(
-        compiler=settings.toolchain.compiler,
-        linker=settings.toolchain.linker,
-        launcher=settings.cache.launcher,
-    )
-    jobs = bound(host, settings.toolchain, settings.llvm.debug_info)
-    named = settings.llvm.dir
-    facts = llvm.Facts(
-        machine=host,
-        installed=(llvm_tree.read(Path(named)),) if named else llvm_tree.installed(),
-        source=llvm_source.locate(settings.llvm.source),
-        compilers=found,
-        tools=_cmake_tools(),
-        jobs=jobs,
-        reachable=download.reachable,
-    )
-    choice = llvm.choose(request, facts, space, again=again)
-    warnings = list(choice.warnings)
-    if choice.provider == "source":
-        free = machine.disk_free(space.root)
-        linker = settings.toolchain.linker
-        problems = preflight.llvm(request, host, found, jobs, linker=linker, disk_free=free, where=space.llvm)
-        warnings += preflight.enforce(problems, force=force)
-    receipt = {
-        "env": settings.name,
-        "provider": choice.provider,
-        "prefix": choice.prefix,
-        "commit": choice.commit,
-        "pin": request.pin.commit if request.pin else "",
-        "projects": request.projects,
-        "build_type": settings.llvm.build_type,
-        "assertions": settings.llvm.assertions,
-        "targets": settings.llvm.targets,
-        "ninja_targets": settings.llvm.ninja_targets,
-        "compiler": found.cxx,
-        "refused": dict(choice.refused),
-    }
-    beside = choice.prefix if choice.provider != "system" else None
-    return Prepared(choice.plan, tuple(warnings), receipt, beside), choice
 
 
 def build_triton(
@@ -149,7 +69,10 @@ def build_triton(
     inputs, request = gather(settings, space, located)
     problems = _problems(inputs, request)
     warnings = preflight.enforce(problems, force=force)
-    return _prepared(triton.plan(inputs, again=again), inputs, request, warnings)
+    plan = triton.plan(inputs, again=again)
+    last = receipts.read(inputs.env.receipt("build-triton"))
+    notes = (*pin_change.notes(last, request, inputs.llvm), *configured.notes(configured.pending(plan)))
+    return _prepared(replace(plan, notes=(*plan.notes, *notes)), inputs, request, warnings)
 
 
 def install_triton(
@@ -213,12 +136,18 @@ def act(prepared: Prepared, session: Session) -> None:
     Raises:
         StepError: with the first error, cause and remedy.
     """
-    try:
-        session.run(prepared.plan)
-    except CommandFailedError as failure:
-        raise diagnose.explain(failure, llvm=prepared.llvm_in_words, pin=prepared.pin_in_words) from failure
-    beside = (prepared.beside / RECEIPT_BESIDE,) if prepared.beside and prepared.beside.is_dir() else ()
-    session.leave_receipt(prepared.receipt, *beside)
+    shelf = prepared.shelving
+    with shelf.hold(session.task) if shelf else nullcontext():
+        try:
+            session.run(prepared.plan)
+        except CommandFailedError as failure:
+            from tritonsmith.build import diagnose  # noqa: PLC0415 - its patterns take time to compile
+
+            words = {"llvm": prepared.llvm_in_words, "pin": prepared.pin_in_words}
+            raise diagnose.explain(failure, **words) from failure
+        beside = (prepared.beside / RECEIPT_BESIDE,) if prepared.beside and prepared.beside.is_dir() else ()
+        shelved = shelf.steps() if shelf else ()
+        session.leave_receipt(prepared.receipt, *beside, also=(*answers.keep("receipt"), *shelved))
 
 
 def gather(settings: Settings, space: Workspace, located: Located) -> tuple[Inputs, LlvmRequest]:
@@ -229,7 +158,8 @@ def gather(settings: Settings, space: Workspace, located: Located) -> tuple[Inpu
     """
     checkout = checkouts.read(located.root)
     env = space.env(settings.name)
-    tree = _llvm_of(settings, env)
+    request = request_for(settings, checkout)
+    tree = _llvm_of(settings, space, env, request)
     host = machine.read()
     found = tools.compilers(
         compiler=settings.toolchain.compiler,
@@ -244,12 +174,13 @@ def gather(settings: Settings, space: Workspace, located: Located) -> tuple[Inpu
         python=venv.base_interpreter(settings.python.interpreter),
         machine=host,
         compilers=found,
-        tools=_cmake_tools(),
+        tools=cmake.own_tools(),
         jobs=bound(host, settings.toolchain, settings.llvm.debug_info),
         workspace=space,
         env=env,
+        after_project=relink.existing(env),
     )
-    return inputs, request_for(settings, checkout)
+    return inputs, request
 
 
 def last_build(env: str) -> Layer | None:
@@ -289,22 +220,7 @@ def _problems(inputs: Inputs, request: LlvmRequest) -> list[preflight.Problem]:
     )
 
 
-def _request(settings: Settings, located: Located) -> LlvmRequest:
-    if located.root.is_dir():
-        return request_for(settings, checkouts.read(located.root))
-    request = request_for_revision(settings)
-    if request is None:
-        raise FactError(
-            f"cannot tell the LLVM pin of Triton {settings.triton.revision!r} without its sources",
-            hints=[
-                "stand in a checkout, or name one: --source PATH",
-                'or a release: revision = "3.5" under [triton]',
-            ],
-        )
-    return request
-
-
-def _llvm_of(settings: Settings, env: EnvDir) -> LlvmTree:
+def _llvm_of(settings: Settings, space: Workspace, env: EnvDir, request: LlvmRequest) -> LlvmTree:
     if settings.llvm.dir:
         return llvm_tree.read(Path(settings.llvm.dir))
     receipt = receipts.read(env.receipt("setup-mlir"))
@@ -318,7 +234,7 @@ def _llvm_of(settings: Settings, env: EnvDir) -> LlvmTree:
             ],
         )
     try:
-        return llvm_tree.read(Path(receipt["prefix"]))
+        tree = llvm_tree.read(Path(receipt["prefix"]))
     except FactError as error:
         raise FactError(
             f"the LLVM of environment {env.name!r} is gone",
@@ -327,14 +243,13 @@ def _llvm_of(settings: Settings, env: EnvDir) -> LlvmTree:
             hints=[f"run `invoke setup-mlir --env {env.name}` again"],
         ) from error
 
+    def stored() -> list[Path]:
+        from tritonsmith.store import shelf  # noqa: PLC0415 - only where the pin changed
 
-def _cmake_tools() -> CmakeTools:
-    cmake, ninja = tools.own("cmake"), tools.own("ninja")
-    if cmake is None or ninja is None:
-        raise SmithError(
-            "CMake or Ninja is missing", hints=["./bootstrap installs both into the tool's .venv"]
-        )
-    return CmakeTools(cmake.path, ninja.path, cmake.version)
+        entries = shelf.open_store(space, settings.llvm.store).entries()
+        return [entry.path for entry in entries if entry.status == "ready"]
+
+    return pin_change.right_llvm(tree, request, receipt, stored, env.name)
 
 
 def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[str, ...]) -> Prepared:
@@ -353,6 +268,7 @@ def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[
         "backends": settings.triton.backends,
         "targets": settings.triton.targets,
         "python": inputs.python.version,
+        "requirements": triton.requirements(checkout),
         "compiler": inputs.compilers.cxx,
         "linker": inputs.compilers.linker,
         "launcher": inputs.compilers.launcher,

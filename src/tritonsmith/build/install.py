@@ -77,7 +77,7 @@ def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
         "PYBIND11_SYSPATH": str(venv.site_packages(inputs.env, inputs.python) / "pybind11"),
         "TRITON_BUILD_PROTON": "ON" if settings.proton else "OFF",
         "TRITON_BUILD_WITH_CCACHE": "ON" if inputs.compilers.launcher else "OFF",
-        "TRITON_HOME": str(inputs.env.triton_home),
+        "TRITON_HOME": str(inputs.triton_home),
         "TRITON_OFFLINE_BUILD": "ON",
         "TRITON_PARALLEL_LINK_JOBS": str(inputs.jobs.link),
         "TRITON_PLUGIN_DIRS": triton.plugin_dirs(settings) or None,

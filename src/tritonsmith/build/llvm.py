@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.build import llvm_prebuilt, llvm_source
-from tritonsmith.build.cmake import CmakeTools
-from tritonsmith.build.jobs import Jobs
+from tritonsmith.build import llvm_closure, llvm_prebuilt, llvm_source, shelving
+from tritonsmith.build.llvm_closure import Consumer
 from tritonsmith.build.llvm_request import LlvmRequest
+from tritonsmith.build.llvm_source import Means
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
+from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.facts.machine import Machine
-from tritonsmith.facts.tools import Compilers
 from tritonsmith.plan import Plan
+from tritonsmith.store import describe, provides
+from tritonsmith.store.describe import Known
+from tritonsmith.store.entry import Entry, Manifest
+from tritonsmith.store.shelf import Store
 
-ORDER = ("system", "prebuilt", "source")  # `auto`: quickest first
+ORDER = ("system", "store", "prebuilt", "source")  # `auto`: quickest first
 
 
 @dataclass(frozen=True)
@@ -25,22 +28,27 @@ class Facts:
     """Everything that the choice of a provider depends on.
 
     Attributes:
-        machine: where it runs.
+        means: what a build would be made with, and the machine.
         installed: LLVMs that are there, the one named by flag or variable first.
         source: where LLVM's sources come from.
-        compilers: what compiles and links.
-        tools: CMake and Ninja.
-        jobs: bounds of parallel work.
         reachable: why a URL cannot be fetched from here, or None if it can.
+        store: where LLVMs are kept.
+        entries: what is in it.
+        consumer: the Triton that it is for; None where its sources are not at hand.
     """
 
-    machine: Machine
+    means: Means
     installed: tuple[LlvmTree, ...]
     source: llvm_source.LlvmSource
-    compilers: Compilers
-    tools: CmakeTools
-    jobs: Jobs
     reachable: Callable[[str], str | None]
+    store: Store
+    entries: tuple[Entry, ...] = ()
+    consumer: Consumer | None = None
+
+    @property
+    def triton(self) -> str:
+        """Commit of the Triton that it is for, as far as it is known."""
+        return self.consumer.commit if self.consumer else ""
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,8 @@ class Choice:
         plan: what brings it there.
         warnings: what may hurt later.
         refused: provider to the reason why it was not taken.
+        entry: name in the store; empty for an installed one.
+        describe: reads the finished tree for its manifest; None where nothing is made.
     """
 
     provider: str
@@ -62,6 +72,8 @@ class Choice:
     plan: Plan
     warnings: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
+    entry: str = ""
+    describe: Callable[[], Manifest] | None = None
 
 
 class _RefusedError(Exception):
@@ -83,6 +95,7 @@ def choose(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: b
     """
     providers: dict[str, Callable[[], Choice]] = {
         "system": lambda: _system(request, facts),
+        "store": lambda: _stored(request, facts),
         "prebuilt": lambda: _prebuilt(request, facts, workspace),
         "source": lambda: _source(request, facts, workspace, again=again),
     }
@@ -95,9 +108,7 @@ def choose(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: b
         except _RefusedError as reason:
             refused.append((name, str(reason)))
             continue
-        return Choice(
-            choice.provider, choice.prefix, choice.commit, choice.plan, choice.warnings, tuple(refused)
-        )
+        return replace(choice, refused=tuple(refused))
     raise FactError(
         f"no LLVM that fits the pin {request.describe_pin()}",
         why="\n".join(f"{name}: {reason}" for name, reason in refused),
@@ -133,19 +144,52 @@ def _near_the_pin(request: LlvmRequest, tree: LlvmTree) -> str:
 
 
 def _prebuilt(request: LlvmRequest, facts: Facts, workspace: Workspace) -> Choice:
-    archive = llvm_prebuilt.archive_for(request, facts.machine, request.settings.prebuilt_url)
+    archive = llvm_prebuilt.archive_for(request, facts.means.machine, request.settings.prebuilt_url)
     if request.pin is None:
         raise _RefusedError("nothing says which commit is wanted")
     if archive is None:
-        raise _RefusedError(f"upstream builds none for {facts.machine.system} on {facts.machine.arch}")
+        raise _RefusedError(
+            f"upstream builds none for {facts.means.machine.system} on {facts.means.machine.arch}"
+        )
     if not archive.sha256:
         raise _RefusedError(
             f"{request.pin.file} has no checksum for {archive.suffix}: give one with --sha256 HEX"
         )
-    if not llvm_prebuilt.at_hand(archive, workspace) and (problem := facts.reachable(archive.url)):
+    if not llvm_prebuilt.at_hand(archive, workspace, facts.store) and (
+        problem := facts.reachable(archive.url)
+    ):
         raise _RefusedError(f"{archive.url} cannot be reached: {problem}")
-    plan = llvm_prebuilt.plan(archive, workspace)
-    return Choice("prebuilt", workspace.llvm / archive.name, request.pin.commit, plan)
+    name, machine = archive.name, facts.means.machine
+    plan = llvm_prebuilt.plan(archive, workspace, facts.store)
+    prefix, commit = facts.store.path(name), request.pin.commit
+
+    def describe_it() -> Manifest:
+        known = Known(commit=commit, origin=archive.url)
+        return describe.manifest(name, "prebuilt", llvm_tree.read(prefix), machine, known)
+
+    return Choice("prebuilt", prefix, commit, plan, entry=name, describe=describe_it)
+
+
+def _stored(request: LlvmRequest, facts: Facts) -> Choice:
+    wanted = shelving.wanted(request, facts.means.machine, facts.triton)
+    found = provides.choose(facts.entries, wanted)
+    if found.entry is None or found.entry.manifest is None:
+        reasons = [f"{name}: {why}" for name, why in found.refused]
+        raise _RefusedError("\n  ".join(reasons) or f"nothing is in {facts.store.root} yet")
+    entry, manifest = found.entry, found.entry.manifest
+    if found.complete:
+        plan = Plan(f"LLVM {manifest.version} from the store in {entry.path}")
+        return Choice("store", entry.path, manifest.commit, plan, entry=entry.name)
+    if facts.consumer is None and request.settings.scope != "all":
+        raise _RefusedError(f"what {entry.name} lacks can be told only from Triton's sources")
+    if not facts.store.writable:
+        raise _RefusedError(f"{entry.name} lacks part of it, and {facts.store.root} is read-only")
+    plan = Plan(
+        f"the rest of LLVM {manifest.version} in {entry.path}",
+        llvm_closure.build(entry.path, request, facts.means, facts.consumer),
+    )
+    describe_it = shelving.grown(facts.store, manifest, request, facts.triton)
+    return Choice("store", entry.path, manifest.commit, plan, entry=entry.name, describe=describe_it)
 
 
 def _source(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: bool) -> Choice:
@@ -155,15 +199,20 @@ def _source(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: 
         if request.settings.provider == "source":
             raise
         raise _RefusedError(error.what) from error
-    plan = llvm_source.plan(
-        tree, request, workspace, facts.machine, facts.compilers, facts.tools, facts.jobs, again=again
-    )
-    prefix = llvm_source.build_dir(tree, request, workspace)
+    means, store = facts.means, facts.store
+    key = llvm_source.key(tree, request, means)
+    prefix = store.path(key.name)
+    configure = llvm_source.configure(tree, request, prefix, means, again=again)
+    steps = (*configure, *llvm_closure.build(prefix, request, means, facts.consumer))
+    if tree.dirty or not all(step.stamp and step.stamp.holds() for step in configure):
+        steps = (*store.retract(key.name), *steps)  # nobody else takes it while it changes
     warnings: tuple[str, ...] = ()
     if request.fit(tree.commit) != "pin":
         known = tree.commit[:12] or "unknown"
         warnings = (f"the sources' commit is {known}; Triton wants {request.describe_pin()}",)
-    return Choice("source", prefix, tree.commit, plan, warnings)
+    plan = Plan(f"LLVM/MLIR from source in {prefix}", steps)
+    describe_it = shelving.built(store, key, request, means.machine, facts.triton, tree)
+    return Choice("source", prefix, tree.commit, plan, warnings, entry=key.name, describe=describe_it)
 
 
 def _hints(refused: list[tuple[str, str]]) -> list[str]:

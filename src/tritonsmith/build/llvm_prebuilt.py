@@ -11,6 +11,7 @@ from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.machine import Machine, version_key
 from tritonsmith.plan import Download, Extract, Plan, Remove
 from tritonsmith.plan.steps import stamped
+from tritonsmith.store.shelf import Store
 
 PHASE_DOWNLOAD = "download LLVM"
 PHASE_EXTRACT = "extract LLVM"
@@ -82,26 +83,27 @@ def archive_for(request: LlvmRequest, machine: Machine, base_url: str = "") -> A
     return Archive(url, sums.get(suffix, "") or request.settings.sha256, suffix, note)
 
 
-def plan(archive: Archive, workspace: Workspace) -> Plan:
+def plan(archive: Archive, workspace: Workspace, store: Store) -> Plan:
     """The recipe: download, verify, extract, and only then give it its name."""
-    target = workspace.llvm / archive.name
+    target = store.path(archive.name)
     file = workspace.downloads / archive.url.rsplit("/", 1)[-1]
     steps = stamped(
         (
             Download(archive.url, archive.sha256, file, phase=PHASE_DOWNLOAD),
-            Remove((target,), workspace.root, phase=PHASE_EXTRACT),  # without its stamp it may be anything
-            Extract(file, target, workspace.root, phase=PHASE_EXTRACT),
+            Remove((target,), store.owner, phase=PHASE_EXTRACT),  # without its stamp it may be anything
+            Extract(file, target, store.owner, phase=PHASE_EXTRACT),
         ),
-        workspace.llvm / f".{archive.name}.done",
+        store.root / f".{archive.name}.done",
         target,
     )
     return Plan(f"upstream's prebuilt LLVM in {target}", steps, (archive.note,) if archive.note else ())
 
 
-def at_hand(archive: Archive, workspace: Workspace) -> bool:
+def at_hand(archive: Archive, workspace: Workspace, store: Store) -> bool:
     """Whether it was fetched before, so that the server need not be there."""
     file = workspace.downloads / archive.url.rsplit("/", 1)[-1]
-    return file.is_file() or all(step.stamp and step.stamp.holds() for step in plan(archive, workspace).steps)
+    steps = plan(archive, workspace, store).steps
+    return file.is_file() or all(step.stamp and step.stamp.holds() for step in steps)
 
 
 def _matches(rule: dict[str, Any], machine: Machine, version: str) -> bool:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from tritonsmith import configs
-from tritonsmith.build import cmake
+from tritonsmith.build import cmake, compiler_cache, precompiled_headers
 from tritonsmith.build.cmake import CmakeTools
+from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.jobs import Jobs
 from tritonsmith.build.llvm_request import LlvmRequest
-from tritonsmith.envs.schema import LlvmSettings
+from tritonsmith.envs.schema import CacheSettings, LlvmSettings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.facts import llvm_tree
+from tritonsmith.facts import git_head
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers
-from tritonsmith.plan import Download, Extract, GitFetch, MakeDir, Plan, Remove, Run, Step
+from tritonsmith.plan import Download, Extract, GitFetch, MakeDir, Remove, Run, Step
 from tritonsmith.plan.steps import digest, stamped
+from tritonsmith.store.entry import Compiler, Key
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 _FULL = 40  # hex digits of a commit
@@ -36,11 +38,13 @@ class LlvmSource:
         kind: a git remote, a checkout on this disk, or a tarball.
         location: URL or absolute path.
         commit: HEAD of a checkout; empty otherwise.
+        dirty: tracked files of that checkout differ from it.
     """
 
     kind: Literal["git", "checkout", "tarball"]
     location: str
     commit: str = ""
+    dirty: bool = False
 
 
 def locate(source: str) -> LlvmSource:
@@ -58,7 +62,8 @@ def locate(source: str) -> LlvmSource:
         return LlvmSource("tarball" if source.endswith(_ARCHIVES) else "git", source)
     path = Path(source).expanduser().absolute()
     if (path / "llvm" / "CMakeLists.txt").is_file():
-        return LlvmSource("checkout", str(path), llvm_tree.source_commit(path))
+        head = git_head.read(path)
+        return LlvmSource("checkout", str(path), head.commit, head.dirty)
     if path.is_file() and path.name.endswith(_ARCHIVES):
         return LlvmSource("tarball", str(path))
     if (path / "HEAD").is_file() or (path / ".git").exists():
@@ -79,11 +84,13 @@ class SourceTree:
         path: folder that holds `llvm/`.
         commit: as far as it is known.
         steps: what brings them there.
+        dirty: somebody changed them.
     """
 
     path: Path
     commit: str
     steps: tuple[Step, ...]
+    dirty: bool = False
 
 
 def obtain(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> SourceTree:
@@ -95,7 +102,7 @@ def obtain(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> So
     if source.kind == "tarball":
         return _tarball(source, request, workspace)
     if source.kind == "checkout" and (request.settings.any_commit or request.fit(source.commit) == "pin"):
-        return SourceTree(Path(source.location), source.commit, ())
+        return SourceTree(Path(source.location), source.commit, (), source.dirty)
     if request.pin is None:
         raise UsageError(
             "nothing says which commit of LLVM is wanted",
@@ -177,69 +184,107 @@ def _folders(request: LlvmRequest) -> tuple[str, ...]:
     return (*table["folders"], *extra)
 
 
-def build_dir(tree: SourceTree, request: LlvmRequest, workspace: Workspace) -> Path:
-    """Build folder for these sources and settings: readable, and different where the result is."""
-    settings = request.settings
-    name = tree.commit[:12] or tree.path.name
-    asserts = "-asserts" if settings.assertions else ""
-    key = digest(request.projects, settings.targets, settings.debug_info, str(tree.path))[:8]
-    return workspace.llvm / f"{name}-{settings.build_type}{asserts}-{key}"
+@dataclass(frozen=True)
+class Means:
+    """What a build of LLVM is made with.
+
+    Attributes:
+        machine: system, architecture, libstdc++.
+        compilers: what compiles and links.
+        tools: CMake and Ninja.
+        jobs: bounds of parallel work.
+        precompiled: inject precompiled headers.
+        cache: the env's `[cache]`.
+    """
+
+    machine: Machine
+    compilers: Compilers
+    tools: CmakeTools
+    jobs: Jobs
+    precompiled: bool = False
+    cache: CacheSettings = field(default_factory=CacheSettings)
 
 
-def plan(
-    tree: SourceTree,
-    request: LlvmRequest,
-    workspace: Workspace,
-    machine: Machine,
-    compilers: Compilers,
-    tools: CmakeTools,
-    jobs: Jobs,
-    *,
-    again: bool = False,
-) -> Plan:
-    """The recipe: sources, configure, build.
+def key(tree: SourceTree, request: LlvmRequest, means: Means) -> Key:
+    """What this build is, and so which entry of the store. The scope is not in it: a build grows where it is.
+
+    Sources that are changed, or that tell no commit, have a build of their own, whatever their changes are by
+    now: it is rebuilt in place, as one expects of sources that one works on.
+    """
+    settings, compilers = request.settings, means.compilers
+    options = {
+        "debug-info": settings.debug_info,
+        "projects": ";".join(request.projects),
+        "shared": _on(settings.shared),
+        "targets": ";".join(settings.targets),
+    }
+    if tree.dirty or not tree.commit:
+        options["sources"] = str(tree.path)
+    cxx, linker = compilers.cxx, compilers.linker
+    return Key(
+        source=tree.commit or tree.path.name,
+        diff="changed" if tree.dirty else "",
+        build_type=settings.build_type,
+        assertions=settings.assertions,
+        options=tuple(options.items()),
+        compiler=Compiler(str(cxx.path), cxx.name, cxx.version) if cxx else Compiler(),
+        libstdcxx=means.machine.glibcxx,
+        linker=f"{linker.name} {linker.version}" if linker else "",
+    )
+
+
+def configure(
+    tree: SourceTree, request: LlvmRequest, build: Path, means: Means, *, again: bool = False
+) -> tuple[Step, ...]:
+    """Steps that bring the sources and configure them into `build`.
 
     Args:
         tree: from `obtain`.
         request: what for.
-        workspace: where the build folder lies.
-        machine: system and architecture.
-        compilers: what compiles and links.
-        tools: CMake and Ninja.
-        jobs: bounds of parallel work.
+        build: its folder in the store.
+        means: what it is made with.
         again: configure even if nothing changed.
     """
-    build = build_dir(tree, request, workspace)
-    variables = cache_variables(request, machine, compilers, jobs)
-    configure = cmake.configure(
-        tree.path / "llvm", build, variables, tools, phase=PHASE_CONFIGURE, again=again
+    folders = _shared(tree, build, means)
+    variables = cache_variables(request, means, folders)
+    run = cmake.configure(
+        tree.path / "llvm", build, variables, means.tools, phase=PHASE_CONFIGURE, again=again
     )
-    targets = request.settings.ninja_targets
-    compile_ = cmake.build_targets(build, tools, targets=targets, jobs=jobs.compile, phase=PHASE_BUILD)
-    make = MakeDir(build, phase=PHASE_CONFIGURE)
-    return Plan(f"LLVM/MLIR from source in {build}", (*tree.steps, make, *configure, compile_))
+    links = compiler_cache.steps(folders, phase=PHASE_CONFIGURE)
+    return (*tree.steps, MakeDir(build, phase=PHASE_CONFIGURE), *run, *links)
 
 
-def cache_variables(
-    request: LlvmRequest, machine: Machine, compilers: Compilers, jobs: Jobs
-) -> dict[str, str]:
-    """LLVM's CMake variables: the blog recipe's, and what each era needs more."""
-    settings = request.settings
-    split = (
-        settings.debug_info == "split" and machine.system == "Linux" and settings.build_type in _WITH_SYMBOLS
-    )
+def _shared(tree: SourceTree, build: Path, means: Means) -> Folders | None:
+    """Only other machines compile LLVM again, so only for them its debug info is made relative."""
+    here = Folders(tree.path, build, build)
+    shared = compiler_cache.shared(means.compilers, means.machine.system, here)
+    return shared if means.cache.remote else None
+
+
+def cache_variables(request: LlvmRequest, means: Means, folders: Folders | None = None) -> dict[str, str]:
+    """LLVM's CMake variables: the blog recipe's, what each era needs more, and what makes it quicker."""
+    settings, machine, compilers = request.settings, means.machine, means.compilers
+    symbols = settings.build_type in _WITH_SYMBOLS
+    split = settings.debug_info == "split" and machine.system == "Linux" and symbols
+    slow_tablegen = settings.build_type == "Debug" or settings.assertions
     variables = {
         "CMAKE_BUILD_TYPE": settings.build_type,
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
         **cmake.compiler_variables(
-            compilers, system=machine.system, flags=_flags(settings), linker_flags=False
+            compilers,
+            system=machine.system,
+            launcher=compiler_cache.launcher(
+                means.cache, compilers, folders, precompiled_headers=means.precompiled
+            ),
+            flags=" ".join((*_flags(settings), *compiler_cache.flags(folders))),
+            linker_flags=False,
         ),
         "LLVM_ENABLE_PROJECTS": ";".join(request.projects),
         "LLVM_TARGETS_TO_BUILD": ";".join(settings.targets),
         "LLVM_ENABLE_ASSERTIONS": _on(settings.assertions),
-        "LLVM_OPTIMIZED_TABLEGEN": _on(settings.build_type == "Debug" or settings.assertions),
-        "LLVM_PARALLEL_COMPILE_JOBS": str(jobs.compile),
-        "LLVM_PARALLEL_LINK_JOBS": str(jobs.link),
+        "LLVM_OPTIMIZED_TABLEGEN": _on(settings.optimized_tablegen and slow_tablegen),
+        "LLVM_PARALLEL_COMPILE_JOBS": str(means.jobs.compile),
+        "LLVM_PARALLEL_LINK_JOBS": str(means.jobs.link),
         "LLVM_USE_SPLIT_DWARF": _on(split),
         "LLVM_INSTALL_UTILS": "ON",  # FileCheck, which Triton's build copies (triton#10616)
         "LLVM_BUILD_TESTS": "OFF",
@@ -250,7 +295,19 @@ def cache_variables(
         "LLVM_ENABLE_TERMINFO": "OFF",
         "LLVM_ENABLE_ZSTD": "OFF",
         "MLIR_ENABLE_BINDINGS_PYTHON": "OFF",
+        "BUILD_SHARED_LIBS": _on(settings.shared),
     }
+    if settings.thin_archives and machine.system == "Linux" and not settings.shared:
+        # As LLVM's own, and T: GNU's and LLVM's ar both take it.
+        create = "<CMAKE_AR> DqcT <TARGET> <LINK_FLAGS> <OBJECTS>"
+        variables |= {"CMAKE_C_ARCHIVE_CREATE": create, "CMAKE_CXX_ARCHIVE_CREATE": create}
+    if means.precompiled:
+        variables |= precompiled_headers.cache_variables()
+    if compilers.cc and compilers.cxx and compilers.launcher:
+        # The table generators' own build is handed LLVM's launcher as one word, which a list is not.
+        native = [f"-DCMAKE_C_COMPILER={compilers.cc.path}", f"-DCMAKE_CXX_COMPILER={compilers.cxx.path}"]
+        native += [f"-DCMAKE_{lang}_COMPILER_LAUNCHER={compilers.launcher.path}" for lang in ("C", "CXX")]
+        variables["CROSS_TOOLCHAIN_FLAGS_NATIVE"] = ";".join(native)
     if compilers.linker and machine.system != "Darwin":
         variables["LLVM_USE_LINKER"] = cmake.linker_name(compilers)
     return variables
@@ -259,8 +316,8 @@ def cache_variables(
 _WITH_SYMBOLS = ("Debug", "RelWithDebInfo")
 
 
-def _flags(settings: LlvmSettings) -> str:
-    return {"split": "", "full": "", "lines": "-gline-tables-only", "none": "-g0"}[settings.debug_info]
+def _flags(settings: LlvmSettings) -> tuple[str, ...]:
+    return {"split": (), "full": (), "lines": ("-gline-tables-only",), "none": ("-g0",)}[settings.debug_info]
 
 
 def _on(value: bool) -> str:

@@ -1,6 +1,8 @@
 """Merges compilation databases: `python -m tritonsmith.build.merge_databases --output OUT IN...`.
 
 clangd reads one database per tree; with LLVM's commands in Triton's, it jumps from a Triton pass into MLIR.
+It can read a precompiled header only of its own version, so that is left out; the headers that it was made of
+are still included.
 """
 
 from __future__ import annotations
@@ -8,8 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
+
+_PRECOMPILED = re.compile(r""" -Winvalid-pch -Xclang -include-pch -Xclang ("[^"]*"|(\\.|[^\s\\])+)""")
 
 
 def merge(databases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -24,9 +29,15 @@ def merge(databases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
         for entry in database:
             path = os.path.normpath(Path(entry["directory"], entry["file"]))
             if path not in seen:
-                fresh.setdefault(path, []).append(entry)
+                fresh.setdefault(path, []).append(_readable(entry))
         seen |= fresh
     return [entry for entries in seen.values() for entry in entries]
+
+
+def _readable(entry: dict[str, Any]) -> dict[str, Any]:
+    command = entry.get("command", "")
+    plain = _PRECOMPILED.sub("", command)
+    return entry if plain == command else {**entry, "command": plain}
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -10,14 +10,14 @@ from pathlib import Path
 from packaging.specifiers import SpecifierSet
 
 from tritonsmith import configs
-from tritonsmith.build import toolchain
+from tritonsmith.build import compiler_cache, toolchain
 from tritonsmith.build.compile_commands import Place
 from tritonsmith.build.jobs import Jobs
 from tritonsmith.build.llvm_request import LlvmRequest
 from tritonsmith.build.triton import Inputs
-from tritonsmith.envs.schema import DebugInfo
+from tritonsmith.envs.schema import DebugInfo, Settings
 from tritonsmith.errors import PreflightError
-from tritonsmith.facts import eras
+from tritonsmith.facts import eras, tools
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers
 
@@ -79,6 +79,7 @@ def triton(inputs: Inputs, request: LlvmRequest, *, disk_free: float, lit: str =
     yield from _newer_compiler(inputs)
     yield from _lit(inputs, lit)
     yield from _tools(inputs.compilers, inputs.machine, linker=inputs.settings.toolchain.linker)
+    yield from cache(inputs.settings, inputs.compilers)
     yield from _cmake_version(inputs)
     yield from _python(inputs)
     yield from _backends(inputs)
@@ -86,6 +87,19 @@ def triton(inputs: Inputs, request: LlvmRequest, *, disk_free: float, lit: str =
     yield from resources(inputs.machine, inputs.jobs, inputs.settings.llvm.debug_info)
     need = configs.load("resources")["disk"]["triton-build"]
     yield from _disk(disk_free, need, inputs.env.path)
+
+
+def cache(settings: Settings, compilers: Compilers) -> Iterator[Problem]:
+    """What `[cache]` asks for and is not there, or does not work together.
+
+    Args:
+        settings: the env.
+        compilers: what was found.
+    """
+    icecc = bool(settings.cache.distribute) and tools.find("icecc") is not None
+    rows = compiler_cache.problems(settings.cache, compilers, settings.llvm.debug_info, icecc=icecc)
+    for name, what, remedy in rows:
+        yield Problem(name, what, remedy, fatal=name in ("no-icecc", "sccache-split-dwarf"))
 
 
 def llvm(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.build import cmake, toolchain
+from tritonsmith.build import cmake, compiler_cache, toolchain
 from tritonsmith.build.cmake import CmakeTools
+from tritonsmith.build.compiler_cache import Folders
+from tritonsmith.build.debug_library import relink
 from tritonsmith.build.jobs import Jobs
 from tritonsmith.envs.schema import Settings, TritonSettings
 from tritonsmith.envs.workspace import EnvDir, Workspace
@@ -16,7 +18,7 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Compilers
-from tritonsmith.plan import MakeDir, Plan
+from tritonsmith.plan import MakeDir, Plan, Step
 from tritonsmith.wheels import venv
 
 PHASE_CONFIGURE = "configure Triton"
@@ -40,6 +42,7 @@ class Inputs:
         jobs: bounds of parallel work.
         workspace: the tool's own folder.
         env: the env's folder in it.
+        after_project: the file that names its debug libraries (`debug_library.relink`), if it ever had one.
     """
 
     settings: Settings
@@ -52,6 +55,13 @@ class Inputs:
     jobs: Jobs
     workspace: Workspace
     env: EnvDir
+    after_project: Path | None = None
+
+    @property
+    def triton_home(self) -> Path:
+        """`TRITON_HOME`: keeps upstream's LLVM store away from `~/.triton`, one for each pin."""
+        pin = self.checkout.pin
+        return self.workspace.triton_home(pin.commit if pin else "")
 
 
 def plan(inputs: Inputs, *, again: bool = False) -> Plan:
@@ -62,21 +72,47 @@ def plan(inputs: Inputs, *, again: bool = False) -> Plan:
         again: configure even if nothing changed.
     """
     settings, env = inputs.settings.triton, inputs.env
-    prepare = venv.plan(env, inputs.python, requirements(inputs.checkout)) + toolchain.plan(
-        inputs.checkout, inputs.workspace, inputs.machine, env.python, proton=settings.proton
-    )
-    configure = cmake.configure(
-        inputs.checkout.root,
-        env.build,
-        cache_variables(inputs),
-        inputs.tools,
-        phase=PHASE_CONFIGURE,
-        again=again,
-    )
     targets, jobs = settings.targets, inputs.jobs.compile
     build = cmake.build_targets(env.build, inputs.tools, targets=targets, jobs=jobs, phase=PHASE_BUILD)
     title = f"Triton {inputs.checkout.version} ({settings.build_type}) in {env.build}"
-    return Plan(title, (*prepare.steps, MakeDir(env.build, phase=PHASE_CONFIGURE), *configure, build))
+    steps = configure(inputs, env.build, phase=PHASE_CONFIGURE, again=again)
+    cache = compiler_cache.steps(_folders(inputs), phase=PHASE_CONFIGURE)
+    return Plan(title, (*steps, *cache, build, *cmake.keep_graph(env.build, phase=PHASE_BUILD)))
+
+
+def configure(inputs: Inputs, build: Path, *, phase: str, again: bool = False) -> tuple[Step, ...]:
+    """Steps that prepare what CMake looks for, and configure.
+
+    Args:
+        inputs: facts and settings; the LLVM may be configured and not yet built.
+        build: build folder.
+        phase: name of the phase of CMake's run.
+        again: configure even if nothing changed.
+    """
+    checkout, env = inputs.checkout, inputs.env
+    prepare = venv.plan(env, inputs.python, requirements(checkout)) + toolchain.plan(
+        checkout, inputs.workspace, inputs.machine, env.python, proton=inputs.settings.triton.proton
+    )
+    run = cmake.configure(
+        checkout.root,
+        build,
+        cache_variables(inputs),
+        inputs.tools,
+        phase=phase,
+        about=_about(inputs),
+        root=inputs.workspace.root,
+        again=again,
+    )
+    return (*prepare.steps, MakeDir(build, phase=phase), *run)
+
+
+def _about(inputs: Inputs) -> dict[str, str]:
+    """What may become another at the same path: the LLVM, and the compiler."""
+    cxx = inputs.compilers.cxx
+    return {
+        "LLVM": inputs.llvm.in_words,
+        "compiler": f"{cxx.path.name} {cxx.version}" if cxx else "CMake's choice",
+    }
 
 
 def requirements(checkout: TritonCheckout) -> tuple[str, ...]:
@@ -95,9 +131,15 @@ def cache_variables(inputs: Inputs) -> dict[str, str]:
         "CMAKE_BUILD_TYPE": settings.build_type,
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
         "CMAKE_LIBRARY_OUTPUT_DIRECTORY": str(checkout.root / "python" / "triton" / "_C"),
-        **cmake.compiler_variables(inputs.compilers, system=machine.system, flags=flags(inputs)),
+        **cmake.compiler_variables(
+            inputs.compilers,
+            system=machine.system,
+            launcher=compiler_cache.launcher(inputs.settings.cache, inputs.compilers, _folders(inputs)),
+            flags=flags(inputs),
+        ),
         "LLVM_ENABLE_WERROR": "ON",
         **_llvm(inputs.llvm),
+        **(relink.variables(inputs.after_project) if inputs.after_project else {}),
         **_python(inputs),
         **_known(checkout, _options(inputs)),
     }
@@ -110,13 +152,19 @@ def cache_variables(inputs: Inputs) -> dict[str, str]:
 
 
 def flags(inputs: Inputs) -> str:
-    """Compiler flags: warnings of newer compilers, and split DWARF where there are symbols."""
+    """Compiler flags: warnings of newer compilers, split DWARF where there are symbols, the cache's."""
     settings = inputs.settings.triton
     found: list[str] = [] if settings.werror else list(eras.relaxed_warnings())
     split = inputs.settings.llvm.debug_info == "split" and inputs.machine.system == "Linux"
     if split and settings.build_type in ("Debug", "RelWithDebInfo", "TritonRelBuildWithAsserts"):
         found.append("-gsplit-dwarf")
+    found += compiler_cache.flags(_folders(inputs))
     return " ".join(found)
+
+
+def _folders(inputs: Inputs) -> Folders | None:
+    here = Folders(inputs.checkout.root, inputs.env.build, inputs.workspace.root)
+    return compiler_cache.shared(inputs.compilers, inputs.machine.system, here)
 
 
 def plugin_dirs(settings: TritonSettings) -> str:
@@ -168,7 +216,7 @@ def _options(inputs: Inputs) -> dict[str, str]:
         "TRITON_PLUGIN_DIRS": plugin_dirs(settings),
         "TRITON_PARALLEL_LINK_JOBS": str(inputs.jobs.link),
         "TRITON_WHEEL_DIR": str(checkout.root / "python" / "triton"),
-        "TRITON_CACHE_PATH": str(inputs.env.triton_home / ".triton"),
+        "TRITON_CACHE_PATH": str(inputs.triton_home / ".triton"),
         "TRITON_VERSION": checkout.version,
         "TRITON_OFFLINE_BUILD": "ON",  # everything it would fetch is there already
         "JSON_SYSPATH": str(json),

@@ -9,7 +9,7 @@ BuildType = Literal["Debug", "RelWithDebInfo", "Release", "MinSizeRel"]
 TritonBuildType = Literal[
     "Debug", "RelWithDebInfo", "Release", "MinSizeRel", "TritonRelBuildWithAsserts", "TritonBuildWithO1"
 ]
-Provider = Literal["auto", "source", "system", "prebuilt"]
+Provider = Literal["auto", "system", "store", "prebuilt", "source"]
 DebugInfo = Literal["split", "full", "lines", "none"]
 Sanitizer = Literal["", "address", "undefined", "thread"]
 Linker = Literal["lld", "mold", "default"]
@@ -65,7 +65,7 @@ class LlvmSettings:
         assertions: build with assertions.
         targets: LLVM code generators; `Native` is the host's.
         scope: what to build: what this Triton links and tests with, what its Python module links, or all.
-        ninja_targets: what to build of LLVM besides the scope.
+        ninja_targets: what to build of LLVM instead of a scope.
         debug_info: split DWARF, full, line tables only, or none.
         debug_libraries: single libraries that are compiled again at `-O0 -g` (`debug-library`).
         precompiled_headers: inject a precompiled header of LLVM's common includes; `auto` where it pays.

@@ -12,7 +12,7 @@ from typing import Any
 
 from tritonsmith.envs import receipts, workspace
 from tritonsmith.envs.workspace import EnvDir, Workspace
-from tritonsmith.plan import Plan, Write, locks
+from tritonsmith.plan import Plan, Step, Write, locks
 from tritonsmith.plan.runner import Outcome, Runner
 from tritonsmith.ui.progress import PhaseProgress
 
@@ -42,20 +42,20 @@ class Session:
             self.seconds[phase] = self.seconds.get(phase, 0.0) + took
         return outcome
 
-    def leave_receipt(self, content: Mapping[str, Any], *beside: Path) -> None:
+    def leave_receipt(self, content: Mapping[str, Any], *beside: Path, also: tuple[Step, ...] = ()) -> None:
         """Write the receipt of this task.
 
         Args:
             content: what went in.
             beside: more files that get a copy: beside what was built.
+            also: more to write down at the end, as quietly.
         """
         seconds = {phase: round(took, 1) for phase, took in self.seconds.items()}
         text = receipts.render(self.task, {**content, "seconds": seconds, "log": str(self.log)})
         paths = (self.env.receipt(self.task), *beside)
         quiet = PhaseProgress(live=False, silent=True)
-        Runner(self.log, quiet).run(
-            Plan("receipt", tuple(Write(path, text, phase="receipt") for path in paths))
-        )
+        written = (Write(path, text, phase="receipt") for path in paths)
+        Runner(self.log, quiet).run(Plan("receipt", (*written, *also)))
 
 
 @contextmanager

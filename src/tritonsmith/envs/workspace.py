@@ -49,6 +49,14 @@ class Workspace:
         """LLVM build trees and unpacked prebuilt LLVMs."""
         return self.root / "llvm"
 
+    def triton_home(self, pin: str) -> Path:
+        """`TRITON_HOME` of builds at an LLVM pin: upstream's store has one slot, where two pins delete each other's.
+
+        Args:
+            pin: commit of LLVM; empty if it is not known.
+        """
+        return self.root / "triton-home" / (pin[:8] or "unpinned")
+
     @property
     def lock(self) -> Path:
         """The lock's file for what environments share."""
@@ -102,9 +110,9 @@ class EnvDir:
         return self.path / "triton"
 
     @property
-    def triton_home(self) -> Path:
-        """`TRITON_HOME` of builds: keeps upstream's one-slot LLVM store away from `~/.triton`."""
-        return self.path / "triton-home"
+    def probe(self) -> Path:
+        """Where Triton is configured only to see what it takes of an LLVM that is not built yet."""
+        return self.path / "llvm-closure"
 
     @property
     def lock(self) -> Path:

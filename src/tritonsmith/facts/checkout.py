@@ -6,12 +6,12 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tritonsmith.errors import FactError
-from tritonsmith.facts import eras
+from tritonsmith.facts import eras, git_head
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _read(root: Path) -> TritonCheckout:
         )
     setup_text = setup.read_text(encoding="utf-8")
     version = _version(root, setup_text)
-    git = _git(root)
+    head = git_head.read(root)
     return TritonCheckout(
         root=root,
         version=version,
@@ -120,10 +120,10 @@ def _read(root: Path) -> TritonCheckout:
         nvidia=_nvidia(root, setup_text),
         json_version=_first_line(root / "cmake" / "json-version.txt").lstrip("v") or _json_in(setup_text),
         python=_python_range(setup_text, version),
-        commit=git.commit,
-        committed=git.committed,
-        dirty=git.dirty,
-        git_problem=git.problem,
+        commit=head.commit,
+        committed=head.committed,
+        dirty=head.dirty,
+        git_problem=head.problem,
     )
 
 
@@ -253,32 +253,6 @@ def _python_range(setup_text: str, version: str) -> tuple[str, str]:
     if match:
         return f"{match[1]}.{match[2]}", f"{match[3]}.{match[4]}"
     return eras.release(version).python
-
-
-@dataclass(frozen=True)
-class _Git:
-    commit: str = ""
-    committed: str = ""
-    dirty: bool = False
-    problem: str = ""
-
-
-def _git(root: Path) -> _Git:
-    try:
-        from git import Repo  # noqa: PLC0415 - 0.1 s, and only trees under git need it
-        from git.exc import GitError  # noqa: PLC0415
-    except ImportError:  # what GitPython raises where there is no git on PATH
-        return _Git(problem="there is no git on PATH" if (root / ".git").exists() else "")
-    seen = _Git()
-    try:
-        with Repo(root) as repo:
-            head = repo.head.commit
-            seen = _Git(head.hexsha, head.committed_datetime.isoformat())
-            return replace(seen, dirty=repo.is_dirty(submodules=False))
-    except (GitError, ValueError, OSError) as error:
-        told = [line.strip(" '") for line in str(error).splitlines() if "fatal:" in line]
-        problem = (told or [str(error) or type(error).__name__])[0] if (root / ".git").exists() else ""
-        return replace(seen, problem=problem)
 
 
 def _first_line(path: Path) -> str:

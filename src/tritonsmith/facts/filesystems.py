@@ -7,8 +7,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from tritonsmith import configs
 
 
@@ -29,6 +27,8 @@ class FileSystem:
 
 def of(path: Path) -> FileSystem | None:
     """The file system that holds a path, or will once it is made; None if the kernel tells of none."""
+    import psutil  # noqa: PLC0415 - builds import this module and ask it nothing
+
     real = path.resolve()
     holding = [
         part for part in psutil.disk_partitions(all=True) if real.is_relative_to(Path(part.mountpoint))

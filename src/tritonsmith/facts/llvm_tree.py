@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.errors import FactError
+from tritonsmith.facts import git_head
 from tritonsmith.facts.machine import version_key
 
 _TOOLS = (
@@ -21,6 +24,12 @@ _TOOLS = (
     "not",
     "split-file",
     "llvm-lit",
+)
+_CONFIGURED = (
+    "lib/cmake/llvm/LLVMConfig.cmake",
+    "lib/cmake/mlir/MLIRConfig.cmake",
+    "include/llvm/Config/abi-breaking.h",
+    "include/llvm/Config/llvm-config.h",
 )
 _PREFIXES = ("/usr/lib/llvm-*", "/opt/homebrew/opt/llvm*", "/usr/local/opt/llvm*", "/opt/llvm*", "/usr/local")
 
@@ -42,6 +51,7 @@ class LlvmTree:
         static: component libraries are there as archives, and built.
         build_tree: it is a build folder, not an install prefix.
         dylib: its own libraries, MLIR's among them, link the shared libLLVM.
+        configuration: a digest of the files that hold all of its options.
     """
 
     prefix: Path
@@ -56,6 +66,21 @@ class LlvmTree:
     static: bool
     build_tree: bool
     dylib: bool = False
+    configuration: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """Version, commit and options in one line: another one at the same path has another line."""
+        flags = (("assertions", self.assertions), ("RTTI", self.rtti), ("shared libLLVM", self.dylib))
+        parts = (
+            self.version or "version unknown",
+            f"commit {self.commit}" if self.commit else "commit unknown",
+            self.build_type or "build type unknown",
+            *(f"{name} {'ON' if on else 'OFF'}" for name, on in flags),
+            f"targets {' '.join(sorted(self.targets))}",
+            f"configuration {self.configuration}",
+        )
+        return ", ".join(parts)
 
     @property
     def major(self) -> int:
@@ -118,7 +143,17 @@ def read(prefix: Path) -> LlvmTree:
         static=all((prefix / "lib" / name).is_file() for name in ("libLLVMSupport.a", "libMLIRIR.a")),
         build_tree=build_tree,
         dylib=_on(values.get("LLVM_LINK_LLVM_DYLIB")),
+        configuration=_configuration(prefix),
     )
+
+
+def _configuration(prefix: Path) -> str:
+    """A digest of what LLVM's and MLIR's own configure wrote: all options, ABI-breaking checks among them."""
+    found = hashlib.sha256()
+    for name in _CONFIGURED:
+        with suppress(OSError):
+            found.update((prefix / name).read_bytes())
+    return found.hexdigest()[:12]
 
 
 def installed(
@@ -175,13 +210,4 @@ def source_of(prefix: Path) -> Path | None:
 
 def source_commit(source: Path) -> str:
     """HEAD of an LLVM checkout; empty if it is not under git."""
-    try:
-        from git import Repo  # noqa: PLC0415
-        from git.exc import GitError  # noqa: PLC0415
-    except ImportError:  # what GitPython raises where there is no git on PATH
-        return ""
-    try:
-        with Repo(source) as repo:
-            return repo.head.commit.hexsha
-    except (GitError, ValueError):
-        return ""
+    return git_head.read(source, dirt=False).commit

@@ -9,8 +9,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
+from tritonsmith.facts import answers
 from tritonsmith.plan.process import capture
 
 _GIB = float(1 << 30)
@@ -55,7 +54,7 @@ def read(cgroup: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/s
     """
     system = platform.system()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    total = psutil.virtual_memory().total
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # as psutil, without its import
     limits = [_memory_limit(folder) for folder in _own_cgroups(cgroup, membership, "memory")]
     granted = min((limit for limit in limits if limit and limit < total), default=None)
     shares = [_cpu_limit(folder) for folder in _own_cgroups(cgroup, membership, "cpu")]
@@ -120,7 +119,10 @@ def _glibcxx() -> str:
     """The newest tag, read from the library's bytes: `strings` may not be installed."""
     listing = capture(("/sbin/ldconfig", "-p")) or ""
     match = re.search(r"libstdc\+\+\.so\.6 .*=> (\S+)", listing)
-    return glibcxx_of(Path(match[1])) if match else ""
+    if not match:
+        return ""
+    library = Path(match[1])
+    return answers.remembered(f"GLIBCXX of {library}", library, lambda: glibcxx_of(library)) or ""
 
 
 def glibcxx_of(library: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import re
@@ -10,8 +9,9 @@ import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from tritonsmith.facts import distributions
+from tritonsmith.facts import answers, distributions
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.plan.process import capture
 
@@ -34,6 +34,7 @@ print(json.dumps({
     "user": site.getusersitepackages(),
 }))
 """
+_ASKED = ("-I", "-c", _PROBE)
 _SITE_FOLDERS = ("site-packages", "dist-packages")  # the second is Debian's
 
 
@@ -92,16 +93,48 @@ def read(executable: Path) -> PythonEnv | None:
     Args:
         executable: started once; the rest is read from files.
     """
-    output = capture((str(executable), "-I", "-c", _PROBE), timeout=30)
-    if output is None:
+    output = capture((str(executable), *_ASKED), timeout=30)
+    seen = _parsed(output)
+    if seen is None:
         return None
+    bare = _bare(executable, seen)
+    path = _whole_path(
+        [Path(entry) for entry in seen["path"]], Path(seen["user"]), bare.prefix, seen["virtual"]
+    )
+    bare = replace(bare, path=path)
+    found = distributions.read(bare.sites)
+    return replace(
+        bare,
+        dists=tuple(sorted({one.name: one.version for one in reversed(found)}.items())),
+        triton_owners=tuple(sorted({one.name for one in distributions.owners(found)})),
+        distributions=found,
+    )
+
+
+def interpreter(executable: Path) -> PythonEnv | None:
+    """An interpreter without its import path and what is installed for it; None if it does not run.
+
+    Args:
+        executable: its answer is remembered as long as its file is the same.
+    """
+    seen = _parsed(answers.ask(executable, *_ASKED, timeout=30))
+    if seen is None:
+        return None
+    bare = _bare(executable, seen)
+    return replace(bare, headers=(bare.include / "Python.h").is_file())  # installed or removed since
+
+
+def _parsed(output: str | None) -> dict[str, Any] | None:
     try:
-        seen = json.loads(output.splitlines()[-1])  # a .pth file may have printed something before
+        seen = json.loads((output or "").splitlines()[-1])  # a .pth file may have printed something before
     except (IndexError, ValueError):
-        return None  # it runs, and is no Python
+        return None  # it does not run, or is no Python
+    return seen if isinstance(seen, dict) else None
+
+
+def _bare(executable: Path, seen: dict[str, Any]) -> PythonEnv:
     prefix = Path(seen["prefix"])
-    path = _whole_path([Path(entry) for entry in seen["path"]], Path(seen["user"]), prefix, seen["virtual"])
-    bare = PythonEnv(
+    return PythonEnv(
         executable=executable,
         version=seen["version"],
         include=Path(seen["include"]),
@@ -111,14 +144,6 @@ def read(executable: Path) -> PythonEnv | None:
         prefix=prefix,
         base=not seen["virtual"] and not (prefix / "conda-meta").is_dir(),
         managed=seen["managed"] and not seen["virtual"],
-        path=path,
-    )
-    found = distributions.read(bare.sites)
-    return replace(
-        bare,
-        dists=tuple(sorted({one.name: one.version for one in reversed(found)}.items())),
-        triton_owners=tuple(sorted({one.name for one in distributions.owners(found)})),
-        distributions=found,
     )
 
 
@@ -140,8 +165,11 @@ def _whole_path(path: list[Path], user: Path, prefix: Path, virtual: bool) -> tu
 
 def installed_version(packages: Path, name: str) -> str:
     """Version of a distribution in a site-packages folder, by its dist-info; empty if it is not there."""
-    for distribution in importlib.metadata.distributions(name=name, path=[str(packages)]):
-        return distribution.version
+    wanted = re.sub(r"[-_.]+", "_", name).lower()  # as the standard for these folders spells it
+    for info in packages.glob("*.dist-info"):
+        found, _, version = info.stem.partition("-")
+        if re.sub(r"[-_.]+", "_", found).lower() == wanted:
+            return version
     return ""
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith.facts import answers
 from tritonsmith.facts.machine import version_key
-from tritonsmith.plan.process import capture
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _LLVM_MAJORS = range(30, 10, -1)  # versioned names of distributions, newest first
@@ -59,7 +59,7 @@ def own(name: str) -> Tool | None:
 
 def version_of(program: Path) -> str:
     """The version that `PROGRAM --version` prints, or empty."""
-    output = capture((str(program), "--version"), timeout=10)
+    output = answers.ask(program, "--version")
     match = _VERSION.search(output or "")
     return match[0] if match else ""
 

@@ -9,7 +9,7 @@ from tritonsmith.tasks.kit import count, given, some, split, task, tri
 _HELP = {
     "env": "environment (an env file's name or path)",
     "source": "Triton checkout or git URL",
-    "provider": "auto, source, system or prebuilt",
+    "provider": "auto, system, store, prebuilt or source",
     "llvm_dir": "prefix of an installed LLVM, for the provider system",
     "llvm_source": "LLVM sources for the provider source: git URL, checkout or tarball",
     "sha256": "checksum of a tarball's URL, or of a prebuilt archive that has none",
@@ -18,7 +18,8 @@ _HELP = {
     "assertions": "build LLVM with assertions",
     "no_assertions": "build LLVM without assertions",
     "targets": "code generators: Native,NVPTX,AMDGPU",
-    "target": "Ninja target to build instead of all; may be repeated",
+    "scope": "closure (what this Triton links and tests with), python-module or all",
+    "target": "Ninja target to build instead of a scope; may be repeated",
     "jobs": "compile jobs (0: what cores and memory allow)",
     "dry_run": "print the plan as a shell script, and do nothing",
     "reconfigure": "configure even if nothing changed",
@@ -41,6 +42,7 @@ def setup_mlir(
     assertions: bool = False,
     no_assertions: bool = False,
     targets: str = "",
+    scope: str = "",
     jobs: str = "",
     dry_run: bool = False,
     reconfigure: bool = False,
@@ -48,6 +50,7 @@ def setup_mlir(
 ) -> None:
     """Give an environment an LLVM/MLIR that fits its Triton checkout."""
     from tritonsmith.build import commands
+    from tritonsmith.build import setup_mlir as use_case
     from tritonsmith.envs import session, settings
     from tritonsmith.tasks import show
 
@@ -61,14 +64,15 @@ def setup_mlir(
         "llvm.build-type": given(build_type),
         "llvm.assertions": tri(assertions, no_assertions, "assertions"),
         "llvm.targets": split(targets),
+        "llvm.scope": given(scope),
         "llvm.ninja-targets": some(target),
         "toolchain.jobs": count(jobs, "jobs"),
     }
     chosen = settings.load(env, flags)
     space, located = commands.find_triton(chosen)
     if not dry_run:
-        commands.bring_sources(chosen, located, pin_will_do=True)
-    prepared, choice = commands.setup_mlir(chosen, space, located, force=force, again=reconfigure)
+        commands.bring_sources(chosen, located, pin_will_do=not use_case.wants_sources(chosen))
+    prepared, choice = use_case.prepare(chosen, space, located, force=force, again=reconfigure)
     show.choice(choice)
     show.warnings(prepared.warnings)
     if dry_run:

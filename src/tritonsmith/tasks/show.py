@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+from pathlib import Path
 
 from tritonsmith.build.llvm import Choice
 from tritonsmith.envs.session import Session
@@ -34,6 +36,12 @@ def warnings(texts: tuple[str, ...]) -> None:
         console.warn(text)
 
 
+def notes(texts: tuple[str, ...]) -> None:
+    """What is done otherwise than before, and why."""
+    for text in texts:
+        console.note(text)
+
+
 def done(what: str, running: Session, following: str = "") -> None:
     """The end of a task: times, the result, and what to type next."""
     if running.seconds:
@@ -41,6 +49,15 @@ def done(what: str, running: Session, following: str = "") -> None:
     console.out().print(what, markup=False)
     if following:
         console.out().print(console.typed(f"next: {following}"), markup=False)
+
+
+def debuggers(build: Path) -> None:
+    """How a debugger finds sources and split debug info, where compiles were made to be shared."""
+    init = build / "gdbinit"
+    if init.is_file():
+        console.note(
+            f"gdb: gdb -ix {shlex.quote(str(init))} --args {shlex.quote(str(build / 'bin' / 'triton-opt'))}"
+        )
 
 
 def agreed(question: str, *, yes: bool) -> bool:

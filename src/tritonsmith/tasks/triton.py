@@ -75,9 +75,11 @@ def build_triton(
     if dry_run:
         show.plan(prepared.plan)
         return
+    show.notes(prepared.plan.notes)
     with session.opened("build-triton", chosen.name) as running:
         commands.act(prepared, running)
     show.done(f"Triton for {chosen.name!r}: {running.env.build / 'bin'}", running, "invoke install-triton")
+    show.debuggers(running.env.build)
 
 
 @task(help=_COMMON, iterable=["plugin_dir"])

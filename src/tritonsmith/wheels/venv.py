@@ -25,7 +25,7 @@ def base_interpreter(wanted: str) -> PythonEnv:
         FactError: there is none, or it does not run.
     """
     path = python_env.find_interpreter(wanted)
-    seen = python_env.read(path) if path else None
+    seen = python_env.interpreter(path) if path else None
     if seen is None:
         raise FactError(
             f"there is no Python {wanted!r} that runs",

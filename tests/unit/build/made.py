@@ -11,6 +11,7 @@ from typing import Any, Literal
 from tritonsmith.build.cmake import CmakeTools
 from tritonsmith.build.jobs import Jobs, bound
 from tritonsmith.build.llvm_request import LlvmRequest
+from tritonsmith.build.llvm_source import Means
 from tritonsmith.build.triton import Inputs
 from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
 from tritonsmith.envs.workspace import Workspace
@@ -19,6 +20,7 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Compilers, Tool
+from tritonsmith.store.shelf import Store
 
 System = Literal["linux", "macos"]
 
@@ -127,6 +129,12 @@ def workspace(system: System = "linux") -> Workspace:
     return Workspace(_HOMES[system] / _WORKSPACES[system])
 
 
+def store(system: System = "linux") -> Store:
+    """The workspace's own, empty."""
+    space = workspace(system)
+    return Store(space.llvm, space.root)
+
+
 def tools(system: System = "linux") -> CmakeTools:
     """CMake and Ninja of the tool's own."""
     folder = _HOMES[system] / "tritonsmith" / ".venv" / "bin"
@@ -182,3 +190,10 @@ def inputs(
 def jobs() -> Jobs:
     """Bounds that differ, so that a mix-up shows."""
     return Jobs(compile=16, link=5)
+
+
+def means(system: System = "linux", **changes: Any) -> Means:
+    """What LLVM is built with."""
+    host = machine(system)
+    made = Means(host, compilers(system), tools(system), jobs(), precompiled=system == "linux")
+    return replace(made, **changes)

@@ -79,9 +79,25 @@ def test_a_changed_call_configures_again() -> None:
     assert stamp({"A": "1"}, tools) == keys[0]
 
 
-def test_again_has_no_stamp() -> None:
-    steps = cmake.configure(Path("/src"), Path("/build"), {}, made.tools(), phase="configure", again=True)
-    assert [step.stamp for step in steps] == [None, None]
+def test_again_configures_what_is_configured(tmp_path: Path) -> None:
+    def stamps(*, again: bool) -> list[bool]:
+        steps = cmake.configure(Path("/src"), tmp_path, {}, made.tools(), phase="configure", again=again)
+        for stamp in (step.stamp for step in steps):
+            assert stamp is not None
+            stamp.path.write_text(stamp.key, encoding="utf-8")
+        return [bool(step.stamp and step.stamp.holds()) for step in steps]
+
+    (tmp_path / "CMakeCache.txt").touch()
+    assert stamps(again=False) == [True, True]
+    assert stamps(again=True) == [False, False]
+
+
+def test_a_changed_include_of_the_tools_own_configures_again(tmp_path: Path) -> None:
+    included = tmp_path / "hook.cmake"
+    included.write_text("# one\n", encoding="utf-8")
+    before = stamp({"CMAKE_PROJECT_LLVM_INCLUDE": str(included)}, made.tools())
+    included.write_text("# two\n", encoding="utf-8")
+    assert stamp({"CMAKE_PROJECT_LLVM_INCLUDE": str(included)}, made.tools()) != before
 
 
 @pytest.mark.parametrize(
@@ -103,9 +119,10 @@ def test_linker_name(path: str, name: str) -> None:
 def test_what_was_not_found_is_not_said() -> None:
     nothing = made.compilers(cc=None, cxx=None, linker=None, launcher=None)
     assert cmake.compiler_variables(nothing, system="Linux") == {}
-    assert cmake.compiler_variables(made.compilers(cc=None), system="Darwin").keys() == {
-        "CMAKE_C_COMPILER_LAUNCHER",
-        "CMAKE_CXX_COMPILER_LAUNCHER",
+    words = ("env", "A=1", "ccache")
+    assert cmake.compiler_variables(made.compilers(cc=None), system="Darwin", launcher=words) == {
+        "CMAKE_C_COMPILER_LAUNCHER": "env;A=1;ccache",
+        "CMAKE_CXX_COMPILER_LAUNCHER": "env;A=1;ccache",
     }
     assert "CMAKE_EXE_LINKER_FLAGS" not in cmake.compiler_variables(
         made.compilers(), system="Linux", linker_flags=False

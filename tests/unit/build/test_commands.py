@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.build import commands
-from tritonsmith.build.commands import Prepared
+from tritonsmith.build import commands, setup_mlir
 from tritonsmith.build.compile_commands import NAME
 from tritonsmith.build.locate import Located, request_for
+from tritonsmith.build.prepared import Prepared
 from tritonsmith.build.triton import Inputs
 from tritonsmith.envs import receipts, session, settings
 from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
@@ -116,7 +116,7 @@ def test_a_named_llvm_that_is_none(space: Workspace, checkout: Path, tmp_path: P
 def test_a_pin_needs_sources_or_a_release(space: Workspace, tmp_path: Path) -> None:
     fetch = Plan("fetch", (Run(("git",), cwd=tmp_path, phase="sources"),))
     with pytest.raises(FactError, match="cannot tell the LLVM pin of Triton 'main'") as caught:
-        commands.setup_mlir(made.settings(), space, Located(tmp_path / "absent", fetch))
+        setup_mlir.prepare(made.settings(), space, Located(tmp_path / "absent", fetch))
     assert "--source PATH" in str(caught.value)
 
 

@@ -150,3 +150,14 @@ def test_a_broken_database_leaves_the_old_one(tmp_path: Path) -> None:
     with pytest.raises(json.JSONDecodeError):
         merge_databases.main(["--output", str(output), str(broken)])
     assert output.read_text(encoding="utf-8") == "older"
+
+
+@pytest.mark.parametrize(
+    "path", ["/w/pch.dir/cmake_pch.hxx.pch", '"/a space/cmake_pch.hxx.pch"', "/a\\ space/x.pch"]
+)
+def test_clangd_reads_the_headers_and_not_what_another_version_made_of_them(path: str) -> None:
+    """As CMake 3.31 writes it."""
+    before, after = "clang++ -O0 -Winvalid-pch", "-Xclang -include -Xclang /w/cmake_pch.hxx -c a.cpp"
+    row = {**entry("/src/a.cpp"), "command": f"{before} -Xclang -include-pch -Xclang {path} {after}"}
+    (merged,) = merge_databases.merge([[row]])
+    assert merged["command"] == f"clang++ -O0 {after}"

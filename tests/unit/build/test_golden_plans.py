@@ -12,15 +12,17 @@ from typing import get_args
 import pytest
 
 from tritonsmith import configs
-from tritonsmith.build import commands, compile_commands, llvm, llvm_source, triton
+from tritonsmith.build import commands, compile_commands, llvm, llvm_closure, llvm_source, triton
 from tritonsmith.build.compile_commands import Place
 from tritonsmith.build.jobs import bound
 from tritonsmith.build.llvm import Choice
+from tritonsmith.build.llvm_closure import Consumer
 from tritonsmith.build.locate import Located, request_for
 from tritonsmith.build.triton import Inputs
 from tritonsmith.envs.schema import LlvmSettings, Provider, Settings, TritonSettings
+from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.kernels import example, up
-from tritonsmith.plan import Plan
+from tritonsmith.plan import Plan, Step
 from tritonsmith.wheels import venv
 
 from . import made
@@ -47,15 +49,21 @@ Golden = Callable[[str, str], None]
 def choice(version: str, system: System, provider: Provider) -> Choice:
     checkout = made.checkout(version, made.root(system))
     wanted = LlvmSettings(provider=provider, sha256=SHA256 if provider == "prebuilt" else "")
-    host, chosen = made.machine(system), made.settings(wanted)
+    chosen = made.settings(wanted)
+    means = made.means(system, jobs=bound(made.machine(system), chosen.toolchain, wanted.debug_info))
+    probe = made.workspace(system).env("dev").probe
+
+    def configure(tree: LlvmTree) -> tuple[tuple[Step, ...], Path]:
+        facts = made.inputs(version, system, chosen, tree)
+        return triton.configure(facts, probe, phase=llvm_closure.PHASE_PROBE), probe
+
     facts = llvm.Facts(
-        machine=host,
+        means=means,
         installed=(made.installed(system),),
         source=llvm_source.locate(""),
-        compilers=made.compilers(system),
-        tools=made.tools(system),
-        jobs=bound(host, chosen.toolchain, wanted.debug_info),
         reachable=lambda _: None,
+        store=made.store(system),
+        consumer=Consumer(configure, ("FileCheck", "opt")),
     )
     return llvm.choose(request_for(chosen, checkout), facts, made.workspace(system))
 
@@ -126,7 +134,7 @@ def test_link_compile_commands(version: str, system: System, golden: Golden) -> 
 
 
 def test_every_golden_file_has_its_test() -> None:
-    providers = [name for name in get_args(Provider) if name != "auto"]
+    providers = [name for name in get_args(Provider) if name not in ("auto", "store")]  # the one of the others, or nothing to do
     tasks = ["up", *(f"setup-mlir-{name}" for name in providers), "build-triton", "install-triton"]
     tasks.append("link-compile-commands")
     wanted = {f"{task}-{system}-{version}.sh" for task in tasks for system in SYSTEMS for version in VERSIONS}

@@ -9,15 +9,18 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.build import llvm
+from tritonsmith.build import llvm, llvm_source
 from tritonsmith.build.llvm import Choice, Facts, choose
+from tritonsmith.build.llvm_closure import Consumer
 from tritonsmith.build.llvm_request import LlvmRequest
-from tritonsmith.build.llvm_source import LlvmSource
+from tritonsmith.build.llvm_source import LlvmSource, SourceTree
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts.checkout import LlvmPin
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.plan import Download, GitFetch
+from tritonsmith.plan import BuildUsed, Download, GitFetch
+from tritonsmith.store.entry import Entry, Manifest
+from tritonsmith.store.shelf import Store
 
 from . import made
 
@@ -29,13 +32,11 @@ NEW = {"needs-filecheck", "needs-lld", "needs-clang"}
 
 def facts(*installed: LlvmTree, offline: str | None = None, **changes: Any) -> Facts:
     given = Facts(
-        machine=made.machine(),
+        means=made.means(),
         installed=installed,
         source=UPSTREAM,
-        compilers=made.compilers(),
-        tools=made.tools(),
-        jobs=made.jobs(),
         reachable=lambda _: offline,
+        store=made.store(),
     )
     return replace(given, **changes)
 
@@ -66,7 +67,7 @@ def test_then_upstreams_archive() -> None:
     assert taken.prefix == made.workspace().llvm / "llvm-a66376b0-ubuntu-x64-2"
     assert taken.commit == made.PIN
     assert any(isinstance(step, Download) for step in taken.plan.steps)
-    assert [name for name, _ in taken.refused] == ["system"]
+    assert [name for name, _ in taken.refused] == ["system", "store"]
     assert "does not tell its commit; the pin is a66376b0dc3b (cmake/llvm-info.json)" in taken.refused[0][1]
 
 
@@ -77,6 +78,7 @@ def test_then_sources() -> None:
     assert any(isinstance(step, GitFetch) for step in taken.plan.steps)
     assert dict(taken.refused) == {
         "system": "no installed LLVM was found under the usual prefixes",
+        "store": f"nothing is in {made.store().root} yet",
         "prebuilt": "cmake/llvm-hash.txt has no checksum for ubuntu-x64: give one with --sha256 HEX",
     }
 
@@ -141,7 +143,7 @@ def test_a_short_commit_is_the_pin_as_far_as_it_goes() -> None:
 def test_prebuilt_by_name_says_why_not() -> None:
     request = replace(made.request(provider="prebuilt"), pin=WITH_SUMS)
     assert "nothing says which commit is wanted" in refused(replace(request, pin=None), facts())
-    elsewhere = facts(machine=made.machine(arch="ppc64le"))
+    elsewhere = facts(means=made.means(machine=made.machine(arch="ppc64le")))
     assert "upstream builds none for Linux on ppc64le" in refused(request, elsewhere)
     message = refused(request, facts(offline="the server answered 404 Not Found"))
     assert "llvm-a66376b0-ubuntu-x64-2.tar.gz cannot be reached: the server answered 404" in message
@@ -229,6 +231,63 @@ def test_again_configures_even_if_nothing_changed() -> None:
     once, again = (
         choose(request, facts(), made.workspace(), again=flag).plan.steps for flag in (False, True)
     )
-    configure = [index for index, step in enumerate(once) if step.title == "cmake"]
-    assert [once[index].stamp is None for index in configure] == [False]
-    assert [again[index].stamp is None for index in configure] == [True]
+    stamps = [[step.stamp for step in steps if step.title == "cmake"] for steps in (once, again)]
+    assert [[stamp is not None and stamp.again for stamp in of] for of in stamps] == [[False], [True]]
+
+
+def entry(request: LlvmRequest, **changes: Any) -> Entry:
+    """A build in the store that serves a request."""
+    key = llvm_source.key(SourceTree(Path("/src"), made.PIN, ()), request, made.means())
+    manifest = Manifest(
+        name=key.name,
+        kind="built",
+        tree=key.name,
+        commit=made.PIN,
+        version="19.1.7",
+        build_type=request.settings.build_type,
+        assertions=request.settings.assertions,
+        debug_info=request.settings.debug_info,
+        targets=("AMDGPU", "NVPTX", "X86"),
+        packages=("lld", "mlir"),
+        scope="all",
+    )
+    return Entry(key.name, made.store().path(key.name), "ready", replace(manifest, **changes))
+
+
+def test_an_entry_of_the_store_comes_before_a_download_or_a_build() -> None:
+    request = made.request()
+    stored = entry(request)
+    taken = take(request, facts(entries=(stored,)))
+    assert (taken.provider, taken.prefix, taken.entry) == ("store", stored.path, stored.name)
+    assert (taken.plan.steps, taken.describe) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"commit": made.OTHER}, "it is at 0123456789ab"),
+        ({"assertions": False}, "it has no assertions"),
+        ({"build_type": "Debug"}, "it is Debug"),
+        ({"targets": ("X86",)}, "code generators AMDGPU, NVPTX"),
+    ],
+)
+def test_an_entry_that_does_not_serve_says_why(changes: dict[str, Any], why: str) -> None:
+    request = made.request(provider="store")
+    assert why in refused(request, facts(entries=(entry(request, **changes),)))
+
+
+def test_what_an_entry_lacks_of_the_closure_is_built_in_it(tmp_path: Path) -> None:
+    (tmp_path / "llvm").mkdir()
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "build.ninja").touch()
+    request = made.request()
+    stored = replace(entry(request, scope="python-module", closures=(), source=str(tmp_path)), path=tree)
+    probe = made.workspace().env("dev").probe
+    given = facts(entries=(stored,), consumer=Consumer(lambda _: ((), probe), ("FileCheck",), made.OTHER))
+    taken = take(request, replace(given, store=Store(tmp_path, tmp_path)))
+    assert (taken.provider, taken.prefix) == ("store", tree)
+    (step,) = taken.plan.steps
+    assert isinstance(step, BuildUsed)
+    assert (step.tree, step.user) == (tree, probe)
+    assert taken.describe is not None

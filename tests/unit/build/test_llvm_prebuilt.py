@@ -102,7 +102,7 @@ def test_too_old_for_ubuntus_build_means_almalinuxs(machine: Machine, suffix: st
     assert archive.sha256 == dict(SUMS).get(suffix, "")
     changed = suffix.startswith("almalinux")
     assert archive.note.endswith(f"{suffix} taken instead") is changed
-    plan = llvm_prebuilt.plan(archive, made.workspace())
+    plan = llvm_prebuilt.plan(archive, made.workspace(), made.store())
     assert plan.notes == ((archive.note,) if changed else ())
 
 
@@ -121,7 +121,7 @@ def test_the_folder_gets_its_name_only_when_all_is_there() -> None:
     pin = LlvmPin(made.PIN, "cmake/llvm-info.json", build=2, sha256=SUMS)
     archive = archive_for(replace(made.request(), pin=pin), linux("2.36"))
     assert archive is not None
-    steps = llvm_prebuilt.plan(archive, made.workspace()).steps
+    steps = llvm_prebuilt.plan(archive, made.workspace(), made.store()).steps
     target = made.workspace().llvm / archive.name
     download = next(step for step in steps if isinstance(step, Download))
     extract = next(step for step in steps if isinstance(step, Extract))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from git import Actor, Repo
 
 from tritonsmith.build import llvm_source
-from tritonsmith.build.llvm_source import LlvmSource, SourceTree, build_dir, locate, obtain
+from tritonsmith.build.llvm_request import LlvmRequest
+from tritonsmith.build.llvm_source import LlvmSource, SourceTree, locate, obtain
 from tritonsmith.errors import FactError, UsageError
+from tritonsmith.facts.tools import Tool
 from tritonsmith.plan import Download, Extract, GitFetch, MakeDir, Remove, Run
 
 from . import made
@@ -192,32 +196,54 @@ def test_a_tarball_from_a_url_needs_a_checksum() -> None:
     assert "--sha256 HEX" in str(caught.value)
 
 
-def test_build_folders_differ_where_the_result_does() -> None:
-    tree = SourceTree(Path("/home/dev/llvm-project"), made.PIN, ())
-    default = build_dir(tree, made.request(), SPACE)
-    assert re.fullmatch(r"a66376b0dc3b-RelWithDebInfo-asserts-[0-9a-f]{8}", default.name)
-    assert build_dir(tree, made.request(any_commit=True, ninja_targets=("opt",)), SPACE) == default
+def name(tree: SourceTree, request: LlvmRequest | None = None, **means: Any) -> str:
+    return llvm_source.key(tree, request or made.request(), made.means(**means)).name
+
+
+PINNED = SourceTree(Path("/home/dev/llvm-project"), made.PIN, ())
+
+
+def test_builds_have_folders_of_their_own_where_the_result_differs() -> None:
+    default = name(PINNED)
+    assert re.fullmatch(r"a66376b0dc3b-RelWithDebInfo-asserts-[0-9a-f]{8}", default)
+    newer = made.compilers(cxx=Tool("clang++", Path("/usr/lib/llvm-20/bin/clang++"), "20.1.8"))
     others = [
-        build_dir(tree, made.request(build_type="Debug"), SPACE),
-        build_dir(tree, made.request(assertions=False), SPACE),
-        build_dir(tree, made.request(targets=("X86", "NVPTX", "AMDGPU")), SPACE),
-        build_dir(tree, made.request(debug_info="none"), SPACE),
-        build_dir(tree, made.request(made.PIN, "needs-lld"), SPACE),
-        build_dir(SourceTree(Path("/srv/llvm-project"), made.PIN, ()), made.request(), SPACE),
+        name(PINNED, compilers=newer),
+        name(PINNED, compilers=made.compilers(linker=None)),
+        name(PINNED, machine=made.machine(glibcxx="3.4.30")),
+        name(PINNED, made.request(shared=True)),
+        name(PINNED, made.request(build_type="Debug")),
+        name(PINNED, made.request(assertions=False)),
+        name(PINNED, made.request(targets=("X86", "NVPTX", "AMDGPU"))),
+        name(PINNED, made.request(debug_info="none")),
+        name(PINNED, made.request(made.PIN, "needs-lld")),
+        name(replace(PINNED, dirty=True)),
+        name(replace(PINNED, commit=made.OTHER)),
     ]
-    assert len({default, *others}) == 7
+    assert len({default, *others}) == 12
+
+
+def test_the_same_result_has_one_folder() -> None:
+    """A build grows where it is, and what only makes it quicker makes no other one."""
+    same = [
+        name(replace(PINNED, path=Path("/srv/another/clone"))),
+        name(PINNED, precompiled=False),
+        name(PINNED, made.request(any_commit=True, ninja_targets=("opt",))),
+        name(PINNED, made.request(scope="python-module")),
+        name(PINNED, made.request(scope="all")),
+        name(PINNED, made.request(thin_archives=False, optimized_tablegen=False)),
+    ]
+    assert set(same) == {name(PINNED)}
+
+
+def test_changed_sources_are_built_in_a_folder_of_their_own_place() -> None:
+    """So that a change is rebuilt in place, and another tree's changes are not mixed into it."""
+    mine = replace(PINNED, dirty=True)
+    assert name(mine) == name(replace(mine, steps=()))
+    assert name(mine) != name(replace(mine, path=Path("/home/dev/other")))
 
 
 def test_sources_without_a_commit_give_their_folders_name() -> None:
     tree = SourceTree(Path("/srv/llvm-19.1.7"), "", ())
-    assert build_dir(tree, made.request(), SPACE).name.startswith("llvm-19.1.7-RelWithDebInfo-asserts-")
-
-
-def test_only_the_named_targets_are_built() -> None:
-    tree = SourceTree(Path("/srv/llvm-19.1.7"), "", ())
-    request = made.request(ninja_targets=("FileCheck", "mlir-tblgen"))
-    plan = llvm_source.plan(tree, request, SPACE, made.machine(), made.compilers(), made.tools(), made.jobs())
-    ninja = plan.steps[-1]
-    assert isinstance(ninja, Run)
-    assert ninja.ninja
-    assert ninja.argv[-3:] == ("-j16", "FileCheck", "mlir-tblgen")
+    assert name(tree).startswith("llvm-19.1.7-RelWithDebInfo-asserts-")
+    assert name(tree) != name(replace(tree, path=Path("/opt/llvm-19.1.7")))

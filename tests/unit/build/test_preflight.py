@@ -16,7 +16,7 @@ from tritonsmith.build.jobs import Jobs
 from tritonsmith.build.locate import request_for
 from tritonsmith.build.preflight import Problem, enforce
 from tritonsmith.build.triton import Inputs
-from tritonsmith.envs.schema import BuildType, ToolchainSettings
+from tritonsmith.envs.schema import BuildType, CacheSettings, ToolchainSettings
 from tritonsmith.errors import PreflightError
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.tools import Tool
@@ -277,3 +277,24 @@ def test_every_problem_has_its_test() -> None:
     source = Path(preflight.__file__).read_text(encoding="utf-8")
     ids = set(re.findall(r'Problem\(\s*"([a-z-]+)"', source))
     assert ids == {row[0] for row in BAD} | {"lit", "disk", "compile-commands"}
+
+
+@pytest.mark.parametrize(
+    ("cache", "found", "fatal"),
+    [
+        (CacheSettings(), [], []),
+        (CacheSettings(distribute="icecc"), ["no-icecc"], ["no-icecc"]),
+        (CacheSettings(launcher="sccache"), ["sccache-split-dwarf"], ["sccache-split-dwarf"]),
+        (CacheSettings(launcher="none", remote="redis://cache"), ["no-ccache"], []),
+    ],
+)
+def test_the_cache(
+    cache: CacheSettings, found: list[str], fatal: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    launcher = None if cache.launcher == "none" else Tool(cache.launcher, Path("/opt") / cache.launcher, "4.9")
+    problems = list(
+        preflight.cache(replace(made.settings(), cache=cache), made.compilers(launcher=launcher))
+    )
+    assert [problem.id for problem in problems] == found
+    assert [problem.id for problem in problems if problem.fatal] == fatal

@@ -74,7 +74,9 @@ def test_everything_lies_below_the_root(tmp_path: Path) -> None:
         env.venv,
         env.python,
         env.build,
-        env.triton_home,
+        env.probe,
+        space.triton_home("a66376b0" * 5),
+        space.triton_home(""),
         env.lock,
         env.receipt("up"),
     ]

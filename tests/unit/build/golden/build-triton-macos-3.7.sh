@@ -61,11 +61,16 @@ cp -RL '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda
 
 # configure Triton
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-about tells:
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_deps'
 # until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-configured tells:
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/CMakeFiles/3.31.10'
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
 cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
 #   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /Users/dev/triton -B '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
+# LLVM: 19.1.7, commit 7f77ca0dbda4abbf9af06537b2c475f20ccd6007, RelWithDebInfo, assertions ON, RTTI ON, shared libLLVM OFF, targets AMDGPU NVPTX X86, configuration 
+# compiler: clang++ 19.1.7
 set(CMAKE_MAKE_PROGRAM [[/Users/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
 set(CMAKE_BUILD_TYPE [[TritonRelBuildWithAsserts]] CACHE STRING "" FORCE)
 set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
@@ -77,12 +82,12 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
-set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb]] CACHE STRING "" FORCE)
-set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb/include]] CACHE STRING "" FORCE)
-set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb/lib]] CACHE STRING "" FORCE)
-set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb/lib/cmake/llvm]] CACHE STRING "" FORCE)
-set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb/lib/cmake/mlir]] CACHE STRING "" FORCE)
-set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/lib/cmake/lld]] CACHE STRING "" FORCE)
 set(Python3_EXECUTABLE [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
 set(Python3_INCLUDE_DIR [[/opt/homebrew/Frameworks/Python.framework/Versions/3.11/include/python3.11]] CACHE STRING "" FORCE)
 set(LLVM_EXTERNAL_LIT [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
@@ -94,7 +99,7 @@ set(TRITON_BUILD_WITH_CCACHE [[ON]] CACHE STRING "" FORCE)
 set(TRITON_CODEGEN_BACKENDS [[nvidia;amd]] CACHE STRING "" FORCE)
 set(TRITON_PARALLEL_LINK_JOBS [[10]] CACHE STRING "" FORCE)
 set(TRITON_WHEEL_DIR [[/Users/dev/triton/python/triton]] CACHE STRING "" FORCE)
-set(TRITON_CACHE_PATH [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton-home/.triton]] CACHE STRING "" FORCE)
+set(TRITON_CACHE_PATH [[/Users/dev/Library/Application Support/tritonsmith/triton-home/7f77ca0d/.triton]] CACHE STRING "" FORCE)
 set(TRITON_OFFLINE_BUILD [[ON]] CACHE STRING "" FORCE)
 set(JSON_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3/nlohmann_json]] CACHE STRING "" FORCE)
 set(TRITON_PTXAS_PATH [[/Users/dev/triton/third_party/nvidia/backend/bin/ptxas]] CACHE STRING "" FORCE)
@@ -104,8 +109,12 @@ set(TRITON_NVDISASM_PATH [[/Users/dev/triton/third_party/nvidia/backend/bin/nvdi
 set(TRITON_CUDACRT_PATH [[/Users/dev/triton/third_party/nvidia/backend/include]] CACHE STRING "" FORCE)
 set(TRITON_CUDART_PATH [[/Users/dev/triton/third_party/nvidia/backend/include]] CACHE STRING "" FORCE)
 EOF
-(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && /Users/dev/tritonsmith/.venv/bin/cmake --fresh -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' -G Ninja -S /Users/dev/triton -B '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton')
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' -G Ninja -S /Users/dev/triton -B '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton')
 
 # build Triton
 # always:
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' -j10)
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built'
+cp '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built/build.ninja'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built/CMakeFiles'
+cp '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built/CMakeFiles/rules.ninja'

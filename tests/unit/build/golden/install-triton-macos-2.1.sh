@@ -26,11 +26,16 @@ cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvc
 
 # configure Triton
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-about tells:
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_deps'
 # until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-configured tells:
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/CMakeFiles/3.31.10'
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
 cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
 #   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /Users/dev/triton -B '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
+# LLVM: 19.1.7, commit c5dede880d175f7229c9b2923f4753e12702305d, RelWithDebInfo, assertions ON, RTTI ON, shared libLLVM OFF, targets AMDGPU NVPTX X86, configuration 
+# compiler: clang++ 19.1.7
 set(CMAKE_MAKE_PROGRAM [[/Users/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
 set(CMAKE_BUILD_TYPE [[TritonRelBuildWithAsserts]] CACHE STRING "" FORCE)
 set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
@@ -42,12 +47,12 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
-set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a77c6754]] CACHE STRING "" FORCE)
-set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a77c6754/include]] CACHE STRING "" FORCE)
-set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a77c6754/lib]] CACHE STRING "" FORCE)
-set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a77c6754/lib/cmake/llvm]] CACHE STRING "" FORCE)
-set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a77c6754/lib/cmake/mlir]] CACHE STRING "" FORCE)
-set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a77c6754/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/lib/cmake/lld]] CACHE STRING "" FORCE)
 set(Python3_EXECUTABLE [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
 set(Python3_INCLUDE_DIR [[/opt/homebrew/Frameworks/Python.framework/Versions/3.11/include/python3.11]] CACHE STRING "" FORCE)
 set(LLVM_EXTERNAL_LIT [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
@@ -60,15 +65,19 @@ set(TRITON_CODEGEN_BACKENDS [[nvidia;amd]] CACHE STRING "" FORCE)
 set(CMAKE_JOB_POOLS [[link=10]] CACHE STRING "" FORCE)
 set(CMAKE_JOB_POOL_LINK [[link]] CACHE STRING "" FORCE)
 EOF
-(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && /Users/dev/tritonsmith/.venv/bin/cmake --fresh -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' -G Ninja -S /Users/dev/triton -B '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton')
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' -G Ninja -S /Users/dev/triton -B '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton')
 
 # build Triton
 # always:
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' -j10)
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built'
+cp '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built/build.ninja'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built/CMakeFiles'
+cp '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built/CMakeFiles/rules.ninja'
 
 # editable install
 mkdir -p /Users/dev/triton/python/build
 mkdir -p /Users/dev/triton/python/build
 [ -L /Users/dev/triton/python/build/cmake.macosx-14.0-arm64-cpython-3.11 ] || [ ! -e /Users/dev/triton/python/build/cmake.macosx-14.0-arm64-cpython-3.11 ]
 ln -sfn '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' /Users/dev/triton/python/build/cmake.macosx-14.0-arm64-cpython-3.11
-(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && env -u DEBUG -u LLVM_BUILD_SHARED_LIBS -u REL_WITH_DEB_INFO -u TRITON_BUILD_DIR -u TRITON_BUILD_TUTORIALS -u TRITON_BUILD_WITH_ASAN -u TRITON_BUILD_WITH_CLANG_LLD -u TRITON_BUILD_WITH_O1 -u TRITON_EXT_ENABLED -u TRITON_LLVM_SYSTEM_SUFFIX -u TRITON_PLUGIN_DIRS -u TRITON_STABLE_ABI -u TRITON_WHEEL_NAME -u TRITON_WHEEL_VERSION_SUFFIX CFLAGS=-Wno-error=deprecated-declarations CXXFLAGS=-Wno-error=deprecated-declarations JSON_SYSPATH='/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3/nlohmann_json' LLVM_SYSPATH='/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a77c6754' MAX_JOBS=10 PYBIND11_SYSPATH='/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11' TRITON_APPEND_CMAKE_ARGS='-C '"'"'/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake'"'"'' TRITON_BUILD_PROTON=OFF TRITON_BUILD_WITH_CCACHE=ON TRITON_CUPTI_PATH=/Users/dev/triton/third_party/nvidia/backend/include TRITON_HOME='/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton-home' TRITON_OFFLINE_BUILD=ON TRITON_PARALLEL_LINK_JOBS=10 TRITON_PTXAS_PATH=/Users/dev/triton/python/triton/third_party/cuda/bin/ptxas TRITON_REL_BUILD_WITH_ASSERTS=ON PATH='/opt/homebrew/opt/llvm/bin:/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin:/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a77c6754/bin:/Users/dev/tritonsmith/.venv/bin:/Users/dev/tritonsmith/.venv/bin':"$PATH" '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable /Users/dev/triton/python)
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && env -u DEBUG -u LLVM_BUILD_SHARED_LIBS -u REL_WITH_DEB_INFO -u TRITON_BUILD_DIR -u TRITON_BUILD_TUTORIALS -u TRITON_BUILD_WITH_ASAN -u TRITON_BUILD_WITH_CLANG_LLD -u TRITON_BUILD_WITH_O1 -u TRITON_EXT_ENABLED -u TRITON_LLVM_SYSTEM_SUFFIX -u TRITON_PLUGIN_DIRS -u TRITON_STABLE_ABI -u TRITON_WHEEL_NAME -u TRITON_WHEEL_VERSION_SUFFIX CFLAGS=-Wno-error=deprecated-declarations CXXFLAGS=-Wno-error=deprecated-declarations JSON_SYSPATH='/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3/nlohmann_json' LLVM_SYSPATH='/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9' MAX_JOBS=10 PYBIND11_SYSPATH='/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11' TRITON_APPEND_CMAKE_ARGS='-C '"'"'/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake'"'"'' TRITON_BUILD_PROTON=OFF TRITON_BUILD_WITH_CCACHE=ON TRITON_CUPTI_PATH=/Users/dev/triton/third_party/nvidia/backend/include TRITON_HOME='/Users/dev/Library/Application Support/tritonsmith/triton-home/c5dede88' TRITON_OFFLINE_BUILD=ON TRITON_PARALLEL_LINK_JOBS=10 TRITON_PTXAS_PATH=/Users/dev/triton/python/triton/third_party/cuda/bin/ptxas TRITON_REL_BUILD_WITH_ASSERTS=ON PATH='/opt/homebrew/opt/llvm/bin:/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin:/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/bin:/Users/dev/tritonsmith/.venv/bin:/Users/dev/tritonsmith/.venv/bin':"$PATH" '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable /Users/dev/triton/python)

@@ -1,6 +1,9 @@
 #!/bin/sh
-# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb
+# LLVM/MLIR from source in /Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a
 set -eu
+
+# store
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a.json'
 
 # LLVM sources
 # until done, as /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-7f77ca0dbda4.done tells:
@@ -14,12 +17,12 @@ rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77c
 
 # configure LLVM
 # always:
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb/.tritonsmith-configured tells:
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb'
-cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb/tritonsmith-cache.cmake' <<'EOF'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/.tritonsmith-configured tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a'
+cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/tritonsmith-cache.cmake' <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
-#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77ca0dbda4/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb'
+#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77ca0dbda4/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a'
 set(CMAKE_MAKE_PROGRAM [[/Users/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
 set(CMAKE_BUILD_TYPE [[RelWithDebInfo]] CACHE STRING "" FORCE)
 set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
@@ -43,9 +46,129 @@ set(LLVM_ENABLE_LIBXML2 [[OFF]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_TERMINFO [[OFF]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_ZSTD [[OFF]] CACHE STRING "" FORCE)
 set(MLIR_ENABLE_BINDINGS_PYTHON [[OFF]] CACHE STRING "" FORCE)
+set(BUILD_SHARED_LIBS [[OFF]] CACHE STRING "" FORCE)
+set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-DCMAKE_C_COMPILER=/opt/homebrew/opt/llvm/bin/clang;-DCMAKE_CXX_COMPILER=/opt/homebrew/opt/llvm/bin/clang++;-DCMAKE_C_COMPILER_LAUNCHER=/opt/homebrew/bin/ccache;-DCMAKE_CXX_COMPILER_LAUNCHER=/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
 EOF
-(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb' && /Users/dev/tritonsmith/.venv/bin/cmake --fresh -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77ca0dbda4/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb')
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a' && /Users/dev/tritonsmith/.venv/bin/cmake --fresh -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-7f77ca0dbda4/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a')
 
 # build LLVM
 # always:
-(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-b79bbddb' -j10)
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a' -j10 FileCheck clang)
+
+# Python environment
+# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/.venv.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev'
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && /opt/homebrew/bin/python3.11 -m venv --clear '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv')
+# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/.requirements.done tells:
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' 'pybind11>=2.13.1' 'setuptools>=40.8.0' wheel)
+
+# CUDA headers and tools
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.9.86.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' nvidia-cuda-nvcc-cu12==12.9.86)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-13.1.80.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80.partial' nvidia-cuda-nvcc==13.1.80)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' nvidia-cuda-cuobjdump==13.2.51)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' nvidia-cuda-nvdisasm==13.2.51)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-crt-13.1.80.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' nvidia-cuda-crt==13.1.80)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-runtime-13.1.80.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' nvidia-cuda-runtime==13.1.80)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nlohmann-json-3.11.3.done tells:
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
+(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
+mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
+# always:
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
+cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86/nvidia/cuda_nvcc/bin/ptxas' /Users/dev/triton/third_party/nvidia/backend/bin/ptxas
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
+cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80/nvidia/cu13/bin/ptxas' /Users/dev/triton/third_party/nvidia/backend/bin/ptxas-blackwell
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
+cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51/nvidia/cu13/bin/cuobjdump' /Users/dev/triton/third_party/nvidia/backend/bin/cuobjdump
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
+cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51/nvidia/cu13/bin/nvdisasm' /Users/dev/triton/third_party/nvidia/backend/bin/nvdisasm
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/include
+cp -RL '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80/nvidia/cu13/include'/. /Users/dev/triton/third_party/nvidia/backend/include
+mkdir -p /Users/dev/triton/third_party/nvidia/backend/include
+cp -RL '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80/nvidia/cu13/include'/. /Users/dev/triton/third_party/nvidia/backend/include
+
+# what Triton takes of LLVM
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about tells:
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.ninja_deps'
+# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured tells:
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/CMakeFiles/3.31.10'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure'
+cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/tritonsmith-cache.cmake' <<'EOF'
+# Written by tritonsmith. To configure by hand, in this folder:
+#   /Users/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /Users/dev/triton -B '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure'
+# LLVM: version unknown, commit unknown, RelWithDebInfo, assertions ON, RTTI OFF, shared libLLVM OFF, targets AMDGPU NVPTX Native, configuration 
+# compiler: clang++ 19.1.7
+set(CMAKE_MAKE_PROGRAM [[/Users/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
+set(CMAKE_BUILD_TYPE [[TritonRelBuildWithAsserts]] CACHE STRING "" FORCE)
+set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY [[/Users/dev/triton/python/triton/_C]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER [[/opt/homebrew/opt/llvm/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/opt/homebrew/opt/llvm/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(Python3_EXECUTABLE [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
+set(Python3_INCLUDE_DIR [[/opt/homebrew/Frameworks/Python.framework/Versions/3.11/include/python3.11]] CACHE STRING "" FORCE)
+set(LLVM_EXTERNAL_LIT [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
+set(pybind11_DIR [[/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11/share/cmake/pybind11]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PYTHON_MODULE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PROTON [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_UT [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_WITH_CCACHE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_CODEGEN_BACKENDS [[nvidia;amd]] CACHE STRING "" FORCE)
+set(TRITON_PARALLEL_LINK_JOBS [[10]] CACHE STRING "" FORCE)
+set(TRITON_WHEEL_DIR [[/Users/dev/triton/python/triton]] CACHE STRING "" FORCE)
+set(TRITON_CACHE_PATH [[/Users/dev/Library/Application Support/tritonsmith/triton-home/7f77ca0d/.triton]] CACHE STRING "" FORCE)
+set(TRITON_OFFLINE_BUILD [[ON]] CACHE STRING "" FORCE)
+set(JSON_SYSPATH [[/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3/nlohmann_json]] CACHE STRING "" FORCE)
+set(TRITON_PTXAS_PATH [[/Users/dev/triton/third_party/nvidia/backend/bin/ptxas]] CACHE STRING "" FORCE)
+set(TRITON_PTXAS_BLACKWELL_PATH [[/Users/dev/triton/third_party/nvidia/backend/bin/ptxas-blackwell]] CACHE STRING "" FORCE)
+set(TRITON_CUOBJDUMP_PATH [[/Users/dev/triton/third_party/nvidia/backend/bin/cuobjdump]] CACHE STRING "" FORCE)
+set(TRITON_NVDISASM_PATH [[/Users/dev/triton/third_party/nvidia/backend/bin/nvdisasm]] CACHE STRING "" FORCE)
+set(TRITON_CUDACRT_PATH [[/Users/dev/triton/third_party/nvidia/backend/include]] CACHE STRING "" FORCE)
+set(TRITON_CUDART_PATH [[/Users/dev/triton/third_party/nvidia/backend/include]] CACHE STRING "" FORCE)
+EOF
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/tritonsmith-cache.cmake' -G Ninja -S /Users/dev/triton -B '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure')
+
+# build LLVM
+# always:
+/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' build.ninja
+set -- $(/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure' -t inputs -E all | sed -n 's|^/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a/||p')
+for name in FileCheck opt; do
+  ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
+done
+/Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-6f5b9e8a' -j10 "$@"

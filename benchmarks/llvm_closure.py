@@ -1,0 +1,213 @@
+"""LLVM in Debug for a Triton: the closure as `setup-mlir` builds it, against the common recipe, in one run.
+
+`python benchmarks/llvm_closure.py --closure PATH --probe PATH --folder PATH [--sample N] [--seed N]`, where
+PATHs are the finished build folder of `setup-mlir --env debug`, `envs/debug/llvm-closure` in the workspace,
+and a scratch folder.
+
+The recipe is that of "Triton compiler development tips" (lei.chat): `llvm;mlir`, four code generators,
+Debug, nothing else. Building it whole takes most of a day on two cores, so both sides are sampled in the
+same way: each is configured, its steps are sorted into kinds, and of every kind a random sample is run, a
+step of the one side after one of the other, so that both see the same machine. CPU is user and system time
+of the step's processes; disk is the size of what the step wrote. Sums are the kind's mean times its number.
+
+What the sample cannot run is left out, and only to the recipe's advantage: its archives, programs and
+shared libraries are not counted; the closure's are, because all their inputs are there. Headers that the
+recipe's compiles need are made beforehand by the closure's quick table generators; the steps that make them
+are sampled with the recipe's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import re
+import resource
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tritonsmith.plan import BuildUsed
+
+BIN = Path(sys.executable).parent
+NINJA = BIN / "ninja"
+NESTED = re.compile(r"cmake --build (\S+) --target (\S+)")
+RECIPE = (
+    *("-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"),
+    *("-DLLVM_ENABLE_PROJECTS=llvm;mlir", "-DLLVM_TARGETS_TO_BUILD=AMDGPU;NVPTX;X86;AArch64"),
+)
+KINDS = ("compile", "generate", "archive", "link")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of Ninja's.
+
+    Attributes:
+        build: folder that it runs in.
+        output: its first output, relative to that.
+        command: for the shell.
+    """
+
+    build: Path
+    output: str
+    command: str
+
+
+@dataclass
+class Side:
+    """One way to build LLVM.
+
+    Attributes:
+        name: for the table.
+        build: configured build folder.
+        steps: of each kind.
+        cpu: CPU seconds of the sampled steps of each kind.
+        disk: bytes that these wrote.
+    """
+
+    name: str
+    build: Path
+    steps: dict[str, list[Step]] = field(default_factory=lambda: defaultdict(list))
+    cpu: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    disk: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def total(self, measured: dict[str, list[float]] | dict[str, list[int]]) -> float:
+        """The sum over all kinds: mean of the sample times number of steps."""
+        return sum(statistics.mean(of) * len(self.steps[kind]) for kind, of in measured.items() if of)
+
+
+def ninja(build: Path, *argv: str) -> str:
+    """Ninja's answer in a build folder."""
+    return subprocess.run((NINJA, "-C", build, *argv), capture_output=True, text=True, check=True).stdout
+
+
+def kind_of(command: str) -> str:
+    """What a step does, by its command."""
+    if " -c " in command or "-emit-pch" in command:
+        return "compile"
+    if any(name in command for name in ("tblgen ", "-ods-yaml-gen ", "mlir-pdll ")):
+        return "generate"
+    if "ranlib" in command:
+        return "archive"
+    return "link" if "-o bin/" in command or "-o lib/" in command else "other"
+
+
+def read(side: Side, build: Path, targets: list[str]) -> Side:
+    """Add the steps that build targets, those of the table generators' own build folder included."""
+    nested: dict[Path, list[str]] = defaultdict(list)
+    for row in json.loads(ninja(build, "-t", "compdb-targets", *targets)):
+        command = row["command"]
+        if match := NESTED.search(command):
+            nested[Path(match[1])].append(match[2])
+        elif (kind := kind_of(command)) in KINDS:
+            side.steps[kind].append(Step(build, row["output"], command))
+    for folder, wanted in nested.items():
+        if (folder / "build.ninja").is_file():
+            read(side, folder, wanted)
+    return side
+
+
+def run(step: Step) -> tuple[float, int]:
+    """CPU seconds of one step, none of it from a cache, and bytes that it wrote."""
+    target = step.build / step.output
+    written = (target, target.with_suffix(".dwo"))
+    for path in written:
+        path.unlink(missing_ok=True)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environ = {**os.environ, "CCACHE_DISABLE": "1"}
+    subprocess.run(("sh", "-c", step.command), cwd=step.build, env=environ, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    size = sum(path.stat().st_size for path in written if path.is_file())
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, size
+
+
+def generate(side: Side, quick: Path) -> None:
+    """Make the headers that compiles need, with the optimised generators in `quick`."""
+    for step in side.steps["generate"]:
+        target = step.build / step.output
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            command = step.command.replace(f"{side.build}/bin/", f"{quick}/NATIVE/bin/")
+            subprocess.run(("sh", "-c", command), cwd=step.build, check=True, capture_output=True)
+
+
+def configure_recipe(source: Path, build: Path) -> None:
+    """The recipe's configure, to the letter."""
+    if not (build / "build.ninja").is_file():
+        argv = (BIN / "cmake", "-GNinja", "-S", source / "llvm", "-B", build)
+        compilers = ("-DCMAKE_C_COMPILER=clang-19", "-DCMAKE_CXX_COMPILER=clang++-19")
+        program = f"-DCMAKE_MAKE_PROGRAM={NINJA}"
+        subprocess.run((*argv, *RECIPE, *compilers, program), check=True, stdout=subprocess.DEVNULL)
+
+
+def source_of(build: Path) -> Path:
+    """The source tree of a build folder."""
+    cache = (build / "CMakeCache.txt").read_text(encoding="utf-8", errors="replace")
+    line = next(line for line in cache.splitlines() if line.startswith("CMAKE_HOME_DIRECTORY:"))
+    return Path(line.partition("=")[2]).parent
+
+
+def sample(recipe: Side, closure: Side, count: int, seed: int) -> None:
+    """Run a random sample of each kind, the sides by turns."""
+    chance = random.Random(seed)  # noqa: S311 - a sample that can be drawn again
+    for kind in KINDS:
+        queues = []
+        for side in (recipe, closure):
+            missing = side is recipe and kind in ("archive", "link")  # what these take is not built
+            number = 0 if missing else min(len(side.steps[kind]), count if kind == "compile" else count // 2)
+            queues.append([(side, step) for step in chance.sample(side.steps[kind], number)])
+        turns = [one for pair in itertools.zip_longest(*queues) for one in pair if one]
+        for number, (side, step) in enumerate(turns, 1):
+            seconds, size = run(step)
+            side.cpu[kind].append(seconds)
+            side.disk[kind].append(size)
+            print(f"\r{kind} {number}/{len(turns)} ", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+
+
+def report(recipe: Side, closure: Side) -> None:
+    """Steps, sampled steps, mean and sum by kind, then the ratios."""
+    print("side      kind      steps  sample    CPU s      sum       MB   sum GB")
+    for side in (recipe, closure):
+        for kind in KINDS:
+            cpu, steps = side.cpu[kind], len(side.steps[kind])
+            line = f"{side.name:9} {kind:9} {steps:5} {len(cpu):7}"
+            if cpu:
+                mean, size = statistics.mean(cpu), statistics.mean(side.disk[kind]) / 1e6
+                line += f" {mean:8.2f} {mean * steps:8.0f} {size:8.2f} {size * steps / 1e3:8.2f}"
+            print(line)
+    print(f"CPU  {closure.total(closure.cpu) / recipe.total(recipe.cpu):.2f} of the recipe")
+    print(f"disk {closure.total(closure.disk) / recipe.total(recipe.disk):.2f} of the recipe")
+
+
+def main() -> int:
+    """Command line; prints the table and the ratios."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--closure", type=Path, required=True, help="LLVM's finished build folder")
+    parser.add_argument("--probe", type=Path, required=True, help="Triton's, configured against it")
+    parser.add_argument("--folder", type=Path, required=True, help="for the recipe's build folder")
+    parser.add_argument("--sample", type=int, default=200, help="compiles of each side")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    built, recipe_dir = options.closure.resolve(), options.folder.resolve() / "recipe"
+    configure_recipe(source_of(built), recipe_dir)
+    used = BuildUsed(NINJA, built, options.probe.resolve(), (), ("FileCheck",), 1, phase="closure")
+    recipe = read(Side("recipe", recipe_dir), recipe_dir, ["all"])
+    closure = read(Side("closure", built), built, list(used.targets()))
+    generate(recipe, built)
+    ninja(recipe_dir, "llvm-tblgen", "mlir-tblgen", "mlir-linalg-ods-yaml-gen", "mlir-pdll")
+    sample(recipe, closure, options.sample, options.seed)
+    report(recipe, closure)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

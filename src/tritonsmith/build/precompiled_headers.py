@@ -1,0 +1,69 @@
+"""Precompiled headers for an LLVM that has none of its own: when they pay, and CMake's variables for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tritonsmith import configs
+from tritonsmith.envs.schema import Settings
+from tritonsmith.errors import UsageError
+from tritonsmith.facts.tools import Compilers
+
+_HERE = Path(__file__).parent
+SLOPPINESS = ("pch_defines", "time_macros")  # without which ccache passes every compile on (its manual, PCH)
+
+
+def objection(settings: Settings, compilers: Compilers) -> str | None:
+    """Why precompiled headers would hurt here, or None.
+
+    Args:
+        settings: the env.
+        compilers: what compiles.
+    """
+    if compilers.cxx is None or "clang" not in compilers.cxx.path.name:
+        return "the compiler is not clang: GCC's headers are larger and slower to read than what they save"
+    if settings.cache.remote:
+        return "a precompiled header holds absolute paths, so the remote cache would never answer"
+    if settings.cache.distribute:
+        return f"{settings.cache.distribute} does not send precompiled headers"
+    if settings.cache.launcher in ("sccache", "recc"):
+        return f"{settings.cache.launcher} does not cache compiles that use them"
+    return None
+
+
+def used(settings: Settings, compilers: Compilers) -> bool:
+    """Whether this build injects them.
+
+    Raises:
+        UsageError: the env says `on` where they would hurt.
+    """
+    wanted = settings.llvm.precompiled_headers
+    reason = objection(settings, compilers)
+    if wanted == "on" and reason:
+        raise UsageError(
+            'precompiled-headers = "on" does not work here',
+            why=reason,
+            hints=['set precompiled-headers = "auto" under [llvm], or take the remote cache away'],
+        )
+    return wanted != "off" and reason is None
+
+
+def cache_variables() -> dict[str, str]:
+    """CMake's variables that inject them into LLVM's targets (`precompiled_headers.cmake`)."""
+    table = configs.load("precompiled-headers")
+    variables = {
+        "CMAKE_PROJECT_LLVM_INCLUDE": str(_HERE / "precompiled_headers.cmake"),
+        "TRITONSMITH_PCH": ";".join(level["name"] for level in table["level"]),
+        "TRITONSMITH_PCH_WITHOUT": ";".join(table["without"]),
+    }
+    for level in table["level"]:
+        prefix = f"TRITONSMITH_PCH_{level['name']}"
+        variables[f"{prefix}_OF"] = level["of"]
+        variables[f"{prefix}_HEADERS"] = ";".join(map(_spelled, level["headers"]))
+        variables[f"{prefix}_FOLDERS"] = ";".join(level["folders"])
+    return variables
+
+
+def _spelled(header: str) -> str:
+    """As `#include` takes it; CMake would look for a bare name in the current folder."""
+    return header if header.startswith("<") else f'"{header}"'

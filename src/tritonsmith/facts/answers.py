@@ -1,0 +1,134 @@
+"""What programs answered, remembered as long as their files are the same.
+
+`clang++ --version` takes 20 ms, CMake's script of the tool's own `.venv` 70: a build that has nothing to do
+would spend most of its time on them. An answer belongs to the path that was asked, and to the file behind its
+links: its inode, size and time stamp.
+
+Shell scripts and compiler caches are asked each time: `clang++` may be a name of `ccache`, or a script that
+picks one by an environment variable.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from tritonsmith.envs import workspace
+from tritonsmith.errors import SmithError
+from tritonsmith.plan import Write
+from tritonsmith.plan.process import capture
+
+FILE = "programs.json"  # in the workspace
+_SCHEMA = 1
+_MOST = 200  # answers; more are leftovers of programs that are gone
+_STAND_FOR_OTHERS = ("ccache", "distcc", "icecc", "recc", "sccache")  # by links with a compiler's name
+
+
+@dataclass
+class Memory:
+    """Answers at hand.
+
+    Attributes:
+        file: where they are kept.
+        answers: question (the command line) to the identity of the program's file, and what it said.
+        learned: something was asked that is not in the file yet.
+    """
+
+    file: Path
+    answers: dict[str, tuple[str, str]] = field(default_factory=dict)
+    learned: bool = False
+
+
+def ask(program: Path, *arguments: str, timeout: float = 10.0) -> str | None:
+    """The standard output of a program that always says the same, or None if it fails.
+
+    Args:
+        program: path.
+        arguments: such as `--version`.
+        timeout: seconds.
+    """
+    if not _answers_for_itself(program):
+        return capture((str(program), *arguments), timeout=timeout)
+    question = json.dumps([str(program), *arguments])
+    return remembered(question, program, lambda: capture((str(program), *arguments), timeout=timeout))
+
+
+def remembered(question: str, file: Path, answer_of: Callable[[], str | None]) -> str | None:
+    """An answer that depends on one file only; None is not remembered.
+
+    Args:
+        question: tells it from others.
+        file: its inode, size and time stamp are compared.
+        answer_of: finds the answer.
+    """
+    identity = _identity(file)
+    memory = _memory() if identity else None
+    if memory and question in memory.answers and memory.answers[question][0] == identity:
+        return memory.answers[question][1]
+    answer = answer_of()
+    if memory and identity and answer is not None:
+        memory.answers.pop(question, None)  # so that the newest come last
+        memory.answers[question] = (identity, answer)
+        memory.learned = True
+    return answer
+
+
+def keep(phase: str) -> tuple[Write, ...]:
+    """The step that writes down what was learned; none if nothing was.
+
+    Args:
+        phase: of that step.
+    """
+    memory = _memory()
+    if memory is None or not memory.learned:
+        return ()
+    newest = dict(list(memory.answers.items())[-_MOST:])
+    text = json.dumps({"schema": _SCHEMA, "answers": newest}, indent=1) + "\n"
+    return (Write(memory.file, text, phase=phase),)
+
+
+def _memory() -> Memory | None:
+    """None where there is no workspace to keep anything in."""
+    try:
+        return _read(workspace.default().root / FILE)
+    except SmithError:
+        return None
+
+
+@cache
+def _read(file: Path) -> Memory:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if content["schema"] != _SCHEMA:
+            return Memory(file)
+        return Memory(file, {key: (str(one), str(two)) for key, (one, two) in content["answers"].items()})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Memory(file)
+
+
+def _answers_for_itself(program: Path) -> bool:
+    """Whether this very file answers, and not one that it finds by its name or by the environment."""
+    real = program.resolve()
+    if real.name in _STAND_FOR_OTHERS and program.name != real.name:
+        return False
+    if program.parent == Path(sys.executable).parent:
+        return True  # scripts of packages too, which are written anew with these
+    try:
+        with real.open("rb") as file:
+            return file.read(2) != b"#!"
+    except OSError:
+        return False
+
+
+def _identity(file: Path) -> str | None:
+    """What changes whenever the file does; None if there is none."""
+    try:
+        real = file.resolve()
+        state = real.stat()
+    except OSError:
+        return None
+    return f"{real} {state.st_ino} {state.st_size} {state.st_mtime_ns}"

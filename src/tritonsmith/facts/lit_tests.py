@@ -1,0 +1,42 @@
+"""What a checkout's lit tests run: read from their RUN lines, never a list kept by hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+_SUFFIXES = (".mlir", ".ll", ".py", ".td", ".test", ".txt")
+_RUN = re.compile(rb"RUN:\s*(.*)")
+_PROGRAM = re.compile(r"[A-Za-z][\w.+-]*$")
+_BETWEEN = re.compile(r"\|\||&&|[|;]")
+_WRAPPERS = ("not", "env", "count")  # take a program as their argument
+
+
+def programs(checkout: Path) -> tuple[str, ...]:
+    """Names of the programs that the lit tests below `test/` call, sorted.
+
+    Args:
+        checkout: root of a Triton checkout.
+    """
+    found: set[str] = set()
+    for path in _tests(checkout / "test"):
+        for line in _RUN.findall(path.read_bytes()):
+            found.update(_called(line.decode("utf-8", errors="replace")))
+    return tuple(sorted(found))
+
+
+def _tests(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
+
+
+def _called(line: str) -> Iterator[str]:
+    for command in _BETWEEN.split(line):
+        for word in command.split():
+            if "=" in word or word.startswith("-"):
+                continue  # a variable or an option of a wrapper
+            if not _PROGRAM.match(word):
+                break
+            yield word
+            if word not in _WRAPPERS:
+                break

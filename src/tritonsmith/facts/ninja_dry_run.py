@@ -1,0 +1,147 @@
+"""What Ninja would do in a build folder, and why, asked without a change to any file in it.
+
+Ninja is given a graph of ours that includes the folder's. So its logs are read from copies: even a dry run
+cuts off what a killed build left half written. And CMake's regeneration is an edge like others: Ninja would
+not look beyond it where it is due.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tritonsmith.errors import FactError
+from tritonsmith.plan.process import ask
+
+GRAPH = "build.ninja"
+_LOGS = (".ninja_log", ".ninja_deps")
+_PATIENCE = 120.0  # seconds; LLVM's graph has 5000 edges and a million recorded headers
+
+Kind = Literal["newer", "missing", "command", "unrecorded", "headers", "other"]
+
+# https://github.com/ninja-build/ninja/blob/v1.13.2/src/graph.cc, `explanations_.Record`
+_OLDER = r"(?P<output>.+) older than most recent input (?P<input>.+) \("
+_REASONS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    (
+        "newer",
+        re.compile(r"(?:restat of )?output (?P<output>.+) older than most recent input (?P<input>.+) \("),
+    ),
+    ("newer", re.compile(r"recorded mtime of (?P<output>.+) older than most recent input (?P<input>.+) \(")),
+    ("missing", re.compile(r"output (?P<output>.+?)(?: of phony edge with no inputs)? doesn't exist$")),
+    ("command", re.compile(r"command line changed for (?P<output>.+)$")),
+    ("unrecorded", re.compile(r"command line not found in log for (?P<output>.+)$")),
+    ("headers", re.compile(r"deps for '(?P<output>.+)' are missing$")),
+    ("headers", re.compile(r"stored deps info out of date for '(?P<output>.+)' \(")),
+    ("headers", re.compile(r"depfile '(?P<output>.+)' is missing$")),
+)
+_EXPLAINED = "ninja explain: "
+_DIRTY = re.compile(r".+ is dirty$")  # follows from another
+_STEP = re.compile(r"^\[\d+/\d+\] (.+)$")
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why one file is made again. What follows from it has none.
+
+    Attributes:
+        kind: an input is newer; the file is missing; its command changed; Ninja never made it; the list of
+            its headers is lost; or something else.
+        output: path as Ninja writes it, mostly below the build folder; the whole sentence for `other`.
+        input: that is newer.
+    """
+
+    kind: Kind
+    output: str
+    input: str = ""
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What Ninja would do.
+
+    Attributes:
+        reasons: in Ninja's order, each once; none for what only follows from another.
+        steps: their descriptions: `Building CXX object lib/X.cpp.o`. Without CMake's regeneration.
+        regeneration: why CMake would be run first; then the steps are those of the graph as it is now.
+    """
+
+    reasons: tuple[Reason, ...]
+    steps: tuple[str, ...]
+    regeneration: tuple[Reason, ...] = ()
+
+
+def read(ninja: Path, build: Path, targets: Sequence[str] = ()) -> DryRun:
+    """Ask Ninja.
+
+    Args:
+        ninja: the program.
+        build: a configured build folder.
+        targets: of Ninja; what is built by default if there are none.
+
+    Raises:
+        FactError: the folder is not configured, or Ninja does not answer.
+    """
+    if not (build / GRAPH).is_file():
+        raise FactError("this build folder is not configured", where=build, why=f"it has no {GRAPH}")
+    with tempfile.TemporaryDirectory(prefix="tritonsmith-explain-") as name:
+        copies = Path(name)
+        for log in _LOGS:
+            with suppress(FileNotFoundError):
+                shutil.copy(build / log, copies / log)
+        graph = copies / GRAPH
+        included = str(build / GRAPH).replace("$", "$$").replace(" ", "$ ")
+        graph.write_text(f"builddir = {name}\ninclude {included}\n", encoding="utf-8")
+        wanted = (GRAPH, *(targets or ("all",)))
+        argv = (str(ninja), "-C", str(build), "-f", str(graph), "-n", "-d", "explain", *wanted)
+        change = {"NINJA_STATUS": "[%f/%t] "}
+        answer = ask(argv, change=change, timeout=_PATIENCE)
+    if answer is None or answer.code:
+        said = (answer.out + "\n" + answer.err) if answer else "it takes too long"
+        told = [line for line in said.splitlines() if line.startswith("ninja: error: ")]
+        raise FactError("Ninja cannot tell", where=build, why=(told or [said.strip()])[0])
+    return parse(answer.out, answer.err)
+
+
+def parse(out: str, err: str) -> DryRun:
+    """A dry run from what Ninja printed.
+
+    Args:
+        out: standard output: steps.
+        err: standard error: explanations.
+    """
+    said = [line.removeprefix(_EXPLAINED) for line in err.splitlines() if line.startswith(_EXPLAINED)]
+    reasons = [_reason(line) for line in dict.fromkeys(said) if not _DIRTY.match(line)]
+    steps = [match[1] for line in out.splitlines() if (match := _STEP.match(line))]
+    own = tuple(reason for reason in reasons if reason.output == GRAPH)
+    return DryRun(
+        reasons=tuple(reason for reason in reasons if reason.output != GRAPH),
+        steps=tuple(step for step in steps if step != "Re-running CMake..."),
+        regeneration=own,
+    )
+
+
+def _reason(line: str) -> Reason:
+    for kind, pattern in _REASONS:
+        if match := pattern.match(line):
+            return Reason(kind, match["output"], match.groupdict().get("input") or "")
+    return Reason("other", line)
+
+
+def durations(build: Path) -> dict[str, float]:
+    """How long each output took when it was last made, in seconds, from Ninja's log."""
+    try:
+        lines = (build / ".ninja_log").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    found: dict[str, float] = {}
+    for line in lines[1:]:
+        fields = line.split("\t")
+        if len(fields) == 5 and fields[0].isdigit() and fields[1].isdigit():  # noqa: PLR2004 - versions 5 to 7
+            found[fields[3]] = (int(fields[1]) - int(fields[0])) / 1000
+    return found

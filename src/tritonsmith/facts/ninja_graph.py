@@ -1,0 +1,121 @@
+"""The commands in a graph that CMake wrote for Ninja: enough of the format to compare two of them.
+
+https://ninja-build.org/manual.html#ref_ninja_file
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+RULES = "rules.ninja"
+_VARIABLE = re.compile(r"\$(?:\{([\w.-]+)\}|([\w-]+)|([$ :]))")
+_SEPARATOR = re.compile(r"(?<!\$)((?:\$\$)*): ?")
+_SPACE = re.compile(r"(?<!\$)((?:\$\$)*) +")
+
+
+def commands(folder: Path, wanted: Collection[str]) -> dict[str, list[str]]:
+    """The command that makes each of some outputs, as words.
+
+    Paths of inputs and outputs are left out of it: they say nothing new about the output.
+
+    Args:
+        folder: has build.ninja, and rules.ninja beside it or in CMakeFiles.
+        wanted: outputs as Ninja writes them.
+
+    Returns:
+        Output to words; an output that the graph does not have is absent.
+    """
+    places = (folder / RULES, folder / "CMakeFiles" / RULES)
+    rules = next((path for path in places if path.is_file()), None)
+    graph = folder / "build.ninja"
+    if rules is None or not graph.is_file():
+        return {}
+    templates = {  # long commands of the linker go through a file
+        name: " ".join((table.get("command", ""), table.get("rspfile_content", "")))
+        for name, table in _rules(rules).items()
+    }
+    names = frozenset(wanted)
+    found: dict[str, list[str]] = {}
+    for outputs, rule, variables in _edges(graph, names):
+        text = variables.get("COMMAND") if rule == "CUSTOM_COMMAND" else None
+        expanded = _expand(text or templates.get(rule, ""), variables)
+        words = _words(expanded)
+        found |= {output: words for output in outputs if output in names}
+    return found
+
+
+def outputs_by_description(folder: Path) -> dict[str, str]:
+    """The first output of each custom command, by what Ninja prints when it runs it."""
+    graph = folder / "build.ninja"
+    if not graph.is_file():
+        return {}
+    return {variables["DESC"]: outputs[0] for outputs, _, variables in _edges(graph) if "DESC" in variables}
+
+
+def _rules(path: Path) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    table: dict[str, str] = {}
+    for line in _lines(path):
+        if line.startswith("rule "):
+            table = found.setdefault(line.removeprefix("rule ").strip(), {})
+        elif line.startswith(" ") and " = " in line:
+            key, _, value = line.lstrip().partition(" = ")
+            table[key] = value
+    return found
+
+
+def _edges(
+    path: Path, wanted: frozenset[str] | None = None
+) -> Iterator[tuple[list[str], str, dict[str, str]]]:
+    """Outputs, rule and variables (not expanded) of each edge that makes something wanted."""
+    edge: tuple[list[str], str, dict[str, str]] | None = None
+    for line in _lines(path):
+        if line.startswith("build "):
+            if edge:
+                yield edge
+            edge = _edge(line, wanted)
+        elif edge and line.startswith("  ") and " = " in line:
+            key, _, value = line.lstrip().partition(" = ")
+            edge[2][key] = value
+        elif edge and not line.strip():
+            yield edge
+            edge = None
+    if edge:
+        yield edge
+
+
+def _edge(line: str, wanted: frozenset[str] | None) -> tuple[list[str], str, dict[str, str]] | None:
+    split = _SEPARATOR.split(line.removeprefix("build "), maxsplit=1)
+    if len(split) < 3:  # noqa: PLR2004 - outputs, dollars, the rest
+        return None
+    names = _SPACE.sub(r"\1\n", split[0] + split[1]).split("\n")
+    outputs = [_expand(name, {}) for name in names if name and name != "|"]
+    if wanted is not None and not wanted.intersection(outputs):
+        return None
+    return outputs, split[2].split(" ", 1)[0], {}
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Lines with their continuations joined."""
+    text = path.read_text(encoding="utf-8", errors="replace").replace("$\n", "")
+    yield from text.splitlines()
+
+
+def _expand(text: str, variables: Mapping[str, str]) -> str:
+    def value(match: re.Match[str]) -> str:
+        if match[3]:
+            return match[3]
+        name = match[1] or match[2]
+        return "" if name in ("in", "out") else _expand(variables.get(name, ""), {})
+
+    return _VARIABLE.sub(value, text)
+
+
+def _words(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:  # a quote of another shell's
+        return command.split()

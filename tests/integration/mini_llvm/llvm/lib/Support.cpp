@@ -1,0 +1,1 @@
+int mini_support() { return 1; }

@@ -1,0 +1,1 @@
+int mini_unused() { return 2; }

@@ -1,0 +1,2 @@
+int mini_support();
+int mini_ir() { return mini_support(); }
