@@ -42,7 +42,7 @@ def test_the_run_after_an_interruption_goes_on_from_there(
 ) -> None:
     assert (built.build() / "bin" / "triton-opt").is_file()
     assert "-m venv" not in resumed
-    assert "--fresh" not in resumed
+    assert "## configure Triton: cmake" not in resumed
     assert interrupted.objects
     assert not any(f"object {name}\n" in resumed for name in interrupted.objects)
     assert "object " in resumed
@@ -146,7 +146,8 @@ def test_a_target_that_does_not_exist_is_told_with_ninjas_guess(built: Smith) ->
 def test_reconfigure_configures_though_nothing_changed(built: Smith) -> None:
     before = built.ccache()["cache_miss"]
     built("build-triton", "--debug", "--reconfigure")
-    assert "--fresh" in built.log("build-triton")
+    assert "## configure Triton: cmake" in built.log("build-triton")
+    assert "[1/" not in built.log("build-triton")
     assert built.ccache()["cache_miss"] == before
 
 

@@ -16,12 +16,12 @@ set(TRITONSMITH_PCH_DECISIVE "-f(no-)?(rtti|exceptions|sanitize[^ ]*|modules)|-s
 function(tritonsmith_sources target pattern result)
   get_target_property(sources ${target} SOURCES)
   get_target_property(folder ${target} SOURCE_DIR)
-  list(FILTER sources INCLUDE REGEX "${pattern}")
   set(absolute "")
   foreach(source IN LISTS sources)
     get_filename_component(source "${source}" ABSOLUTE BASE_DIR "${folder}")
     list(APPEND absolute "${source}")
   endforeach()
+  list(FILTER absolute INCLUDE REGEX "${pattern}")
   set(${result} "${absolute}" PARENT_SCOPE)
 endfunction()
 

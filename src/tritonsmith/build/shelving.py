@@ -76,6 +76,9 @@ def built(
 ) -> Callable[[], Manifest]:
     """Describes the build tree of a key, once it is built.
 
+    Closures of an earlier run count only if its manifest is still there: it was taken away if flags or
+    sources changed, and then only what this run asked for is built anew.
+
     Args:
         store: that it lies in.
         key: of the build.

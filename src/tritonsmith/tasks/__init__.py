@@ -2,14 +2,17 @@
 
 from invoke.collection import Collection
 
+from tritonsmith.tasks import store
 from tritonsmith.tasks.caches import clear_cache
 from tritonsmith.tasks.caches import listing as caches
+from tritonsmith.tasks.debug_library import debug_library
 from tritonsmith.tasks.develop import benchmark, lint, test
 from tritonsmith.tasks.doctor import doctor
 from tritonsmith.tasks.environments import explain, listing
 from tritonsmith.tasks.mlir import setup_mlir
 from tritonsmith.tasks.pins import pins
 from tritonsmith.tasks.purge import purge_wheels
+from tritonsmith.tasks.rebuild import explain as explain_build
 from tritonsmith.tasks.system import packages
 from tritonsmith.tasks.triton import build_triton, install_triton, link_compile_commands
 from tritonsmith.tasks.up import up
@@ -21,6 +24,7 @@ namespace = Collection(
     build_triton,
     install_triton,
     link_compile_commands,
+    debug_library,
     doctor,
     pins,
     env_triton,
@@ -29,8 +33,18 @@ namespace = Collection(
     test,
     lint,
     benchmark,
+    build=Collection(explain=explain_build),
     cache=Collection(list=caches),
     env=Collection(explain=explain, list=listing),
+    store=Collection(
+        store.verify,
+        store.gc,
+        store.adopt,
+        store.forget,
+        store.export,
+        store.import_,
+        list=store.listing,
+    ),
     system=Collection(packages=packages),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,13 +36,18 @@ def lint(context: Any) -> None:
     _run((str(folder / "lint-imports"), "--no-cache"))
 
 
-@task(help={"name": "file in benchmarks/: command_line or caches"})
-def benchmark(context: Any, name: str = "command_line") -> None:
-    """Time the command line itself, or the work on a large cache; ratios within one run."""
+@task(
+    help={
+        "name": "file in benchmarks/: command_line, caches, rebuild, llvm_closure or llvm_levers",
+        "options": "what that script takes, in one word: '--source PATH'",
+    }
+)
+def benchmark(context: Any, name: str = "command_line", options: str = "") -> None:
+    """Measure the command line, a large cache, or builds; ratios within one run."""
     known = [path.stem for path in (_REPOSITORY / "benchmarks").glob("*.py")]
     if known and name not in known:
         raise UsageError(f"there is no benchmark {name!r}", hints=did_you_mean(name, known))
-    _run((sys.executable, f"benchmarks/{name}.py"))
+    _run((sys.executable, f"benchmarks/{name}.py", *shlex.split(options)))
 
 
 def _run(argv: tuple[str, ...]) -> None:

@@ -35,6 +35,7 @@ def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
         @functools.wraps(body)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
             _print_anything()
+            _write_bytecode()
             try:
                 _need_folder()
                 return body(*args, **kwargs)
@@ -59,6 +60,11 @@ def _print_anything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def _write_bytecode() -> None:
+    """Invoke turns it off, for tasks.py: every module that a task imports would be compiled on every run."""
+    sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
 
 
 def _need_folder() -> None:

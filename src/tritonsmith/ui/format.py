@@ -12,3 +12,11 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest:02d} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min"
+
+
+def age(seconds: float) -> str:
+    """An age in its largest unit: `12 s`, `5 min`, `3 h`, `40 d`."""
+    for length, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} s"

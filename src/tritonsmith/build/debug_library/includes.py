@@ -1,0 +1,70 @@
+"""Which headers a library's sources reach: followed as text, conditions aside.
+
+It tells the generated headers that a library needs before anything is compiled, and which of LLVM's own
+headers it depends on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
+_OF_LLVM = ("llvm/", "llvm-c/", "mlir/", "mlir-c/")
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What includes lead to.
+
+    Attributes:
+        public: names of LLVM's own headers, as written: `mlir/IR/Operation.h`.
+        missing: names that are nowhere: generated headers, and those of other systems.
+    """
+
+    public: frozenset[str]
+    missing: frozenset[str]
+
+
+def follow(sources: Iterable[Path], private: tuple[Path, ...], public: tuple[Path, ...]) -> Reached:
+    """Follow the includes of sources, and of every header that they lead to.
+
+    Args:
+        sources: where to begin.
+        private: include folders of the library itself.
+        public: include folders of the LLVM that it is compiled against.
+    """
+    todo = list(sources)
+    seen: set[Path] = set(todo)
+    headers: set[str] = set()
+    missing: set[str] = set()
+    places: dict[str, Path | None] = {}
+    while todo:
+        file = todo.pop()
+        for name in _names(file):
+            beside = file.parent / name
+            if beside.is_file() and not name.startswith(_OF_LLVM):
+                found: Path | None = beside
+            else:
+                if name not in places:
+                    places[name] = _find(name, private, public)
+                found = places[name]
+                if found is None:
+                    missing.add(name)
+                elif name.startswith(_OF_LLVM):
+                    headers.add(name)
+            if found is not None and found not in seen:
+                seen.add(found)
+                todo.append(found)
+    return Reached(frozenset(headers), frozenset(missing))
+
+
+def _names(file: Path) -> list[str]:
+    return [name.decode(errors="replace") for name in _INCLUDE.findall(file.read_bytes())]
+
+
+def _find(name: str, private: tuple[Path, ...], public: tuple[Path, ...]) -> Path | None:
+    folders = public if name.startswith(_OF_LLVM) else private
+    return next((folder / name for folder in folders if (folder / name).is_file()), None)

@@ -1,0 +1,156 @@
+"""Ninja's reasons in words: grouped, so that a changed flag is one line and not two hundred."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.facts.ninja_dry_run import DryRun, Reason
+from tritonsmith.ui import differences
+from tritonsmith.ui.format import age
+
+_BUILT = re.compile(
+    r"(?:Building|Linking) \w+ (?:object|static library|shared library|shared module|executable) (.+)"
+)
+_NAMED = 3  # files in a sentence
+
+
+@dataclass(frozen=True)
+class Row:
+    """One reason and what it makes anew directly.
+
+    Attributes:
+        files: outputs, as Ninja writes them.
+        why: a sentence.
+    """
+
+    files: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What Ninja would run; where the result of a step stays the same, what depends on it is left out then.
+
+    Attributes:
+        compiles: of objects.
+        links: of archives, libraries and programs.
+        others: generated files, copies.
+        seconds: that these steps took when they were last run, one after the other.
+        unknown: steps that have never been run here.
+    """
+
+    compiles: int
+    links: int
+    others: int
+    seconds: float
+    unknown: int
+
+
+def rows(
+    reasons: Iterable[Reason],
+    before: Mapping[str, Sequence[str]],
+    after: Mapping[str, Sequence[str]],
+    changed: Callable[[str], float | None],
+    short: Callable[[str], str],
+) -> tuple[Row, ...]:
+    """Group reasons; those that make the most anew come first.
+
+    Args:
+        reasons: from Ninja.
+        before: output to its command when it was last built, as far as it is known.
+        after: output to its command now.
+        changed: how many seconds ago a file changed; None if it is gone.
+        short: a path as a person reads it.
+    """
+    groups: dict[str, list[str]] = {}
+    for reason in reasons:
+        groups.setdefault(_why(reason, before, after, changed, short), []).append(reason.output)
+    found = [Row(tuple(files), _with_names(why, files, short)) for why, files in groups.items()]
+    return tuple(sorted(found, key=lambda row: -len(row.files)))
+
+
+def regeneration(
+    run: DryRun, changed: Callable[[str], float | None], short: Callable[[str], str]
+) -> list[str]:
+    """Why CMake would be run by Ninja, before anything else."""
+    return [
+        _with_names(_why(reason, {}, {}, changed, short), [reason.output], short)
+        for reason in run.regeneration
+    ]
+
+
+def totals(run: DryRun, described: Mapping[str, str], seconds: Mapping[str, float]) -> Totals:
+    """Count the steps.
+
+    Args:
+        run: from Ninja.
+        described: what Ninja prints for a custom command, to its output.
+        seconds: output to how long it took when it was last made.
+    """
+    outputs = []
+    for step in run.steps:
+        match = _BUILT.match(step)
+        outputs.append(match[1] if match else described.get(step, ""))
+    compiles = sum(re.match(r"Building \w+ object ", step) is not None for step in run.steps)
+    links = sum(step.startswith("Linking ") for step in run.steps)
+    known = [seconds[output] for output in outputs if output in seconds]
+    return Totals(compiles, links, len(run.steps) - compiles - links, sum(known), len(run.steps) - len(known))
+
+
+def _why(
+    reason: Reason,
+    before: Mapping[str, Sequence[str]],
+    after: Mapping[str, Sequence[str]],
+    changed: Callable[[str], float | None],
+    short: Callable[[str], str],
+) -> str:
+    """A sentence with `{files}` where the outputs are named."""
+    if reason.kind == "newer":
+        seconds = changed(reason.input)
+        when = "is gone" if seconds is None else f"changed {age(seconds)} ago"
+        return f"{short(reason.input)} is newer than {{files}} ({when})"
+    if reason.kind == "command":
+        return f"command line of {{files}} changed: {_flags(reason.output, before, after)}"
+    if reason.kind == "other":
+        return reason.output
+    return {
+        "missing": "{files} is missing",
+        "unrecorded": "{files}: Ninja has no record of making it",
+        "headers": "{files}: the list of the headers that it read is lost or older than it",
+    }[reason.kind]
+
+
+def _flags(output: str, before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> str:
+    if output not in before or output not in after:
+        return "the former one is not on record (no build of this tool's has ended well here)"
+    words = differences.in_words(before[output], after[output])
+    if words == differences.NOTHING:
+        return "since before the last build that ended well, which left this file out"
+    return words
+
+
+def _with_names(why: str, files: Sequence[str], short: Callable[[str], str]) -> str:
+    names = ", ".join(short(file) for file in files[:_NAMED])
+    if len(files) > _NAMED:
+        kind = "objects" if all(file.endswith(".o") for file in files) else "files"
+        names = f"{len(files)} {kind} ({short(files[0])}, ...)"
+    return why.replace("{files}", names)
+
+
+def shortener(build: Path, source: Path | None) -> Callable[[str], str]:
+    """Paths as a person reads them: of objects the name, of others what is below a known folder."""
+    sources = source.resolve() if source else None
+
+    def short(path: str) -> str:
+        if path.endswith((".o", ".obj")):
+            return Path(path).name
+        full = build / path
+        if full.is_relative_to(build) and not (build / full.relative_to(build).parts[0]).is_symlink():
+            return str(full.relative_to(build))
+        real = full.resolve()  # compiles may go through a link to the sources
+        return str(real.relative_to(sources)) if sources and real.is_relative_to(sources) else path
+
+    return short

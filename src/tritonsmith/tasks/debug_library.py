@@ -1,0 +1,170 @@
+"""`debug-library`: single libraries of LLVM and MLIR at `-O0 -g` under an LLVM that stays as it is."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from invoke.parser.argument import Argument
+from invoke.tasks import Task
+
+from tritonsmith.errors import UsageError
+from tritonsmith.tasks.kit import count, given, split, task
+
+if TYPE_CHECKING:
+    from tritonsmith.build.debug_library.command import Listed, Outcome, Wanted
+
+_HELP = {
+    "library": "library of LLVM or MLIR: MLIRTransforms; several with commas",
+    "pass_": "the library of a pass: cse, early-cse, nvvm-reflect; several with commas",
+    "file": "the library of a source file: CSE.cpp, or the end of its path; several with commas",
+    "undo": "go back to LLVM's own: all of them, or those that are named",
+    "list_": "the libraries that could be named, those in debug marked; builds nothing",
+    "env": "environment (an env file's name or path)",
+    "source": "Triton checkout or git URL",
+    "llvm_dir": "the LLVM, instead of the one that setup-mlir gave",
+    "llvm_source": "LLVM's sources: checkout, tarball or git URL (default: it was built from, or the last)",
+    "sha256": "checksum of a tarball's URL",
+    "jobs": "compile jobs (0: what cores and memory allow)",
+    "dry_run": "print the plan as a shell script, and do nothing",
+    "json": "with --list: one JSON object",
+}
+
+
+class _NameFirst(Task[Any]):
+    """A task whose name may be followed by a library's; Invoke's positional arguments are never optional."""
+
+    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
+        arguments = super().get_arguments(ignore_unknown_help=ignore_unknown_help)
+        if _name_follows(sys.argv):
+            for argument in arguments:
+                if argument.name == "library":
+                    argument.positional, argument.default = True, None
+        return arguments
+
+
+def _name_follows(argv: list[str]) -> bool:
+    return any(one == "debug-library" and not other.startswith("-") for one, other in pairwise(argv))
+
+
+@task(help=_HELP, klass=_NameFirst)
+def debug_library(
+    context: Any,
+    library: str = "",
+    pass_: str = "",
+    file: str = "",
+    undo: bool = False,
+    list_: bool = False,
+    env: str = "dev",
+    source: str = "",
+    llvm_dir: str = "",
+    llvm_source: str = "",
+    sha256: str = "",
+    jobs: str = "",
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Compile single libraries of LLVM/MLIR at -O0 -g and link Triton with them."""
+    from tritonsmith.build import commands
+    from tritonsmith.build.debug_library import command
+    from tritonsmith.envs import session, settings
+    from tritonsmith.tasks import show
+
+    flags = {
+        "triton.source": given(source),
+        "llvm.dir": given(llvm_dir),
+        "llvm.source": given(llvm_source),
+        "llvm.sha256": given(sha256),
+    }
+    chosen = settings.load(env, flags, commands.last_build(env))
+    at_once = count(jobs, "jobs")
+    wanted = command.Wanted(split(library) or (), split(pass_) or (), split(file) or ())
+    _check(wanted, undo=undo, list_=list_, as_json=json, listed=chosen.llvm.debug_libraries)
+    space, located = commands.find_triton(chosen)
+    inputs = command.gather(chosen, space, located)
+    if undo:
+        outcome = command.undo(wanted.libraries, inputs)
+    else:
+        tree = command.sources_of(inputs)
+        if tree.steps and dry_run:
+            show.plan(command.fetching(tree))
+            show.warnings(("the rest depends on LLVM's sources, which are not here yet",))
+            return
+        if tree.steps:
+            with session.opened(command.TASK, chosen.name, shared=True) as fetching:
+                fetching.run(command.fetching(tree))
+        if list_:
+            _list(command.listing(inputs, tree), as_json=json)
+            return
+        outcome = command.operate(wanted, inputs, tree, at_once)
+    _tell(outcome)
+    if dry_run:
+        show.plan(outcome.prepared.plan)
+        return
+    with session.opened(command.TASK, chosen.name) as running:
+        commands.act(outcome.prepared, running)
+    show.warnings(
+        tuple(
+            f"this Triton does not link {name}: nothing of it is in its programs" for name in outcome.unused()
+        )
+    )
+    in_debug = f"{', '.join(outcome.replaced)} at -O0 -g" if outcome.replaced else "LLVM's own libraries"
+    show.done(f"Triton in {outcome.triton} links {in_debug}", running, _next(outcome))
+
+
+def _check(wanted: Wanted, *, undo: bool, list_: bool, as_json: bool, listed: tuple[str, ...]) -> None:
+    if undo and (wanted.passes or wanted.files):
+        raise UsageError(
+            "--undo takes names of libraries",
+            hints=["invoke debug-library MLIRTransforms --undo, or --undo alone"],
+        )
+    if as_json and not list_:
+        raise UsageError("--json goes with --list")
+    if not (undo or list_ or wanted or listed):
+        raise UsageError(
+            "which library?",
+            hints=[
+                "name one: invoke debug-library MLIRTransforms",
+                "or a pass, or a file: --pass cse, --file CSE.cpp",
+                "all that there are: --list",
+            ],
+        )
+
+
+def _tell(outcome: Outcome) -> None:
+    from tritonsmith.tasks import show
+    from tritonsmith.ui import console, tables
+
+    for words in outcome.found:
+        console.note(words)
+    for operation in outcome.operations:
+        name, count_ = operation.library.name, len(operation.library.sources)
+        tables_ = f", {len(operation.tables)} generated headers" if operation.tables else ""
+        if name not in outcome.fresh:
+            console.note(f"{name}: in debug already, agrees")
+            continue
+        rows = [[row.what, row.llvm, row.here] for row in operation.rows]
+        title = f"{name}: {count_} files{tables_}"
+        console.err().print(tables.plain(title, ["must agree", "the LLVM", "sources, objects"], rows))
+    show.warnings(outcome.prepared.warnings)
+
+
+def _next(outcome: Outcome) -> str:
+    sources = [source for operation in outcome.operations for source in operation.library.sources]
+    if not sources:
+        return ""
+    program = outcome.triton / "bin" / "triton-opt"
+    return f"gdb --args {program} FILE.mlir -PASS   (gdb) break {sources[0].name}:LINE"
+
+
+def _list(rows: list[Listed], *, as_json: bool) -> None:
+    from tritonsmith.ui import console, tables
+
+    if as_json:
+        content = {"schema": 1, "libraries": [asdict(row) for row in rows]}
+        console.out().print_json(data=content, default=str)
+        return
+    cells = [[row.name, row.state, str(row.folder)] for row in rows]
+    console.out().print(tables.plain("libraries of LLVM and MLIR", ["library", "state", "folder"], cells))

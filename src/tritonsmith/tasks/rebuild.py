@@ -1,0 +1,121 @@
+"""`build.explain`: why will this rebuild?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.errors import UsageError
+from tritonsmith.tasks.kit import given, some, task
+
+if TYPE_CHECKING:
+    from tritonsmith.build.explain import Explanation
+
+_HELP = {
+    "env": "environment (an env file's name or path)",
+    "source": "Triton checkout",
+    "llvm": "explain the LLVM that is built for the environment, not Triton",
+    "target": "Ninja target; may be repeated",
+    "cache_debug": "a folder that was CCACHE_DEBUGDIR: explain what the compiler cache did not answer",
+    "cache_before": "the same of an earlier build, to compare with",
+    "json": "print one JSON object",
+}
+_SHOWN = 20  # rows
+
+
+@task(help=_HELP, iterable=["target"])
+def explain(
+    context: Any,
+    target: Any,
+    env: str = "dev",
+    source: str = "",
+    llvm: bool = False,
+    cache_debug: str = "",
+    cache_before: str = "",
+    json: bool = False,
+) -> None:
+    """Tell why the next build will make something anew; builds and changes nothing."""
+    if cache_debug or cache_before:
+        _misses(cache_debug, cache_before, json=json)
+        return
+    from tritonsmith.build import commands
+    from tritonsmith.build import explain as use_case
+    from tritonsmith.envs import settings
+    from tritonsmith.ui import console
+
+    flags = {"triton.source": given(source)}
+    chosen = settings.load(env, flags, commands.last_build(env))
+    space, located = commands.find_triton(chosen)
+    if llvm:
+        found = use_case.of_llvm(space.env(chosen.name), some(target) or ())
+    else:
+        bare = settings.load(env, flags)
+        found = use_case.of_triton(chosen, space, located, bare, some(target) or ())
+    if json:
+        import json as format_
+
+        console.out().print(format_.dumps(found.as_json(), indent=2), markup=False)
+        return
+    _print(found)
+
+
+def _misses(after: str, before: str, *, json: bool) -> None:
+    import json as format_
+    from dataclasses import asdict
+
+    from tritonsmith.build import cache_misses
+    from tritonsmith.ui import console
+
+    if not (after and before):
+        raise UsageError(
+            "--cache-debug and --cache-before go together",
+            hints=[
+                "build with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder, once before and once after",
+            ],
+        )
+    found = cache_misses.explain(Path(after).expanduser(), Path(before).expanduser())
+    if json:
+        console.out().print(format_.dumps({"schema": 1, **asdict(found)}, indent=2), markup=False)
+        return
+    for row in found.rows[:_SHOWN]:
+        console.out().print(f"- {_some(row.files)}: {row.why}", markup=False)
+    if (more := len(found.rows) - _SHOWN) > 0:
+        console.out().print(f"- ... and {more} more reasons: --json has them all", markup=False)
+    console.out().print(f"{found.hits} answered by the cache, {found.misses} not", markup=False)
+
+
+def _some(files: tuple[str, ...]) -> str:
+    return files[0] if len(files) == 1 else f"{len(files)} objects ({files[0]}, ...)"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _print(found: Explanation) -> None:
+    from tritonsmith.ui import console
+    from tritonsmith.ui.format import duration
+
+    for note in found.notes:
+        console.note(note)
+    if found.nothing:
+        console.out().print(f"nothing to do in {found.folder}", markup=False)
+        return
+    for sentence in found.own:
+        console.out().print(f"- {sentence}", markup=False)
+    for sentence in found.regeneration:
+        console.out().print(
+            f"- Ninja runs CMake first: {sentence}; then the graph may be another", markup=False
+        )
+    for row in found.rows[:_SHOWN]:
+        console.out().print(f"- {row.why}", markup=False)
+    if (more := len(found.rows) - _SHOWN) > 0:
+        console.out().print(f"- ... and {more} more reasons: --json has them all", markup=False)
+    totals = found.totals
+    unknown = f", {totals.unknown} never run before" if totals.unknown else ""
+    console.out().print(
+        f"{_count(totals.compiles, 'compile')}, {_count(totals.links, 'link')}, "
+        f"{_count(totals.others, 'other step')}; "
+        f"one after the other, at the speed of the last time: {duration(totals.seconds)}{unknown}",
+        markup=False,
+    )

@@ -1,0 +1,6 @@
+#pragma once
+#include <string>
+
+namespace llvm::mini {
+std::string describe(unsigned number);
+} // namespace llvm::mini

@@ -1,0 +1,1 @@
+int miniBits() { return 1; }

@@ -1,0 +1,16 @@
+#include "mlir/Mini/Twice.h"
+#include "mlir/IR/OpImplementation.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <optional>
+
+#include "Colors.h.inc"
+
+#include "Colors.cpp.inc"
+
+#define GEN_PASS_DEF_MINITWICE
+
+std::string mlir::mini::twice(int number) {
+  int doubled = number * 2;
+  auto color = symbolizeColor(static_cast<uint32_t>(doubled));
+  return color ? stringifyColor(*color).str() : std::to_string(doubled);
+}

@@ -1,0 +1,329 @@
+"""`debug-library`: two small libraries under a real LLVM, and MLIR's own where its sources are at hand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.integration.harness import HERE, LLVM, Smith, capture, plant, require_llvm
+from tests.support import require
+
+SOURCES = HERE / "mini_libraries" / "sources"
+LLVM_SOURCE = "TRITONSMITH_LLVM_SOURCE"
+_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-DNDEBUG", "-fno-exceptions", "-D_GLIBCXX_USE_CXX11_ABI=1")
+_PATIENCE = 1800.0  # seconds for 19 files of MLIR's; an idle machine takes one minute
+_ANSWER = "blue; gold has number 79\n"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A built mini-Triton on an LLVM that has two libraries more.
+
+    Attributes:
+        smith: the tool.
+        llvm: prefix of that LLVM: links to the distribution's, and the two.
+        sources: of the two, laid out as llvm-project is.
+    """
+
+    smith: Smith
+    llvm: Path
+    sources: Path
+
+    @property
+    def answer(self) -> Path:
+        """The program that calls both libraries."""
+        return self.smith.build() / "bin" / "mini-answer"
+
+    @property
+    def folder(self) -> Path:
+        """Of the debug libraries."""
+        return self.smith.env("dev") / "debug-libraries"
+
+    def run(self, *argv: str | Path, code: int = 0) -> str:
+        """`debug-library`; what it printed."""
+        done = self.smith("debug-library", *argv, code=code)
+        return done.out + done.err
+
+    def has_lines(self, file: str) -> bool:
+        """Whether the program's debug information names this source."""
+        program = LLVM / "bin" / "llvm-dwarfdump"
+        return f"{file}" in capture(program, "--show-sources", self.answer)
+
+    def shared_llvm(self) -> bool:
+        """Whether the program needs the shared libLLVM."""
+        return "libLLVM" in capture(LLVM / "bin" / "llvm-readelf", "--needed-libs", self.answer)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """Mini-Triton, built with both libraries as an LLVM would have them: optimised, without debug info."""
+    require_llvm()
+    root = tmp_path_factory.mktemp("mini libraries")
+    changes = {
+        f"bin/{name}": (HERE / "mini_libraries" / "triton" / "bin" / name).read_text(encoding="utf-8")
+        for name in ("CMakeLists.txt", "mini-answer.cpp", "mini-cse.cpp")
+    }
+    smith = Smith(root, cwd=plant("mini_triton", root / "my checkout", changes))
+    sources = root / "llvm project"
+    shutil.copytree(SOURCES, sources)
+    prefix = _llvm(root / "my llvm", sources)
+    smith("setup-mlir", "--provider", "system", "--llvm-dir", prefix)
+    smith("build-triton")
+    return Site(smith, prefix, sources)
+
+
+def _llvm(prefix: Path, sources: Path) -> Path:
+    """The distribution's LLVM by links, with the two libraries and their headers and CMake targets."""
+    own = {"include", "include/mlir", "include/llvm", "lib", "lib/cmake", "lib/cmake/mlir"}
+    for name in ("bin", *sorted(own)):
+        (prefix / name).mkdir(parents=True)
+        for entry in (LLVM / name).iterdir():
+            if f"{name}/{entry.name}" not in own:
+                (prefix / name / entry.name).symlink_to(entry)
+    for project in ("llvm", "mlir"):
+        shutil.copytree(
+            sources / project / "include" / project / "Mini", prefix / "include" / project / "Mini"
+        )
+    _archives(prefix, sources)
+    package = prefix / "lib" / "cmake" / "mlir"
+    for file in package.glob("MLIR*.cmake"):
+        text = file.read_text(encoding="utf-8")
+        file.unlink()
+        file.write_text(text, encoding="utf-8")
+    more = (HERE / "mini_libraries" / "packages.cmake").read_text(encoding="utf-8")
+    with (package / "MLIRTargets.cmake").open("a", encoding="utf-8") as targets:
+        targets.write(more.replace("@LIB@", str(prefix / "lib")))
+    return prefix
+
+
+def _archives(prefix: Path, sources: Path) -> None:
+    tables = prefix / "tables"
+    tables.mkdir()
+    folders = {"LLVMMini": sources / "llvm" / "lib" / "Mini", "MLIRMini": sources / "mlir" / "lib" / "Mini"}
+    include = f"-I{LLVM / 'include'}"
+    for program, folder, definitions, action, output in (
+        ("llvm-tblgen", "LLVMMini", "Metals.td", "-gen-searchable-tables", "MiniGenMetals.inc"),
+        ("mlir-tblgen", "MLIRMini", "Colors.td", "-gen-enum-decls", "Colors.h.inc"),
+        ("mlir-tblgen", "MLIRMini", "Colors.td", "-gen-enum-defs", "Colors.cpp.inc"),
+    ):
+        source = folders[folder] / definitions
+        capture(LLVM / "bin" / program, action, include, source, "-o", tables / output)
+    for name, file in (("LLVMMini", "Metals.cpp"), ("MLIRMini", "Twice.cpp")):
+        made = prefix / "tables" / f"{file}.o"
+        headers = (f"-I{prefix / 'include'}", f"-I{tables}")
+        capture(LLVM / "bin" / "clang++", *_FLAGS, *headers, "-c", folders[name] / file, "-o", made)
+        capture(LLVM / "bin" / "llvm-ar", "qcs", prefix / "lib" / f"lib{name}.a", made)
+
+
+def test_the_program_works_before_anything_is_done(site: Site) -> None:
+    assert capture(site.answer) == _ANSWER
+    assert site.shared_llvm()
+    assert not site.has_lines("Twice.cpp")
+
+
+def test_without_a_name_it_says_what_can_be_named(site: Site) -> None:
+    assert "which library?" in site.run(code=2)
+
+
+def test_it_asks_for_the_sources_where_nobody_knows_them(site: Site) -> None:
+    said = site.run("MLIRMini", code=1)
+    assert "nothing says where the sources of LLVM 19.1.7 are" in said
+    assert "--llvm-source" in said
+
+
+def test_a_library_of_mlir_comes_in_debug_and_goes_again(site: Site) -> None:
+    before = site.answer.read_bytes()
+    plan = site.run("MLIRMini", "--llvm-source", site.sources, "--dry-run")
+    assert "-gen-enum-decls" in plan
+    assert not site.folder.exists()
+
+    said = site.run("MLIRMini", "--llvm-source", site.sources)
+    assert "MLIRMini: 1 files, 2 generated headers" in said
+    assert "links MLIRMini at -O0 -g" in said
+    assert capture(site.answer) == _ANSWER
+    assert site.has_lines("Twice.cpp")
+    assert site.shared_llvm(), "only a library of LLVM itself needs LLVM's static libraries"
+    log = site.smith.log("debug-library")
+    assert "Linking CXX executable" in log
+    assert "Building CXX object" not in log
+    assert "--fresh" not in log
+    receipt = site.smith.receipt("debug-library")
+    assert list(receipt["libraries"]) == ["MLIRMini"]
+    assert receipt["sources"] == str(site.sources)
+
+    site.run("MLIRMini")
+    assert site.smith.log("debug-library").count("ninja: no work to do.") == 2
+
+    site.smith("build-triton")
+    assert site.has_lines("Twice.cpp"), "build-triton keeps what is in debug"
+
+    site.run("--undo")
+    assert site.answer.read_bytes() == before
+    assert not (site.folder / "MLIRMini").exists()
+    assert "Building CXX object" not in site.smith.log("debug-library")
+
+
+def test_only_what_changed_is_compiled_again(site: Site) -> None:
+    site.run("MLIRMini", "--llvm-source", site.sources)
+    source = site.sources / "mlir" / "lib" / "Mini" / "Twice.cpp"
+    text = source.read_text(encoding="utf-8")
+    source.write_text(text.replace("number * 2", "number * 2 + 0"), encoding="utf-8")
+    try:
+        site.run("MLIRMini")
+        assert "[1/2] compile" in site.smith.log("debug-library")
+    finally:
+        source.write_text(text, encoding="utf-8")
+        site.run("--undo")
+
+
+def test_a_library_of_llvm_itself_leaves_one_llvm_in_the_process(site: Site) -> None:
+    said = site.run("LLVMMini", "--llvm-source", site.sources)
+    try:
+        assert "all of LLVM is linked statically" in said
+        assert capture(site.answer) == _ANSWER, "an LLVM that is there twice ends the program"
+        assert not site.shared_llvm()
+        assert site.has_lines("Metals.cpp")
+        assert "Building CXX object" not in site.smith.log("debug-library")
+        triton_opt = site.smith.build() / "bin" / "triton-opt"
+        assert "%1 = tt.twice %0" in capture(triton_opt, site.smith.cwd / "test" / "twice.mlir")
+    finally:
+        site.run("LLVMMini", "--undo")
+    assert site.shared_llvm()
+    assert capture(site.answer) == _ANSWER
+
+
+def test_a_pass_or_a_file_names_its_library(site: Site) -> None:
+    source = ("--llvm-source", site.sources, "--dry-run")
+    assert "mini-twice: mlir/lib/Mini/Twice.cpp (def MiniTwice in Passes.td) is in MLIRMini" in site.run(
+        "--pass", "mini-twice", *source
+    )
+    assert "is in LLVMMini" in site.run("--file", "Metals.cpp", *source)
+    assert "did you mean 'mini-twice'?" in site.run("--pass", "mini-twic", *source, code=2)
+    assert "did you mean 'Metals.cpp'?" in site.run("--file", "Metal.cpp", *source, code=2)
+    assert "did you mean 'MLIRMini'" in site.run("MLIRMimi", *source, code=2)
+
+
+def test_it_lists_what_can_be_named(site: Site) -> None:
+    said = site.run("--list", "--llvm-source", site.sources, "--json")
+    assert '"name": "MLIRMini"' in said
+    assert "MLIRMiniBits" not in said, "the LLVM has no archive of it"
+
+
+def test_a_library_that_the_llvm_does_not_have_is_refused(site: Site) -> None:
+    said = site.run("MLIRMiniBits", "--llvm-source", site.sources, code=1)
+    assert "this LLVM has no archive of MLIRMiniBits" in said
+
+
+def test_sources_of_another_release_are_refused(site: Site, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(site.sources, other)
+    version = other / "cmake" / "Modules" / "LLVMVersion.cmake"
+    version.write_text(version.read_text(encoding="utf-8").replace("PATCH 7", "PATCH 6"), encoding="utf-8")
+    said = site.run("MLIRMini", "--llvm-source", other, code=1)
+    assert "release: the LLVM has 19.1.7, here 19.1.6" in said
+    assert not (site.folder / "MLIRMini").exists()
+
+
+def test_files_that_the_llvm_was_not_built_from_are_refused(site: Site, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(site.sources, other)
+    lists = other / "mlir" / "lib" / "Mini" / "CMakeLists.txt"
+    text = lists.read_text(encoding="utf-8")
+    lists.write_text(text.replace("Twice.cpp", "Twice.cpp New.cpp"), encoding="utf-8")
+    (lists.parent / "New.cpp").write_text("int mine() { return 1; }\n", encoding="utf-8")
+    said = site.run("MLIRMini", "--llvm-source", other, code=1)
+    assert "objects: the LLVM has 1 in its archive, here 1 not among them: New.cpp.o" in said
+
+
+def test_objects_that_lack_a_symbol_are_not_linked(site: Site, tmp_path: Path) -> None:
+    site.run("MLIRMini", "--llvm-source", site.sources)
+    before = site.answer.read_bytes()
+    other = tmp_path / "other"
+    shutil.copytree(site.sources, other)
+    source = other / "mlir" / "lib" / "Mini" / "Twice.cpp"
+    text = source.read_text(encoding="utf-8")
+    renamed = text.replace(
+        "mlir::mini::twice(int number) {", "thrice(int number) {\n  using namespace mlir::mini;"
+    )
+    assert renamed != text
+    source.write_text(renamed, encoding="utf-8")
+    said = site.run("MLIRMini", "--llvm-source", other, code=1)
+    assert "the new objects cannot stand in for the LLVM's own" in said
+    assert "1 missing: _ZN4mlir4mini5twice" in said
+    site.smith("build-triton")
+    assert site.answer.read_bytes() == before, "what was refused is in no archive that anybody links"
+    site.run("--undo")
+
+
+def test_undo_of_what_is_not_in_debug_is_refused(site: Site) -> None:
+    assert "MLIRMini is not in debug" in site.run("MLIRMini", "--undo", code=2)
+
+
+@pytest.mark.parametrize("debugger", ["gdb", "lldb-19"])
+def test_a_debugger_stops_in_the_library_with_its_locals(site: Site, debugger: str) -> None:
+    require(debugger)
+    site.run("MLIRMini", "--llvm-source", site.sources)
+    try:
+        lines = (site.sources / "mlir" / "lib" / "Mini" / "Twice.cpp").read_text("utf-8").splitlines()
+        line = next(number for number, text in enumerate(lines, 1) if "symbolizeColor(" in text)
+        said = _debug(debugger, f"Twice.cpp:{line}", "doubled", site.answer)
+        assert "int doubled = number * 2;" in said, "the source is found"
+        assert "mlir::mini::twice" in said
+        assert "number=1" in said
+        assert "= 2" in said, "the local, printed"
+    finally:
+        site.run("--undo")
+
+
+def _debug(debugger: str, place: str, variable: str, *program: str | Path) -> str:
+    """Stop at a line, look around, print a variable."""
+    if debugger == "gdb":
+        commands = [
+            *(
+                "set debuginfod enabled off",
+                f"break {place}",
+                "run",
+                "backtrace 1",
+                "list",
+                f"print {variable}",
+            ),
+        ]
+        words = [word for command in commands for word in ("-ex", command)]
+        argv = ("gdb", "-q", "-nx", "-batch", *words, "--args", *map(str, program))
+    else:
+        file, _, where = place.partition(":")
+        exact = f"--line {where}" if where.isdecimal() else f"--name {where.rsplit(':', 1)[-1]}"
+        commands = [
+            *(f"breakpoint set --file {file} {exact}", "run", "thread backtrace -c 1", "source list"),
+            f"frame variable {variable}",
+        ]
+        words = [word for command in commands for word in ("-o", command)]
+        argv = (debugger, "--no-lldbinit", "--batch", *words, "--", *map(str, program))
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    return done.stdout + done.stderr
+
+
+def test_mlirs_own_cse_in_debug_under_the_distributions_llvm(site: Site) -> None:
+    require("gdb", "lldb-19")
+    if not os.environ.get(LLVM_SOURCE):
+        pytest.skip(f"missing: {LLVM_SOURCE}")
+    flags = ("--pass", "cse", "--llvm-source", os.environ[LLVM_SOURCE])
+    with site.smith.running("debug-library", *flags) as process:
+        said = "".join(process.communicate(timeout=_PATIENCE))
+    assert process.returncode == 0, said
+    assert "MLIRTransforms: 19 files" in said
+    try:
+        program = site.smith.build() / "bin" / "mini-cse"
+        assert capture(program) == "module {\n}\n"
+        for debugger in ("gdb", "lldb-19"):
+            seen = _debug(debugger, "CSE.cpp:CSE::runOnOperation", "rewriter", program)
+            assert "(anonymous namespace)::CSE::runOnOperation" in seen
+            assert "IRRewriter rewriter(&getContext());" in seen
+            assert "mlir::RewriterBase" in seen, "a local, with its type"
+    finally:
+        site.run("--undo")

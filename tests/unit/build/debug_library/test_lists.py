@@ -1,0 +1,109 @@
+"""CMake reads LLVM's lists: conditions, variables, tables and folders come out as in LLVM's own build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.build.debug_library import lists
+from tritonsmith.build.debug_library.lists import Library
+from tritonsmith.errors import FactError, SmithError
+from tritonsmith.facts import tools
+from tritonsmith.facts.llvm_tree import LlvmTree
+
+
+def read(name: str, project: Path, tree: LlvmTree) -> Library:
+    cmake = tools.own("cmake")
+    assert cmake is not None
+    folder = lists.index(project)[name]
+    return lists.read(name, folder, project, tree, project / "generated", cmake.path)
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def test_the_index_names_every_library_and_its_folder(project: Path) -> None:
+    write(project / "llvm/lib/Target/Toy/CMakeLists.txt", "add_llvm_target(ToyCodeGen\n  Toy.cpp)\n")
+    found = lists.index(project)
+    assert found["MLIRMini"] == project / "mlir/lib/Mini"
+    assert found["MLIRMiniBits"] == project / "mlir/lib/Mini/Bits"
+    assert found["LLVMToyCodeGen"] == project / "llvm/lib/Target/Toy"
+    assert not any("TableGen" in name for name in found)
+
+
+def test_sources_tables_and_folders(project: Path, tree: LlvmTree) -> None:
+    library = read("MLIRMini", project, tree)
+    folder = project / "mlir/lib/Mini"
+    assert library.sources == (folder / "Twice.cpp",)
+    assert [table.output.name for table in library.tables] == ["Colors.h.inc", "Colors.cpp.inc"]
+    table = library.tables[0]
+    assert (table.project, table.definitions) == ("MLIR", folder / "Colors.td")
+    assert table.arguments == ("-gen-enum-decls",)
+    assert library.includes[:2] == (folder, project / "generated/Mini")
+
+
+def test_conditions_are_decided_by_the_options_of_the_llvm(project: Path, tree: LlvmTree) -> None:
+    (project / "llvm/lib/Mini/Asserted.cpp").touch()
+    assert [source.name for source in read("LLVMMini", project, tree).sources] == ["Metals.cpp"]
+    config = tree.cmake_dir("llvm") / "LLVMConfig.cmake"
+    config.write_text("set(LLVM_ENABLE_ASSERTIONS ON)\n", encoding="utf-8")
+    names = [source.name for source in read("LLVMMini", project, tree).sources]
+    assert names == ["Metals.cpp", "Asserted.cpp"]
+
+
+def test_a_target_inherits_folders_visibility_and_flags_from_above(project: Path, tree: LlvmTree) -> None:
+    write(project / "llvm/lib/CMakeLists.txt", "add_subdirectory(Target)\n")
+    write(
+        project / "llvm/lib/Target/CMakeLists.txt",
+        "list(APPEND LLVM_TABLEGEN_FLAGS -I ${LLVM_MAIN_SRC_DIR}/lib/Target)\n"
+        "SET(CMAKE_CXX_VISIBILITY_PRESET hidden)\n"
+        "foreach(t ${LLVM_TARGETS_TO_BUILD})\n  add_subdirectory(${t})\nendforeach()\n",
+    )
+    write(project / "llvm/lib/Target/X86/CMakeLists.txt", "")
+    write(
+        project / "llvm/lib/Target/NVPTX/CMakeLists.txt",
+        "set(LLVM_TARGET_DEFINITIONS NVPTX.td)\ntablegen(LLVM Gen.inc -gen-instr-info)\n"
+        "add_subdirectory(Desc)\n"
+        "tablegen(LLVM Later.inc -gen-subtarget)\n",
+    )
+    write(
+        project / "llvm/lib/Target/NVPTX/Desc/CMakeLists.txt",
+        "include(SomeModule)\nadd_definitions(-DMINE=1)\ninclude_directories(${CMAKE_CURRENT_SOURCE_DIR}/..)\n"
+        "add_llvm_component_library(LLVMNVPTXDesc A.cpp)\n"
+        "target_compile_definitions(LLVMNVPTXDesc PRIVATE ALSO)\nno_such_command(\n  x)\n",
+    )
+    write(project / "llvm/lib/Target/NVPTX/Desc/A.cpp", "")
+    library = read("LLVMNVPTXDesc", project, tree)
+    assert library.hidden
+    assert [source.name for source in library.sources] == ["A.cpp"]
+    assert library.definitions == ("-DMINE=1", "-DALSO")
+    first, later = library.tables
+    target = project / "llvm/lib/Target/NVPTX"
+    assert first.arguments == ("-I", str(project / "llvm/lib/Target"), "-gen-instr-info")
+    assert later.definitions == target / "NVPTX.td", "CMake forgets its folder at the end of `include`"
+    assert later.output == project / "generated/Target/NVPTX/Later.inc"
+    assert {target, project / "generated/Target/NVPTX"} <= set(library.includes)
+
+
+def test_a_folder_that_the_lists_above_leave_out_is_read_all_the_same(project: Path, tree: LlvmTree) -> None:
+    write(project / "llvm/lib/Support/CMakeLists.txt", "add_llvm_component_library(LLVMSupport S.cpp)\n")
+    write(project / "llvm/lib/Support/S.cpp", "")
+    assert [source.name for source in read("LLVMSupport", project, tree).sources] == ["S.cpp"]
+
+
+def test_a_library_that_the_options_leave_out_is_refused(project: Path, tree: LlvmTree) -> None:
+    lists_file = project / "mlir/lib/Mini/CMakeLists.txt"
+    text = lists_file.read_text(encoding="utf-8")
+    lists_file.write_text(f"if(NO_SUCH_OPTION)\n{text}endif()\n", encoding="utf-8")
+    with pytest.raises(FactError, match="its options leave it out"):
+        read("MLIRMini", project, tree)
+
+
+def test_lists_that_cmake_cannot_read_are_named(project: Path, tree: LlvmTree) -> None:
+    write(project / "mlir/lib/Mini/CMakeLists.txt", "add_mlir_library(MLIRMini\nTwice.cpp)\nif(\n")
+    with pytest.raises(SmithError, match="CMake cannot read") as caught:
+        read("MLIRMini", project, tree)
+    assert "mlir/lib/Mini/CMakeLists.txt" in str(caught.value)
