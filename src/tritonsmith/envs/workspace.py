@@ -50,7 +50,7 @@ class Workspace:
         return self.root / "llvm"
 
     def triton_home(self, pin: str) -> Path:
-        """`TRITON_HOME` of builds at an LLVM pin: upstream's store has one slot, where two pins delete each other's.
+        """`TRITON_HOME` of builds at an LLVM pin: in upstream's store two pins delete each other's LLVM.
 
         Args:
             pin: commit of LLVM; empty if it is not known.

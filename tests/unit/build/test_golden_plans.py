@@ -134,7 +134,7 @@ def test_link_compile_commands(version: str, system: System, golden: Golden) -> 
 
 
 def test_every_golden_file_has_its_test() -> None:
-    providers = [name for name in get_args(Provider) if name not in ("auto", "store")]  # the one of the others, or nothing to do
+    providers = [name for name in get_args(Provider) if name not in ("auto", "store")]
     tasks = ["up", *(f"setup-mlir-{name}" for name in providers), "build-triton", "install-triton"]
     tasks.append("link-compile-commands")
     wanted = {f"{task}-{system}-{version}.sh" for task in tasks for system in SYSTEMS for version in VERSIONS}

@@ -292,9 +292,8 @@ def test_the_cache(
     cache: CacheSettings, found: list[str], fatal: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    launcher = None if cache.launcher == "none" else Tool(cache.launcher, Path("/opt") / cache.launcher, "4.9")
-    problems = list(
-        preflight.cache(replace(made.settings(), cache=cache), made.compilers(launcher=launcher))
-    )
+    name = cache.launcher
+    launcher = None if name == "none" else Tool(name, Path("/opt") / name, "4.9")
+    problems = list(preflight.cache(replace(made.settings(), cache=cache), made.compilers(launcher=launcher)))
     assert [problem.id for problem in problems] == found
     assert [problem.id for problem in problems if problem.fatal] == fatal

@@ -40,8 +40,10 @@ def test_one_flag_is_one_line_and_the_largest_group_comes_first() -> None:
 
 def test_a_command_whose_former_self_is_not_known() -> None:
     assert why(Reason("command", "a.o"), after={"a.o": FLAGS}) == [
-        "command line of a.o changed: the former one is not on record "
-        "(no build of this tool's has ended well here)"
+        (
+            "command line of a.o changed: the former one is not on record "
+            "(no build of this tool's has ended well here)"
+        )
     ]
     assert why(Reason("command", "a.o"), before={"a.o": FLAGS}, after={"a.o": FLAGS}) == [
         "command line of a.o changed: since before the last build that ended well, which left this file out"

@@ -22,12 +22,11 @@ from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.checkout import LlvmPin
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.plan import Plan, Remove, Run, Step, Write
+from tritonsmith.plan import Plan, Remove, Step, Write
 
 TASK = "debug-library"
 PHASE = "put into Triton's links"
 PHASE_UNDO = "remove debug libraries"
-_FRESH = "--fresh"
 
 
 @dataclass(frozen=True)
@@ -329,28 +328,8 @@ def relinked(
     """
     path = relink.file(inputs.env)
     write = Write(path, relink.render(inputs.llvm, archives), phase=PHASE)
-    build = triton.plan(replace(inputs, after_project=path)).steps
-    if all(step.stamp and step.stamp.holds() for step in _configures(triton.plan(_without(inputs)).steps)):
-        build = tuple(_kept_fresh(step) for step in build)
-    return Plan(title, (*steps, write, *build))
-
-
-def _without(inputs: Inputs) -> Inputs:
-    return replace(inputs, after_project=None)
-
-
-def _configures(steps: Iterable[Step]) -> list[Run]:
-    return [step for step in steps if isinstance(step, Run) and _FRESH in step.argv]
-
-
-def _kept_fresh(step: Step) -> Step:
-    """CMake's call as an addition to the last one.
-
-    `--fresh` would delete CMakeFiles/, where objects of Triton's own lie, and nothing but our file is new.
-    """
-    if isinstance(step, Run) and _FRESH in step.argv:
-        return replace(step, argv=tuple(word for word in step.argv if word != _FRESH))
-    return step
+    build = triton.plan(replace(inputs, after_project=path))
+    return Plan(title, (*steps, write, *build.steps))
 
 
 def _receipt(inputs: Inputs, archives: Mapping[str, Path], sources: str) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tests.unit.build import made
 from tritonsmith.build import triton
+from tritonsmith.build.cmake import CACHE_FILE
 from tritonsmith.build.debug_library import command, relink
-from tritonsmith.plan import Run
+from tritonsmith.plan import Write
 
 _ARCHIVE = Path("/home/dev/a folder/libMLIRTransforms.a")
 
@@ -57,20 +58,11 @@ def test_triton_is_told_of_the_file_only_then() -> None:
     assert given.keys() - without.keys() == {"TRITONSMITH_DEBUG_LIBRARIES"}
 
 
-def test_a_configured_build_is_not_configured_afresh(tmp_path: Path) -> None:
-    space = replace(made.workspace(), root=tmp_path)
-    inputs = made.inputs(workspace=space, env=space.env("dev"), tree=made.llvm(dylib=True))
-    assert "--fresh" in _configure(command.relinked(inputs, {}).steps).argv, "it was never configured"
-    before = _configure(triton.plan(inputs).steps)
-    assert before.stamp is not None
-    assert before.stamp.made is not None
-    before.stamp.path.parent.mkdir(parents=True)
-    before.stamp.made.touch()
-    before.stamp.path.write_text(before.stamp.key, encoding="utf-8")
+def test_the_file_is_written_before_triton_is_configured() -> None:
+    inputs = made.inputs(tree=made.llvm(dylib=True))
     plan = command.relinked(inputs, {"MLIRTransforms": _ARCHIVE})
-    assert "--fresh" not in _configure(plan.steps).argv, "it deletes CMakeFiles/, with objects of Triton's"
-    assert _configure(plan.steps).stamp != before.stamp
-
-
-def _configure(steps: tuple[object, ...]) -> Run:
-    return next(step for step in steps if isinstance(step, Run) and "-S" in step.argv)
+    first = plan.steps[0]
+    assert isinstance(first, Write)
+    assert first.path == relink.file(inputs.env)
+    text = next(step.text for step in plan.steps if isinstance(step, Write) and step.path.name == CACHE_FILE)
+    assert f"set(TRITONSMITH_DEBUG_LIBRARIES [[{first.path}]]" in text
