@@ -168,6 +168,16 @@ def test_a_library_of_mlir_comes_in_debug_and_goes_again(site: Site) -> None:
     assert "Building CXX object" not in site.smith.log("debug-library")
 
 
+def test_an_env_file_names_libraries_for_every_build(site: Site, tmp_path: Path) -> None:
+    env = tmp_path / "dev.toml"
+    env.write_text(f'[llvm]\nsource = "{site.sources}"\ndebug-libraries = ["MLIRMini"]\n', encoding="utf-8")
+    site.smith("build-triton", "--env", env)
+    assert site.has_lines("Twice.cpp")
+    assert capture(site.answer) == _ANSWER
+    site.run("--undo")
+    assert not site.has_lines("Twice.cpp")
+
+
 def test_only_what_changed_is_compiled_again(site: Site) -> None:
     site.run("MLIRMini", "--llvm-source", site.sources)
     source = site.sources / "mlir" / "lib" / "Mini" / "Twice.cpp"

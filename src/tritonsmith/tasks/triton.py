@@ -71,6 +71,10 @@ def build_triton(
         return
     commands.bring_sources(chosen, located)
     prepared = commands.build_triton(chosen, space, located, force=force, again=reconfigure)
+    if chosen.llvm.debug_libraries:
+        from tritonsmith.build.debug_library import command as debug_libraries
+
+        prepared = debug_libraries.with_listed(prepared, chosen, space, located)
     show.warnings(prepared.warnings)
     if dry_run:
         show.plan(prepared.plan)
