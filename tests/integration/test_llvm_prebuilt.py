@@ -50,8 +50,8 @@ class World:
 
     @property
     def unpacked(self) -> list[str]:
-        """What lies where LLVMs belong."""
-        return sorted(path.name for path in self.smith.home.glob("llvm/*"))
+        """LLVMs, and what might be taken for one, in the store."""
+        return sorted(path.name for path in self.smith.home.glob("llvm/llvm-*") if path.is_dir())
 
 
 @pytest.fixture(scope="module")

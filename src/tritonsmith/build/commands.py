@@ -32,6 +32,7 @@ from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import answers, llvm_tree, machine, python_env, tools
 from tritonsmith.facts import checkout as checkouts
+from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Plan
 from tritonsmith.plan.runner import CommandFailedError
@@ -146,8 +147,9 @@ def act(prepared: Prepared, session: Session) -> None:
             words = {"llvm": prepared.llvm_in_words, "pin": prepared.pin_in_words}
             raise diagnose.explain(failure, **words) from failure
         beside = (prepared.beside / RECEIPT_BESIDE,) if prepared.beside and prepared.beside.is_dir() else ()
-        shelved = shelf.steps() if shelf else ()
-        session.leave_receipt(prepared.receipt, *beside, also=(*answers.keep("receipt"), *shelved))
+        if shelf:  # before the receipt, which says that it worked
+            session.note(shelf.steps())
+        session.leave_receipt(prepared.receipt, *beside, also=answers.keep("receipt"))
 
 
 def gather(settings: Settings, space: Workspace, located: Located) -> tuple[Inputs, LlvmRequest]:
@@ -159,7 +161,7 @@ def gather(settings: Settings, space: Workspace, located: Located) -> tuple[Inpu
     checkout = checkouts.read(located.root)
     env = space.env(settings.name)
     request = request_for(settings, checkout)
-    tree = _llvm_of(settings, space, env, request)
+    tree = _llvm_of(settings, space, env, request, checkout)
     host = machine.read()
     found = tools.compilers(
         compiler=settings.toolchain.compiler,
@@ -220,7 +222,9 @@ def _problems(inputs: Inputs, request: LlvmRequest) -> list[preflight.Problem]:
     )
 
 
-def _llvm_of(settings: Settings, space: Workspace, env: EnvDir, request: LlvmRequest) -> LlvmTree:
+def _llvm_of(
+    settings: Settings, space: Workspace, env: EnvDir, request: LlvmRequest, checkout: TritonCheckout
+) -> LlvmTree:
     if settings.llvm.dir:
         return llvm_tree.read(Path(settings.llvm.dir))
     receipt = receipts.read(env.receipt("setup-mlir"))
@@ -244,10 +248,12 @@ def _llvm_of(settings: Settings, space: Workspace, env: EnvDir, request: LlvmReq
         ) from error
 
     def stored() -> list[Path]:
-        from tritonsmith.store import shelf  # noqa: PLC0415 - only where the pin changed
+        from tritonsmith.build import llvm_closure, shelving  # noqa: PLC0415 - only where the pin changed
+        from tritonsmith.store import shelf  # noqa: PLC0415
 
-        entries = shelf.open_store(space, settings.llvm.store).entries()
-        return [entry.path for entry in entries if entry.status == "ready"]
+        wanted = shelving.wanted(request, machine.read(), llvm_closure.key(settings, checkout))
+        found = shelf.open_store(space, settings.llvm.store).find(wanted)
+        return [found.entry.path] if found.entry and found.complete else []
 
     return pin_change.right_llvm(tree, request, receipt, stored, env.name)
 

@@ -47,8 +47,8 @@ class Facts:
 
     @property
     def triton(self) -> str:
-        """Commit of the Triton that it is for, as far as it is known."""
-        return self.consumer.commit if self.consumer else ""
+        """What the closure of the Triton that it is for follows from; empty if that is not known."""
+        return self.consumer.closure if self.consumer else ""
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,7 @@ def _prebuilt(request: LlvmRequest, facts: Facts, workspace: Workspace) -> Choic
         raise _RefusedError(f"{archive.url} cannot be reached: {problem}")
     name, machine = archive.name, facts.means.machine
     plan = llvm_prebuilt.plan(archive, workspace, facts.store)
+    _refuse_read_only(facts.store)
     prefix, commit = facts.store.path(name), request.pin.commit
 
     def describe_it() -> Manifest:
@@ -171,25 +172,42 @@ def _prebuilt(request: LlvmRequest, facts: Facts, workspace: Workspace) -> Choic
 
 
 def _stored(request: LlvmRequest, facts: Facts) -> Choice:
+    if facts.source.dirty and request.settings.source:
+        raise _RefusedError(f"the sources that you name are changed: {facts.source.location}")
     wanted = shelving.wanted(request, facts.means.machine, facts.triton)
     found = provides.choose(facts.entries, wanted)
     if found.entry is None or found.entry.manifest is None:
         reasons = [f"{name}: {why}" for name, why in found.refused]
         raise _RefusedError("\n  ".join(reasons) or f"nothing is in {facts.store.root} yet")
     entry, manifest = found.entry, found.entry.manifest
-    if found.complete:
+    named = request.settings.ninja_targets
+    warnings = () if request.fit(manifest.commit) == "pin" else (_stored_elsewhere(request, manifest),)
+    if found.complete and not named:
         plan = Plan(f"LLVM {manifest.version} from the store in {entry.path}")
-        return Choice("store", entry.path, manifest.commit, plan, entry=entry.name)
-    if facts.consumer is None and request.settings.scope != "all":
+        return Choice("store", entry.path, manifest.commit, plan, warnings, entry=entry.name)
+    if problem := provides.moved(manifest):
+        raise _RefusedError(f"{entry.name} lacks part of it, and {problem}")
+    if facts.consumer is None and request.settings.scope != "all" and not named:
         raise _RefusedError(f"what {entry.name} lacks can be told only from Triton's sources")
-    if not facts.store.writable:
-        raise _RefusedError(f"{entry.name} lacks part of it, and {facts.store.root} is read-only")
+    _refuse_read_only(facts.store)
     plan = Plan(
         f"the rest of LLVM {manifest.version} in {entry.path}",
         llvm_closure.build(entry.path, request, facts.means, facts.consumer),
     )
     describe_it = shelving.grown(facts.store, manifest, request, facts.triton)
-    return Choice("store", entry.path, manifest.commit, plan, entry=entry.name, describe=describe_it)
+    return Choice(
+        "store", entry.path, manifest.commit, plan, warnings, entry=entry.name, describe=describe_it
+    )
+
+
+def _stored_elsewhere(request: LlvmRequest, manifest: Manifest) -> str:
+    about = f"is at {manifest.commit[:12]}" if manifest.commit else "does not tell its commit"
+    return f"{manifest.name} {about}; Triton wants {request.describe_pin()}"
+
+
+def _refuse_read_only(store: Store) -> None:
+    if not store.writable:
+        raise _RefusedError(f"{store.root} is read-only: name another `store` under [llvm], or none")
 
 
 def _source(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: bool) -> Choice:
@@ -200,11 +218,13 @@ def _source(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: 
             raise
         raise _RefusedError(error.what) from error
     means, store = facts.means, facts.store
+    _refuse_read_only(store)
     key = llvm_source.key(tree, request, means)
     prefix = store.path(key.name)
     configure = llvm_source.configure(tree, request, prefix, means, again=again)
     steps = (*configure, *llvm_closure.build(prefix, request, means, facts.consumer))
-    if tree.dirty or not all(step.stamp and step.stamp.holds() for step in configure):
+    stamps = [step.stamp for step in configure if step.stamp]
+    if tree.dirty or not all(stamp.holds() for stamp in stamps):
         steps = (*store.retract(key.name), *steps)  # nobody else takes it while it changes
     warnings: tuple[str, ...] = ()
     if request.fit(tree.commit) != "pin":

@@ -14,8 +14,11 @@ from pathlib import Path
 from tritonsmith.build import cmake
 from tritonsmith.build.llvm_request import LlvmRequest
 from tritonsmith.build.llvm_source import PHASE_BUILD, Means
+from tritonsmith.envs.schema import Settings
+from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import BuildUsed, Step
+from tritonsmith.plan.steps import digest
 
 PHASE_PROBE = "what Triton takes of LLVM"
 _PYTHON_MODULE = "triton"  # CMake's target of libtriton.so, in every era
@@ -28,12 +31,12 @@ class Consumer:
     Attributes:
         configure: steps that configure it against a given LLVM, unbuilt, and the folder that this fills.
         programs: what its tests call.
-        commit: of its checkout; empty outside git.
+        closure: what its needs follow from (`key`).
     """
 
     configure: Callable[[LlvmTree], tuple[tuple[Step, ...], Path]]
     programs: tuple[str, ...]
-    commit: str = ""
+    closure: str = ""
 
 
 def build(prefix: Path, request: LlvmRequest, means: Means, consumer: Consumer | None) -> tuple[Step, ...]:
@@ -68,6 +71,17 @@ def build(prefix: Path, request: LlvmRequest, means: Means, consumer: Consumer |
             phase=PHASE_BUILD,
         ),
     )
+
+
+def key(settings: Settings, checkout: TritonCheckout) -> str:
+    """What a checkout's needs follow from, its options included; empty where only Ninja can tell.
+
+    That is where its sources are changed, lie in several places, or are not under git.
+    """
+    triton = settings.triton
+    if not checkout.commit or checkout.dirty or triton.plugin_dirs:
+        return ""
+    return f"{checkout.commit}+{digest(sorted(triton.backends), triton.proton, triton.cmake_args)[:8]}"
 
 
 def promised(prefix: Path, request: LlvmRequest) -> LlvmTree:

@@ -125,10 +125,11 @@ def llvm(
     """
     yield from _tools(compilers, machine, linker=linker)
     yield from resources(machine, jobs, request.settings.debug_info)
-    need = configs.load("resources")["disk"]
     if not request.settings.ninja_targets:
+        disk, settings = configs.load("resources")["disk"], request.settings
+        share = 1.0 if settings.scope == "all" else disk["llvm-closure-share"]
         yield from _disk(
-            disk_free, need["llvm-build"][request.settings.build_type] + need["llvm-sources"], where
+            disk_free, disk["llvm-build"][settings.build_type] * share + disk["llvm-sources"], where
         )
 
 

@@ -77,7 +77,7 @@ def prepare(
     )
     choice = llvm.choose(request, facts, space, again=again)
     warnings = list(choice.warnings)
-    if choice.provider == "source":
+    if choice.provider == "source" or (choice.provider == "store" and choice.plan.steps):
         free = machine.disk_free(store.root)
         linker = settings.toolchain.linker
         problems = [
@@ -156,4 +156,4 @@ def _consumer(
         )
         return triton.configure(inputs, env.probe, phase=llvm_closure.PHASE_PROBE, again=again), env.probe
 
-    return Consumer(configure, lit_tests.programs(checkout.root), checkout.commit)
+    return Consumer(configure, lit_tests.programs(checkout.root), llvm_closure.key(settings, checkout))

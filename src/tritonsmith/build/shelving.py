@@ -54,11 +54,12 @@ def wanted(request: LlvmRequest, machine: Machine, triton: str) -> Wanted:
     Args:
         request: commit, build type, parts.
         machine: where it must link and run.
-        triton: commit of the Triton, whose closure it may be.
+        triton: which Triton's closure it may be (`llvm_closure.key`).
     """
     settings = request.settings
     return Wanted(
-        commit=request.pin.commit if request.pin and not settings.any_commit else "",
+        commit=request.pin.commit if request.pin else "",
+        any_commit=settings.any_commit,
         build_type=settings.build_type,
         assertions=settings.assertions,
         debug_info=settings.debug_info,
@@ -84,7 +85,7 @@ def built(
         key: of the build.
         request: what was built.
         machine: this one.
-        triton: commit of the Triton whose closure it is.
+        triton: which Triton's closure it is.
         tree: its sources.
     """
 
@@ -111,27 +112,27 @@ def grown(store: Store, manifest: Manifest, request: LlvmRequest, triton: str) -
         store: that it lies in.
         manifest: as it was.
         request: what was built.
-        triton: commit of the Triton whose closure it is.
+        triton: which Triton's closure it is.
     """
 
     def describe_it() -> Manifest:
-        prefix = store.path(manifest.name)
+        now = store.entry(manifest.name).manifest or manifest  # others may have grown it, too
+        prefix = store.path(now.name)
         tree = llvm_tree.read(prefix)
         return replace(
-            manifest,
+            now,
             tools=tuple(sorted(tree.tools)),
             libraries=tuple(path.name for path in describe.libraries(prefix)),
-            scope="all" if "all" in (manifest.scope, _scope(request)) else manifest.scope,
-            closures=tuple(dict.fromkeys((*manifest.closures, *_closures(request, triton)))),
+            scope="all" if "all" in (now.scope, _scope(request)) else now.scope,
+            closures=tuple(dict.fromkeys((*now.closures, *_closures(request, triton)))),
         )
 
     return describe_it
 
 
 def _scope(request: LlvmRequest) -> Scope:
-    """How much of it any Triton may count on."""
-    settings = request.settings
-    return "all" if settings.scope == "all" and not settings.ninja_targets else "python-module"
+    """What was asked for; single targets are less than any scope."""
+    return "python-module" if request.settings.ninja_targets else request.settings.scope
 
 
 def _closures(request: LlvmRequest, triton: str) -> tuple[Closure, ...]:

@@ -53,9 +53,12 @@ class Session:
         seconds = {phase: round(took, 1) for phase, took in self.seconds.items()}
         text = receipts.render(self.task, {**content, "seconds": seconds, "log": str(self.log)})
         paths = (self.env.receipt(self.task), *beside)
-        quiet = PhaseProgress(live=False, silent=True)
         written = (Write(path, text, phase="receipt") for path in paths)
-        Runner(self.log, quiet).run(Plan("receipt", (*written, *also)))
+        self.note((*written, *also))
+
+    def note(self, steps: tuple[Step, ...]) -> None:
+        """Write something down, without a word on the screen."""
+        Runner(self.log, PhaseProgress(live=False, silent=True)).run(Plan("receipt", steps))
 
 
 @contextmanager

@@ -59,7 +59,7 @@ class Closure:
     """A part of LLVM that was built because one Triton needs it.
 
     Attributes:
-        triton: commit of that Triton.
+        triton: commit of that Triton, and a digest of the options that decide what it takes.
         scope: `closure`, or the smaller `python-module`.
     """
 

@@ -64,7 +64,10 @@ def prepare(entry: Entry, dest: str, space: Workspace, machine: Machine) -> Expo
     if manifest is None or entry.status != "ready":
         raise FactError(f"{entry.name} cannot be exported: it is {entry.problem or entry.status}")
     if broken := verifying.problems(entry, quick=True):
-        hints = [f"`invoke store.verify {entry.name}` tells all of it", "`invoke setup-mlir` mends a build"]
+        hints = [
+            f"`invoke store.verify --name {entry.name}` tells all of it",
+            "`invoke setup-mlir` mends a build",
+        ]
         raise FactError(f"{entry.name} is not whole", where=entry.path, why=broken[0], hints=hints)
     target = _target(entry.name, dest)
     if is_url(target):
@@ -135,7 +138,17 @@ def _as_exported(manifest: Manifest, machine: Machine) -> Manifest:
     """Without what means this machine alone, and with the libraries that it is known to work with."""
     abi = manifest.abi
     known = replace(abi, glibc=abi.glibc or machine.glibc, glibcxx=abi.glibcxx or machine.glibcxx)
-    return replace(manifest, kind="imported", tree=manifest.name, source="", origin="", abi=known, bytes=None)
+    stays = manifest.debug_info == "split"  # types and variables are in the .dwo files, which are not packed
+    return replace(
+        manifest,
+        kind="imported",
+        tree=manifest.name,
+        source="",
+        origin="",
+        abi=known,
+        bytes=None,
+        debug_info="lines" if stays else manifest.debug_info,
+    )
 
 
 def _seconds(made: str) -> int:

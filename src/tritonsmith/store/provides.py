@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tritonsmith import configs
 from tritonsmith.envs.schema import Scope
+from tritonsmith.facts import git_head
 from tritonsmith.facts.llvm_tree import same_commit
 from tritonsmith.facts.machine import version_key
 from tritonsmith.store.entry import Abi, Closure, Entry, Manifest
@@ -19,6 +20,7 @@ class Wanted:
 
     Attributes:
         commit: of LLVM.
+        any_commit: another commit will do, where none is at that one.
         diff: digest of what a dirty source tree changes; empty for clean sources.
         build_type: CMake build type.
         assertions: with or without.
@@ -27,7 +29,7 @@ class Wanted:
         packages: CMake packages: `mlir`, `lld`, `clang`.
         tools: programs in `bin`.
         scope: how much of it must be built.
-        triton: commit of the Triton whose closure that is.
+        triton: which Triton's closure that is: its commit and options.
         shared: with shared libraries, or with archives.
         sanitizer: instrumented so, or not at all.
         machine: where it must link and run.
@@ -35,6 +37,7 @@ class Wanted:
     """
 
     commit: str = ""
+    any_commit: bool = False
     diff: str = ""
     build_type: str = ""
     assertions: bool | None = None
@@ -96,7 +99,22 @@ def grows(entry: Entry) -> bool:
     have = entry.manifest
     if have is None or have.kind != "built" or not have.source:
         return False
-    return (entry.path / "build.ninja").is_file() and (Path(have.source) / "llvm").is_dir()
+    try:
+        return (entry.path / "build.ninja").is_file() and (Path(have.source) / "llvm").is_dir()
+    except OSError:  # in a home that is not this user's
+        return False
+
+
+def moved(have: Manifest) -> str:
+    """Why more of a build cannot be built from its sources, in words; empty if they are what they were."""
+    if not have.source:
+        return "it is no build tree"
+    head = git_head.read(Path(have.source))
+    if head.problem:
+        return f"its sources in {have.source} do not tell their commit: {head.problem}"
+    if head.commit and not same_commit(head.commit, have.commit):
+        return f"its sources in {have.source} are at {head.commit[:12]} by now"
+    return f"its sources in {have.source} are changed by now" if head.dirty else ""
 
 
 def choose(entries: Iterable[Entry], wanted: Wanted) -> Found:
@@ -121,10 +139,11 @@ def choose(entries: Iterable[Entry], wanted: Wanted) -> Found:
     return Found(best, best.manifest is not None and covers(best.manifest, wanted), tuple(refused))
 
 
-def _merit(entry: Entry, wanted: Wanted) -> tuple[bool, bool, bool, bool, str]:
+def _merit(entry: Entry, wanted: Wanted) -> tuple[bool, bool, bool, bool, bool, str]:
     have = entry.manifest
     assert have is not None  # noqa: S101 - it serves
     return (
+        same_commit(have.commit, wanted.commit),
         bool(wanted.key) and have.key == wanted.key,
         covers(have, wanted),
         have.build_type == wanted.build_type,
@@ -158,10 +177,10 @@ def foreign(have: Abi, here: Abi) -> list[str]:
 
 
 def _identity(have: Manifest, wanted: Wanted) -> Iterator[str]:
-    if wanted.commit and not same_commit(have.commit, wanted.commit):
+    if wanted.commit and not wanted.any_commit and not same_commit(have.commit, wanted.commit):
         known = f"it is at {have.commit[:12]}" if have.commit else "its commit is not known"
         yield f"{known}, wanted is {wanted.commit[:12]}"
-    if (wanted.commit or wanted.diff) and have.diff != wanted.diff:
+    if have.diff != wanted.diff:
         yield "its sources were changed" if have.diff else "its sources lack the changes of yours"
     serving = configs.load("store")["serves"].get(wanted.build_type, [wanted.build_type])
     if wanted.build_type and have.build_type not in serving:

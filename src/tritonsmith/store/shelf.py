@@ -175,7 +175,11 @@ class Store:
         if manifest.name != name:
             return Entry(name, path, "unreadable", None, f"its manifest is that of {manifest.name}")
         tree = Path(manifest.tree) if manifest.kind == "adopted" else path
-        if not llvm_tree.is_tree(tree):
+        try:
+            there = llvm_tree.is_tree(tree)
+        except OSError as error:
+            return Entry(name, tree, "unreadable", None, f"{tree} cannot be looked at: {error.strerror}")
+        if not there:
             return Entry(name, tree, "gone", manifest, f"there is no LLVM in {tree} any more")
         return Entry(name, tree, "ready", manifest)
 

@@ -70,8 +70,13 @@ def setup_mlir(
     }
     chosen = settings.load(env, flags)
     space, located = commands.find_triton(chosen)
+    pin_will_do = not use_case.wants_sources(chosen)
+    if dry_run and located.fetch.steps and not pin_will_do:
+        show.plan(located.fetch)
+        show.warnings(("the rest depends on the sources, which are not here yet",))
+        return
     if not dry_run:
-        commands.bring_sources(chosen, located, pin_will_do=not use_case.wants_sources(chosen))
+        commands.bring_sources(chosen, located, pin_will_do=pin_will_do)
     prepared, choice = use_case.prepare(chosen, space, located, force=force, again=reconfigure)
     show.choice(choice)
     show.warnings(prepared.warnings)

@@ -192,7 +192,7 @@ def llvm_problems(free: float = PLENTY, **changes: Any) -> list[str]:
     return [problem.id for problem in problems]
 
 
-_LLVM = ("build_type", "ninja_targets", "debug_info")
+_LLVM = ("build_type", "ninja_targets", "debug_info", "scope")
 
 
 def test_llvm_from_sources() -> None:
@@ -205,8 +205,9 @@ def test_llvm_from_sources() -> None:
 @pytest.mark.parametrize("build_type", get_args(BuildType))
 def test_disk_for_llvm(build_type: BuildType) -> None:
     need = {"Debug": 62.5, "RelWithDebInfo": 52.5, "Release": 10.5, "MinSizeRel": 10.5}[build_type]
-    assert llvm_problems(need - 0.1, build_type=build_type) == ["disk"]
-    assert llvm_problems(need, build_type=build_type) == []
+    for scope, least in (("all", need), ("closure", (need - 2.5) / 4 + 2.5)):
+        assert llvm_problems(least - 0.1, build_type=build_type, scope=scope) == ["disk"]
+        assert llvm_problems(least, build_type=build_type, scope=scope) == []
     assert llvm_problems(1.0, build_type=build_type, ninja_targets=("FileCheck",)) == []
 
 

@@ -47,7 +47,6 @@ def entry(name: str = "one", **changes: Any) -> Entry:
         ({"abi": Abi()}, {}),
         ({"targets": ("Native", "NVPTX")}, {}),
         ({"diff": "d"}, {"diff": "d"}),
-        ({"diff": "d"}, {"commit": ""}),
     ],
 )
 def test_it_serves(have: dict[str, Any], want: dict[str, Any]) -> None:
