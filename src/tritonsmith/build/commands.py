@@ -139,6 +139,8 @@ def act(prepared: Prepared, session: Session) -> None:
     """
     shelf = prepared.shelving
     with shelf.hold(session.task) if shelf else nullcontext():
+        if shelf:
+            session.note(shelf.announce())
         try:
             session.run(prepared.plan)
         except CommandFailedError as failure:

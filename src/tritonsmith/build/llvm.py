@@ -64,6 +64,7 @@ class Choice:
         refused: provider to the reason why it was not taken.
         entry: name in the store; empty for an installed one.
         describe: reads the finished tree for its manifest; None where nothing is made.
+        kind: of the entry: built, prebuilt ...; empty for an installed one.
     """
 
     provider: str
@@ -74,6 +75,7 @@ class Choice:
     refused: tuple[tuple[str, str], ...] = ()
     entry: str = ""
     describe: Callable[[], Manifest] | None = None
+    kind: str = ""
 
 
 class _RefusedError(Exception):
@@ -168,7 +170,7 @@ def _prebuilt(request: LlvmRequest, facts: Facts, workspace: Workspace) -> Choic
         known = Known(commit=commit, origin=archive.url)
         return describe.manifest(name, "prebuilt", llvm_tree.read(prefix), machine, known)
 
-    return Choice("prebuilt", prefix, commit, plan, entry=name, describe=describe_it)
+    return Choice("prebuilt", prefix, commit, plan, entry=name, describe=describe_it, kind="prebuilt")
 
 
 def _stored(request: LlvmRequest, facts: Facts) -> Choice:
@@ -184,7 +186,8 @@ def _stored(request: LlvmRequest, facts: Facts) -> Choice:
     warnings = () if request.fit(manifest.commit) == "pin" else (_stored_elsewhere(request, manifest),)
     if found.complete and not named:
         plan = Plan(f"LLVM {manifest.version} from the store in {entry.path}")
-        return Choice("store", entry.path, manifest.commit, plan, warnings, entry=entry.name)
+        taken = Choice("store", entry.path, manifest.commit, plan, warnings, entry=entry.name)
+        return replace(taken, kind=manifest.kind)
     if problem := provides.moved(manifest):
         raise _RefusedError(f"{entry.name} lacks part of it, and {problem}")
     if facts.consumer is None and request.settings.scope != "all" and not named:
@@ -195,9 +198,8 @@ def _stored(request: LlvmRequest, facts: Facts) -> Choice:
         llvm_closure.build(entry.path, request, facts.means, facts.consumer),
     )
     describe_it = shelving.grown(facts.store, manifest, request, facts.triton)
-    return Choice(
-        "store", entry.path, manifest.commit, plan, warnings, entry=entry.name, describe=describe_it
-    )
+    grown = Choice("store", entry.path, manifest.commit, plan, warnings, entry=entry.name)
+    return replace(grown, describe=describe_it, kind=manifest.kind)
 
 
 def _stored_elsewhere(request: LlvmRequest, manifest: Manifest) -> str:
@@ -232,7 +234,8 @@ def _source(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: 
         warnings = (f"the sources' commit is {known}; Triton wants {request.describe_pin()}",)
     plan = Plan(f"LLVM/MLIR from source in {prefix}", steps)
     describe_it = shelving.built(store, key, request, means.machine, facts.triton, tree)
-    return Choice("source", prefix, tree.commit, plan, warnings, entry=key.name, describe=describe_it)
+    made = Choice("source", prefix, tree.commit, plan, warnings, entry=key.name)
+    return replace(made, describe=describe_it, kind="built")
 
 
 def _hints(refused: list[tuple[str, str]]) -> list[str]:

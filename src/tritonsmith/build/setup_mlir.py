@@ -92,6 +92,7 @@ def prepare(
         "provider": choice.provider,
         "prefix": choice.prefix,
         "entry": choice.entry,
+        "kind": choice.kind,
         "commit": choice.commit,
         "pin": request.pin.commit if request.pin else "",
         "projects": request.projects,

@@ -40,6 +40,10 @@ class Shelving:
         """The entry's lock, where something in it changes."""
         return self.store.hold(self.entry, purpose=purpose) if self.describe else nullcontext()
 
+    def announce(self) -> tuple[Step, ...]:
+        """Register the user of an entry that is about to be made: it may take several sittings."""
+        return users.announce(self.store, self.user) if self.describe else ()
+
     def steps(self) -> tuple[Step, ...]:
         """Publish it and register the user; in a store that is read-only, nothing."""
         if not self.store.writable:

@@ -101,7 +101,8 @@ def ccache_size(subject: Subject) -> Iterator[Finding]:
         yield skipped(seen)
         return
     need = configs.load("resources")["ccache"]
-    from_source = (subject.receipt("setup-mlir") or {}).get("provider") == "source"
+    receipt = subject.receipt("setup-mlir") or {}
+    from_source = receipt.get("provider") == "source" or receipt.get("kind") == "built"
     wanted = need["triton"] + (need["llvm"][subject.settings.llvm.build_type] if from_source else 0.0)
     limit = f"of {seen.limit_gib:.1f} GiB used" if seen.limit_gib else "GiB used, no limit"
     text = f"{seen.used_gib:.1f} {limit}"

@@ -117,13 +117,18 @@ def register(store: Store, user: User) -> tuple[Step, ...]:
 
     Whoever deletes looks for new records once the manifest is gone, so that one of the two sees the other.
     """
-    text = json.dumps({"schema": SCHEMA, **asdict(user)}, indent=2) + "\n"
     manifest = store.manifest(user.entry)
     return (
-        Write(store.users / user.file, text, phase=PHASE),
+        *announce(store, user),
         Expect(manifest, f"{user.entry} went from the store just now: run the command again", phase=PHASE),
         *store.touch(user.entry),
     )
+
+
+def announce(store: Store, user: User) -> tuple[Step, ...]:
+    """Steps that register a user of an entry that is still to be made."""
+    text = json.dumps({"schema": SCHEMA, **asdict(user)}, indent=2) + "\n"
+    return (Write(store.users / user.file, text, phase=PHASE),)
 
 
 def look(store: Store, space: Workspace, now: float) -> Usage:
@@ -179,11 +184,14 @@ def _judge(record: Seen, user: User, entries: tuple[Entry, ...], now: float) -> 
         return {user.entry: f"cannot be looked at: {error.strerror or error}"}
     if user.entry not in found:
         elsewhere = user.host != socket.gethostname() and not env.path.is_dir()
-        fresh = 3600 * float(configs.load("store")["gc"]["fresh-hours"])
+        limits = configs.load("store")["gc"]
+        half = any(entry.name == user.entry and entry.status == "unfinished" for entry in entries)
+        at_it = half and env.path.is_dir()
+        fresh = 86400.0 * limits["unfinished-days"] if at_it else 3600.0 * limits["fresh-hours"]
         if elsewhere:
             found[user.entry] = f"cannot be looked at from here, only on {user.host}"
         elif now - record.changed / 1e9 < fresh:
-            found[user.entry] = "registered lately"
+            found[user.entry] = "builds it" if at_it else "registered lately"
     return found
 
 

@@ -8,22 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from git import Actor, Repo
 
 from tritonsmith.build import llvm, llvm_source
 from tritonsmith.build.llvm import Choice, Facts, choose
 from tritonsmith.build.llvm_closure import Consumer
 from tritonsmith.build.llvm_request import LlvmRequest
 from tritonsmith.build.llvm_source import LlvmSource, SourceTree
+from tritonsmith.envs.schema import Provider
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts.checkout import LlvmPin
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.plan import BuildUsed, Download, GitFetch
+from tritonsmith.plan import BuildUsed, Download, GitFetch, Remove, Run
 from tritonsmith.store.entry import Entry, Manifest
 from tritonsmith.store.shelf import Store
 
 from . import made
 
+SOMEBODY = Actor("somebody", "somebody@example.org")
 UPSTREAM = LlvmSource("git", "https://github.com/llvm/llvm-project")
 SUMS = tuple((name, "ab" * 32) for name in ("ubuntu-x64", "almalinux-x64", "macos-arm64"))
 WITH_SUMS = LlvmPin(made.PIN, "cmake/llvm-info.json", build=2, sha256=SUMS)
@@ -291,3 +294,86 @@ def test_what_an_entry_lacks_of_the_closure_is_built_in_it(tmp_path: Path) -> No
     assert isinstance(step, BuildUsed)
     assert (step.tree, step.user) == (tree, probe)
     assert taken.describe is not None
+
+
+def test_changed_sources_that_are_named_are_not_passed_over() -> None:
+    request = made.request(source="/home/dev/llvm-project")
+    mine = LlvmSource("checkout", "/home/dev/llvm-project", made.PIN, dirty=True)
+    taken = take(request, facts(entries=(entry(request),), source=mine))
+    assert taken.provider == "source"
+    assert dict(taken.refused)["store"] == "the sources that you name are changed: /home/dev/llvm-project"
+
+
+def test_an_entry_at_the_pin_comes_before_a_newer_one_elsewhere() -> None:
+    request = made.request(any_commit=True)
+    pinned = entry(request, made="2024-01-01T00:00:00+00:00")
+    other = replace(entry(request, commit=made.OTHER, made="2026-01-01T00:00:00+00:00"), name="other")
+    assert take(request, facts(entries=(other, pinned))).entry == pinned.name
+    (warning,) = take(request, facts(entries=(other,))).warnings
+    assert "is at 0123456789ab; Triton wants a66376b0dc3b" in warning
+
+
+def tree(tmp_path: Path, request: LlvmRequest, **changes: Any) -> Entry:
+    """A build tree in a store at `tmp_path`, whose sources lie there, too."""
+    (tmp_path / "llvm").mkdir()
+    (tmp_path / "build.ninja").touch()
+    return replace(entry(request, source=str(tmp_path), **changes), path=tmp_path)
+
+
+def test_a_named_target_is_built_in_an_entry_that_has_all_else(tmp_path: Path) -> None:
+    request = made.request(ninja_targets=("mlir-opt",))
+    stored = tree(tmp_path, request)
+    taken = take(request, facts(entries=(stored,), store=Store(tmp_path, tmp_path)))
+    (step,) = taken.plan.steps
+    assert isinstance(step, Run)
+    assert step.argv[-1] == "mlir-opt"
+
+
+@pytest.mark.parametrize("moved", ["to another commit", "by a change"])
+def test_an_entry_grows_only_from_the_sources_that_it_was_built_from(tmp_path: Path, moved: str) -> None:
+    source = tmp_path / "llvm-project"
+    source.mkdir()
+    (source / "a.cpp").write_text("int a;\n", encoding="utf-8")
+    with Repo.init(source) as repo:
+        repo.index.add(["a.cpp"])
+        commit = repo.index.commit("LLVM", author=SOMEBODY, committer=SOMEBODY).hexsha
+        request = made.request(commit, scope="all", provider="store")
+        stored = tree(source, request, commit=commit, scope="closure")
+        given = facts(entries=(stored,), store=Store(tmp_path, tmp_path))
+        assert take(request, given).plan.steps
+        (source / "a.cpp").write_text("int b;\n", encoding="utf-8")
+        if moved == "to another commit":
+            repo.index.add(["a.cpp"])
+            repo.index.commit("Later", author=SOMEBODY, committer=SOMEBODY)
+    assert "by now" in refused(request, given)
+
+
+@pytest.mark.parametrize("provider", ["store", "source"])
+def test_nothing_is_built_in_a_store_that_is_read_only(
+    tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "writable", property(lambda _: False))  # whoever runs this may be root
+    request = made.request(provider=provider)
+    stored = tree(tmp_path, request, scope="python-module")
+    probe = made.workspace().env("dev").probe
+    consumer = Consumer(lambda _: ((), probe), ())
+    assert "read-only" in refused(request, facts(entries=(stored,), consumer=consumer))
+
+
+def test_a_build_that_is_configured_already_stays_published(tmp_path: Path) -> None:
+    """Taking the manifest away would hide it from others for as long as Ninja looks around."""
+    request = made.request(provider="source")
+    space = Workspace(tmp_path)
+    given = facts(store=Store(space.llvm, tmp_path), source=LlvmSource("checkout", "/src/llvm", made.PIN))
+
+    def planned() -> list[type]:
+        return [type(step) for step in choose(request, given, space).plan.steps]
+
+    assert planned()[0] is Remove
+    for step in choose(request, given, space).plan.steps:
+        if step.stamp:
+            step.stamp.path.parent.mkdir(parents=True, exist_ok=True)
+            step.stamp.path.write_text(step.stamp.key, encoding="utf-8")
+            if step.stamp.made:
+                step.stamp.made.touch()
+    assert Remove not in planned()
