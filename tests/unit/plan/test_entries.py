@@ -185,7 +185,7 @@ def test_readers_find_the_files_until_the_grace_is_over(cache: Path) -> None:
 
 
 def test_an_index_is_there_at_any_time_until_the_grace_is_over(cache: Path) -> None:
-    opened = []
+    opened = [(cache / "A" / "__grp__k.json").read_text()]
     thread = threading.Thread(target=act, args=(step(cache, "A", grace=0.3),))
     thread.start()
     while thread.is_alive() and (cache / "A").exists():
