@@ -6,29 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from tritonsmith.facts.triton_cache import Content, Entry
+from tritonsmith.ui.format import age, size
+
+__all__ = ["age", "by_kernel", "entries", "kept", "size", "strangers", "total"]
 
 _SHOWN = 5  # names in a sentence
-_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
-
-
-def size(count: int) -> str:
-    """Bytes as a person reads them: `512 B`, `41.9 KiB`, `2.0 GiB`."""
-    if count < 1 << 10:
-        return f"{count} B"
-    unit, value = "KiB", count / (1 << 10)
-    for larger in ("MiB", "GiB", "TiB"):
-        if value < 1 << 10:
-            break
-        unit, value = larger, value / (1 << 10)
-    return f"{value:.1f} {unit}"
-
-
-def age(seconds: float) -> str:
-    """An age in its largest unit: `12 s`, `5 min`, `3 h`, `40 d`."""
-    for length, unit in _UNITS:
-        if seconds >= length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{max(seconds, 0):.0f} s"
 
 
 def entries(count: int) -> str:

@@ -127,7 +127,7 @@ def read(prefix: Path) -> LlvmTree:
                 "on Debian: apt install llvm-19-dev",
             ],
         )
-    values = _cmake_sets(config.read_text(encoding="utf-8"))
+    values = config_values(prefix)
     cmake = prefix / "lib" / "cmake"
     build_tree = (prefix / "CMakeCache.txt").is_file()
     return LlvmTree(
@@ -172,6 +172,11 @@ def same_commit(one: str, other: str) -> bool:
     """Whether two commits agree as far as both are known; unknown ones agree with nothing."""
     length = min(len(one), len(other))
     return length >= 7 and one[:length].lower() == other[:length].lower()  # noqa: PLR2004 - git's short form
+
+
+def config_values(prefix: Path) -> dict[str, str]:
+    """What an LLVM's CMake package says of it: `LLVM_` variables, name to value."""
+    return _cmake_sets(_config(prefix).read_text(encoding="utf-8"))
 
 
 def _cmake_sets(text: str) -> dict[str, str]:

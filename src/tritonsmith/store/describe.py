@@ -67,7 +67,7 @@ def manifest(
     """
     known = known or Known()
     cache = cmake_cache.read(tree.prefix)
-    values = _config(tree.prefix)
+    values = llvm_tree.config_values(tree.prefix)
     here = Abi(machine.system, machine.arch, machine.glibc, machine.glibcxx, cxx11(tree.prefix))
     source = llvm_tree.source_of(tree.prefix)
     return Manifest(
@@ -147,14 +147,6 @@ def libraries(prefix: Path) -> tuple[Path, ...]:
     patterns: Iterable[str] = configs.load("store")["export"]["libraries"]
     found = {path for pattern in patterns for path in (prefix / "lib").glob(pattern)}
     return tuple(sorted(path for path in found if path.is_file()))
-
-
-def _config(prefix: Path) -> dict[str, str]:
-    path = prefix / "lib" / "cmake" / "llvm" / "LLVMConfig.cmake"
-    pairs = re.findall(
-        r"^\s*set\((LLVM_\w+)\s+\"?([^\")]*)\"?\)", path.read_text(encoding="utf-8"), re.MULTILINE
-    )
-    return {name: value.strip() for name, value in pairs}
 
 
 def _abi_breaking_checks(prefix: Path) -> bool | None:

@@ -20,3 +20,15 @@ def age(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds / length:.0f} {unit}"
     return f"{max(seconds, 0):.0f} s"
+
+
+def size(count: int) -> str:
+    """Bytes as a person reads them: `512 B`, `41.9 KiB`, `2.0 GiB`."""
+    if count < 1 << 10:
+        return f"{count} B"
+    unit, value = "KiB", count / (1 << 10)
+    for larger in ("MiB", "GiB", "TiB"):
+        if value < 1 << 10:
+            break
+        unit, value = larger, value / (1 << 10)
+    return f"{value:.1f} {unit}"
