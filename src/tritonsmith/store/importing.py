@@ -69,7 +69,11 @@ def locate(place: str, space: Workspace, sha256: str = "") -> Source:
         DownloadError: the archive or its checksum is not there.
     """
     if not remote.is_url(place) and not remote.local(place).is_file():
-        raise DownloadError("there is no such archive", where=remote.local(place))
+        raise DownloadError(
+            "there is no such archive",
+            where=remote.local(place),
+            hints=["`invoke store.export NAME DEST` makes one, on the machine that has the entry"],
+        )
     expected = sha256.lower() or remote.checksum(place)
     if not remote.is_url(place):
         archive = remote.local(place)

@@ -56,6 +56,8 @@ def verify(
     results = {entry.name: verifying.problems(entry, quick=quick) for entry in entries}
     if json:
         console.out().print_json(data={"schema": 1, "store": str(shelf.root), "problems": results})
+    elif not results:
+        console.note(f"nothing in {shelf.root} yet")
     for one, problems in results.items() if not json else ():
         console.out().print(f"{one}: {'; '.join(problems) or 'whole'}", markup=False)
     if broken := [one for one, problems in results.items() if problems]:
