@@ -10,10 +10,10 @@ same way: each is configured, its steps are sorted into kinds, and of every kind
 step of the one side after one of the other, so that both see the same machine. CPU is user and system time
 of the step's processes; disk is the size of what the step wrote. Sums are the kind's mean times its number.
 
-What the sample cannot run is left out, and only to the recipe's advantage: its archives, programs and
-shared libraries are not counted; the closure's are, because all their inputs are there. Headers that the
-recipe's compiles need are made beforehand by the closure's quick table generators; the steps that make them
-are sampled with the recipe's own.
+The recipe's archives and programs can be made only where all their objects are there: those of its own table
+generators, which are small programs. CPU and size for each object that went in are taken from these, and
+applied to the number of objects of the rest. Headers that the recipe's compiles need are made beforehand by
+the closure's quick table generators; the steps that make them are sampled with the recipe's own.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ RECIPE = (
     *("-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"),
     *("-DLLVM_ENABLE_PROJECTS=llvm;mlir", "-DLLVM_TARGETS_TO_BUILD=AMDGPU;NVPTX;X86;AArch64"),
 )
+GENERATOR = re.compile(r"bin/((?:llvm|llvm-min|mlir)-tblgen|mlir-linalg-ods-yaml-gen|mlir-pdll) ")
+ARCHIVER = re.compile(r"ar(-\d+)? D?qc")
 KINDS = ("compile", "generate", "archive", "link")
 
 
@@ -58,6 +60,15 @@ class Step:
     output: str
     command: str
 
+    def inputs(self) -> list[str]:
+        """Objects and archives of a link or an archive, relative to the folder."""
+        words = (word for word in self.command.split() if word != self.output)
+        return list(dict.fromkeys(word for word in words if word.endswith((".o", ".a"))))
+
+    def able(self) -> bool:
+        """Whether all of them are there."""
+        return all((self.build / name).is_file() for name in self.inputs())
+
 
 @dataclass
 class Side:
@@ -69,6 +80,7 @@ class Side:
         steps: of each kind.
         cpu: CPU seconds of the sampled steps of each kind.
         disk: bytes that these wrote.
+        scale: how many times a kind's sample the whole is; its number of steps over that of the sample.
     """
 
     name: str
@@ -76,10 +88,19 @@ class Side:
     steps: dict[str, list[Step]] = field(default_factory=lambda: defaultdict(list))
     cpu: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     disk: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    scale: dict[str, float] = field(default_factory=dict)
 
     def total(self, measured: dict[str, list[float]] | dict[str, list[int]]) -> float:
-        """The sum over all kinds: mean of the sample times number of steps."""
-        return sum(statistics.mean(of) * len(self.steps[kind]) for kind, of in measured.items() if of)
+        """The sum over all kinds: that of the sample, scaled."""
+        return sum(sum(of) * self.scale[kind] for kind, of in measured.items() if of)
+
+    def objects(self, step: Step) -> int:
+        """How many objects go into a link or an archive, those of its archives included."""
+        archives = {archive.output: archive for archive in self.steps["archive"]}
+        count = 0
+        for name in step.inputs():
+            count += len(archives[name].inputs()) if name in archives else name.endswith(".o")
+        return count
 
 
 def ninja(build: Path, *argv: str) -> str:
@@ -89,13 +110,11 @@ def ninja(build: Path, *argv: str) -> str:
 
 def kind_of(command: str) -> str:
     """What a step does, by its command."""
+    if command.startswith(": && "):
+        return "archive" if ARCHIVER.search(command) else "link"
     if " -c " in command or "-emit-pch" in command:
         return "compile"
-    if any(name in command for name in ("tblgen ", "-ods-yaml-gen ", "mlir-pdll ")):
-        return "generate"
-    if "ranlib" in command:
-        return "archive"
-    return "link" if "-o bin/" in command or "-o lib/" in command else "other"
+    return "generate" if GENERATOR.search(command) else "other"
 
 
 def read(side: Side, build: Path, targets: list[str]) -> Side:
@@ -128,13 +147,20 @@ def run(step: Step) -> tuple[float, int]:
 
 
 def generate(side: Side, quick: Path) -> None:
-    """Make the headers that compiles need, with the optimised generators in `quick`."""
+    """Make the headers that compiles need, with the optimised generators in `quick` as far as it has them."""
+    slow = []
     for step in side.steps["generate"]:
         target = step.build / step.output
-        if not target.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            command = step.command.replace(f"{side.build}/bin/", f"{quick}/NATIVE/bin/")
-            subprocess.run(("sh", "-c", command), cwd=step.build, check=True, capture_output=True)
+        program = GENERATOR.search(step.command)
+        if target.exists():
+            continue
+        if program is None or not (quick / "NATIVE" / "bin" / program[1]).is_file():
+            slow.append(step.output)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        command = step.command.replace(f"{side.build}/bin/", f"{quick}/NATIVE/bin/")
+        subprocess.run(("sh", "-c", command), cwd=step.build, check=True, capture_output=True)
+    ninja(side.build, "llvm-tblgen", "mlir-tblgen", "mlir-linalg-ods-yaml-gen", "mlir-pdll", *slow)
 
 
 def configure_recipe(source: Path, build: Path) -> None:
@@ -153,15 +179,22 @@ def source_of(build: Path) -> Path:
     return Path(line.partition("=")[2]).parent
 
 
+def _one(_step: Step) -> int:
+    return 1
+
+
 def sample(recipe: Side, closure: Side, count: int, seed: int) -> None:
     """Run a random sample of each kind, the sides by turns."""
     chance = random.Random(seed)  # noqa: S311 - a sample that can be drawn again
     for kind in KINDS:
         queues = []
         for side in (recipe, closure):
-            missing = side is recipe and kind in ("archive", "link")  # what these take is not built
-            number = 0 if missing else min(len(side.steps[kind]), count if kind == "compile" else count // 2)
-            queues.append([(side, step) for step in chance.sample(side.steps[kind], number)])
+            joined = kind in ("archive", "link")
+            able = [step for step in side.steps[kind] if not joined or step.able()]
+            chosen = chance.sample(able, min(len(able), count if kind == "compile" else count // 2))
+            weigh = side.objects if joined else _one
+            side.scale[kind] = sum(map(weigh, side.steps[kind])) / max(1, sum(map(weigh, chosen)))
+            queues.append([(side, step) for step in chosen])
         turns = [one for pair in itertools.zip_longest(*queues) for one in pair if one]
         for number, (side, step) in enumerate(turns, 1):
             seconds, size = run(step)
@@ -179,8 +212,9 @@ def report(recipe: Side, closure: Side) -> None:
             cpu, steps = side.cpu[kind], len(side.steps[kind])
             line = f"{side.name:9} {kind:9} {steps:5} {len(cpu):7}"
             if cpu:
-                mean, size = statistics.mean(cpu), statistics.mean(side.disk[kind]) / 1e6
-                line += f" {mean:8.2f} {mean * steps:8.0f} {size:8.2f} {size * steps / 1e3:8.2f}"
+                size, scale = statistics.mean(side.disk[kind]) / 1e6, side.scale[kind]
+                line += f" {statistics.mean(cpu):8.2f} {sum(cpu) * scale:8.0f}"
+                line += f" {size:8.2f} {sum(side.disk[kind]) * scale / 1e9:8.2f}"
             print(line)
     print(f"CPU  {closure.total(closure.cpu) / recipe.total(recipe.cpu):.2f} of the recipe")
     print(f"disk {closure.total(closure.disk) / recipe.total(recipe.disk):.2f} of the recipe")
@@ -197,13 +231,12 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=200, help="compiles of each side")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    built, recipe_dir = options.closure.resolve(), options.folder.resolve() / "recipe"
+    built, recipe_dir = options.closure.resolve(), (options.folder / "recipe").resolve()
     configure_recipe(source_of(built), recipe_dir)
     used = BuildUsed(NINJA, built, options.probe.resolve(), (), ("FileCheck",), 1, phase="closure")
     recipe = read(Side("recipe", recipe_dir), recipe_dir, ["all"])
     closure = read(Side("closure", built), built, list(used.targets()))
     generate(recipe, built)
-    ninja(recipe_dir, "llvm-tblgen", "mlir-tblgen", "mlir-linalg-ods-yaml-gen", "mlir-pdll")
     sample(recipe, closure, options.sample, options.seed)
     report(recipe, closure)
     return 0

@@ -40,6 +40,13 @@ def test_a_second_worktree_takes_every_compile_of_the_first(worktree: Smith) -> 
     assert (worktree.build("second") / "bin" / "triton-opt").is_file()
 
 
+def test_it_has_an_index_for_gdb(worktree: Smith) -> None:
+    program = worktree.build("second") / "bin" / "triton-opt"
+    assert ".gdb_index" in capture(LLVM / "bin" / "llvm-readelf", "--section-headers", program)
+    (compiled,) = worktree.build("second").rglob("Dialect.cpp.o")
+    assert ".debug_gnu_pubnames" in capture(LLVM / "bin" / "llvm-readelf", "--section-headers", compiled)
+
+
 def test_its_debug_info_names_no_folder(worktree: Smith) -> None:
     (compiled,) = worktree.build("second").rglob("Dialect.cpp.o")
     told = capture(LLVM / "bin" / "llvm-dwarfdump", "--debug-info", compiled)

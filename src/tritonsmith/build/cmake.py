@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.errors import SmithError
@@ -15,6 +15,7 @@ from tritonsmith.plan.steps import NINJA_STATUS, digest
 CACHE_FILE = "tritonsmith-cache.cmake"
 STAMP_FILE = ".tritonsmith-configured"
 ABOUT_FILE = ".tritonsmith-about"
+_INDEXING = ("ld.lld", "lld", "mold", "ld.gold")  # linkers with --gdb-index; GNU ld has none
 BUILT_FOLDER = "tritonsmith-built"
 _INCLUDES = ("CMAKE_PROJECT_LLVM_INCLUDE", "CMAKE_PROJECT_triton_INCLUDE")  # files of the tool's own
 
@@ -49,7 +50,8 @@ def configure(
 
     A changed call starts from a fresh cache: stale `-D` values and a cached `LLVM_DIR` are among
     the hardest bugs to see. `--fresh` would also remove the objects of the top folder's targets, Triton's
-    Python module among them; where the root is known, only CMake's own memory goes.
+    Python module and LLVM's precompiled headers among them; where the root is known, only CMake's own memory
+    goes.
 
     Where something is another than before though its path is the same (`about`), Ninja forgets which
     headers the objects read, and builds them again: an LLVM that was unpacked over another one may have
@@ -76,10 +78,13 @@ def configure(
             Write(cache, text, phase=phase, stamp=stamp),
             Run((str(tools.cmake), "--fresh", *call), cwd=build, phase=phase, stamp=stamp),
         )
-    headers = Remove((build / ".ninja_deps",), root, phase=phase)
     memory = (build / "CMakeCache.txt", build / "CMakeFiles" / tools.cmake_version)
+    headers: tuple[Remove, ...] = ()
+    if about:
+        named = Stamp(build / ABOUT_FILE, digest(about))
+        headers = (Remove((build / ".ninja_deps",), root, phase=phase, stamp=named),)
     return (
-        replace(headers, stamp=Stamp(build / ABOUT_FILE, digest(about or {}))),
+        *headers,
         Remove(memory, root, phase=phase, stamp=stamp),
         Write(cache, text, phase=phase, stamp=stamp),
         Run((str(tools.cmake), *call), cwd=build, phase=phase, stamp=stamp),
@@ -115,9 +120,13 @@ def render(
         f"#   {command}",
         *(f"# {name}: {words}" for name, words in (about or {}).items()),
         _set("CMAKE_MAKE_PROGRAM", str(tools.ninja)),
-        *(_set(name, value) for name, value in variables.items()),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + settings(variables)
+
+
+def settings(variables: Mapping[str, str]) -> str:
+    """The lines of an initial-cache file."""
+    return "".join(f"{_set(name, value)}\n" for name, value in variables.items())
 
 
 def compiler_variables(
@@ -127,6 +136,7 @@ def compiler_variables(
     launcher: tuple[str, ...] = (),
     flags: str = "",
     linker_flags: bool = True,
+    gdb_index: bool = False,
 ) -> dict[str, str]:
     """Cache variables for compilers, launcher and linker.
 
@@ -136,6 +146,7 @@ def compiler_variables(
         launcher: words before each compile: `compiler_cache.launcher`.
         flags: for C and C++ alike.
         linker_flags: say `-fuse-ld` here (LLVM has a variable of its own for that).
+        gdb_index: the linker makes gdb's index, without which gdb reads all debug information at its start.
     """
     variables: dict[str, str] = {}
     if compilers.cc and compilers.cxx:
@@ -146,8 +157,11 @@ def compiler_variables(
     if flags:
         variables["CMAKE_C_FLAGS"] = variables["CMAKE_CXX_FLAGS"] = flags
     if linker_flags and compilers.linker and system != "Darwin":
+        words = [f"-fuse-ld={linker_name(compilers)}"]
+        if gdb_index and compilers.linker.path.name.startswith(_INDEXING):
+            words.append("-Wl,--gdb-index")
         for kind in ("EXE", "MODULE", "SHARED"):
-            variables[f"CMAKE_{kind}_LINKER_FLAGS"] = f"-fuse-ld={linker_name(compilers)}"
+            variables[f"CMAKE_{kind}_LINKER_FLAGS"] = " ".join(words)
     return variables
 
 

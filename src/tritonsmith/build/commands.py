@@ -183,6 +183,7 @@ def gather(settings: Settings, space: Workspace, located: Located) -> tuple[Inpu
         workspace=space,
         env=env,
         after_project=relink.existing(env),
+        llvm_sources=_sources(tree, env),
     )
     return inputs, request
 
@@ -258,6 +259,12 @@ def _llvm_of(
         return [found.entry.path] if found.entry and found.complete else []
 
     return pin_change.right_llvm(tree, request, receipt, stored, env.name)
+
+
+def _sources(tree: LlvmTree, env: EnvDir) -> Path | None:
+    """What the LLVM was built from, or the sources that `debug-library` was given for it."""
+    last = (receipts.read(env.receipt("debug-library")) or {}).get("sources")
+    return llvm_tree.source_of(tree.prefix) or (Path(last) if last else None)
 
 
 def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[str, ...]) -> Prepared:

@@ -4,14 +4,13 @@ Folders must not matter, or no worktree would have anything of another's. ccache
 `base_dir` relative to the build folder, but the way from there to a checkout holds the checkout's name. So
 each build folder has a link `source` to its checkout, and `through_link.sh` spells the checkout's paths
 through it: `source/lib/Foo.cpp` is the same everywhere. `-fdebug-compilation-dir=.` keeps the build folder
-out of the debug info, so ccache may leave it out of the key (`hash_dir`); debuggers learn it from `gdbinit`
-and `lldbinit` in the build folder.
+out of the debug info, so ccache may leave it out of the key (`hash_dir`); debuggers learn it from files in
+the build folder (`debuggers`).
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from tritonsmith.envs.schema import CacheSettings, DebugInfo
 from tritonsmith.errors import ConfigError, FactError
 from tritonsmith.facts.machine import version_key
 from tritonsmith.facts.tools import Compilers, Tool
-from tritonsmith.plan import Link, Step, Write
+from tritonsmith.plan import Link, Step
 from tritonsmith.ui.secrets import without_passwords
 
 SCHEMES = ("redis", "http", "file")
@@ -113,14 +112,8 @@ def flags(folders: Folders | None) -> tuple[str, ...]:
 
 
 def steps(folders: Folders | None, *, phase: str) -> tuple[Step, ...]:
-    """What a build folder needs before the first compile: the link, and settings for debuggers."""
-    if folders is None:
-        return ()
-    return (
-        Link(folders.link, folders.source, phase=phase),
-        Write(folders.build / "gdbinit", _gdbinit(folders.build), phase=phase),
-        Write(folders.build / "lldbinit", _lldbinit(folders.build), phase=phase),
-    )
+    """What a build folder needs before the first compile: the link."""
+    return (Link(folders.link, folders.source, phase=phase),) if folders else ()
 
 
 def problems(
@@ -228,26 +221,3 @@ def check_remote(remote: str) -> None:
         )
     if parts.scheme != "file" and not parts.hostname:
         raise ConfigError("[cache] remote names no host", where=shown, hints=["redis://cache.example.org"])
-
-
-def _gdbinit(build: Path) -> str:
-    return f"""\
-# Written by tritonsmith. The debug info of this build names files relative to its folder: compiles are shared
-# with other folders. gdb -ix {shlex.quote(str(build / "gdbinit"))}, or `source` it from your own:
-# symbols are looked for when a program is loaded, so these settings come first.
-directory {_quoted(build)}
-python gdb.execute("set debug-file-directory " + gdb.parameter("debug-file-directory") + ":" + {str(build)!r})
-"""
-
-
-def _lldbinit(build: Path) -> str:
-    return f"""\
-# Written by tritonsmith, as gdbinit beside it: lldb -s {shlex.quote(str(build / "lldbinit"))}
-settings append target.source-map . {_quoted(build)}
-settings append target.debug-file-search-paths {_quoted(build)}
-"""
-
-
-def _quoted(path: Path) -> str:
-    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'

@@ -18,7 +18,7 @@ from tritonsmith.envs.settings import explain as keys_of
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import ninja_dry_run, ninja_graph, tools
-from tritonsmith.plan import Plan, Stamp, Step
+from tritonsmith.plan import Copy, Plan, Stamp, Step
 from tritonsmith.ui import differences
 from tritonsmith.wheels import venv
 
@@ -179,7 +179,7 @@ def own_steps(
 def _undone(plan: Plan) -> Iterator[tuple[Stamp, Step]]:
     seen: set[Stamp] = set()
     for step in plan.steps:
-        if step.stamp and step.stamp not in seen:
+        if step.stamp and step.stamp not in seen and not isinstance(step, Copy):  # which copies what differs
             seen.add(step.stamp)
             if not step.stamp.holds():
                 yield step.stamp, step

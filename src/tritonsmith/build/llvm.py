@@ -9,12 +9,12 @@ from pathlib import Path
 from tritonsmith.build import llvm_closure, llvm_prebuilt, llvm_source, shelving
 from tritonsmith.build.llvm_closure import Consumer
 from tritonsmith.build.llvm_request import LlvmRequest
-from tritonsmith.build.llvm_source import Means
+from tritonsmith.build.llvm_source import Means, SourceTree
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.plan import Plan
+from tritonsmith.plan import Plan, Step
 from tritonsmith.store import describe, provides
 from tritonsmith.store.describe import Known
 from tritonsmith.store.entry import Entry, Manifest
@@ -97,7 +97,7 @@ def choose(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: b
     """
     providers: dict[str, Callable[[], Choice]] = {
         "system": lambda: _system(request, facts),
-        "store": lambda: _stored(request, facts),
+        "store": lambda: _stored(request, facts, again=again),
         "prebuilt": lambda: _prebuilt(request, facts, workspace),
         "source": lambda: _source(request, facts, workspace, again=again),
     }
@@ -110,6 +110,9 @@ def choose(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: b
         except _RefusedError as reason:
             refused.append((name, str(reason)))
             continue
+        if again and name in ("system", "prebuilt"):
+            nothing = f"nothing is configured anew: the LLVM in {choice.prefix} is not built here"
+            choice = replace(choice, warnings=(*choice.warnings, nothing))
         return replace(choice, refused=tuple(refused))
     raise FactError(
         f"no LLVM that fits the pin {request.describe_pin()}",
@@ -173,10 +176,13 @@ def _prebuilt(request: LlvmRequest, facts: Facts, workspace: Workspace) -> Choic
     return Choice("prebuilt", prefix, commit, plan, entry=name, describe=describe_it, kind="prebuilt")
 
 
-def _stored(request: LlvmRequest, facts: Facts) -> Choice:
+def _stored(request: LlvmRequest, facts: Facts, *, again: bool) -> Choice:
     if facts.source.dirty and request.settings.source:
         raise _RefusedError(f"the sources that you name are changed: {facts.source.location}")
     wanted = shelving.wanted(request, facts.means.machine, facts.triton)
+    if request.pin:
+        same = llvm_source.key(SourceTree(Path(), request.pin.commit, ()), request, facts.means)
+        wanted = replace(wanted, key=same.digest)
     found = provides.choose(facts.entries, wanted)
     if found.entry is None or found.entry.manifest is None:
         reasons = [f"{name}: {why}" for name, why in found.refused]
@@ -184,22 +190,57 @@ def _stored(request: LlvmRequest, facts: Facts) -> Choice:
     entry, manifest = found.entry, found.entry.manifest
     named = request.settings.ninja_targets
     warnings = () if request.fit(manifest.commit) == "pin" else (_stored_elsewhere(request, manifest),)
+    if again:
+        tree = SourceTree(Path(manifest.source), manifest.commit, ())
+        reason = _why_not_configured(manifest, tree, request, facts)
+        if not reason:
+            return _configured(tree, request, facts, "store", warnings, again=True)
+        warnings = (*warnings, f"{entry.name} is not configured anew: {reason}")
     if found.complete and not named:
-        plan = Plan(f"LLVM {manifest.version} from the store in {entry.path}")
-        taken = Choice("store", entry.path, manifest.commit, plan, warnings, entry=entry.name)
-        return replace(taken, kind=manifest.kind)
+        return _taken(entry, manifest, "store", warnings)
     if problem := provides.moved(manifest):
         raise _RefusedError(f"{entry.name} lacks part of it, and {problem}")
     if facts.consumer is None and request.settings.scope != "all" and not named:
         raise _RefusedError(f"what {entry.name} lacks can be told only from Triton's sources")
     _refuse_read_only(facts.store)
-    plan = Plan(
-        f"the rest of LLVM {manifest.version} in {entry.path}",
-        llvm_closure.build(entry.path, request, facts.means, facts.consumer),
-    )
+    steps = llvm_closure.build(entry.path, request, facts.means, facts.consumer)
     describe_it = shelving.grown(facts.store, manifest, request, facts.triton)
-    grown = Choice("store", entry.path, manifest.commit, plan, warnings, entry=entry.name)
-    return replace(grown, describe=describe_it, kind=manifest.kind)
+    return _grown(entry, manifest, "store", warnings, steps, describe_it)
+
+
+def _taken(entry: Entry, manifest: Manifest, provider: str, warnings: tuple[str, ...]) -> Choice:
+    """An entry as it is."""
+    plan = Plan(f"LLVM {manifest.version} from the store in {entry.path}")
+    return Choice(provider, entry.path, manifest.commit, plan, warnings, entry=entry.name, kind=manifest.kind)
+
+
+def _grown(
+    entry: Entry,
+    manifest: Manifest,
+    provider: str,
+    warnings: tuple[str, ...],
+    steps: tuple[Step, ...],
+    describe_it: Callable[[], Manifest],
+) -> Choice:
+    """An entry in which more is built, as it was configured once."""
+    plan = Plan(f"the rest of LLVM {manifest.version} in {entry.path}", steps)
+    taken = _taken(entry, manifest, provider, warnings)
+    return replace(taken, plan=plan, describe=describe_it)
+
+
+def _why_not_configured(manifest: Manifest, tree: SourceTree, request: LlvmRequest, facts: Facts) -> str:
+    """Why `--reconfigure` leaves an entry as it is; empty if it does not."""
+    if manifest.kind != "built":
+        return f"it is {manifest.kind}, and was configured where it was built"
+    if not facts.store.writable:
+        return "the store is read-only"
+    if not manifest.commit:
+        return "its sources tell no commit; --provider source, with the same sources, does it"
+    if moved := provides.moved(manifest):
+        return moved
+    if llvm_source.key(tree, request, facts.means).digest != manifest.key:
+        return "it was made with another compiler or other options; --provider source makes one of its own"
+    return ""
 
 
 def _stored_elsewhere(request: LlvmRequest, manifest: Manifest) -> str:
@@ -219,22 +260,74 @@ def _source(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: 
         if request.settings.provider == "source":
             raise
         raise _RefusedError(error.what) from error
-    means, store = facts.means, facts.store
-    _refuse_read_only(store)
-    key = llvm_source.key(tree, request, means)
-    prefix = store.path(key.name)
-    configure = llvm_source.configure(tree, request, prefix, means, again=again)
-    steps = (*configure, *llvm_closure.build(prefix, request, means, facts.consumer))
-    stamps = [step.stamp for step in configure if step.stamp]
-    if tree.dirty or not all(stamp.holds() for stamp in stamps):
-        steps = (*store.retract(key.name), *steps)  # nobody else takes it while it changes
     warnings: tuple[str, ...] = ()
     if request.fit(tree.commit) != "pin":
         known = tree.commit[:12] or "unknown"
         warnings = (f"the sources' commit is {known}; Triton wants {request.describe_pin()}",)
+    there = None if again else _built_before(tree, request, facts, warnings)
+    return there or _configured(tree, request, facts, "source", warnings, again=again)
+
+
+def _built_before(
+    tree: SourceTree, request: LlvmRequest, facts: Facts, warnings: tuple[str, ...]
+) -> Choice | None:
+    """The entry of this very build, if it is finished: as it is, or with more built in it.
+
+    It is not configured anew for what is not in its key: jobs, caches and what makes it quicker. Two
+    environments that differ in these would otherwise undo each other's configure at every run.
+    """
+    means, store = facts.means, facts.store
+    key = llvm_source.key(tree, request, means)
+    entry = next((one for one in facts.entries if one.name == key.name and one.status == "ready"), None)
+    manifest = entry.manifest if entry else None
+    if entry is None or manifest is None or manifest.key != key.digest:
+        return None
+    whole = all(step.stamp and step.stamp.holds() for step in tree.steps)
+    if manifest.source == str(tree.path) and not whole:
+        return None  # a run that was to bring its sources anew was stopped
+    settled, named = _settled(tree), request.settings.ninja_targets
+    wanted = shelving.wanted(request, means.machine, facts.triton)
+    if settled and not named and provides.covers(manifest, wanted) and not provides.homeless(manifest):
+        return _taken(entry, manifest, "source", warnings)
+    if not provides.grows(entry) or (settled and provides.moved(manifest)):
+        return None
+    _refuse_read_only(store)
+    steps = llvm_closure.build(entry.path, request, means, facts.consumer)
+    if settled:
+        describe_it = shelving.grown(store, manifest, request, facts.triton)
+        return _grown(entry, manifest, "source", warnings, steps, describe_it)
+    steps = (*store.retract(key.name), *steps)  # nobody else takes it while it changes
+    describe_it = shelving.built(store, key, request, means.machine, facts.triton, tree)
+    return _grown(entry, manifest, "source", warnings, steps, describe_it)
+
+
+def _settled(tree: SourceTree) -> bool:
+    """Whether sources are what they were: they are at a commit, or the tool unpacked them itself."""
+    return bool(tree.steps) or (bool(tree.commit) and not tree.dirty)
+
+
+def _configured(
+    tree: SourceTree,
+    request: LlvmRequest,
+    facts: Facts,
+    provider: str,
+    warnings: tuple[str, ...],
+    *,
+    again: bool,
+) -> Choice:
+    """A build of the tool's own, configured if need be."""
+    means, store = facts.means, facts.store
+    _refuse_read_only(store)
+    key = llvm_source.key(tree, request, means)
+    prefix = store.path(key.name)
+    configure = llvm_source.configure(tree, request, prefix, means, root=store.owner, again=again)
+    steps = (*configure, *llvm_closure.build(prefix, request, means, facts.consumer))
+    stamps = [step.stamp for step in configure if step.stamp]
+    if not _settled(tree) or not all(stamp.holds() for stamp in stamps):
+        steps = (*store.retract(key.name), *steps)  # nobody else takes it while it changes
     plan = Plan(f"LLVM/MLIR from source in {prefix}", steps)
     describe_it = shelving.built(store, key, request, means.machine, facts.triton, tree)
-    made = Choice("source", prefix, tree.commit, plan, warnings, entry=key.name)
+    made = Choice(provider, prefix, tree.commit, plan, warnings, entry=key.name)
     return replace(made, describe=describe_it, kind="built")
 
 

@@ -51,7 +51,8 @@ def build(prefix: Path, request: LlvmRequest, means: Means, consumer: Consumer |
     settings, jobs, tools = request.settings, means.jobs.compile, means.tools
     named = settings.ninja_targets
     if named or settings.scope == "all" or consumer is None:
-        return (cmake.build_targets(prefix, tools, targets=named, jobs=jobs, phase=PHASE_BUILD),)
+        built = cmake.build_targets(prefix, tools, targets=named, jobs=jobs, phase=PHASE_BUILD)
+        return (built, *cmake.keep_graph(prefix, phase=PHASE_BUILD))
     first = _before_configure(request)
     steps: tuple[Step, ...] = ()
     if first:
@@ -70,6 +71,7 @@ def build(prefix: Path, request: LlvmRequest, means: Means, consumer: Consumer |
             jobs=jobs,
             phase=PHASE_BUILD,
         ),
+        *cmake.keep_graph(prefix, phase=PHASE_BUILD),
     )
 
 

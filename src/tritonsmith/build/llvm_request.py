@@ -19,6 +19,14 @@ _PACKAGES = {
 }
 
 
+# Name to the feature of the Tritons whose build runs it (empty: of all), and to it in words.
+_TOOLS = {
+    "clang++": ("needs-clang", "clang++ (bin/clang++), which compiles Triton's gsan runtime"),
+    "FileCheck": ("needs-filecheck", "FileCheck (bin/FileCheck)"),
+    "mlir-tblgen": ("", "mlir-tblgen (bin/mlir-tblgen)"),
+}
+
+
 @dataclass(frozen=True)
 class LlvmRequest:
     """What `setup-mlir` looks for.
@@ -47,21 +55,23 @@ class LlvmRequest:
             return "unknown"
         return "pin" if llvm_tree.same_commit(commit, self.pin.commit) else "other"
 
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Programs that this Triton's build runs."""
+        return tuple(name for name, (feature, _) in _TOOLS.items() if not feature or feature in self.features)
+
     def lacks(self, tree: LlvmTree) -> list[str]:
         """What this Triton's build needs and an LLVM does not have, in words; empty if it has all."""
         missing = [
             words for name, words in _PACKAGES.items() if name in self.projects and name not in tree.packages
         ]
-        if "needs-clang" in self.features and "clang++" not in tree.tools:
-            missing.append("clang++ (bin/clang++), which compiles Triton's gsan runtime")
-        if "needs-filecheck" in self.features and "FileCheck" not in tree.tools:
-            missing.append("FileCheck (bin/FileCheck)")
-        if "mlir-tblgen" not in tree.tools:
-            missing.append("mlir-tblgen (bin/mlir-tblgen)")
-        if not tree.static:
+        missing += [_TOOLS[name][1] for name in self.tools if name not in tree.tools]
+        shared = self.settings.shared
+        if not tree.static and not (shared and tree.shared):
             missing.append(
-                "static component libraries (lib/libLLVMSupport.a, lib/libMLIRIR.a): "
-                + ("it is not built yet" if tree.build_tree else "a dylib alone gives duplicate options")
+                ("shared or " if shared else "")
+                + "static component libraries (lib/libLLVMSupport.a, lib/libMLIRIR.a): "
+                + _why_not_static(tree)
             )
         wanted = {name for name in self.settings.targets if name != "Native"} & {"NVPTX", "AMDGPU"}
         missing += [f"code generator {name}" for name in sorted(wanted - tree.targets)]
@@ -70,3 +80,9 @@ class LlvmRequest:
     def describe_pin(self) -> str:
         """The pin in words."""
         return f"{self.pin.commit[:12]} ({self.pin.file})" if self.pin else "unknown"
+
+
+def _why_not_static(tree: LlvmTree) -> str:
+    if tree.shared:
+        return "it has shared ones (`shared = true` under [llvm] takes them)"
+    return "it is not built yet" if tree.build_tree else "a dylib alone gives duplicate options"

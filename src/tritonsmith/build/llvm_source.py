@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from tritonsmith import configs
-from tritonsmith.build import cmake, compiler_cache, precompiled_headers
+from tritonsmith.build import cmake, compiler_cache, debuggers, precompiled_headers
 from tritonsmith.build.cmake import CmakeTools
 from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.jobs import Jobs
@@ -18,13 +18,14 @@ from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import git_head
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers
-from tritonsmith.plan import Download, Extract, GitFetch, MakeDir, Remove, Run, Step
+from tritonsmith.plan import Download, Extract, GitFetch, MakeDir, Remove, Run, Step, Write
 from tritonsmith.plan.steps import digest, stamped
 from tritonsmith.store.entry import Compiler, Key
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 _FULL = 40  # hex digits of a commit
 _SCHEMES = ("http://", "https://", "file://", "ssh://", "git://", "git@")
+NATIVE_FILE = "tritonsmith-native.cmake"
 PHASE_SOURCES = "LLVM sources"
 PHASE_CONFIGURE = "configure LLVM"
 PHASE_BUILD = "build LLVM"
@@ -85,12 +86,14 @@ class SourceTree:
         commit: as far as it is known.
         steps: what brings them there.
         dirty: somebody changed them.
+        archive: the tarball's checksum, or its name and size; empty for others.
     """
 
     path: Path
     commit: str
     steps: tuple[Step, ...]
     dirty: bool = False
+    archive: str = ""
 
 
 def obtain(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> SourceTree:
@@ -170,12 +173,19 @@ def _tarball(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> 
         archive = Path(source.location)
     folders = _folders(request)
     stem = archive.name.split(".tar")[0].removesuffix(".orig")
-    path = workspace.sources / f"{stem}-{digest(*folders)[:8]}"
+    told = sha256 or _told(archive)
+    path = workspace.sources / f"{stem}-{digest(told, *folders)[:8]}"
     steps.append(Remove((path,), workspace.root, phase=PHASE_SOURCES))
     steps.append(
         Extract(archive, path, workspace.root, only=folders, sha256=sha256 or None, phase=PHASE_SOURCES)
     )
-    return SourceTree(path, "", stamped(steps, workspace.sources / f".{path.name}.done", path))
+    unpack = stamped(steps, workspace.sources / f".{path.name}.done", path)
+    return SourceTree(path, "", unpack, archive=told)
+
+
+def _told(archive: Path) -> str:
+    """What tells a tarball without a checksum from another one."""
+    return f"{archive.name}:{archive.stat().st_size if archive.is_file() else 0}"
 
 
 def _folders(request: LlvmRequest) -> tuple[str, ...]:
@@ -209,7 +219,7 @@ def key(tree: SourceTree, request: LlvmRequest, means: Means) -> Key:
     """What this build is, and so which entry of the store. The scope is not in it: a build grows where it is.
 
     Sources that are changed, or that tell no commit, have a build of their own, whatever their changes are by
-    now: it is rebuilt in place, as one expects of sources that one works on.
+    now: it is rebuilt in place, as one expects of sources that one works on. A tarball's is by what it is.
     """
     settings, compilers = request.settings, means.compilers
     options = {
@@ -219,7 +229,7 @@ def key(tree: SourceTree, request: LlvmRequest, means: Means) -> Key:
         "targets": ";".join(settings.targets),
     }
     if tree.dirty or not tree.commit:
-        options["sources"] = str(tree.path)
+        options["sources"] = tree.archive or str(tree.path)
     cxx, linker = compilers.cxx, compilers.linker
     return Key(
         source=tree.commit or tree.path.name,
@@ -234,7 +244,13 @@ def key(tree: SourceTree, request: LlvmRequest, means: Means) -> Key:
 
 
 def configure(
-    tree: SourceTree, request: LlvmRequest, build: Path, means: Means, *, again: bool = False
+    tree: SourceTree,
+    request: LlvmRequest,
+    build: Path,
+    means: Means,
+    *,
+    root: Path | None = None,
+    again: bool = False,
 ) -> tuple[Step, ...]:
     """Steps that bring the sources and configure them into `build`.
 
@@ -243,14 +259,20 @@ def configure(
         request: what for.
         build: its folder in the store.
         means: what it is made with.
+        root: the marked folder that `build` lies in.
         again: configure even if nothing changed.
     """
     folders = _shared(tree, build, means)
-    variables = cache_variables(request, means, folders)
+    native = build / NATIVE_FILE
+    variables = cache_variables(request, means, folders) | {"CROSS_TOOLCHAIN_FLAGS_NATIVE": f"-C;{native}"}
     run = cmake.configure(
-        tree.path / "llvm", build, variables, means.tools, phase=PHASE_CONFIGURE, again=again
+        tree.path / "llvm", build, variables, means.tools, phase=PHASE_CONFIGURE, root=root, again=again
     )
-    links = compiler_cache.steps(folders, phase=PHASE_CONFIGURE)
+    run = (Write(native, cmake.settings(native_variables(means, folders)), phase=PHASE_CONFIGURE), *run)
+    links = (
+        *compiler_cache.steps(folders, phase=PHASE_CONFIGURE),
+        *debuggers.steps(build, relative=folders is not None, llvm=tree.path, phase=PHASE_CONFIGURE),
+    )
     return (*tree.steps, MakeDir(build, phase=PHASE_CONFIGURE), *run, *links)
 
 
@@ -303,14 +325,25 @@ def cache_variables(request: LlvmRequest, means: Means, folders: Folders | None 
         variables |= {"CMAKE_C_ARCHIVE_CREATE": create, "CMAKE_CXX_ARCHIVE_CREATE": create}
     if means.precompiled:
         variables |= precompiled_headers.cache_variables()
-    if compilers.cc and compilers.cxx and compilers.launcher:
-        # The table generators' own build is handed LLVM's launcher as one word, which a list is not.
-        native = [f"-DCMAKE_C_COMPILER={compilers.cc.path}", f"-DCMAKE_CXX_COMPILER={compilers.cxx.path}"]
-        native += [f"-DCMAKE_{lang}_COMPILER_LAUNCHER={compilers.launcher.path}" for lang in ("C", "CXX")]
-        variables["CROSS_TOOLCHAIN_FLAGS_NATIVE"] = ";".join(native)
     if compilers.linker and machine.system != "Darwin":
         variables["LLVM_USE_LINKER"] = cmake.linker_name(compilers)
     return variables
+
+
+def native_variables(means: Means, folders: Folders | None = None) -> dict[str, str]:
+    """CMake's variables for the table generators' own build, which LLVM configures while it is built.
+
+    They run for seconds in all, so most of what optimising them costs is not won back.
+    """
+    compilers, precompiled = means.compilers, means.precompiled
+    launcher = compiler_cache.launcher(means.cache, compilers, folders, precompiled_headers=precompiled)
+    return {
+        **cmake.compiler_variables(
+            compilers, system=means.machine.system, launcher=launcher, linker_flags=False
+        ),
+        **{f"CMAKE_{language}_FLAGS_RELEASE": "-O1 -DNDEBUG" for language in ("C", "CXX")},
+        **(precompiled_headers.cache_variables() if precompiled else {}),
+    }
 
 
 _WITH_SYMBOLS = ("Debug", "RelWithDebInfo")

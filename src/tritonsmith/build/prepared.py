@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tritonsmith.build.shelving import Shelving
 from tritonsmith.plan import Plan
+
+if TYPE_CHECKING:  # a build that has nothing to do needs no store
+    from tritonsmith.build.shelving import Shelving
 
 
 @dataclass(frozen=True)

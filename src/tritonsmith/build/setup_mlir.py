@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from tritonsmith.build import (
@@ -30,6 +31,7 @@ from tritonsmith.facts import lit_tests, llvm_tree, machine, tools
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Step, download
 from tritonsmith.store import shelf, users
+from tritonsmith.store.shelf import Store
 from tritonsmith.wheels import venv
 
 
@@ -77,7 +79,7 @@ def prepare(
     )
     choice = llvm.choose(request, facts, space, again=again)
     warnings = list(choice.warnings)
-    if choice.provider == "source" or (choice.provider == "store" and choice.plan.steps):
+    if choice.provider in ("source", "store") and choice.plan.steps:
         free = machine.disk_free(store.root)
         linker = settings.toolchain.linker
         problems = [
@@ -87,6 +89,11 @@ def prepare(
             *preflight.cache(settings, found),
         ]
         warnings += preflight.enforce(problems, force=force)
+        others = _others(store, space, settings.name, choice.entry) if again else ""
+        if others:
+            warnings.append(
+                f"{choice.entry} is used by {others}: what changes is built again for all of them"
+            )
     receipt = {
         "env": settings.name,
         "provider": choice.provider,
@@ -111,6 +118,13 @@ def prepare(
         user = users.me(space.env(settings.name), root, choice.entry)
         shelving = Shelving(store, choice.entry, user, choice.describe)
     return Prepared(choice.plan, tuple(warnings), receipt, beside, shelving=shelving), choice
+
+
+def _others(store: Store, space: Workspace, env: str, entry: str) -> str:
+    """Who else uses an entry, in words."""
+    uses = users.look(store, space, time.time()).of(entry)
+    found = [use.in_words for use in uses if (use.user.workspace, use.user.env) != (str(space.root), env)]
+    return ", ".join(dict.fromkeys(found))
 
 
 def wants_sources(settings: Settings) -> bool:

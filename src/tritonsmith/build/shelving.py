@@ -69,6 +69,7 @@ def wanted(request: LlvmRequest, machine: Machine, triton: str) -> Wanted:
         debug_info=settings.debug_info,
         targets=frozenset(settings.targets),
         packages=frozenset(request.projects) & {"mlir", "lld", "clang"},
+        tools=frozenset(request.tools),
         scope=settings.scope,
         triton=triton,
         shared=settings.shared,
@@ -96,7 +97,7 @@ def built(
     def describe_it() -> Manifest:
         known = Known(
             commit=tree.commit,
-            diff=git_head.changes(tree.path) if tree.dirty else "",
+            diff=(git_head.changes(tree.path) or "unknown") if tree.dirty else "",
             debug_info=request.settings.debug_info,
             projects=request.projects,
             scope=_scope(request),

@@ -13,8 +13,8 @@ from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.machine import Machine, version_key
-from tritonsmith.plan import Copy, MakeDir, Move, Plan, Remove, Run, Step
-from tritonsmith.plan.steps import stamped
+from tritonsmith.plan import Copy, MakeDir, Move, Plan, Remove, Run, Stamp, Step
+from tritonsmith.plan.steps import digest, stamped
 
 PHASE = "CUDA headers and tools"
 _MACOS_PLATFORMS = {"arm64": "manylinux2014_aarch64", "x86_64": "manylinux2014_x86_64"}
@@ -97,8 +97,35 @@ def plan(
     steps: list[Step] = []
     for requirement in requirements:
         steps += _unpack(requirement, workspace, machine, python)
-    steps += [Copy(part.source, part.dest, part.tree, phase=PHASE) for part in parts]
+    steps += [_copy(part, workspace) for part in parts]
     return Plan("CUDA headers and tools", tuple(steps))
+
+
+def _copy(part: Component, workspace: Workspace) -> Step:
+    """Copy it, unless the files are as they were after the last copy of just this version.
+
+    The 40 MB would be compared at every build. What lies there is told by sizes and time stamps: a copy
+    changes them, so the run after it compares once more, and those that follow skip it.
+    """
+    files = (part.dest, *sorted(part.dest.rglob("*"))) if part.dest.is_dir() else (part.dest,)
+    states = [(str(file), *_state(file)) for file in files]
+    stamp = workspace.toolchain / f".copied-{part.name}-{digest(str(part.dest))}"
+    return Copy(
+        part.source,
+        part.dest,
+        part.tree,
+        phase=PHASE,
+        stamp=Stamp(stamp, digest(str(part.source), states), made=part.dest),
+    )
+
+
+def _state(file: Path) -> tuple[int, int]:
+    """Size and time stamp; zeros where there is none."""
+    try:
+        seen = file.stat()
+    except OSError:
+        return 0, 0
+    return seen.st_size, seen.st_mtime_ns
 
 
 def _unpack(requirement: str, workspace: Workspace, machine: Machine, python: Path) -> Iterator[Step]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.build import cmake, compiler_cache, toolchain
+from tritonsmith.build import cmake, compiler_cache, debuggers, toolchain
 from tritonsmith.build.cmake import CmakeTools
 from tritonsmith.build.compiler_cache import Folders
 from tritonsmith.build.debug_library import relink
@@ -43,6 +43,7 @@ class Inputs:
         workspace: the tool's own folder.
         env: the env's folder in it.
         after_project: the file that names its debug libraries (`debug_library.relink`), if it ever had one.
+        llvm_sources: those of the LLVM, if they are here: debuggers want them.
     """
 
     settings: Settings
@@ -56,6 +57,7 @@ class Inputs:
     workspace: Workspace
     env: EnvDir
     after_project: Path | None = None
+    llvm_sources: Path | None = None
 
     @property
     def triton_home(self) -> Path:
@@ -76,8 +78,12 @@ def plan(inputs: Inputs, *, again: bool = False) -> Plan:
     build = cmake.build_targets(env.build, inputs.tools, targets=targets, jobs=jobs, phase=PHASE_BUILD)
     title = f"Triton {inputs.checkout.version} ({settings.build_type}) in {env.build}"
     steps = configure(inputs, env.build, phase=PHASE_CONFIGURE, again=again)
-    cache = compiler_cache.steps(_folders(inputs), phase=PHASE_CONFIGURE)
-    return Plan(title, (*steps, *cache, build, *cmake.keep_graph(env.build, phase=PHASE_BUILD)))
+    folders = _folders(inputs)
+    cache = compiler_cache.steps(folders, phase=PHASE_CONFIGURE)
+    debug = debuggers.steps(
+        env.build, relative=folders is not None, llvm=inputs.llvm_sources, phase=PHASE_CONFIGURE
+    )
+    return Plan(title, (*steps, *cache, *debug, build, *cmake.keep_graph(env.build, phase=PHASE_BUILD)))
 
 
 def configure(inputs: Inputs, build: Path, *, phase: str, again: bool = False) -> tuple[Step, ...]:
@@ -134,6 +140,7 @@ def cache_variables(inputs: Inputs) -> dict[str, str]:
         **cmake.compiler_variables(
             inputs.compilers,
             system=machine.system,
+            gdb_index=_split(inputs),
             launcher=compiler_cache.launcher(inputs.settings.cache, inputs.compilers, _folders(inputs)),
             flags=flags(inputs),
         ),
@@ -155,11 +162,16 @@ def flags(inputs: Inputs) -> str:
     """Compiler flags: warnings of newer compilers, split DWARF where there are symbols, the cache's."""
     settings = inputs.settings.triton
     found: list[str] = [] if settings.werror else list(eras.relaxed_warnings())
-    split = inputs.settings.llvm.debug_info == "split" and inputs.machine.system == "Linux"
-    if split and settings.build_type in ("Debug", "RelWithDebInfo", "TritonRelBuildWithAsserts"):
-        found.append("-gsplit-dwarf")
+    if _split(inputs):
+        found += ["-gsplit-dwarf", "-ggnu-pubnames"]  # names of which the linker makes gdb's index
     found += compiler_cache.flags(_folders(inputs))
     return " ".join(found)
+
+
+def _split(inputs: Inputs) -> bool:
+    """Whether debug information goes into files of its own, which no link reads."""
+    symbols = inputs.settings.triton.build_type in ("Debug", "RelWithDebInfo", "TritonRelBuildWithAsserts")
+    return symbols and inputs.settings.llvm.debug_info == "split" and inputs.machine.system == "Linux"
 
 
 def _folders(inputs: Inputs) -> Folders | None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from tritonsmith.caches import filters, words
+from tritonsmith.caches import filters
 from tritonsmith.caches.filters import Filters
 from tritonsmith.facts import triton_cache, triton_metadata
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.installed_tritons import Installed
 from tritonsmith.facts.triton_cache import Content, Entry
 from tritonsmith.facts.triton_metadata import Metadata
+from tritonsmith.ui import format as formats
 
 SCHEMA = 1
 _WAYS = (("ttir", "ttgir", "llir", "ptx", "cubin"), ("ttir", "ttgir", "llir", "amdgcn", "hsaco"))
@@ -93,8 +94,8 @@ def cells(row: Row, now: float) -> list[str]:
         ":".join(told.target.split(":")[:2]),
         told.version or _by_era(entry),
         _in_short(row.stages),
-        words.size(entry.bytes),
-        words.age(now - entry.changed / _NANOSECONDS),
+        formats.size(entry.bytes),
+        formats.age(now - entry.changed / _NANOSECONDS),
         " ".join(f"{option}={value}" for option, value in told.options),
         entry.root.label,
     ]

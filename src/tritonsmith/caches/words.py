@@ -6,16 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from tritonsmith.facts.triton_cache import Content, Entry
-from tritonsmith.ui.format import age, size
-
-__all__ = ["age", "by_kernel", "entries", "kept", "size", "strangers", "total"]
+from tritonsmith.ui.format import entries, size
 
 _SHOWN = 5  # names in a sentence
-
-
-def entries(count: int) -> str:
-    """`1 entry`, `12 entries`."""
-    return "1 entry" if count == 1 else f"{count} entries"
 
 
 def total(found: Iterable[Entry]) -> str:

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith import configs
-from tritonsmith.caches import in_use, makers, words
+from tritonsmith.caches import in_use, makers
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.doctor.subject import Subject
 from tritonsmith.facts import cache_roots, filesystems, installed_tritons, triton_cache, triton_metadata
 from tritonsmith.facts.triton_cache import Content, Entry
 from tritonsmith.plan.entries import RemoveEntries, Seen
+from tritonsmith.ui import format as formats
 
 _GIB = float(1 << 30)
 _NANOSECONDS = 1_000_000_000
@@ -41,10 +42,10 @@ def size(subject: Subject) -> Iterator[Finding]:
     limits = _limits()
     total = sum(content.total for content in contents)
     about = sum(_whole_size(content) for content in contents)
-    oldest = words.age(time.time() - min(entry.changed for entry in entries) / _NANOSECONDS)
+    oldest = formats.age(time.time() - min(entry.changed for entry in entries) / _NANOSECONDS)
     part = _part(entries, total)
     many = "1 cache" if len(contents) == 1 else f"{len(contents)} caches"
-    seen = f"{words.entries(total)} in {many}, {words.size(about)}, the oldest {oldest} old{part}"
+    seen = f"{formats.entries(total)} in {many}, {formats.size(about)}, the oldest {oldest} old{part}"
     where = str(max(contents, key=_whole_size).root.path)
     if about > limits["size-gib"] * _GIB or total > limits["count"]:
         yield Finding(
@@ -105,7 +106,7 @@ def leftovers(subject: Subject) -> Iterator[Finding]:
         return
     part = _part(entries, sum(content.total for content in contents))
     if not steps:
-        yield ok(f"none in {words.entries(len(entries))}{part}")
+        yield ok(f"none in {formats.entries(len(entries))}{part}")
         return
     names = [seen.name for step in steps for seen in step.entries]
     empty = sum("tmp." not in name for name in names)
@@ -197,7 +198,7 @@ def inductor(subject: Subject) -> Iterator[Finding]:
         )
         return
     kernels = sum(content.total for content in subject.caches if content.root.kind == "inductor")
-    seen = f"{words.entries(kernels)} of Triton's in it"
+    seen = f"{formats.entries(kernels)} of Triton's in it"
     if kernels and subject.environ.get("TRITON_CACHE_DIR"):
         yield Finding(
             "note",

@@ -195,13 +195,19 @@ def _no_llvm(subject: Subject) -> Finding:
 def _describe(tree: LlvmTree) -> str:
     parts = [f"LLVM {tree.version}", tree.build_type or "unknown build type"]
     parts.append(f"assertions {'on' if tree.assertions else 'off'}, RTTI {'on' if tree.rtti else 'off'}")
-    parts.append("MLIR links the shared libLLVM (build/one_llvm.cmake)" if tree.dylib else "static")
+    parts.append(_linked(tree))
     ours = sorted(tree.targets & {"NVPTX", "AMDGPU"})
     parts.append(
         f"targets {' '.join(ours) or 'without NVPTX and AMDGPU'} and {len(tree.targets) - len(ours)} more"
     )
     parts.append(f"with {' '.join(sorted(tree.packages | (tree.tools & _BUILT_WITH)))}")
     return ", ".join(parts)
+
+
+def _linked(tree: LlvmTree) -> str:
+    if tree.dylib:
+        return "MLIR links the shared libLLVM (build/one_llvm.cmake)"
+    return "static" if tree.static or not tree.shared else "shared components"
 
 
 @check("sources.worktrees", "worktrees with different pins on one LLVM slot")

@@ -51,6 +51,7 @@ class LlvmTree:
         static: component libraries are there as archives, and built.
         build_tree: it is a build folder, not an install prefix.
         dylib: its own libraries, MLIR's among them, link the shared libLLVM.
+        shared: component libraries are there as shared ones (`BUILD_SHARED_LIBS`), and built.
         configuration: a digest of the files that hold all of its options.
     """
 
@@ -66,6 +67,7 @@ class LlvmTree:
     static: bool
     build_tree: bool
     dylib: bool = False
+    shared: bool = False
     configuration: str = ""
 
     @property
@@ -140,11 +142,17 @@ def read(prefix: Path) -> LlvmTree:
         targets=frozenset(filter(None, values.get("LLVM_TARGETS_TO_BUILD", "").split(";"))),
         packages=frozenset(name for name in ("mlir", "lld", "clang") if (cmake / name).is_dir()),
         tools=frozenset(name for name in _TOOLS if (prefix / "bin" / name).exists()),
-        static=all((prefix / "lib" / name).is_file() for name in ("libLLVMSupport.a", "libMLIRIR.a")),
+        static=_components(prefix, ".a"),
         build_tree=build_tree,
         dylib=_on(values.get("LLVM_LINK_LLVM_DYLIB")),
+        shared=_components(prefix, ".so") or _components(prefix, ".dylib"),
         configuration=_configuration(prefix),
     )
+
+
+def _components(prefix: Path, ending: str) -> bool:
+    """Whether there is one library for each component, two that every Triton links among them."""
+    return all((prefix / "lib" / f"{name}{ending}").is_file() for name in ("libLLVMSupport", "libMLIRIR"))
 
 
 def _configuration(prefix: Path) -> str:

@@ -9,11 +9,13 @@ import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tritonsmith.facts import answers, distributions
-from tritonsmith.facts.distributions import Distribution
+from tritonsmith.facts import answers
 from tritonsmith.plan.process import capture
+
+if TYPE_CHECKING:
+    from tritonsmith.facts.distributions import Distribution
 
 # Runs in the interpreter that is looked at, so it uses the standard library of any Python 3.8 or later.
 # `-I` leaves the user's own site folder out of the path; whether it belongs there is told apart.
@@ -93,6 +95,8 @@ def read(executable: Path) -> PythonEnv | None:
     Args:
         executable: started once; the rest is read from files.
     """
+    from tritonsmith.facts import distributions  # noqa: PLC0415 - builds ask for the interpreter alone
+
     output = capture((str(executable), *_ASKED), timeout=30)
     seen = _parsed(output)
     if seen is None:

@@ -15,9 +15,19 @@ from tritonsmith.facts.cmake_cache import CmakeCache
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.plan import ar
+from tritonsmith.plan.steps import digest
 from tritonsmith.store.entry import Abi, Closure, Compiler, Key, Kind, Manifest
 from tritonsmith.store.provides import native
 
+# Files of an LLVM that is not the store's own: Ninja's log grows with each build, the others are installed.
+_TELLING = (
+    "CMakeCache.txt",
+    ".ninja_log",
+    "lib/cmake/llvm/LLVMConfig.cmake",
+    "lib/cmake/mlir/MLIRConfig.cmake",
+    *(f"lib/lib{name}.{ending}" for name in ("LLVMSupport", "MLIRIR") for ending in ("a", "so", "dylib")),
+    "bin/mlir-tblgen",
+)
 _OLD_STRING, _NEW_STRING, _LIBCXX = b"Ss", b"__cxx11", b"NSt3__1"  # in mangled names
 
 
@@ -140,6 +150,18 @@ def cxx11(prefix: Path) -> bool | None:
     if _NEW_STRING in names:
         return True
     return False if _OLD_STRING in names else None
+
+
+def looks(prefix: Path) -> str:
+    """A digest of what changes where somebody configures, builds or installs a tree; cheap."""
+    seen = []
+    for name in _TELLING:
+        try:
+            about = (prefix / name).stat()
+        except OSError:
+            continue
+        seen.append((name, about.st_size, about.st_mtime_ns))
+    return digest(seen)
 
 
 def libraries(prefix: Path) -> tuple[Path, ...]:

@@ -13,7 +13,7 @@ from tritonsmith.plan.steps import digest
 
 SCHEMA = 1
 Kind = Literal["built", "prebuilt", "imported", "adopted"]
-Status = Literal["ready", "unfinished", "gone", "unreadable"]
+Status = Literal["ready", "unfinished", "gone", "changed", "unreadable"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _SHORT = 12  # digits of a commit in a name
@@ -138,11 +138,12 @@ class Manifest:
         linker: what linked it.
         abi: what it wants of a machine.
         key: digest of the key; empty for a tree that the tool did not build.
-        source: the source tree of a build tree, which Ninja needs to build more.
+        source: the source tree of a build tree: it has headers, and Ninja needs it to build more.
         origin: URL or path of the archive that it came from.
         made: UTC, ISO 8601.
         tool: version of tritonsmith.
         bytes: on disk when it was published; None if nobody counted.
+        looks: of an adopted tree: a digest of what tells that somebody built or installed it anew.
     """
 
     name: str
@@ -175,6 +176,7 @@ class Manifest:
     made: str = ""
     tool: str = ""
     bytes: int | None = None
+    looks: str = ""
 
     def render(self) -> str:
         """The text of the manifest's file."""
@@ -188,8 +190,9 @@ class Entry:
     Attributes:
         name: of its folder and its manifest.
         path: of the tree.
-        status: ready; unfinished (no manifest); gone (no tree); unreadable (a damaged or newer manifest).
-        manifest: None unless it is ready or gone.
+        status: ready; unfinished (no manifest); gone (no tree); changed (an adopted tree, since it was
+            described); unreadable (a damaged or newer manifest).
+        manifest: None unless it is ready, gone or changed.
         problem: why it is not ready, in words.
     """
 

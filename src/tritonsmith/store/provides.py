@@ -21,24 +21,21 @@ class Wanted:
     Attributes:
         commit: of LLVM.
         any_commit: another commit will do, where none is at that one.
-        diff: digest of what a dirty source tree changes; empty for clean sources.
         build_type: CMake build type.
         assertions: with or without.
         debug_info: at least so much, where the build type carries any.
         targets: code generators; `Native` is the host's.
         packages: CMake packages: `mlir`, `lld`, `clang`.
-        tools: programs in `bin`.
+        tools: programs in `bin` that the build of Triton runs.
         scope: how much of it must be built.
         triton: which Triton's closure that is: its commit and options.
         shared: with shared libraries, or with archives.
-        sanitizer: instrumented so, or not at all.
         machine: where it must link and run.
         key: digest of the key, where the caller has one: an entry of that very key is taken first.
     """
 
     commit: str = ""
     any_commit: bool = False
-    diff: str = ""
     build_type: str = ""
     assertions: bool | None = None
     debug_info: str = "none"
@@ -48,7 +45,6 @@ class Wanted:
     scope: Scope = "closure"
     triton: str = ""
     shared: bool | None = None
-    sanitizer: str = ""
     machine: Abi = field(default_factory=Abi)
     key: str = ""
 
@@ -79,6 +75,11 @@ def lacks(entry: Entry, wanted: Wanted) -> list[str]:
     missing = [*_identity(have, wanted), *foreign(have.abi, wanted.machine), *_parts(have, wanted)]
     if not covers(have, wanted) and not grows(entry):
         missing.append(_scope_in_words(have, wanted))
+    if problem := homeless(have):
+        missing.append(problem)
+    if not missing and have.kind == "adopted" and have.source:  # last: git looks at each of their files
+        problem = moved(have)
+        missing += [f"{problem}: `invoke store.adopt {entry.path}` looks at it again"] if problem else []
     return missing
 
 
@@ -99,10 +100,18 @@ def grows(entry: Entry) -> bool:
     have = entry.manifest
     if have is None or have.kind != "built" or not have.source:
         return False
+    return (entry.path / "build.ninja").is_file() and not homeless(have)
+
+
+def homeless(have: Manifest) -> str:
+    """Why a build tree cannot be built against nor grow, in words: half of its headers are in its sources."""
+    if not have.source:
+        return ""
     try:
-        return (entry.path / "build.ninja").is_file() and (Path(have.source) / "llvm").is_dir()
+        there = (Path(have.source) / "llvm").is_dir()
     except OSError:  # in a home that is not this user's
-        return False
+        there = False
+    return "" if there else f"its sources, and its headers with them, are not in {have.source} any more"
 
 
 def moved(have: Manifest) -> str:
@@ -180,15 +189,15 @@ def _identity(have: Manifest, wanted: Wanted) -> Iterator[str]:
     if wanted.commit and not wanted.any_commit and not same_commit(have.commit, wanted.commit):
         known = f"it is at {have.commit[:12]}" if have.commit else "its commit is not known"
         yield f"{known}, wanted is {wanted.commit[:12]}"
-    if have.diff != wanted.diff:
-        yield "its sources were changed" if have.diff else "its sources lack the changes of yours"
+    if have.diff:  # whoever works on sources names them, and builds them where they are
+        yield "its sources were changed"
     serving = configs.load("store")["serves"].get(wanted.build_type, [wanted.build_type])
     if wanted.build_type and have.build_type not in serving:
         yield f"it is {have.build_type or 'of no build type'}, wanted is {wanted.build_type}"
     if wanted.assertions is not None and have.assertions != wanted.assertions:
         yield "it has assertions" if have.assertions else "it has no assertions"
-    if have.sanitizer != wanted.sanitizer:
-        yield f"its sanitizer is {have.sanitizer or 'none'}, wanted is {wanted.sanitizer or 'none'}"
+    if have.sanitizer:
+        yield f"it is instrumented by the sanitizer {have.sanitizer}"
     if wanted.shared is not None and have.shared != wanted.shared:
         yield "it has shared libraries only" if have.shared else "it has no shared libraries"
 
@@ -216,6 +225,8 @@ def _same(closure: Closure, triton: str) -> bool:
 def _scope_in_words(have: Manifest, wanted: Wanted) -> str:
     if tools := wanted.tools - set(have.tools):
         return f"programs {', '.join(sorted(tools))}"
+    if have.kind == "adopted":
+        return "only a part of it was built (`ninja` in it, then `invoke store.adopt` again)"
     what = "all of LLVM" if wanted.scope == "all" else f"the {wanted.scope} of Triton {wanted.triton[:12]}"
     built = ", ".join(f"{one.scope} of {one.triton[:12]}" for one in have.closures)
     return f"{what} is not built in it (built: {built or 'nothing that is known'})"

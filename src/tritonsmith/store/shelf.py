@@ -11,6 +11,7 @@ users/           who uses which entry             .trash-NAME, .import-NAME   on
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, OwnershipError, SmithError, UsageError, did_you_mean
 from tritonsmith.facts import llvm_tree
 from tritonsmith.plan import Remove, Step, Write, locks, ownership, shelving
+from tritonsmith.store import describe, provides
 from tritonsmith.store import entry as entries
-from tritonsmith.store import provides
 from tritonsmith.store.entry import Entry, Manifest
 from tritonsmith.store.provides import Found, Wanted
 
@@ -174,18 +175,27 @@ class Store:
             return Entry(name, path, "unreadable", None, f"its manifest cannot be read: {error}")
         if manifest.name != name:
             return Entry(name, path, "unreadable", None, f"its manifest is that of {manifest.name}")
-        tree = Path(manifest.tree) if manifest.kind == "adopted" else path
-        try:
-            there = llvm_tree.is_tree(tree)
-        except OSError as error:
-            return Entry(name, tree, "unreadable", None, f"{tree} cannot be looked at: {error.strerror}")
-        if not there:
-            return Entry(name, tree, "gone", manifest, f"there is no LLVM in {tree} any more")
-        return Entry(name, tree, "ready", manifest)
+        return _looked_at(manifest, Path(manifest.tree) if manifest.kind == "adopted" else path)
 
     def _why_not(self, name: str) -> str:
         leaving = shelving.tombstone(self.root, name).exists()
         return LEAVING if leaving else UNFINISHED
+
+
+def _looked_at(manifest: Manifest, tree: Path) -> Entry:
+    """An entry that has a manifest: whether its tree is there, and the one that was described."""
+    name = manifest.name
+    try:
+        there = llvm_tree.is_tree(tree)
+    except OSError as error:
+        return Entry(name, tree, "unreadable", None, f"{tree} cannot be looked at: {error.strerror}")
+    if not there:
+        return Entry(name, tree, "gone", manifest, f"there is no LLVM in {tree} any more")
+    if manifest.kind == "adopted" and describe.looks(tree) != manifest.looks:
+        command = f"invoke store.adopt {shlex.quote(str(tree))}"
+        problem = f"changed since it was adopted: `{command}` looks at it again"
+        return Entry(name, tree, "changed", manifest, problem)
+    return Entry(name, tree, "ready", manifest)
 
 
 def open_store(space: Workspace, folder: str = "") -> Store:

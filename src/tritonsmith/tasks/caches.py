@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError, UsageError
 from tritonsmith.tasks.kit import count, task
+from tritonsmith.ui import format as formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -175,7 +176,7 @@ def _show_listing(found: Listing, *, filtered: bool) -> None:
     if found.chosen > len(rows):
         console.out().print(f"... and {found.chosen - len(rows)} more (--limit 0 shows all)", markup=False)
     if filtered:
-        what = f"{words.entries(found.chosen)}, {words.size(found.bytes)}"
+        what = f"{formats.entries(found.chosen)}, {formats.size(found.bytes)}"
         console.out().print(f"chosen by the filters: {what}", markup=False)
     totals = [_total(content) for content in found.contents]
     head = ["cache", "entries", "size", "folder", "from"]
@@ -187,11 +188,9 @@ def _show_listing(found: Listing, *, filtered: bool) -> None:
 
 
 def _total(content: Content) -> list[str]:
-    from tritonsmith.caches import words
-
     root = content.root
     path = str(root.path) if root.path == root.real else f"{root.path} -> {root.real}"
-    return [root.label, str(content.total), words.size(content.bytes), path, root.source]
+    return [root.label, str(content.total), formats.size(content.bytes), path, root.source]
 
 
 def _show_plan(prepared: Prepared) -> None:
@@ -226,9 +225,8 @@ def _tell(prepared: Prepared, others: Iterable[Root]) -> None:
 
 
 def _undecided(number: int) -> None:
-    from tritonsmith.caches import words
     from tritonsmith.ui import console
 
     if number:
         text = "made before 3.3 or without metadata, by one of the installed versions or another"
-        console.note(f"undecided, and not counted as stale: {words.entries(number)} ({text})")
+        console.note(f"undecided, and not counted as stale: {formats.entries(number)} ({text})")

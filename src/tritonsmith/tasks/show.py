@@ -6,12 +6,17 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tritonsmith.build.llvm import Choice
-from tritonsmith.envs.session import Session
 from tritonsmith.errors import SmithError
-from tritonsmith.plan import Plan
-from tritonsmith.ui import console, tables
+from tritonsmith.ui import console
+
+if TYPE_CHECKING:
+    from tritonsmith.build.llvm import Choice
+    from tritonsmith.envs.session import Session
+    from tritonsmith.plan import Plan
+
+_WORTH_A_TABLE = 1.0  # seconds; what was done already takes some tenths
 
 
 def plan(what: Plan) -> None:
@@ -44,7 +49,9 @@ def notes(texts: tuple[str, ...]) -> None:
 
 def done(what: str, running: Session, following: str = "") -> None:
     """The end of a task: times, the result, and what to type next."""
-    if running.seconds:
+    if sum(running.seconds.values()) >= _WORTH_A_TABLE:
+        from tritonsmith.ui import tables
+
         console.out().print(tables.phases(running.seconds))
     console.out().print(what, markup=False)
     if following:
@@ -53,7 +60,9 @@ def done(what: str, running: Session, following: str = "") -> None:
 
 def debuggers(build: Path) -> None:
     """How a debugger finds sources and split debug info, where compiles were made to be shared."""
-    init = build / "gdbinit"
+    from tritonsmith.build.debuggers import GDB
+
+    init = build / GDB
     if init.is_file():
         console.note(
             f"gdb: gdb -ix {shlex.quote(str(init))} --args {shlex.quote(str(build / 'bin' / 'triton-opt'))}"

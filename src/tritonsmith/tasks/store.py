@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError
 from tritonsmith.tasks.kit import task
+from tritonsmith.ui import format as formats
 
 if TYPE_CHECKING:
     from tritonsmith.plan import Plan
@@ -94,7 +95,7 @@ def gc(
     """Delete the LLVMs that nobody uses, the least recently used first."""
     import time
 
-    from tritonsmith.caches import filters, words
+    from tritonsmith.caches import filters
     from tritonsmith.envs import workspace
     from tritonsmith.store import collecting
     from tritonsmith.store import listing as lists
@@ -112,7 +113,7 @@ def gc(
         _show_plan(prepared, found)
     if dry_run or not prepared.plan.steps or (json and not yes):
         return
-    if not show.agreed(f"Delete {words.size(prepared.freed)}?", yes=yes):
+    if not show.agreed(f"Delete {formats.size(prepared.freed)}?", yes=yes):
         raise SmithError("nothing was deleted")
     _run("store.gc", prepared.plan)
     left = collecting.stayed(prepared, found)
@@ -120,7 +121,7 @@ def gc(
         console.note(f"{row.entry.name} is there still: somebody uses it right now")
     freed = prepared.freed - sum(row.bytes or 0 for row in left)
     if not json:
-        console.out().print(f"deleted {words.size(freed)}", markup=False)
+        console.out().print(f"deleted {formats.size(freed)}", markup=False)
 
 
 @task(
@@ -144,6 +145,8 @@ def adopt(
 
     shelf = _store(store, env)
     manifest, plan = adopting.adopt(shelf, Path(path), machine.read(), name)
+    for note in plan.notes:
+        console.warn(note)
     if dry_run:
         show.plan(plan)
         return
@@ -275,14 +278,13 @@ def _store(folder: str, env: str) -> Store:
 
 
 def _show(found: Listing) -> None:
-    from tritonsmith.caches import words
     from tritonsmith.ui import console, tables
 
     if found.rows:
         rows = [_cells(row, found.now) for row in found.rows]
         head, right = ["entry", "size", "age"], ["size", "age"]
         console.out().print(tables.plain(str(found.store.root), head, rows, right=right))
-        total = f"{words.entries(len(found.rows))}, {words.size(found.bytes)}"
+        total = f"{formats.entries(len(found.rows))}, {formats.size(found.bytes)}"
     else:
         total = f"nothing in {found.store.root} yet: `invoke setup-mlir` fills it"
     console.out().print(console.typed(total), markup=False)
@@ -296,29 +298,27 @@ def _show(found: Listing) -> None:
 
 def _cells(row: Row, now: float) -> list[str]:
     """The entry's name in a line of its own, to be copied; below it what it is, and who uses it."""
-    from tritonsmith.caches import words
-
     lines = [row.entry.name]
     if have := row.entry.manifest:
         commit = f" {have.commit[:12]}{'+' if have.diff else ''}" if have.commit else ""
         asserts = " + asserts" if have.assertions else ""
-        built = have.scope if have.kind == "built" else have.kind
+        part = "" if have.scope == "all" or have.closures else ", in part"
+        built = have.scope if have.kind == "built" else f"{have.kind}{part}"
         lines.append(f"  {have.version}{commit}, {have.build_type}{asserts}, {built}")
     if row.entry.status != "ready":
         lines.append(f"  {row.entry.status}")
     lines += [f"  used by {name}" for name in dict.fromkeys(use.in_words for use in row.uses)]
-    size = "" if row.bytes is None else words.size(row.bytes)
-    return ["\n".join(lines), size, words.age(now - row.made)]
+    size = "" if row.bytes is None else formats.size(row.bytes)
+    return ["\n".join(lines), size, formats.age(now - row.made)]
 
 
 def _show_plan(prepared: Prepared, found: Listing) -> None:
-    from tritonsmith.caches import words
     from tritonsmith.ui import console, tables
 
     def cells(row: Row, more: str) -> list[str]:
-        size = "" if row.bytes is None else words.size(row.bytes)
+        size = "" if row.bytes is None else formats.size(row.bytes)
         state = "" if row.entry.status == "ready" else f" ({row.entry.status})"
-        return [f"{row.entry.name}{state}{more}", size, words.age(found.now - row.used)]
+        return [f"{row.entry.name}{state}{more}", size, formats.age(found.now - row.used)]
 
     head, right = ["entry", "size", "last used"], ["size", "last used"]
     if prepared.going:
@@ -328,10 +328,12 @@ def _show_plan(prepared: Prepared, found: Listing) -> None:
         rows = [cells(row, f"\n  {reason}") for row, reason in prepared.staying]
         console.out().print(tables.plain("what stays", head, rows, right=right))
     if prepared.leftovers:
-        console.out().print(f"left by runs that were stopped: {words.size(prepared.leftovers)}", markup=False)
+        console.out().print(
+            f"left by runs that were stopped: {formats.size(prepared.leftovers)}", markup=False
+        )
     if not prepared.plan.steps:
         console.out().print("nothing to delete", markup=False)
         return
-    after = words.size(prepared.before + prepared.leftovers - prepared.freed)
-    before = words.size(prepared.before + prepared.leftovers)
+    after = formats.size(prepared.before + prepared.leftovers - prepared.freed)
+    before = formats.size(prepared.before + prepared.leftovers)
     console.out().print(f"{before} become {after}", markup=False)

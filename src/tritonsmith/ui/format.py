@@ -32,3 +32,8 @@ def size(count: int) -> str:
             break
         unit, value = larger, value / (1 << 10)
     return f"{value:.1f} {unit}"
+
+
+def entries(count: int) -> str:
+    """`1 entry`, `12 entries`."""
+    return "1 entry" if count == 1 else f"{count} entries"

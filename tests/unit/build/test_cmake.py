@@ -116,6 +116,22 @@ def test_linker_name(path: str, name: str) -> None:
     assert flags["CMAKE_MODULE_LINKER_FLAGS"] == f"-fuse-ld={name}"
 
 
+@pytest.mark.parametrize(
+    ("path", "index"),
+    [
+        ("/usr/lib/llvm-19/bin/ld.lld", " -Wl,--gdb-index"),
+        ("/usr/bin/ld.lld-19", " -Wl,--gdb-index"),
+        ("/usr/bin/mold", " -Wl,--gdb-index"),
+        ("/usr/bin/ld.gold", " -Wl,--gdb-index"),
+        ("/usr/bin/ld.bfd", ""),
+    ],
+)
+def test_gdbs_index_where_the_linker_makes_one(path: str, index: str) -> None:
+    found = made.compilers(linker=Tool("linker", Path(path)))
+    flags = cmake.compiler_variables(found, system="Linux", gdb_index=True)
+    assert flags["CMAKE_EXE_LINKER_FLAGS"] == f"-fuse-ld={cmake.linker_name(found)}{index}"
+
+
 def test_what_was_not_found_is_not_said() -> None:
     nothing = made.compilers(cc=None, cxx=None, linker=None, launcher=None)
     assert cmake.compiler_variables(nothing, system="Linux") == {}

@@ -84,6 +84,6 @@ def test_only_cmakes_own_memory_goes_and_headers_are_forgotten_for_another_llvm(
 
 def test_a_cmake_that_does_not_tell_its_version_forgets_all_as_fresh_does() -> None:
     tools = replace(made.tools(), cmake_version="")
-    memory = cmake.configure(SOURCE, Path("/b"), {}, tools, phase="x", root=Path("/b"))[1]
+    memory = cmake.configure(SOURCE, Path("/b"), {}, tools, phase="x", root=Path("/b"))[0]
     assert isinstance(memory, Remove)
     assert memory.paths == (Path("/b/CMakeCache.txt"), Path("/b/CMakeFiles"))

@@ -39,7 +39,7 @@ def llvm_variables(version: str, system: System = "linux", **changes: str) -> di
 @pytest.mark.parametrize("version", LINES)
 def test_no_linker_flags_on_macos(version: str) -> None:
     on_linux, on_mac = variables(version), variables(version, "macos")
-    assert on_linux["CMAKE_SHARED_LINKER_FLAGS"] == "-fuse-ld=lld"
+    assert on_linux["CMAKE_SHARED_LINKER_FLAGS"] == "-fuse-ld=lld -Wl,--gdb-index"
     assert not [name for name in on_mac if "LINKER_FLAGS" in name]
     assert llvm_variables(version)["LLVM_USE_LINKER"] == "lld"
     assert "LLVM_USE_LINKER" not in llvm_variables(version, "macos")
@@ -198,7 +198,7 @@ def test_settings_override_what_the_recipe_says() -> None:
     made_for = triton.cache_variables(made.inputs("3.5", chosen=chosen))
     assert made_for["TRITON_BUILD_UT"] == "ON"
     assert made_for["CMAKE_CXX_FLAGS"] == "-a=b"
-    assert made_for["CMAKE_C_FLAGS"] == f"-gsplit-dwarf {RELATIVE}"  # `werror` takes the relaxed warnings out
+    assert made_for["CMAKE_C_FLAGS"] == f"-gsplit-dwarf -ggnu-pubnames {RELATIVE}"  # `werror` takes the relaxed warnings out
 
 
 @pytest.mark.parametrize("sanitizer", ["address", "undefined", "thread"])
@@ -207,7 +207,7 @@ def test_sanitizer_flags_come_on_top(sanitizer: str) -> None:
     flag = f"-fsanitize={sanitizer}"
     assert made_for["CMAKE_CXX_FLAGS"].endswith(f"{RELATIVE} {flag} -fno-omit-frame-pointer")
     for kind in ("EXE", "MODULE", "SHARED"):
-        assert made_for[f"CMAKE_{kind}_LINKER_FLAGS"] == f"-fuse-ld=lld {flag}"
+        assert made_for[f"CMAKE_{kind}_LINKER_FLAGS"] == f"-fuse-ld=lld -Wl,--gdb-index {flag}"
 
 
 def test_proton_brings_its_own_headers() -> None:

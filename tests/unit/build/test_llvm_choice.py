@@ -109,6 +109,18 @@ def test_why_an_installed_llvm_is_not_taken(tree: LlvmTree, reason: str) -> None
     assert str(tree.prefix) in message  # said of an explicit request, too
 
 
+def test_shared_libraries_are_taken_where_they_were_asked_for() -> None:
+    tree = made.llvm(commit=made.PIN, static=False, shared=True)
+    assert made.request(shared=True).lacks(tree) == []
+    assert made.request(shared=True).lacks(made.llvm()) == []  # does as well
+    (missing,) = made.request().lacks(tree)
+    assert missing.startswith("static component libraries")
+    assert "`shared = true`" in missing
+    (missing,) = made.request(shared=True).lacks(made.llvm(static=False))
+    assert missing.startswith("shared or static component libraries")
+    assert take(made.request(shared=True), facts(tree)).provider == "system"
+
+
 @pytest.mark.parametrize("feature", sorted(NEW))
 def test_old_tritons_do_not_ask_for_what_came_later(feature: str) -> None:
     bare = made.llvm(commit=made.PIN, packages=frozenset({"mlir"}), tools=frozenset({"mlir-tblgen"}))
@@ -252,6 +264,8 @@ def entry(request: LlvmRequest, **changes: Any) -> Entry:
         debug_info=request.settings.debug_info,
         targets=("AMDGPU", "NVPTX", "X86"),
         packages=("lld", "mlir"),
+        tools=("FileCheck", "mlir-tblgen"),
+        key=key.digest,
         scope="all",
     )
     return Entry(key.name, made.store().path(key.name), "ready", replace(manifest, **changes))
@@ -290,7 +304,7 @@ def test_what_an_entry_lacks_of_the_closure_is_built_in_it(tmp_path: Path) -> No
     given = facts(entries=(stored,), consumer=Consumer(lambda _: ((), probe), ("FileCheck",), made.OTHER))
     taken = take(request, replace(given, store=Store(tmp_path, tmp_path)))
     assert (taken.provider, taken.prefix) == ("store", tree)
-    (step,) = taken.plan.steps
+    step, *_ = taken.plan.steps
     assert isinstance(step, BuildUsed)
     assert (step.tree, step.user) == (tree, probe)
     assert taken.describe is not None
@@ -324,7 +338,7 @@ def test_a_named_target_is_built_in_an_entry_that_has_all_else(tmp_path: Path) -
     request = made.request(ninja_targets=("mlir-opt",))
     stored = tree(tmp_path, request)
     taken = take(request, facts(entries=(stored,), store=Store(tmp_path, tmp_path)))
-    (step,) = taken.plan.steps
+    step, *_ = taken.plan.steps
     assert isinstance(step, Run)
     assert step.argv[-1] == "mlir-opt"
 
@@ -360,20 +374,82 @@ def test_nothing_is_built_in_a_store_that_is_read_only(
     assert "read-only" in refused(request, facts(entries=(stored,), consumer=consumer))
 
 
-def test_a_build_that_is_configured_already_stays_published(tmp_path: Path) -> None:
-    """Taking the manifest away would hide it from others for as long as Ninja looks around."""
-    request = made.request(provider="source")
+@pytest.mark.parametrize("commit", [made.PIN, ""])
+def test_a_build_that_is_configured_already_stays_published(tmp_path: Path, commit: str) -> None:
+    """Taking the manifest away would hide it from others for as long as Ninja looks around.
+
+    Where nobody knows whether the sources changed, Ninja may build it anew.
+    """
+    request = made.request(provider="source", any_commit=True)
     space = Workspace(tmp_path)
-    given = facts(store=Store(space.llvm, tmp_path), source=LlvmSource("checkout", "/src/llvm", made.PIN))
+    given = facts(store=Store(space.llvm, tmp_path), source=LlvmSource("checkout", "/src/llvm", commit))
 
-    def planned() -> list[type]:
-        return [type(step) for step in choose(request, given, space).plan.steps]
+    def retracted() -> bool:
+        step = choose(request, given, space).plan.steps[0]
+        return isinstance(step, Remove) and step.paths[0].suffix == ".json"
 
-    assert planned()[0] is Remove
+    assert retracted()
     for step in choose(request, given, space).plan.steps:
         if step.stamp:
             step.stamp.path.parent.mkdir(parents=True, exist_ok=True)
             step.stamp.path.write_text(step.stamp.key, encoding="utf-8")
             if step.stamp.made:
                 step.stamp.made.touch()
-    assert Remove not in planned()
+    assert retracted() is (commit == "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"kind": "adopted"}, "it is adopted, and was configured where it was built"),
+        ({"kind": "imported"}, "it is imported"),
+        ({"commit": "", "key": ""}, "its sources tell no commit"),
+        ({"key": "0" * 16}, "it was made with another compiler or other options"),
+    ],
+)
+def test_what_is_not_configured_anew_is_taken_as_it_is_and_says_why(
+    tmp_path: Path, changes: dict[str, Any], why: str
+) -> None:
+    request = made.request(provider="store", any_commit=True)
+    (tmp_path / "llvm").mkdir()
+    stored = replace(entry(request, **{"source": str(tmp_path), **changes}), path=tmp_path)
+    given = facts(entries=(stored,), store=Store(tmp_path, tmp_path))
+    taken = choose(request, given, made.workspace(), again=True)
+    assert taken.plan.steps == ()
+    assert f"{stored.name} is not configured anew: {why}" in taken.warnings[-1]
+
+
+def test_an_installed_one_is_not_configured_anew() -> None:
+    taken = choose(made.request(), facts(AT_THE_PIN), made.workspace(), again=True)
+    assert taken.warnings == ("nothing is configured anew: the LLVM in /opt/llvm-pin is not built here",)
+
+
+def test_an_entry_of_the_tools_own_is_configured_anew(tmp_path: Path) -> None:
+    request = made.request(provider="store")
+    stored = tree(tmp_path, request)
+    given = facts(entries=(stored,), store=Store(tmp_path, tmp_path))
+    taken = choose(request, given, made.workspace(), again=True)
+    assert (taken.provider, taken.entry, taken.warnings) == ("store", stored.name, ())
+    assert isinstance(taken.plan.steps[0], Remove)  # the manifest
+    assert "cmake" in [step.title for step in taken.plan.steps]
+
+
+def test_an_entry_that_lacks_a_program_of_the_build_is_not_taken() -> None:
+    """An installed LLVM without its utilities, adopted."""
+    request = made.request(made.PIN, "needs-filecheck", provider="store")
+    stored = entry(request, kind="adopted", tools=("mlir-tblgen",))
+    assert "programs FileCheck" in refused(request, facts(entries=(stored,)))
+
+
+def test_the_entry_of_the_very_key_comes_first() -> None:
+    request = made.request()
+    other = replace(entry(request, key="0" * 16, made="2027-01-01T00:00:00+00:00"), name="other")
+    own = entry(request, made="2026-01-01T00:00:00+00:00")
+    assert take(request, facts(entries=(other, own))).entry == own.name
+
+
+def test_a_build_tree_whose_sources_are_gone_is_not_taken(tmp_path: Path) -> None:
+    """Half of the headers are in them."""
+    request = made.request(provider="store")
+    gone = entry(request, source=str(tmp_path / "gone"))
+    assert "its headers with them" in refused(request, facts(entries=(gone,)))

@@ -10,7 +10,7 @@ import pytest
 from tritonsmith.build import llvm_closure
 from tritonsmith.build.llvm_closure import Consumer
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.plan import BuildUsed, MakeDir, Run, Step
+from tritonsmith.plan import BuildUsed, Copy, MakeDir, Run, Step
 
 from . import made
 
@@ -35,16 +35,22 @@ def steps(*features: str, consumer: Consumer | None = None, **llvm: Any) -> tupl
 
 
 def used(built: tuple[Step, ...]) -> BuildUsed:
-    last = built[-1]
-    assert isinstance(last, BuildUsed)
-    return last
+    (step,) = (step for step in built if isinstance(step, BuildUsed))
+    return step
 
 
 def test_the_closure_is_what_all_of_triton_and_its_tests_take() -> None:
     built = steps()
-    assert built[:-1] == (CONFIGURE,)
+    assert built[0] == CONFIGURE
     assert (used(built).tree, used(built).user) == (PREFIX, PROBE)
     assert (used(built).of, used(built).programs, used(built).jobs) == ((), ("FileCheck", "opt"), 16)
+
+
+def test_the_graph_is_kept_once_it_is_built() -> None:
+    *_, built, rules = steps()
+    assert isinstance(built, Copy)
+    assert isinstance(rules, Copy)
+    assert (built.source, rules.source.name) == (PREFIX / "build.ninja", "rules.ninja")
 
 
 def test_the_python_module_takes_less_and_runs_no_tests() -> None:
@@ -81,13 +87,14 @@ def test_what_tritons_configure_runs_is_built_before_it(
     ("llvm", "targets"), [({"scope": "all"}, ()), ({"ninja_targets": ("opt", "llc")}, ("opt", "llc"))]
 )
 def test_all_and_named_targets_need_no_triton(llvm: dict[str, Any], targets: tuple[str, ...]) -> None:
-    (step,) = steps(consumer=None, **llvm) if llvm else ()
+    step, *kept = steps(consumer=None, **llvm)
+    assert all(isinstance(copy, Copy) for copy in kept)
     assert isinstance(step, Run)
     assert step.argv[3:] == ("-j16", *targets)
 
 
 def test_without_a_checkout_all_is_built() -> None:
     request = made.request()
-    (step,) = llvm_closure.build(PREFIX, request, made.means(), None)
+    step, *_ = llvm_closure.build(PREFIX, request, made.means(), None)
     assert isinstance(step, Run)
     assert step.argv[3:] == ("-j16",)

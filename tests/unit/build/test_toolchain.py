@@ -9,8 +9,11 @@ import pytest
 
 from tritonsmith.build import toolchain
 from tritonsmith.build.toolchain import Component
+from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.checkout import TritonCheckout
-from tritonsmith.plan import Copy, Move, Remove, Run
+from tritonsmith.plan import Copy, Move, Plan, Remove, Run
+from tritonsmith.plan.runner import Runner
+from tritonsmith.ui.progress import PhaseProgress
 
 from . import made
 
@@ -154,3 +157,32 @@ def test_files_are_copied_last() -> None:
     copies = [isinstance(step, Copy) for step in steps_of("linux")]
     assert copies == sorted(copies)
     assert sum(copies) == 6
+
+
+def test_files_that_nobody_touched_are_not_compared_again(tmp_path: Path) -> None:
+    space, checkout = Workspace(tmp_path / "home"), replace(made.checkout("3.7"), root=tmp_path / "triton")
+    for part in toolchain.components(checkout, space, proton=False):
+        file = part.source / "one.h" if part.tree else part.source
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("ours")
+
+    def copies() -> tuple[Copy, ...]:
+        plan = toolchain.plan(checkout, space, made.machine("linux"), Path("/venv/bin/python"), proton=False)
+        return tuple(step for step in plan.steps if isinstance(step, Copy))
+
+    def left() -> int:
+        return sum(step.stamp is None or not step.stamp.holds() for step in copies())
+
+    def run() -> None:
+        Runner(tmp_path / "log", PhaseProgress(live=False, silent=True)).run(Plan("copies", copies()))
+
+    run()
+    run()  # the copies made other time stamps
+    assert left() == 0
+    ptxas = next(step.dest for step in copies() if not step.tree)
+    ptxas.write_text("pip's")
+    assert left() == 1
+    run()
+    assert ptxas.read_text() == "ours"
+    ptxas.unlink()
+    assert left() == 1

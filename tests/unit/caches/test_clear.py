@@ -142,18 +142,3 @@ def test_a_cache_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     prepared = clear.prepare([Root("jit", tmp_path / "file", "x")], Filters(), living=())
     assert list(words.strangers(prepared.contents[0])) == [f"cannot be read: {tmp_path / 'file'}"]
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (3 << 20, "3.0 MiB"), (5 << 40, "5.0 TiB")],
-)
-def test_sizes(count: int, text: str) -> None:
-    assert words.size(count) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(-5, "0 s"), (59, "59 s"), (60, "1 min"), (7200, "2 h"), (86400 * 40, "40 d")]
-)
-def test_ages(seconds: float, text: str) -> None:
-    assert words.age(seconds) == text

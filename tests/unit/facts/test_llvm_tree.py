@@ -33,6 +33,14 @@ def test_an_install(tmp_path: Path) -> None:
     assert seen.cmake_dir("mlir") == tmp_path / "lib" / "cmake" / "mlir"
 
 
+@pytest.mark.parametrize("ending", ["so", "dylib"])
+def test_one_of_shared_libraries(tmp_path: Path, ending: str) -> None:
+    files = tuple(f"lib/lib{name}.{ending}" for name in ("LLVMSupport", "MLIRIR"))
+    seen = llvm_tree.read(fakes.llvm(tmp_path / "whole", files=files))
+    assert (seen.static, seen.shared) == (False, True)
+    assert not llvm_tree.read(fakes.llvm(tmp_path / "part", files=files[:1])).shared
+
+
 def test_the_least_that_there_can_be(tmp_path: Path) -> None:
     seen = llvm_tree.read(fakes.llvm(tmp_path, build_type="", targets="", assertions="ON"))
     assert (seen.build_type, seen.targets, seen.assertions, seen.static) == ("", frozenset(), True, False)

@@ -69,7 +69,9 @@ def tree(path: Path, files: Iterable[str] = FILES, **values: str) -> Path:
 def put(store: Store, space: Workspace, name: str = "one", **changes: Any) -> Manifest:
     """A published entry."""
     written = manifest(name, **changes)
-    if written.kind != "adopted":
+    if written.kind == "adopted":
+        written = replace(written, looks=describe.looks(Path(written.tree)))
+    else:
         tree(store.path(name))
     act(space, *store.publish(written))
     return written

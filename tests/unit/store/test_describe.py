@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.unit.facts import fakes
 from tests.unit.plan import thin
 from tests.unit.store import made, operations
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.facts import llvm_tree
+from tritonsmith.facts import llvm_tree, tools
 from tritonsmith.plan.packing import CHECKSUMS
 from tritonsmith.store import adopting, describe, verifying
 from tritonsmith.store.describe import Known
-from tritonsmith.store.entry import Closure, Compiler, Entry
+from tritonsmith.store.entry import Closure, Compiler, Entry, Manifest
+from tritonsmith.store.provides import Wanted
 from tritonsmith.store.shelf import Store
 
 CACHE = """
@@ -197,6 +201,120 @@ def test_adopting_and_forgetting(store: Store, space: Workspace, tmp_path: Path)
     made.act(space, *adopting.forget(store, entry).steps)
     assert store.entries() == ()
     assert llvm_tree.is_tree(tree)
+
+
+GRAPH = """
+rule touch
+  command = touch $out
+rule cmake
+  command = touch $out
+  generator = 1
+build build.ninja: cmake
+build bin/FileCheck: touch
+build bin/mlir-tblgen: touch
+build all: phony bin/FileCheck bin/mlir-tblgen
+default all
+"""
+
+
+def ninja_tree(path: Path) -> Path:
+    """A build tree of which Ninja has built all."""
+    (build_tree(path) / "build.ninja").write_text(GRAPH)
+    for name in ("FileCheck", "mlir-tblgen"):
+        (path / "bin" / name).unlink()
+    run_ninja(path)
+    return path
+
+
+def run_ninja(path: Path) -> None:
+    ninja = tools.own("ninja")
+    assert ninja is not None
+    subprocess.run((ninja.path, "-C", path), check=True, capture_output=True)
+
+
+def adopt(store: Store, space: Workspace, tree: Path) -> tuple[Manifest, tuple[str, ...]]:
+    manifest, plan = adopting.adopt(store, tree, made.MACHINE)
+    made.act(space, *plan.steps)
+    return manifest, plan.notes
+
+
+def why_not(store: Store, wanted: Wanted) -> str:
+    ((_, why),) = store.find(wanted).refused
+    return why
+
+
+def test_a_build_tree_is_all_of_it_once_ninja_has_nothing_left_to_do(
+    store: Store, space: Workspace, tmp_path: Path
+) -> None:
+    tree = ninja_tree(tmp_path / "build")
+    (tmp_path / "source" / "llvm").mkdir(parents=True)
+    manifest, notes = adopt(store, space, tree)
+    assert (manifest.scope, notes) == ("all", ())
+    (tree / "bin" / "mlir-tblgen").unlink()
+    manifest, notes = adopt(store, space, tree)
+    assert manifest.scope == "python-module"
+    assert notes[0].startswith("steps that are left to build in it: 1")
+    assert "only a part of it was built" in why_not(store, Wanted(triton=made.TRITON))
+    run_ninja(tree)
+    assert adopt(store, space, tree)[0].scope == "all"
+    (tree / "build.ninja").unlink()
+    assert "Ninja cannot tell" in adopt(store, space, tree)[1][0]
+
+
+def test_an_installed_one_is_what_it_is(store: Store, space: Workspace, tmp_path: Path) -> None:
+    manifest, notes = adopt(store, space, made.tree(tmp_path / "llvm"))
+    assert (manifest.scope, manifest.source, notes) == ("all", "", ())
+    assert store.find(Wanted(tools=frozenset({"FileCheck"}))).entry
+    assert why_not(store, Wanted(tools=frozenset({"clang++"}))) == "programs clang++"
+
+
+def test_changes_of_the_sources_are_written_down_and_looked_for(
+    store: Store, space: Workspace, tmp_path: Path
+) -> None:
+    tree, source = ninja_tree(tmp_path / "build"), tmp_path / "source"
+    (source / "llvm").mkdir(parents=True)
+    (source / "llvm" / "a.h").write_text("int a;\n")
+    commit = fakes.commit(source)
+    manifest, _ = adopt(store, space, tree)
+    assert (manifest.commit, manifest.diff, manifest.source) == (commit, "", str(source))
+    assert store.find(Wanted(commit=commit)).entry
+    (source / "llvm" / "a.h").write_text("int b;\n")
+    assert "are changed by now" in why_not(store, Wanted(commit=commit))
+    manifest, notes = adopt(store, space, tree)
+    assert len(manifest.diff) == 16
+    assert "are changed" in notes[0]
+    assert why_not(store, Wanted(commit=commit)) == "its sources were changed"
+
+
+@pytest.mark.parametrize("file", ["bin/mlir-tblgen", "CMakeCache.txt", "lib/cmake/llvm/LLVMConfig.cmake"])
+def test_one_that_was_built_anew_is_not_given_out_until_it_is_adopted_again(
+    store: Store, space: Workspace, tmp_path: Path, file: str
+) -> None:
+    tree = ninja_tree(tmp_path / "their build")
+    manifest, _ = adopt(store, space, tree)
+    made.age(tree / file, 100)
+    entry = store.entry(manifest.name)
+    assert (entry.status, entry.manifest) == ("changed", manifest)
+    assert f"invoke store.adopt '{tree}'" in entry.problem
+    assert store.find(Wanted()).entry is None
+    assert verifying.problems(entry) == (entry.problem,)
+    adopt(store, space, tree)
+    assert store.entry(manifest.name).status == "ready"
+
+
+def test_one_that_became_another_llvm_gets_another_name(
+    store: Store, space: Workspace, tmp_path: Path
+) -> None:
+    tree = made.tree(tmp_path / "llvm")
+    before, _ = adopt(store, space, tree)
+    shutil.rmtree(tree)
+    made.tree(tree, version="20.1.0")
+    after, _ = adopt(store, space, tree)
+    assert [entry.name for entry in store.entries()] == [after.name]
+    assert after.name != before.name
+    made.act(space, *adopting.forget(store, store.entry(after.name)).steps)
+    made.act(space, *adopting.adopt(store, tree, made.MACHINE, "chosen")[1].steps)
+    assert adopt(store, space, tree)[0].name == "chosen"
 
 
 def test_what_cannot_be_adopted(store: Store, space: Workspace, tmp_path: Path) -> None:

@@ -45,21 +45,27 @@ mkdir -p /home/dev/.local/share/tritonsmith/toolchain
 rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
 (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
 mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
-# always:
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-ptxas-9f0ff1ef661ff126 tells:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86/nvidia/cuda_nvcc/bin/ptxas /home/dev/triton/third_party/nvidia/backend/bin/ptxas
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-ptxas-blackwell-1a96529d2346c884 tells:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80/nvidia/cu13/bin/ptxas /home/dev/triton/third_party/nvidia/backend/bin/ptxas-blackwell
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-cuobjdump-4e8eada229cc4174 tells:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51/nvidia/cu13/bin/cuobjdump /home/dev/triton/third_party/nvidia/backend/bin/cuobjdump
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-nvdisasm-e73da7bd662b9624 tells:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51/nvidia/cu13/bin/nvdisasm /home/dev/triton/third_party/nvidia/backend/bin/nvdisasm
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-cudacrt-ed10e563d3fc096a tells:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/include
 cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80/nvidia/cu13/include/. /home/dev/triton/third_party/nvidia/backend/include
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-cudart-ed10e563d3fc096a tells:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/include
 cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80/nvidia/cu13/include/. /home/dev/triton/third_party/nvidia/backend/include
 
 # configure Triton
+# always:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 # until done, as /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-about tells:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_deps
@@ -79,11 +85,11 @@ set(CMAKE_C_COMPILER [[/usr/lib/llvm-19/bin/clang]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_COMPILER [[/usr/lib/llvm-19/bin/clang++]] CACHE STRING "" FORCE)
 set(CMAKE_C_COMPILER_LAUNCHER [[env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;sh;/home/dev/tritonsmith/src/tritonsmith/build/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_COMPILER_LAUNCHER [[env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;sh;/home/dev/tritonsmith/src/tritonsmith/build/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
-set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
-set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
-set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
-set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
-set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
 set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a]] CACHE STRING "" FORCE)
 set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/7f77ca0dbda4-RelWithDebInfo-asserts-3deeab0a/include]] CACHE STRING "" FORCE)
@@ -119,15 +125,15 @@ mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 ln -sfn /home/dev/triton /home/dev/.local/share/tritonsmith/envs/dev/triton/source
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/gdbinit <<'EOF'
-# Written by tritonsmith. The debug info of this build names files relative to its folder: compiles are shared
-# with other folders. gdb -ix /home/dev/.local/share/tritonsmith/envs/dev/triton/gdbinit, or `source` it from your own:
-# symbols are looked for when a program is loaded, so these settings come first.
+# Written by tritonsmith: gdb -ix /home/dev/.local/share/tritonsmith/envs/dev/triton/gdbinit, or `source` it in yours.
+# Symbols are looked for when a program is loaded, so these come first.
 directory "/home/dev/.local/share/tritonsmith/envs/dev/triton"
-python gdb.execute("set debug-file-directory " + gdb.parameter("debug-file-directory") + ":" + '/home/dev/.local/share/tritonsmith/envs/dev/triton')
+python gdb.execute('set debug-file-directory ' + gdb.parameter('debug-file-directory') + ':' + '/home/dev/.local/share/tritonsmith/envs/dev/triton')
 EOF
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit <<'EOF'
-# Written by tritonsmith, as gdbinit beside it: lldb -s /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit
+# Written by tritonsmith: lldb -s /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit, or `source` it in yours.
+# Symbols are looked for when a program is loaded, so these come first.
 settings append target.source-map . "/home/dev/.local/share/tritonsmith/envs/dev/triton"
 settings append target.debug-file-search-paths "/home/dev/.local/share/tritonsmith/envs/dev/triton"
 EOF

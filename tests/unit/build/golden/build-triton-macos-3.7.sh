@@ -45,21 +45,27 @@ mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
 (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
 mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
-# always:
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-ptxas-bc008baff3d17abe tells:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
 cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86/nvidia/cuda_nvcc/bin/ptxas' /Users/dev/triton/third_party/nvidia/backend/bin/ptxas
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-ptxas-blackwell-2d105e881de75712 tells:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
 cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.1.80/nvidia/cu13/bin/ptxas' /Users/dev/triton/third_party/nvidia/backend/bin/ptxas-blackwell
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-cuobjdump-6f1ecc9127479005 tells:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
 cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51/nvidia/cu13/bin/cuobjdump' /Users/dev/triton/third_party/nvidia/backend/bin/cuobjdump
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-nvdisasm-48a26c0f039390fd tells:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
 cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51/nvidia/cu13/bin/nvdisasm' /Users/dev/triton/third_party/nvidia/backend/bin/nvdisasm
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-cudacrt-93c54666b49cc6a8 tells:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/include
 cp -RL '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80/nvidia/cu13/include'/. /Users/dev/triton/third_party/nvidia/backend/include
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-cudart-93c54666b49cc6a8 tells:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/include
 cp -RL '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80/nvidia/cu13/include'/. /Users/dev/triton/third_party/nvidia/backend/include
 
 # configure Triton
+# always:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
 # until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-about tells:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_deps'

@@ -20,11 +20,12 @@ mkdir -p /home/dev/.local/share/tritonsmith/toolchain
 rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
 (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
 mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
-# always:
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-ptxas-c45cb758dbcb76fa tells:
 mkdir -p /home/dev/triton/python/triton/third_party/cuda/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105/nvidia/cuda_nvcc/bin/ptxas /home/dev/triton/python/triton/third_party/cuda/bin/ptxas
 
 # configure Triton
+# always:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 # until done, as /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-about tells:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_deps
@@ -44,11 +45,11 @@ set(CMAKE_C_COMPILER [[/usr/lib/llvm-19/bin/clang]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_COMPILER [[/usr/lib/llvm-19/bin/clang++]] CACHE STRING "" FORCE)
 set(CMAKE_C_COMPILER_LAUNCHER [[env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;sh;/home/dev/tritonsmith/src/tritonsmith/build/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_COMPILER_LAUNCHER [[env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;sh;/home/dev/tritonsmith/src/tritonsmith/build/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
-set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
-set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
-set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
-set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
-set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
 set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b]] CACHE STRING "" FORCE)
 set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b/include]] CACHE STRING "" FORCE)
@@ -75,15 +76,15 @@ mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 ln -sfn /home/dev/triton /home/dev/.local/share/tritonsmith/envs/dev/triton/source
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/gdbinit <<'EOF'
-# Written by tritonsmith. The debug info of this build names files relative to its folder: compiles are shared
-# with other folders. gdb -ix /home/dev/.local/share/tritonsmith/envs/dev/triton/gdbinit, or `source` it from your own:
-# symbols are looked for when a program is loaded, so these settings come first.
+# Written by tritonsmith: gdb -ix /home/dev/.local/share/tritonsmith/envs/dev/triton/gdbinit, or `source` it in yours.
+# Symbols are looked for when a program is loaded, so these come first.
 directory "/home/dev/.local/share/tritonsmith/envs/dev/triton"
-python gdb.execute("set debug-file-directory " + gdb.parameter("debug-file-directory") + ":" + '/home/dev/.local/share/tritonsmith/envs/dev/triton')
+python gdb.execute('set debug-file-directory ' + gdb.parameter('debug-file-directory') + ':' + '/home/dev/.local/share/tritonsmith/envs/dev/triton')
 EOF
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit <<'EOF'
-# Written by tritonsmith, as gdbinit beside it: lldb -s /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit
+# Written by tritonsmith: lldb -s /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit, or `source` it in yours.
+# Symbols are looked for when a program is loaded, so these come first.
 settings append target.source-map . "/home/dev/.local/share/tritonsmith/envs/dev/triton"
 settings append target.debug-file-search-paths "/home/dev/.local/share/tritonsmith/envs/dev/triton"
 EOF
@@ -100,4 +101,4 @@ mkdir -p /home/dev/triton/python/build
 mkdir -p /home/dev/triton/python/build
 [ -L /home/dev/triton/python/build/cmake.linux-x86_64-cpython-3.11 ] || [ ! -e /home/dev/triton/python/build/cmake.linux-x86_64-cpython-3.11 ]
 ln -sfn /home/dev/.local/share/tritonsmith/envs/dev/triton /home/dev/triton/python/build/cmake.linux-x86_64-cpython-3.11
-(cd /home/dev/.local/share/tritonsmith/envs/dev && env -u DEBUG -u LLVM_BUILD_SHARED_LIBS -u REL_WITH_DEB_INFO -u TRITON_BUILD_DIR -u TRITON_BUILD_TUTORIALS -u TRITON_BUILD_WITH_ASAN -u TRITON_BUILD_WITH_O1 -u TRITON_EXT_ENABLED -u TRITON_LLVM_SYSTEM_SUFFIX -u TRITON_PLUGIN_DIRS -u TRITON_STABLE_ABI -u TRITON_WHEEL_NAME -u TRITON_WHEEL_VERSION_SUFFIX CFLAGS='-Wno-error=deprecated-declarations -gsplit-dwarf -Xclang -fdebug-compilation-dir=.' CXXFLAGS='-Wno-error=deprecated-declarations -gsplit-dwarf -Xclang -fdebug-compilation-dir=.' JSON_SYSPATH=/home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3/nlohmann_json LLVM_SYSPATH=/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b MAX_JOBS=16 PYBIND11_SYSPATH=/home/dev/.local/share/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11 TRITON_APPEND_CMAKE_ARGS='-C /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' TRITON_BUILD_PROTON=OFF TRITON_BUILD_WITH_CCACHE=ON TRITON_BUILD_WITH_CLANG_LLD=ON TRITON_CUPTI_PATH=/home/dev/triton/third_party/nvidia/backend/include TRITON_HOME=/home/dev/.local/share/tritonsmith/triton-home/c5dede88 TRITON_OFFLINE_BUILD=ON TRITON_PARALLEL_LINK_JOBS=16 TRITON_PTXAS_PATH=/home/dev/triton/python/triton/third_party/cuda/bin/ptxas TRITON_REL_BUILD_WITH_ASSERTS=ON PATH=/usr/lib/llvm-19/bin:/home/dev/.local/share/tritonsmith/envs/dev/venv/bin:/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b/bin:/home/dev/tritonsmith/.venv/bin:/home/dev/tritonsmith/.venv/bin:"$PATH" /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable /home/dev/triton/python)
+(cd /home/dev/.local/share/tritonsmith/envs/dev && env -u DEBUG -u LLVM_BUILD_SHARED_LIBS -u REL_WITH_DEB_INFO -u TRITON_BUILD_DIR -u TRITON_BUILD_TUTORIALS -u TRITON_BUILD_WITH_ASAN -u TRITON_BUILD_WITH_O1 -u TRITON_EXT_ENABLED -u TRITON_LLVM_SYSTEM_SUFFIX -u TRITON_PLUGIN_DIRS -u TRITON_STABLE_ABI -u TRITON_WHEEL_NAME -u TRITON_WHEEL_VERSION_SUFFIX CFLAGS='-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.' CXXFLAGS='-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.' JSON_SYSPATH=/home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3/nlohmann_json LLVM_SYSPATH=/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b MAX_JOBS=16 PYBIND11_SYSPATH=/home/dev/.local/share/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11 TRITON_APPEND_CMAKE_ARGS='-C /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' TRITON_BUILD_PROTON=OFF TRITON_BUILD_WITH_CCACHE=ON TRITON_BUILD_WITH_CLANG_LLD=ON TRITON_CUPTI_PATH=/home/dev/triton/third_party/nvidia/backend/include TRITON_HOME=/home/dev/.local/share/tritonsmith/triton-home/c5dede88 TRITON_OFFLINE_BUILD=ON TRITON_PARALLEL_LINK_JOBS=16 TRITON_PTXAS_PATH=/home/dev/triton/python/triton/third_party/cuda/bin/ptxas TRITON_REL_BUILD_WITH_ASSERTS=ON PATH=/usr/lib/llvm-19/bin:/home/dev/.local/share/tritonsmith/envs/dev/venv/bin:/home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b/bin:/home/dev/tritonsmith/.venv/bin:/home/dev/tritonsmith/.venv/bin:"$PATH" /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable /home/dev/triton/python)

@@ -18,7 +18,32 @@ rm -rf -- /home/dev/.local/share/tritonsmith/sources/llvm-10dc3a8e916d
 # configure LLVM
 # always:
 mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295
+cat > /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-native.cmake <<'EOF'
+set(CMAKE_C_COMPILER [[/usr/lib/llvm-19/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/usr/lib/llvm-19/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[env;CCACHE_SLOPPINESS=pch_defines,time_macros;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[env;CCACHE_SLOPPINESS=pch_defines,time_macros;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
+set(CMAKE_PROJECT_LLVM_INCLUDE [[/home/dev/tritonsmith/src/tritonsmith/build/precompiled_headers.cmake]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH [[base;ir;codegen;mlir]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_WITHOUT [[RustDemangle.cpp;Support/TypeID.cpp]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_base_OF [[LLVMSupport]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_base_HEADERS [[<algorithm>;<functional>;<map>;<memory>;<optional>;<set>;<string>;<tuple>;<vector>;"llvm/ADT/ArrayRef.h";"llvm/ADT/DenseMap.h";"llvm/ADT/DenseSet.h";"llvm/ADT/STLExtras.h";"llvm/ADT/SmallPtrSet.h";"llvm/ADT/SmallVector.h";"llvm/ADT/StringExtras.h";"llvm/ADT/StringMap.h";"llvm/ADT/StringRef.h";"llvm/ADT/StringSwitch.h";"llvm/ADT/TypeSwitch.h";"llvm/Support/Casting.h";"llvm/Support/CommandLine.h";"llvm/Support/Error.h";"llvm/Support/FormatVariadic.h";"llvm/Support/MemoryBuffer.h";"llvm/Support/raw_ostream.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_base_FOLDERS [[.;../mlir/lib/Support;../mlir/lib/TableGen;../mlir/lib/Tools;../mlir/tools/mlir-linalg-ods-gen;../mlir/tools/mlir-pdll;../mlir/tools/mlir-src-sharder;../mlir/tools/mlir-tblgen;../mlir/tools/tblgen-lsp-server;../mlir/tools/tblgen-to-irdl]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_ir_OF [[LLVMAnalysis]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_ir_HEADERS [["llvm/IR/Constants.h";"llvm/IR/DataLayout.h";"llvm/IR/DebugInfoMetadata.h";"llvm/IR/Function.h";"llvm/IR/IRBuilder.h";"llvm/IR/Instructions.h";"llvm/IR/IntrinsicInst.h";"llvm/IR/LLVMContext.h";"llvm/IR/Module.h";"llvm/IR/PassManager.h";"llvm/ADT/MapVector.h";"llvm/ADT/SetVector.h";"llvm/ADT/Statistic.h";"llvm/Support/CommandLine.h";"llvm/Support/raw_ostream.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_ir_FOLDERS [[lib/Analysis;lib/AsmParser;lib/Bitcode;lib/Frontend;lib/FuzzMutate;lib/IR;lib/IRReader;lib/Linker;lib/LTO;lib/Passes;lib/ProfileData;lib/Transforms]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_codegen_OF [[LLVMSelectionDAG]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_codegen_HEADERS [["llvm/CodeGen/MachineFunction.h";"llvm/CodeGen/MachineFunctionPass.h";"llvm/CodeGen/MachineInstrBuilder.h";"llvm/CodeGen/MachineRegisterInfo.h";"llvm/CodeGen/SelectionDAG.h";"llvm/CodeGen/TargetInstrInfo.h";"llvm/CodeGen/TargetLowering.h";"llvm/CodeGen/TargetRegisterInfo.h";"llvm/CodeGen/TargetSubtargetInfo.h";"llvm/IR/Function.h";"llvm/IR/Instructions.h";"llvm/IR/Module.h";"llvm/Support/CommandLine.h";"llvm/Support/raw_ostream.h";"llvm/Target/TargetMachine.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_codegen_FOLDERS [[lib/CodeGen;lib/Target]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_mlir_OF [[MLIRIR]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_mlir_HEADERS [["llvm/ADT/STLExtras.h";"llvm/ADT/TypeSwitch.h";"llvm/Support/Debug.h";"llvm/Support/FormatVariadic.h";"mlir/IR/AffineMap.h";"mlir/IR/Builders.h";"mlir/IR/BuiltinAttributes.h";"mlir/IR/BuiltinOps.h";"mlir/IR/BuiltinTypes.h";"mlir/IR/Diagnostics.h";"mlir/IR/DialectImplementation.h";"mlir/IR/IRMapping.h";"mlir/IR/Matchers.h";"mlir/IR/OpImplementation.h";"mlir/IR/PatternMatch.h";"mlir/IR/SymbolTable.h";"mlir/IR/TypeUtilities.h"]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_mlir_FOLDERS [[../mlir/lib;../mlir/test/lib;../mlir/tools]] CACHE STRING "" FORCE)
+EOF
 # until done, as /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/.tritonsmith-configured tells:
+rm -rf -- /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/CMakeCache.txt /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/CMakeFiles/3.31.10
 mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295
 cat > /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-cache.cmake <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
@@ -64,10 +89,10 @@ set(TRITONSMITH_PCH_codegen_FOLDERS [[lib/CodeGen;lib/Target]] CACHE STRING "" F
 set(TRITONSMITH_PCH_mlir_OF [[MLIRIR]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_mlir_HEADERS [["llvm/ADT/STLExtras.h";"llvm/ADT/TypeSwitch.h";"llvm/Support/Debug.h";"llvm/Support/FormatVariadic.h";"mlir/IR/AffineMap.h";"mlir/IR/Builders.h";"mlir/IR/BuiltinAttributes.h";"mlir/IR/BuiltinOps.h";"mlir/IR/BuiltinTypes.h";"mlir/IR/Diagnostics.h";"mlir/IR/DialectImplementation.h";"mlir/IR/IRMapping.h";"mlir/IR/Matchers.h";"mlir/IR/OpImplementation.h";"mlir/IR/PatternMatch.h";"mlir/IR/SymbolTable.h";"mlir/IR/TypeUtilities.h"]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_mlir_FOLDERS [[../mlir/lib;../mlir/test/lib;../mlir/tools]] CACHE STRING "" FORCE)
-set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-DCMAKE_C_COMPILER=/usr/lib/llvm-19/bin/clang;-DCMAKE_CXX_COMPILER=/usr/lib/llvm-19/bin/clang++;-DCMAKE_C_COMPILER_LAUNCHER=/usr/bin/ccache;-DCMAKE_CXX_COMPILER_LAUNCHER=/usr/bin/ccache]] CACHE STRING "" FORCE)
 set(LLVM_USE_LINKER [[lld]] CACHE STRING "" FORCE)
+set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
 EOF
-(cd /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295 && /home/dev/tritonsmith/.venv/bin/cmake --fresh -C /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-10dc3a8e916d/llvm -B /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295)
+(cd /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295 && /home/dev/tritonsmith/.venv/bin/cmake -C /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-10dc3a8e916d/llvm -B /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295)
 
 # Python environment
 # until done, as /home/dev/.local/share/tritonsmith/envs/dev/.venv.done tells:
@@ -102,19 +127,24 @@ mkdir -p /home/dev/.local/share/tritonsmith/toolchain
 rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
 (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
 mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
-# always:
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-ptxas-9f0ff1ef661ff126 tells:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99/nvidia/cuda_nvcc/bin/ptxas /home/dev/triton/third_party/nvidia/backend/bin/ptxas
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-cuobjdump-4e8eada229cc4174 tells:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51/nvidia/cu13/bin/cuobjdump /home/dev/triton/third_party/nvidia/backend/bin/cuobjdump
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-nvdisasm-e73da7bd662b9624 tells:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51/nvidia/cu13/bin/nvdisasm /home/dev/triton/third_party/nvidia/backend/bin/nvdisasm
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-cudacrt-ed10e563d3fc096a tells:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/include
 cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99/nvidia/cuda_nvcc/include/. /home/dev/triton/third_party/nvidia/backend/include
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-cudart-ed10e563d3fc096a tells:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/include
 cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99/nvidia/cuda_runtime/include/. /home/dev/triton/third_party/nvidia/backend/include
 
 # what Triton takes of LLVM
+# always:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure
 # until done, as /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about tells:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.ninja_deps
@@ -134,11 +164,11 @@ set(CMAKE_C_COMPILER [[/usr/lib/llvm-19/bin/clang]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_COMPILER [[/usr/lib/llvm-19/bin/clang++]] CACHE STRING "" FORCE)
 set(CMAKE_C_COMPILER_LAUNCHER [[env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;sh;/home/dev/tritonsmith/src/tritonsmith/build/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_COMPILER_LAUNCHER [[env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;sh;/home/dev/tritonsmith/src/tritonsmith/build/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
-set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
-set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
-set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
-set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
-set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
 set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295]] CACHE STRING "" FORCE)
 set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/include]] CACHE STRING "" FORCE)
@@ -169,3 +199,7 @@ for name in FileCheck opt; do
   ! /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295 -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
 done
 /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295 -j16 "$@"
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-built
+cp /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/build.ninja /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-built/build.ninja
+mkdir -p /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-built/CMakeFiles
+cp /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/CMakeFiles/rules.ninja /home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/tritonsmith-built/CMakeFiles/rules.ninja

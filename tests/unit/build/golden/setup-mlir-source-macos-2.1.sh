@@ -18,7 +18,17 @@ rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-c5ded
 # configure LLVM
 # always:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9'
+cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/tritonsmith-native.cmake' <<'EOF'
+set(CMAKE_C_COMPILER [[/opt/homebrew/opt/llvm/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/opt/homebrew/opt/llvm/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
+EOF
 # until done, as /Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/.tritonsmith-configured tells:
+rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/CMakeFiles/3.31.10'
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9'
 cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/tritonsmith-cache.cmake' <<'EOF'
 # Written by tritonsmith. To configure by hand, in this folder:
@@ -47,9 +57,9 @@ set(LLVM_ENABLE_TERMINFO [[OFF]] CACHE STRING "" FORCE)
 set(LLVM_ENABLE_ZSTD [[OFF]] CACHE STRING "" FORCE)
 set(MLIR_ENABLE_BINDINGS_PYTHON [[OFF]] CACHE STRING "" FORCE)
 set(BUILD_SHARED_LIBS [[OFF]] CACHE STRING "" FORCE)
-set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-DCMAKE_C_COMPILER=/opt/homebrew/opt/llvm/bin/clang;-DCMAKE_CXX_COMPILER=/opt/homebrew/opt/llvm/bin/clang++;-DCMAKE_C_COMPILER_LAUNCHER=/opt/homebrew/bin/ccache;-DCMAKE_CXX_COMPILER_LAUNCHER=/opt/homebrew/bin/ccache]] CACHE STRING "" FORCE)
+set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/tritonsmith-native.cmake]] CACHE STRING "" FORCE)
 EOF
-(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9' && /Users/dev/tritonsmith/.venv/bin/cmake --fresh -C '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-c5dede880d17/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9')
+(cd '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-c5dede880d17/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9')
 
 # Python environment
 # until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/.venv.done tells:
@@ -69,11 +79,12 @@ mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
 (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
 mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
-# always:
+# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-ptxas-9ab7212ba0da6c9a tells:
 mkdir -p /Users/dev/triton/python/triton/third_party/cuda/bin
 cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105/nvidia/cuda_nvcc/bin/ptxas' /Users/dev/triton/python/triton/third_party/cuda/bin/ptxas
 
 # what Triton takes of LLVM
+# always:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure'
 # until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about tells:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.ninja_deps'
@@ -123,3 +134,7 @@ for name in FileCheck opt; do
   ! /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9' -t query "bin/$name" > /dev/null 2>&1 || set -- "$@" "bin/$name"
 done
 /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9' -j10 "$@"
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/tritonsmith-built'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/tritonsmith-built/build.ninja'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/tritonsmith-built/CMakeFiles'
+cp '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/tritonsmith-built/CMakeFiles/rules.ninja'
