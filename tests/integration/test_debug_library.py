@@ -5,123 +5,26 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import HERE, LLVM, Smith, capture, plant, require_llvm
+from tests.integration.harness import capture
+from tests.integration.mini_site import ANSWER, Site, make
 from tests.support import require
 
-SOURCES = HERE / "mini_libraries" / "sources"
 LLVM_SOURCE = "TRITONSMITH_LLVM_SOURCE"
-_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-DNDEBUG", "-fno-exceptions", "-D_GLIBCXX_USE_CXX11_ABI=1")
 _PATIENCE = 1800.0  # seconds for 19 files of MLIR's; an idle machine takes one minute
-_ANSWER = "blue; gold has number 79\n"
-
-
-@dataclass(frozen=True)
-class Site:
-    """A built mini-Triton on an LLVM that has two libraries more.
-
-    Attributes:
-        smith: the tool.
-        llvm: prefix of that LLVM: links to the distribution's, and the two.
-        sources: of the two, laid out as llvm-project is.
-    """
-
-    smith: Smith
-    llvm: Path
-    sources: Path
-
-    @property
-    def answer(self) -> Path:
-        """The program that calls both libraries."""
-        return self.smith.build() / "bin" / "mini-answer"
-
-    @property
-    def folder(self) -> Path:
-        """Of the debug libraries."""
-        return self.smith.env("dev") / "debug-libraries"
-
-    def run(self, *argv: str | Path, code: int = 0) -> str:
-        """`debug-library`; what it printed."""
-        done = self.smith("debug-library", *argv, code=code)
-        return done.out + done.err
-
-    def has_lines(self, file: str) -> bool:
-        """Whether the program's debug information names this source."""
-        program = LLVM / "bin" / "llvm-dwarfdump"
-        return f"{file}" in capture(program, "--show-sources", self.answer)
-
-    def shared_llvm(self) -> bool:
-        """Whether the program needs the shared libLLVM."""
-        return "libLLVM" in capture(LLVM / "bin" / "llvm-readelf", "--needed-libs", self.answer)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """Mini-Triton, built with both libraries as an LLVM would have them: optimised, without debug info."""
-    require_llvm()
-    root = tmp_path_factory.mktemp("mini libraries")
-    changes = {
-        f"bin/{name}": (HERE / "mini_libraries" / "triton" / "bin" / name).read_text(encoding="utf-8")
-        for name in ("CMakeLists.txt", "mini-answer.cpp", "mini-cse.cpp")
-    }
-    smith = Smith(root, cwd=plant("mini_triton", root / "my checkout", changes))
-    sources = root / "llvm project"
-    shutil.copytree(SOURCES, sources)
-    prefix = _llvm(root / "my llvm", sources)
-    smith("setup-mlir", "--provider", "system", "--llvm-dir", prefix)
-    smith("build-triton")
-    return Site(smith, prefix, sources)
-
-
-def _llvm(prefix: Path, sources: Path) -> Path:
-    """The distribution's LLVM by links, with the two libraries and their headers and CMake targets."""
-    own = {"include", "include/mlir", "include/llvm", "lib", "lib/cmake", "lib/cmake/mlir"}
-    for name in ("bin", *sorted(own)):
-        (prefix / name).mkdir(parents=True)
-        for entry in (LLVM / name).iterdir():
-            if f"{name}/{entry.name}" not in own:
-                (prefix / name / entry.name).symlink_to(entry)
-    for project in ("llvm", "mlir"):
-        shutil.copytree(
-            sources / project / "include" / project / "Mini", prefix / "include" / project / "Mini"
-        )
-    _archives(prefix, sources)
-    package = prefix / "lib" / "cmake" / "mlir"
-    for file in package.glob("MLIR*.cmake"):
-        text = file.read_text(encoding="utf-8")
-        file.unlink()
-        file.write_text(text, encoding="utf-8")
-    more = (HERE / "mini_libraries" / "packages.cmake").read_text(encoding="utf-8")
-    with (package / "MLIRTargets.cmake").open("a", encoding="utf-8") as targets:
-        targets.write(more.replace("@LIB@", str(prefix / "lib")))
-    return prefix
-
-
-def _archives(prefix: Path, sources: Path) -> None:
-    tables = prefix / "tables"
-    tables.mkdir()
-    folders = {"LLVMMini": sources / "llvm" / "lib" / "Mini", "MLIRMini": sources / "mlir" / "lib" / "Mini"}
-    include = f"-I{LLVM / 'include'}"
-    for program, folder, definitions, action, output in (
-        ("llvm-tblgen", "LLVMMini", "Metals.td", "-gen-searchable-tables", "MiniGenMetals.inc"),
-        ("mlir-tblgen", "MLIRMini", "Colors.td", "-gen-enum-decls", "Colors.h.inc"),
-        ("mlir-tblgen", "MLIRMini", "Colors.td", "-gen-enum-defs", "Colors.cpp.inc"),
-    ):
-        source = folders[folder] / definitions
-        capture(LLVM / "bin" / program, action, include, source, "-o", tables / output)
-    for name, file in (("LLVMMini", "Metals.cpp"), ("MLIRMini", "Twice.cpp")):
-        made = prefix / "tables" / f"{file}.o"
-        headers = (f"-I{prefix / 'include'}", f"-I{tables}")
-        capture(LLVM / "bin" / "clang++", *_FLAGS, *headers, "-c", folders[name] / file, "-o", made)
-        capture(LLVM / "bin" / "llvm-ar", "qcs", prefix / "lib" / f"lib{name}.a", made)
+    """Mini-Triton, built, and nothing in debug yet."""
+    return make(tmp_path_factory.mktemp("mini libraries"))
 
 
 def test_the_program_works_before_anything_is_done(site: Site) -> None:
-    assert capture(site.answer) == _ANSWER
+    assert capture(site.answer) == ANSWER
     assert site.shared_llvm()
     assert not site.has_lines("Twice.cpp")
 
@@ -145,7 +48,7 @@ def test_a_library_of_mlir_comes_in_debug_and_goes_again(site: Site) -> None:
     said = site.run("MLIRMini", "--llvm-source", site.sources)
     assert "MLIRMini: 1 files, 2 generated headers" in said
     assert "links MLIRMini at -O0 -g" in said
-    assert capture(site.answer) == _ANSWER
+    assert capture(site.answer) == ANSWER
     assert site.has_lines("Twice.cpp")
     assert site.shared_llvm(), "only a library of LLVM itself needs LLVM's static libraries"
     log = site.smith.log("debug-library")
@@ -171,9 +74,16 @@ def test_a_library_of_mlir_comes_in_debug_and_goes_again(site: Site) -> None:
 def test_an_env_file_names_libraries_for_every_build(site: Site, tmp_path: Path) -> None:
     env = tmp_path / "dev.toml"
     env.write_text(f'[llvm]\nsource = "{site.sources}"\ndebug-libraries = ["MLIRMini"]\n', encoding="utf-8")
+    unmet = "the env file wants MLIRMini in debug"
+    assert unmet in site.smith("install-triton", "--env", env, "--dry-run").err
     site.smith("build-triton", "--env", env)
     assert site.has_lines("Twice.cpp")
-    assert capture(site.answer) == _ANSWER
+    assert unmet not in site.smith("install-triton", "--env", env, "--dry-run").err
+    assert capture(site.answer) == ANSWER
+    site.smith("build-triton", "--env", env)
+    assert " -G Ninja -S " not in site.smith.log("build-triton")
+    site.smith("build-triton", "--env", env, "--reconfigure")
+    assert " -G Ninja -S " in site.smith.log("build-triton")
     site.run("--undo")
     assert not site.has_lines("Twice.cpp")
 
@@ -191,11 +101,37 @@ def test_only_what_changed_is_compiled_again(site: Site) -> None:
         site.run("--undo")
 
 
+def test_many_files_share_a_precompiled_header_and_the_cache_knows_them_all(site: Site) -> None:
+    said = site.run("MLIRMiniMany", "--llvm-source", site.sources)
+    assert "this Triton does not link MLIRMiniMany" in said
+    made = site.folder / "MLIRMiniMany"
+    archive = (made / "libMLIRMiniMany.a").read_bytes()
+    assert b"c++-header" in (made / "build.ninja").read_bytes()
+    before = site.smith.ccache()
+    site.run("--undo")
+    assert not made.exists()
+    site.run("MLIRMiniMany", "--llvm-source", site.sources)
+    after = site.smith.ccache()
+    assert after["cache_miss"] == before["cache_miss"]
+    hits = [after[name] - before[name] for name in ("direct_cache_hit", "preprocessed_cache_hit")]
+    assert sum(hits) == 1 + 6, "the header, and each file"
+    assert (made / "libMLIRMiniMany.a").read_bytes() == archive
+    site.run("--undo")
+
+
+def test_without_precompiled_headers_if_the_env_file_says_so(site: Site, tmp_path: Path) -> None:
+    env = tmp_path / "dev.toml"
+    env.write_text('[llvm]\nprecompiled-headers = "off"\n', encoding="utf-8")
+    plan = site.run("MLIRMiniMany", "--llvm-source", site.sources, "--env", env, "--dry-run")
+    assert "North.cpp" in plan
+    assert "precompiled" not in plan
+
+
 def test_a_library_of_llvm_itself_leaves_one_llvm_in_the_process(site: Site) -> None:
     said = site.run("LLVMMini", "--llvm-source", site.sources)
     try:
         assert "all of LLVM is linked statically" in said
-        assert capture(site.answer) == _ANSWER, "an LLVM that is there twice ends the program"
+        assert capture(site.answer) == ANSWER, "an LLVM that is there twice ends the program"
         assert not site.shared_llvm()
         assert site.has_lines("Metals.cpp")
         assert "Building CXX object" not in site.smith.log("debug-library")
@@ -204,7 +140,7 @@ def test_a_library_of_llvm_itself_leaves_one_llvm_in_the_process(site: Site) -> 
     finally:
         site.run("LLVMMini", "--undo")
     assert site.shared_llvm()
-    assert capture(site.answer) == _ANSWER
+    assert capture(site.answer) == ANSWER
 
 
 def test_a_pass_or_a_file_names_its_library(site: Site) -> None:

@@ -2,10 +2,11 @@
 #
 # Triton names LLVM's static libraries. With both in one process every command-line option of LLVM is
 # registered twice, and `import triton` aborts ("Option ... registered more than once"). So, at the end of the
-# configuration, each static library of LLVM is made to stand for the shared one.
+# configuration, each static library of LLVM is made to stand for the shared one. LLVM's package says whether it is
+# such a one; a library of LLVM itself in debug (debug_library/relink.cmake) needs the opposite.
 
 function(tritonsmith_one_llvm)
-  if(NOT TARGET LLVM)
+  if(NOT TARGET LLVM OR NOT LLVM_LINK_LLVM_DYLIB OR TRITONSMITH_STATIC_LLVM)
     return()
   endif()
   get_target_property(configurations LLVM IMPORTED_CONFIGURATIONS)

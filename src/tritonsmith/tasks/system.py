@@ -10,7 +10,7 @@ from tritonsmith.tasks.kit import task
 
 @task(
     help={
-        "need": "build, llvm or integration-tests",
+        "need": "build, llvm, debug or integration-tests",
         "manager": "apt, dnf or brew",
         "llvm": "version of LLVM that NN stands for",
     }

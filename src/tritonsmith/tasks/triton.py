@@ -122,6 +122,10 @@ def install_triton(
     proof = example.plan(space.env(chosen.name), example.proof_targets(chosen.triton.backends))
     prepared = commands.install_triton(chosen, space, located, proof, force=force)
     show.warnings(prepared.warnings)
+    if chosen.llvm.debug_libraries:
+        from tritonsmith.build.debug_library import command as debug_libraries
+
+        show.warnings(debug_libraries.missing(chosen, space, located))
     if dry_run:
         show.plan(prepared.plan)
         return

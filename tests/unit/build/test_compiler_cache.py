@@ -170,7 +170,8 @@ def test_triton_is_built_so_and_the_link_comes_before_the_build() -> None:
     inputs = made.inputs("3.5", tree=made.llvm())
     variables = triton.cache_variables(inputs)
     assert variables["CMAKE_CXX_COMPILER_LAUNCHER"].startswith(f"env;CCACHE_BASEDIR={inputs.workspace.root};")
-    assert variables["CMAKE_CXX_FLAGS"].endswith("-gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.")
+    debug = "-gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=."
+    assert variables["CMAKE_CXX_FLAGS"].endswith(debug)
     steps = triton.plan(inputs).steps
     link = Link(inputs.env.build / "source", inputs.checkout.root, phase=triton.PHASE_CONFIGURE)
     build = next(step for step in steps if step.phase == triton.PHASE_BUILD)

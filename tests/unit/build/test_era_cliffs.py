@@ -198,7 +198,8 @@ def test_settings_override_what_the_recipe_says() -> None:
     made_for = triton.cache_variables(made.inputs("3.5", chosen=chosen))
     assert made_for["TRITON_BUILD_UT"] == "ON"
     assert made_for["CMAKE_CXX_FLAGS"] == "-a=b"
-    assert made_for["CMAKE_C_FLAGS"] == f"-gsplit-dwarf -ggnu-pubnames {RELATIVE}"  # `werror` takes the relaxed warnings out
+    # `werror` takes the relaxed warnings out.
+    assert made_for["CMAKE_C_FLAGS"] == f"-gsplit-dwarf -ggnu-pubnames {RELATIVE}"
 
 
 @pytest.mark.parametrize("sanitizer", ["address", "undefined", "thread"])

@@ -17,6 +17,7 @@ _SYMBOL = re.compile(
     r"^[0-9a-f]{8,16} (.{7}) (\S+)(?:\s+[0-9a-f]{8,16})?\s+(?:\.(hidden|internal|protected) )?(\S+)$"
 )
 _OLD_STRING = re.compile(r"_ZN?K?Ss|RKSs")  # std::string before the dual ABI
+_THIN = b"!<thin>\n"
 _PATIENCE = 120.0  # seconds; the largest archives hold 100,000 symbols
 
 
@@ -45,8 +46,8 @@ class Traits:
     libcxx: bool
 
 
-def members(archive: Path, tree: LlvmTree) -> tuple[str, ...]:
-    """Names of the objects in an archive, thin ones included.
+def members(archive: Path, tree: LlvmTree) -> tuple[Path, ...]:
+    """The objects in an archive: their names; where they lie, if it is a thin one, which holds nothing else.
 
     Raises:
         FactError: it cannot be read.
@@ -55,7 +56,13 @@ def members(archive: Path, tree: LlvmTree) -> tuple[str, ...]:
     listing = capture((program, "t", str(archive)), timeout=_PATIENCE)
     if listing is None:
         raise FactError("cannot read this archive", where=archive)
-    return tuple(line.rsplit("/", 1)[-1] for line in listing.splitlines() if line)
+    return tuple(Path(line) for line in listing.splitlines() if line)
+
+
+def is_thin(archive: Path) -> bool:
+    """Whether an archive holds the names of its objects instead of copies; no archiver extracts from it."""
+    with archive.open("rb") as file:
+        return file.read(len(_THIN)) == _THIN
 
 
 def read(archive: Path, tree: LlvmTree) -> Traits:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build import commands, compiler_cache, llvm_source, triton
+from tritonsmith.build import commands, compiler_cache, llvm_source, precompiled_headers, triton
 from tritonsmith.build.debug_library import named, ninja_file, options, recipe, relink
 from tritonsmith.build.debug_library.recipe import Bench, Operation
 from tritonsmith.build.llvm_request import LlvmRequest
@@ -17,7 +17,7 @@ from tritonsmith.build.prepared import Prepared
 from tritonsmith.build.triton import Inputs
 from tritonsmith.envs import receipts
 from tritonsmith.envs.schema import Settings
-from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.checkout import LlvmPin
@@ -71,14 +71,6 @@ class Outcome:
         """Libraries that Triton's build does not link, as its ninja file says after the run."""
         text = _ninja_text(self.triton)
         return tuple(name for name, path in self.replaced.items() if str(path) not in text)
-
-
-def in_force(env: EnvDir, tree: LlvmTree) -> dict[str, Path]:
-    """Libraries of an LLVM that an environment's Triton has in debug, with their archives."""
-    receipt = receipts.read(env.receipt(TASK)) or {}
-    if receipt.get("llvm") != str(tree.prefix):  # the environment has another LLVM by now
-        return {}
-    return {name: Path(path) for name, path in receipt.get("libraries", {}).items()}
 
 
 def gather(settings: Settings, space: Workspace, located: Located) -> Inputs:
@@ -153,12 +145,15 @@ def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> Bench:
         tree: LLVM's sources.
         jobs: compiles at once; None for as many as the env has.
     """
+    settings, compilers = inputs.settings, inputs.compilers
+    precompile = precompiled_headers.used(settings, compilers)
     return Bench(
         inputs=inputs,
         sources=options.sources(tree.path),
-        launcher=compiler_cache.launcher(inputs.settings.cache, inputs.compilers),
+        launcher=compiler_cache.launcher(settings.cache, compilers, precompiled_headers=precompile),
         folder=relink.folder(inputs.env),
         jobs=jobs or inputs.jobs.compile,
+        precompile=precompile,
     )
 
 
@@ -191,7 +186,9 @@ def _library_of(file: Path, table: Bench) -> str:
     )
 
 
-def operate(wanted: Wanted, inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> Outcome:
+def operate(
+    wanted: Wanted, inputs: Inputs, tree: SourceTree, jobs: int | None = None, *, again: bool = False
+) -> Outcome:
     """Prepare libraries in debug, those of earlier runs and of the env file included.
 
     Args:
@@ -199,6 +196,7 @@ def operate(wanted: Wanted, inputs: Inputs, tree: SourceTree, jobs: int | None =
         inputs: of the env's Triton.
         tree: the sources, which are there.
         jobs: compiles at once; not a setting of Triton's build, which would be configured anew.
+        again: configure Triton even if nothing changed.
 
     Raises:
         UsageError: a name that does not exist.
@@ -208,11 +206,11 @@ def operate(wanted: Wanted, inputs: Inputs, tree: SourceTree, jobs: int | None =
     fresh, found = names(wanted, table)
     listed = inputs.settings.llvm.debug_libraries
     named.check(listed, table.folders)
-    earlier = [name for name in in_force(env, inputs.llvm) if name in table.folders]
+    earlier = [name for name in relink.read(env, inputs.llvm) if name in table.folders]
     operations = tuple(recipe.prepare(name, table) for name in dict.fromkeys((*fresh, *listed, *earlier)))
     archives = {operation.library.name: operation.archive for operation in operations}
     steps = [step for operation in operations for step in operation.steps]
-    plan = relinked(inputs, archives, steps, f"{', '.join(archives)} at -O0 -g")
+    plan = relinked(inputs, archives, steps, f"{', '.join(archives)} at -O0 -g", again=again)
     receipt = _receipt(inputs, archives, str(table.sources.path)) | {
         "version": table.sources.version,
         "commit": table.sources.commit,
@@ -233,32 +231,25 @@ def undo(only: Iterable[str], inputs: Inputs) -> Outcome:
         UsageError: a library that is not in debug, or that the env file wants so.
     """
     env = inputs.env
-    present, gone = in_force(env, inputs.llvm), tuple(only)
+    linked, gone = relink.read(env, inputs.llvm), tuple(only)
+    present = tuple(dict.fromkeys((*linked, *relink.made(env))))
     for name in gone:
         if name not in present:
             raise UsageError(f"{name} is not in debug in this environment", hints=did_you_mean(name, present))
-    gone = gone or tuple(present)
-    if kept := sorted(set(gone) & set(inputs.settings.llvm.debug_libraries)):
+    listed = inputs.settings.llvm.debug_libraries
+    if kept := sorted(set(gone or linked) & set(listed)):
         raise UsageError(
             f"the env file wants {', '.join(kept)} in debug",
             hints=["take them out of debug-libraries under [llvm]"],
         )
-    left = {name: path for name, path in present.items() if name not in gone} | _listed(inputs)
+    gone = gone or tuple(name for name in present if name not in listed)
+    left = {name: path for name, path in linked.items() if name not in gone}
     plan = relinked(inputs, left, (), f"{', '.join(gone) or 'nothing'} as LLVM built it")
     folders = tuple(relink.folder(env) / name for name in gone)
     remove = (Remove(folders, env.root, phase=PHASE_UNDO),) if folders else ()
     sources = (receipts.read(env.receipt(TASK)) or {}).get("sources", "")
     prepared = Prepared(Plan(plan.title, (*plan.steps, *remove)), (), _receipt(inputs, left, sources))
     return Outcome(prepared, (), (), (), left, env.build)
-
-
-def _listed(inputs: Inputs) -> dict[str, Path]:
-    """What the env file wants in debug, as far as it was made."""
-    folder = relink.folder(inputs.env)
-    archives = {
-        name: folder / name / ninja_file.archive_name(name) for name in inputs.settings.llvm.debug_libraries
-    }
-    return {name: path for name, path in archives.items() if path.is_file()}
 
 
 def with_listed(prepared: Prepared, settings: Settings, space: Workspace, located: Located) -> Prepared:
@@ -283,8 +274,32 @@ def with_listed(prepared: Prepared, settings: Settings, space: Workspace, locate
             where=tree.path,
             hints=[f"fetch them, and build: invoke debug-library --env {settings.name}"],
         )
-    made = operate(Wanted(), inputs, tree).prepared
-    return replace(prepared, plan=made.plan, warnings=(*prepared.warnings, *made.warnings))
+    again = any(step.stamp.again for step in prepared.plan.steps if step.stamp)  # --reconfigure
+    made = operate(Wanted(), inputs, tree, again=again).prepared
+    plan = replace(made.plan, notes=prepared.plan.notes)
+    return replace(prepared, plan=plan, warnings=(*prepared.warnings, *made.warnings))
+
+
+def missing(settings: Settings, space: Workspace, located: Located) -> tuple[str, ...]:
+    """What `install-triton` says where the env file wants libraries in debug that are not there yet.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout.
+
+    Raises:
+        FactError: there is no Triton, or no LLVM.
+    """
+    if not settings.llvm.debug_libraries:
+        return ()
+    inputs = gather(settings, space, located)
+    linked = relink.read(inputs.env, inputs.llvm)
+    wanted = [name for name in settings.llvm.debug_libraries if name not in linked]
+    if not wanted:
+        return ()
+    names_ = ", ".join(wanted)
+    return (f"the env file wants {names_} in debug; build-triton does that, and it has not run since",)
 
 
 @dataclass(frozen=True)
@@ -304,7 +319,7 @@ class Listed:
 
 def listing(inputs: Inputs, tree: SourceTree) -> list[Listed]:
     """Every library of which both sources and an archive are there."""
-    table, present = bench(inputs, tree), in_force(inputs.env, inputs.llvm)
+    table, present = bench(inputs, tree), relink.read(inputs.env, inputs.llvm)
     ninja = _ninja_text(inputs.env.build)
     found = []
     for name, folder in sorted(table.folders.items()):
@@ -316,7 +331,12 @@ def listing(inputs: Inputs, tree: SourceTree) -> list[Listed]:
 
 
 def relinked(
-    inputs: Inputs, archives: Mapping[str, Path], steps: Iterable[Step] = (), title: str = ""
+    inputs: Inputs,
+    archives: Mapping[str, Path],
+    steps: Iterable[Step] = (),
+    title: str = "",
+    *,
+    again: bool = False,
 ) -> Plan:
     """Triton's build with these archives in its links.
 
@@ -325,10 +345,11 @@ def relinked(
         archives: library to its archive.
         steps: what makes them.
         title: of the plan.
+        again: configure even if nothing changed.
     """
     path = relink.file(inputs.env)
     write = Write(path, relink.render(inputs.llvm, archives), phase=PHASE)
-    build = triton.plan(replace(inputs, after_project=path))
+    build = triton.plan(replace(inputs, after_project=path), again=again)
     return Plan(title, (*steps, write, *build.steps))
 
 

@@ -238,12 +238,13 @@ class _Parts:
         target, *rest = words
         if target.removeprefix("obj.") != self.name:
             return
+        own = list(_own(rest))
         if kind == "target_include_directories":
-            self.includes += _folders(here, rest)
+            self.includes += _folders(here, own)
         elif kind == "target_compile_definitions":
-            self.definitions += [_definition(word) for word in rest if word not in _WORDS]
+            self.definitions += map(_definition, own)
         else:
-            self.sources += _sources(here, rest)
+            self.sources += _sources(here, own)
 
 
 def _table(here: Path, root: Path, generated: Path, fields: list[str]) -> Table:
@@ -260,6 +261,16 @@ def _table(here: Path, root: Path, generated: Path, fields: list[str]) -> Table:
         arguments=tuple(arguments),
         folder=here,
     )
+
+
+def _own(words: list[str]) -> Iterator[str]:
+    """What a `target_...` command says of the target itself, and not only of those who link it."""
+    section = ""
+    for word in words:
+        if word in _WORDS:
+            section = word
+        elif section != "INTERFACE":
+            yield word
 
 
 def _sources(here: Path, words: list[str]) -> Iterator[Path]:

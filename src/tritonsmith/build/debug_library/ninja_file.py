@@ -8,13 +8,18 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith.build.debug_library import precompiled
 from tritonsmith.build.debug_library.archive import Traits
 from tritonsmith.build.debug_library.lists import Library, Table
 from tritonsmith.build.debug_library.options import Options, Sources
+from tritonsmith.build.debug_library.precompiled import Header
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.tools import Compilers
 
 _C = (".c",)
+# Without time stamps for the compiler cache, which knows the header by its content. Templates that the
+# headers instantiate are instantiated once: that saves half as much again as the parsing.
+_PRECOMPILE = ("-Xclang", "-fno-pch-timestamp", "-fpch-instantiate-templates", "-x", "c++-header")
 _COMPARE = "tritonsmith.build.debug_library.compare"
 
 
@@ -29,11 +34,13 @@ class Compilation:
         sources: where it comes from.
         old: what the LLVM's own archive of it shows.
         kept: objects of that archive that come from no source of the library's: they are taken as they are.
+            An absolute path is where one lies; others are extracted.
         tables: generated headers that it needs.
         headers: more include folders.
         compilers: what compiles.
         launcher: words before each compile: the compiler cache.
         archiver: `llvm-ar` or `ar`.
+        header: that is precompiled, if that pays; `precompiled.HEADER` in the folder has its text.
     """
 
     library: Library
@@ -41,12 +48,13 @@ class Compilation:
     options: Options
     sources: Sources
     old: Traits
-    kept: tuple[str, ...]
+    kept: tuple[Path, ...]
     tables: tuple[Table, ...]
     headers: tuple[Path, ...]
     compilers: Compilers
     launcher: tuple[str, ...]
     archiver: Path
+    header: Header | None = None
 
 
 def archive_name(name: str) -> str:
@@ -57,7 +65,8 @@ def archive_name(name: str) -> str:
 def render(made: Compilation) -> str:
     """The text of the file; it lies in the folder that it is run in."""
     objects = [(source, _object(source, made.library.folder)) for source in made.library.sources]
-    kept = [f"kept/{name}" for name in made.kept]
+    extracted = [f"kept/{path}" for path in _extracted(made)]
+    kept = [*extracted, *(str(path) for path in made.kept if path.is_absolute())]
     lines = [
         "# Written by tritonsmith; a new run of `invoke debug-library` writes it again.",
         "ninja_required_version = 1.5",
@@ -69,12 +78,20 @@ def render(made: Compilation) -> str:
             f"  arguments = {_command(_table_arguments(made, table))}",
         ]
     first = f" || {' '.join(_path(table.output) for table in made.tables)}" if made.tables else ""
+    if made.header:
+        lines.append(f"build {precompiled.COMPILED}: header {precompiled.HEADER}{first}")
     for source, output in objects:
         rule = "cc" if source.suffix in _C else "cxx"
-        lines.append(f"build {_path(output)}: {rule} {_path(source)}{first}")
+        if made.header and source in made.header.sources:
+            lines += [
+                f"build {_path(output)}: {rule} {_path(source)} | {precompiled.COMPILED}{first}",
+                f"  header = -include-pch {precompiled.COMPILED}",
+            ]
+        else:
+            lines.append(f"build {_path(output)}: {rule} {_path(source)}{first}")
     archive = _archive_of(made)
-    if kept:
-        lines.append(f"build {' '.join(map(_path, kept))}: take {_path(archive)}")
+    if extracted:
+        lines.append(f"build {' '.join(map(_path, extracted))}: take {_path(archive)}")
     inputs = " ".join(_path(name) for name in (*(output for _, output in objects), *kept))
     lines += [
         f"build {archive_name(made.library.name)}: archive {inputs}",
@@ -91,6 +108,7 @@ def flags(made: Compilation) -> tuple[str, ...]:
     return (
         "-O0",
         "-g",
+        "-ggnu-pubnames",  # from which Triton's link makes gdb's index: what it lacks, gdb cannot name
         # This library is the only one with debug information: nothing of it may be left to another's objects.
         *(("-fstandalone-debug",) if cxx is None or "clang" in cxx.path.name else ()),
         *(("-fPIC",) if options.pic else ()),
@@ -122,23 +140,31 @@ def _abi(made: Compilation) -> tuple[str, ...]:
 
 def _rules(made: Compilation) -> list[str]:
     compilers = made.compilers
-    depends = "-MD -MT $out -MF $out.d -c $in -o $out"
+    depends = "-MD -MT $out -MF $out.d"
     lines = []
-    for rule, tool, own in (("cc", compilers.cc, ()), ("cxx", compilers.cxx, _cxx_flags(made))):
+    for rule, tool, own, action in (
+        ("cc", compilers.cc, (), "-c $in"),
+        ("cxx", compilers.cxx, _cxx_flags(made), "$header -c $in"),
+        ("header", compilers.cxx if made.header else None, (*_cxx_flags(made), *_PRECOMPILE), "$in"),
+    ):
         if tool is not None:
             command = _command((*made.launcher, str(tool.path), *own, *flags(made)))
-            lines += _rule(rule, f"{command} {depends}", "compile $in", "deps = gcc", "depfile = $out.d")
+            compile_ = f"{command} {depends} {action} -o $out"
+            lines += _rule(rule, compile_, "compile $in", "deps = gcc", "depfile = $out.d")
     table = ("deps = gcc", "depfile = $out.d", "restat = 1")
     lines += _rule("table", "$arguments -o $out -d $out.d", "generate $out", *table)
     archiver = _command((str(made.archiver),))
     # Made anew, because an archive that is added to keeps objects whose sources are gone. It gets its name
-    # after the comparison, because Triton's build links what has that name.
-    fresh = "$out.new"
+    # after the comparison, because Triton's build links what has that name. The shell's number in the other
+    # name is for what outlives a run that was killed: it cannot rename what the next run is writing.
+    fresh = "$out.new.$$$$"
     compare = _command((sys.executable, "-m", _COMPARE, str(made.tree.prefix), str(_archive_of(made))))
-    archive = f"rm -f {fresh} && {archiver} qcs {fresh} @$out.rsp && {compare} {fresh} && mv -f {fresh} $out"
+    archive = (
+        f"rm -f $out.new.* && {archiver} qcs {fresh} @$out.rsp && {compare} {fresh} && mv -f {fresh} $out"
+    )
     content = ("rspfile = $out.rsp", "rspfile_content = $in")
     lines += _rule("archive", archive, "archive $out, and compare its symbols", *content)
-    names = _command(made.kept)
+    names = _command(tuple(map(str, _extracted(made))))
     lines += _rule("take", f"mkdir -p kept && cd kept && {archiver} x $in {names}", "take what is kept")
     return lines
 
@@ -167,6 +193,10 @@ def _table_arguments(made: Compilation, table: Table) -> tuple[str, ...]:
 
 def _archive_of(made: Compilation) -> Path:
     return made.tree.prefix / "lib" / archive_name(made.library.name)
+
+
+def _extracted(made: Compilation) -> list[Path]:
+    return [path for path in made.kept if not path.is_absolute()]
 
 
 def _object(source: Path, folder: Path) -> str:

@@ -6,11 +6,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tritonsmith.build.debug_library import agreement, archive, includes, lists, ninja_file, options
+from tritonsmith.build.debug_library import (
+    agreement,
+    archive,
+    includes,
+    lists,
+    ninja_file,
+    options,
+    precompiled,
+    relink,
+)
 from tritonsmith.build.debug_library.agreement import Row
 from tritonsmith.build.debug_library.lists import Library, Table
 from tritonsmith.build.debug_library.ninja_file import Compilation
 from tritonsmith.build.debug_library.options import Options, Sources
+from tritonsmith.build.debug_library.precompiled import Header
 from tritonsmith.build.triton import Inputs
 from tritonsmith.errors import FactError
 from tritonsmith.facts import tools
@@ -30,6 +40,7 @@ class Bench:
         launcher: words before each compile: the compiler cache.
         folder: of the env's debug libraries.
         jobs: compiles at once.
+        precompile: headers, where that pays.
     """
 
     inputs: Inputs
@@ -37,6 +48,7 @@ class Bench:
     launcher: tuple[str, ...]
     folder: Path
     jobs: int
+    precompile: bool = False
 
     @cached_property
     def folders(self) -> dict[str, Path]:
@@ -63,7 +75,7 @@ class Operation:
         library: what CMake's files say of it.
         archive: that will stand in for the LLVM's own.
         rows: what was compared.
-        kept: objects that are taken from the LLVM's own archive.
+        kept: objects that are taken from the LLVM's own archive, or from where that names them.
         tables: generated headers that are made.
         steps: what makes the archive.
     """
@@ -71,7 +83,7 @@ class Operation:
     library: Library
     archive: Path
     rows: tuple[Row, ...]
-    kept: tuple[str, ...]
+    kept: tuple[Path, ...]
     tables: tuple[Table, ...]
     steps: tuple[Step, ...]
 
@@ -97,7 +109,8 @@ def prepare(name: str, bench: Bench) -> Operation:
     library = bench.library(name)
     reached = includes.follow(library.sources, library.includes, bench.options.includes)
     old, members = archive.read(own, tree), archive.members(own, tree)
-    rows = agreement.before(tree, bench.options, bench.sources, library, reached, old, members)
+    names = tuple(member.name for member in members)
+    rows = agreement.before(tree, bench.options, bench.sources, library, reached, old, names)
     agreement.enforce(
         rows,
         f"{name} of these sources does not agree with this LLVM; nothing was compiled",
@@ -122,42 +135,51 @@ def prepare(name: str, bench: Bench) -> Operation:
         compilers=inputs.compilers,
         launcher=bench.launcher,
         archiver=_archiver(bench),
+        header=_precompiled(library, bench),
     )
     new = folder / own.name
     steps = (*(_configure(bench) if made.headers else ()), *_compile(made, bench, folder))
     return Operation(library, new, rows, kept, tables, steps)
 
 
-def _kept(library: Library, members: tuple[str, ...], own: Path) -> tuple[str, ...]:
+def _kept(library: Library, members: tuple[Path, ...], own: Path) -> tuple[Path, ...]:
     """Objects of the archive that the library takes from elsewhere: assembly, object libraries.
 
     Raises:
         FactError: two of them have one name.
     """
     compiled = {f"{source.name}.o" for source in library.sources}
-    kept = tuple(name for name in members if name not in compiled)
-    if len(set(kept)) != len(kept):
+    kept = tuple(member for member in members if member.name not in compiled)
+    if len({member.name for member in kept}) != len(kept):
         raise FactError("two objects in this archive have one name", where=own)
-    return kept
+    return kept if archive.is_thin(own) else tuple(Path(member.name) for member in kept)
 
 
 def _compile(made: Compilation, bench: Bench, folder: Path) -> tuple[Step, ...]:
     phase = f"compile {made.library.name}"
     inputs = bench.inputs
     argv = (str(inputs.tools.ninja), "-C", str(folder), f"-j{bench.jobs}")
+    header = (Write(folder / precompiled.HEADER, made.header.text, phase=phase),) if made.header else ()
     return (
+        *header,
         Write(folder / "build.ninja", ninja_file.render(made), phase=phase),
         Run(argv, cwd=folder, env=(("NINJA_STATUS", "[%f/%t] "),), phase=phase, ninja=True),
     )
 
 
+def _precompiled(library: Library, bench: Bench) -> Header | None:
+    if not bench.precompile:
+        return None
+    return precompiled.choose(library, bench.sources.path, bench.options.includes)
+
+
 def _headers(bench: Bench) -> tuple[Path, ...]:
-    return (bench.folder / "config-header" / "include",)
+    return (bench.folder / relink.CONFIG_HEADER / "include",)
 
 
 def _configure(bench: Bench) -> tuple[Step, ...]:
     """LLVM's own checks of this machine, for the one header that no LLVM installs."""
-    build = bench.folder / "config-header"
+    build = bench.folder / relink.CONFIG_HEADER
     inputs, compilers = bench.inputs, bench.inputs.compilers
     values = {
         "CMAKE_MAKE_PROGRAM": inputs.tools.ninja,

@@ -2,34 +2,29 @@
 # file that `debug-library` writes, which names them. Ninja runs CMake again when that changes.
 #
 # At the end of the configuration, when all of LLVM's packages have been read, the archives of the debug libraries
-# take the places of LLVM's own, so that only links are done again.
+# take the places of LLVM's own, so that only links are done again. What else must be done follows from the LLVM
+# at hand: the file may be older than that, and of another LLVM.
 
-# tritonsmith_debug_libraries(LLVM_DIR STATIC NAME ARCHIVE [NAME ARCHIVE]...)
-# STATIC: this LLVM's MLIR links the shared libLLVM, and a library of LLVM itself is among the names.
-function(tritonsmith_debug_libraries llvm static)
+# tritonsmith_debug_library(LLVM_DIR NAME ARCHIVE): a line of that file.
+function(tritonsmith_debug_library llvm name archive)
   cmake_path(COMPARE "${llvm}" EQUAL "${LLVM_DIR}" same)
   if(NOT same)
-    message(WARNING "tritonsmith: the debug libraries are of ${llvm}, this is ${LLVM_DIR}: left out")
+    message(WARNING "tritonsmith: ${name} in debug is of ${llvm}, this is ${LLVM_DIR}: left out")
     return()
+  elseif(NOT TARGET ${name})
+    message(WARNING "tritonsmith: LLVM's CMake package has no library ${name}")
+    return()
+  elseif(NOT EXISTS "${archive}")
+    message(FATAL_ERROR "tritonsmith: ${archive} is gone; run `invoke debug-library ${name}` again")
   endif()
-  if(static)
-    tritonsmith_static_llvm()
+  tritonsmith_configurations(${name} configurations)
+  foreach(configuration IN LISTS configurations)
+    set_target_properties(${name} PROPERTIES IMPORTED_LOCATION_${configuration} "${archive}")
+  endforeach()
+  message(STATUS "tritonsmith: ${name} is ${archive}")
+  if(name MATCHES "^LLVM")  # the shared libLLVM would hold its code a second time
+    set(TRITONSMITH_STATIC_LLVM ON PARENT_SCOPE)
   endif()
-  set(names "${ARGN}")
-  while(names)
-    list(POP_FRONT names name archive)
-    if(NOT TARGET ${name})
-      message(WARNING "tritonsmith: LLVM's CMake package has no library ${name}")
-    elseif(NOT EXISTS "${archive}")
-      message(FATAL_ERROR "tritonsmith: ${archive} is gone; run `invoke debug-library ${name}` again")
-    else()
-      tritonsmith_configurations(${name} configurations)
-      foreach(configuration IN LISTS configurations)
-        set_target_properties(${name} PROPERTIES IMPORTED_LOCATION_${configuration} "${archive}")
-      endforeach()
-      message(STATUS "tritonsmith: ${name} is ${archive}")
-    endif()
-  endwhile()
 endfunction()
 
 function(tritonsmith_configurations name result)
@@ -41,7 +36,7 @@ endfunction()
 # so that the debug library is the only copy of its code. Only what this machine can link is taken: a
 # distribution's package names libraries of which it has no files (Polly), and of others' (libpfm, curl).
 function(tritonsmith_static_llvm)
-  if(NOT TARGET LLVM)
+  if(NOT TARGET LLVM OR NOT LLVM_LINK_LLVM_DYLIB OR NOT TRITONSMITH_STATIC_LLVM)
     return()
   endif()
   tritonsmith_linkable(libraries)
@@ -112,8 +107,6 @@ function(tritonsmith_can_link name known result)
   set(${result} TRUE PARENT_SCOPE)
 endfunction()
 
-set(TRITONSMITH_ONE_LLVM OFF)
 include("${TRITONSMITH_DEBUG_LIBRARIES}")
-if(TRITONSMITH_ONE_LLVM)
-  include("${CMAKE_CURRENT_LIST_DIR}/../one_llvm.cmake")
-endif()
+cmake_language(DEFER CALL tritonsmith_static_llvm)
+include("${CMAKE_CURRENT_LIST_DIR}/../one_llvm.cmake")

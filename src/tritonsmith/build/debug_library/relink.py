@@ -6,13 +6,16 @@ then does the links again whose libraries changed; no file of Triton's is compil
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.facts.llvm_tree import LlvmTree
 
+CONFIG_HEADER = "config-header"  # the folder of llvm/Config/config.h, beside those of the libraries
 _CMAKE = Path(__file__).with_name("relink.cmake")
+_LINE = re.compile(r"tritonsmith_debug_library \[\[(.+)\]\] (\S+) \[\[(.+)\]\]\)$", re.MULTILINE)
 
 
 def folder(env: EnvDir) -> Path:
@@ -43,21 +46,36 @@ def render(tree: LlvmTree, archives: Mapping[str, Path]) -> str:
         tree: the LLVM whose libraries these are.
         archives: library to its archive; may be empty.
     """
-    static = tree.dylib and any(of_llvm(name) for name in archives)
     lines = ["# Written by tritonsmith: `invoke debug-library`, and back: `invoke debug-library --undo`."]
-    if tree.dylib and not static:
-        lines.append("set(TRITONSMITH_ONE_LLVM ON)")
-    if archives:
-        pairs = " ".join(f"{name} {_quoted(path)}" for name, path in sorted(archives.items()))
-        call = f"{_quoted(tree.cmake_dir('llvm'))} {'ON' if static else 'OFF'} {pairs}"
-        lines.append(f"cmake_language(DEFER CALL tritonsmith_debug_libraries {call})")
+    for name, path in sorted(archives.items()):
+        words = f"[[{tree.cmake_dir('llvm')}]] {name} [[{path}]]"
+        lines.append(f"cmake_language(DEFER CALL tritonsmith_debug_library {words})")
     return "\n".join(lines) + "\n"
+
+
+def read(env: EnvDir, tree: LlvmTree) -> dict[str, Path]:
+    """Libraries of an LLVM that an environment's Triton has in debug, with their archives.
+
+    Read from the file and not from a receipt, which a run that was killed does not leave.
+    """
+    try:
+        text = file(env).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    of = str(tree.cmake_dir("llvm"))
+    return {name: Path(path) for llvm, name, path in _LINE.findall(text) if llvm == of}
+
+
+def made(env: EnvDir) -> tuple[str, ...]:
+    """Libraries that have a folder in an environment: finished or not, of this LLVM or of another."""
+    place = folder(env)
+    if not place.is_dir():
+        return ()
+    return tuple(
+        sorted(path.name for path in place.iterdir() if path.is_dir() and path.name != CONFIG_HEADER)
+    )
 
 
 def of_llvm(name: str) -> bool:
     """Whether a library is one of LLVM itself, whose code the shared libLLVM holds too."""
     return name.startswith("LLVM")
-
-
-def _quoted(path: Path) -> str:
-    return f"[[{path}]]"

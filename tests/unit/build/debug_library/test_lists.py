@@ -45,6 +45,50 @@ def test_sources_tables_and_folders(project: Path, tree: LlvmTree) -> None:
     assert library.includes[:2] == (folder, project / "generated/Mini")
 
 
+# As the lists of LLVM 14 to main write them: around the sources, and what kind of library it is.
+_FORMS = (
+    "add_mlir_library(MLIRAny A.cpp B.cpp PARTIAL_SOURCES_INTENDED LINK_LIBS PUBLIC MLIRIR)",
+    "add_mlir_library(MLIRAny SHARED EXCLUDE_FROM_LIBMLIR A.cpp B.cpp ENABLE_AGGREGATION)",
+    "add_mlir_library(MLIRAny OBJECT A.cpp B.cpp DISABLE_INSTALL)",
+    "add_mlir_dialect_library(MLIRAny\n  A.cpp\n  B.cpp\n  DEPENDS MLIRAnyIncGen)",
+    "add_mlir_interface_library(MLIRAny A.cpp B.cpp)",
+    "add_mlir_conversion_library(MLIRAny A.cpp B.cpp LINK_COMPONENTS Core)",
+    "add_mlir_extension_library(MLIRAny A.cpp B.cpp)",
+    "add_mlir_translation_library(MLIRAny A.cpp B.cpp)",
+    "add_mlir_upstream_c_api_library(MLIRAny\n  A.cpp\n  B.cpp\n  ENABLE_AGGREGATION)",
+    "add_mlir_public_c_api_library(MLIRAny A.cpp B.cpp)",
+    "add_mlir_library(MLIRAny A.cpp)\ntarget_sources(obj.MLIRAny PRIVATE B.cpp)",
+    "add_mlir_library(MLIRAny A.cpp)\ntarget_sources(MLIRAny PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/B.cpp)",
+    (
+        "set(more B.cpp)\nadd_llvm_component_library(LLVMAny A.cpp ${more}\n"
+        "  ADDITIONAL_HEADER_DIRS\n  ${LLVM_MAIN_INCLUDE_DIR}/llvm/Any\n)"
+    ),
+    "add_llvm_component_library(LLVMAny A.cpp B.cpp PRECOMPILE_HEADERS <vector> LINK_COMPONENTS Support)",
+    "add_llvm_target(AnyCodeGen A.cpp B.cpp LINK_COMPONENTS AnyDesc ADD_TO_COMPONENT Any)",
+    "add_llvm_library(LLVMAny STATIC A.cpp B.cpp BUILDTREE_ONLY)",
+    "llvm_add_library(LLVMAny OBJECT STATIC A.cpp B.cpp)",
+)
+
+
+@pytest.mark.parametrize("text", _FORMS)
+def test_the_ways_to_write_a_library(project: Path, tree: LlvmTree, text: str) -> None:
+    name = next(name for name in ("MLIRAny", "LLVMAny", "AnyCodeGen") if name in text)
+    name = f"LLVM{name}" if "add_llvm_target" in text else name
+    folder = project / ("mlir/lib/Any" if name.startswith("MLIR") else "llvm/lib/Any")
+    write(folder / "CMakeLists.txt", f"{text}\n")
+    write(folder / "A.cpp", "")
+    write(folder / "B.cpp", "")
+    assert [source.name for source in read(name, project, tree).sources] == ["A.cpp", "B.cpp"]
+
+
+def test_sources_for_those_who_link_it_are_not_its_own(project: Path, tree: LlvmTree) -> None:
+    text = "add_mlir_library(MLIRAny A.cpp)\ntarget_sources(MLIRAny PRIVATE B.cpp INTERFACE C.cpp)\n"
+    write(project / "mlir/lib/Any/CMakeLists.txt", text)
+    for name in ("A", "B", "C"):
+        write(project / f"mlir/lib/Any/{name}.cpp", "")
+    assert [source.name for source in read("MLIRAny", project, tree).sources] == ["A.cpp", "B.cpp"]
+
+
 def test_conditions_are_decided_by_the_options_of_the_llvm(project: Path, tree: LlvmTree) -> None:
     (project / "llvm/lib/Mini/Asserted.cpp").touch()
     assert [source.name for source in read("LLVMMini", project, tree).sources] == ["Metals.cpp"]

@@ -50,7 +50,16 @@ def compilation(tree: LlvmTree, project: Path, **changes: Any) -> Compilation:
 
 def test_an_optimised_llvm_without_assertions_and_with_rtti(tree: LlvmTree, project: Path) -> None:
     given = ninja_file.flags(compilation(tree, project))
-    for flag in ("-O0", "-g", "-fPIC", "-DNDEBUG", "-DMINE", "-D_GNU_SOURCE", "-D_GLIBCXX_USE_CXX11_ABI=1"):
+    for flag in (
+        "-O0",
+        "-g",
+        "-ggnu-pubnames",
+        "-fPIC",
+        "-DNDEBUG",
+        "-DMINE",
+        "-D_GNU_SOURCE",
+        "-D_GLIBCXX_USE_CXX11_ABI=1",
+    ):
         assert flag in given
     assert "-fvisibility=hidden" not in given
     text = ninja_file.render(compilation(tree, project))
@@ -111,10 +120,18 @@ def test_objects_lie_below_the_folder_wherever_their_source_is(tree: LlvmTree, p
 
 
 def test_kept_objects_come_from_the_llvms_own_archive(tree: LlvmTree, project: Path) -> None:
-    text = ninja_file.render(compilation(tree, project, kept=("a.S.o", "b.S.o")))
+    text = ninja_file.render(compilation(tree, project, kept=(Path("a.S.o"), Path("b.S.o"))))
     assert "x $in a.S.o b.S.o" in text
     assert "build kept/a.S.o kept/b.S.o: take" in text
     assert "kept/b.S.o\ndefault" in text
+
+
+def test_objects_that_a_thin_archive_names_are_taken_from_where_they_lie(
+    tree: LlvmTree, project: Path
+) -> None:
+    text = ninja_file.render(compilation(tree, project, kept=(Path("/a build/lib/a.S.o"),)))
+    assert "objects/fast.c.o /a$ build/lib/a.S.o\ndefault" in text
+    assert ": take" not in text
 
 
 def test_an_archive_gets_its_name_after_the_comparison(tree: LlvmTree, project: Path) -> None:

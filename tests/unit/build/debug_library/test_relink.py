@@ -9,33 +9,32 @@ from tests.unit.build import made
 from tritonsmith.build import triton
 from tritonsmith.build.cmake import CACHE_FILE
 from tritonsmith.build.debug_library import command, relink
+from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.plan import Write
 
 _ARCHIVE = Path("/home/dev/a folder/libMLIRTransforms.a")
 
 
-def test_mlir_alone_leaves_the_shared_llvm(tmp_path: Path) -> None:
-    text = relink.render(made.llvm(tmp_path, dylib=True), {"MLIRTransforms": _ARCHIVE})
-    assert "set(TRITONSMITH_ONE_LLVM ON)" in text
-    assert f"OFF MLIRTransforms [[{_ARCHIVE}]])" in text
+def test_an_environment_knows_its_libraries_by_that_file(tmp_path: Path) -> None:
+    env = EnvDir(tmp_path / "envs" / "dev", tmp_path)
+    tree, other = made.llvm(tmp_path / "my llvm"), made.llvm(tmp_path / "another")
+    assert relink.read(env, tree) == {}
+    archives = {"LLVMCore": _ARCHIVE, "MLIRTransforms": _ARCHIVE}
+    relink.file(env).parent.mkdir(parents=True)
+    relink.file(env).write_text(relink.render(tree, archives), encoding="utf-8")
+    assert relink.read(env, tree) == archives
+    assert relink.read(env, other) == {}, "the environment has another LLVM by now"
+    relink.file(env).write_text(relink.render(tree, {}), encoding="utf-8")
+    assert relink.read(env, tree) == {}
 
 
-def test_a_library_of_llvm_itself_takes_the_static_ones(tmp_path: Path) -> None:
-    text = relink.render(made.llvm(tmp_path, dylib=True), {"LLVMCore": _ARCHIVE, "MLIRTransforms": _ARCHIVE})
-    assert "TRITONSMITH_ONE_LLVM" not in text
-    assert "ON LLVMCore" in text
-
-
-def test_an_llvm_without_a_shared_one_needs_neither(tmp_path: Path) -> None:
-    text = relink.render(made.llvm(tmp_path), {"LLVMCore": _ARCHIVE})
-    assert "TRITONSMITH_ONE_LLVM" not in text
-    assert "OFF LLVMCore" in text
-
-
-def test_after_undo_the_file_stays_and_says_what_was_so_before(tmp_path: Path) -> None:
-    text = relink.render(made.llvm(tmp_path, dylib=True), {})
-    assert "set(TRITONSMITH_ONE_LLVM ON)" in text
-    assert "DEFER" not in text
+def test_what_a_killed_run_left_is_known_too(tmp_path: Path) -> None:
+    env = EnvDir(tmp_path / "envs" / "dev", tmp_path)
+    assert relink.made(env) == ()
+    for name in ("MLIRTransforms", relink.CONFIG_HEADER):
+        (relink.folder(env) / name).mkdir(parents=True)
+    relink.file(env).touch()
+    assert relink.made(env) == ("MLIRTransforms",)
 
 
 def test_an_environment_has_the_file_once_it_had_a_debug_library(tmp_path: Path) -> None:
@@ -66,3 +65,10 @@ def test_the_file_is_written_before_triton_is_configured() -> None:
     assert first.path == relink.file(inputs.env)
     text = next(step.text for step in plan.steps if isinstance(step, Write) and step.path.name == CACHE_FILE)
     assert f"set(TRITONSMITH_DEBUG_LIBRARIES [[{first.path}]]" in text
+
+
+def test_reconfigure_reaches_the_configure_behind_debug_libraries() -> None:
+    inputs = made.inputs(tree=made.llvm(dylib=True))
+    for again in (True, False):
+        plan = command.relinked(inputs, {"MLIRTransforms": _ARCHIVE}, again=again)
+        assert any(step.stamp.again for step in plan.steps if step.stamp) is again

@@ -1,0 +1,3 @@
+#include "mlir/IR/Builders.h"
+
+int miniDown() { return 4; }

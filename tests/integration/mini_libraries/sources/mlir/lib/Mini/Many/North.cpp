@@ -1,0 +1,3 @@
+#include "mlir/IR/Builders.h"
+
+int miniNorth() { return 5; }

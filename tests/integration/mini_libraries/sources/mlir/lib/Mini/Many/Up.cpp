@@ -1,0 +1,3 @@
+#include "mlir/IR/Builders.h"
+
+int miniUp() { return 4; }

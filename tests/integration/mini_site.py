@@ -1,0 +1,120 @@
+"""For `debug-library`: a mini-Triton on an LLVM that has small libraries more, with their sources."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.integration.harness import HERE, LLVM, Smith, capture, plant, require_llvm
+
+SOURCES = HERE / "mini_libraries" / "sources"
+ANSWER = "blue; gold has number 79\n"
+_FILES = {
+    "LLVMMini": ("Metals.cpp",),
+    "MLIRMini": ("Twice.cpp",),
+    "MLIRMiniMany": ("Down.cpp", "East.cpp", "Inner.cpp", "North.cpp", "South.cpp", "Up.cpp"),
+}
+_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-DNDEBUG", "-fno-exceptions", "-D_GLIBCXX_USE_CXX11_ABI=1")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A built mini-Triton on an LLVM that has three libraries more.
+
+    Attributes:
+        smith: the tool.
+        llvm: prefix of that LLVM: links to the distribution's, and the three.
+        sources: of the three, laid out as llvm-project is.
+    """
+
+    smith: Smith
+    llvm: Path
+    sources: Path
+
+    @property
+    def answer(self) -> Path:
+        """The program that calls two of them."""
+        return self.smith.build() / "bin" / "mini-answer"
+
+    @property
+    def folder(self) -> Path:
+        """Of the debug libraries."""
+        return self.smith.env("dev") / "debug-libraries"
+
+    def run(self, *argv: str | Path, code: int = 0) -> str:
+        """`debug-library`; what it printed."""
+        done = self.smith("debug-library", *argv, code=code)
+        return done.out + done.err
+
+    def has_lines(self, file: str) -> bool:
+        """Whether the program's debug information names this source."""
+        program = LLVM / "bin" / "llvm-dwarfdump"
+        return f"{file}" in capture(program, "--show-sources", self.answer)
+
+    def shared_llvm(self) -> bool:
+        """Whether the program needs the shared libLLVM."""
+        return "libLLVM" in capture(LLVM / "bin" / "llvm-readelf", "--needed-libs", self.answer)
+
+
+def make(root: Path) -> Site:
+    """Mini-Triton, built with the libraries as an LLVM would have them: optimised, without debug info."""
+    require_llvm()
+    changes = {
+        f"bin/{name}": (HERE / "mini_libraries" / "triton" / "bin" / name).read_text(encoding="utf-8")
+        for name in ("CMakeLists.txt", "mini-answer.cpp", "mini-cse.cpp")
+    }
+    smith = Smith(root, cwd=plant("mini_triton", root / "my checkout", changes))
+    sources = root / "llvm project"
+    shutil.copytree(SOURCES, sources)
+    prefix = _llvm(root / "my llvm", sources)
+    smith("setup-mlir", "--provider", "system", "--llvm-dir", prefix)
+    smith("build-triton")
+    return Site(smith, prefix, sources)
+
+
+def _llvm(prefix: Path, sources: Path) -> Path:
+    """The distribution's LLVM by links, with the three libraries and their headers and CMake targets."""
+    own = {"include", "include/mlir", "include/llvm", "lib", "lib/cmake", "lib/cmake/mlir"}
+    for name in ("bin", *sorted(own)):
+        (prefix / name).mkdir(parents=True)
+        for entry in (LLVM / name).iterdir():
+            if f"{name}/{entry.name}" not in own:
+                (prefix / name / entry.name).symlink_to(entry)
+    for project in ("llvm", "mlir"):
+        shutil.copytree(
+            sources / project / "include" / project / "Mini", prefix / "include" / project / "Mini"
+        )
+    _archives(prefix, sources)
+    package = prefix / "lib" / "cmake" / "mlir"
+    for file in package.glob("MLIR*.cmake"):
+        text = file.read_text(encoding="utf-8")
+        file.unlink()
+        file.write_text(text, encoding="utf-8")
+    more = (HERE / "mini_libraries" / "packages.cmake").read_text(encoding="utf-8")
+    with (package / "MLIRTargets.cmake").open("a", encoding="utf-8") as targets:
+        targets.write(more.replace("@LIB@", str(prefix / "lib")))
+    return prefix
+
+
+def _archives(prefix: Path, sources: Path) -> None:
+    tables = prefix / "tables"
+    tables.mkdir()
+    folders = {"LLVMMini": sources / "llvm" / "lib" / "Mini", "MLIRMini": sources / "mlir" / "lib" / "Mini"}
+    include = f"-I{LLVM / 'include'}"
+    for program, folder, definitions, action, output in (
+        ("llvm-tblgen", "LLVMMini", "Metals.td", "-gen-searchable-tables", "MiniGenMetals.inc"),
+        ("mlir-tblgen", "MLIRMini", "Colors.td", "-gen-enum-decls", "Colors.h.inc"),
+        ("mlir-tblgen", "MLIRMini", "Colors.td", "-gen-enum-defs", "Colors.cpp.inc"),
+    ):
+        source = folders[folder] / definitions
+        capture(LLVM / "bin" / program, action, include, source, "-o", tables / output)
+    folders["MLIRMiniMany"] = folders["MLIRMini"] / "Many"
+    headers = (f"-I{prefix / 'include'}", f"-I{tables}")
+    for name, files in _FILES.items():
+        objects = []
+        for file in files:
+            objects.append(prefix / "tables" / f"{file}.o")
+            source = folders[name] / file
+            capture(LLVM / "bin" / "clang++", *_FLAGS, *headers, "-c", source, "-o", objects[-1])
+        capture(LLVM / "bin" / "llvm-ar", "qcs", prefix / "lib" / f"lib{name}.a", *objects)

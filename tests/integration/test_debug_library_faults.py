@@ -1,0 +1,119 @@
+"""`debug-library` under SIGKILL: the next run goes on, and nothing half-made is ever linked."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.harness import HERE, LLVM, SMITH, capture
+from tests.integration.mini_site import ANSWER, Site, make
+
+KILLED = -9
+_FIRST, _UNDO = ("MLIRMini", "--llvm-source"), ("--undo",)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """Mini-Triton, built, and nothing in debug yet."""
+    return make(tmp_path_factory.mktemp("mini libraries"))
+
+
+def every_death(site: Site, *argv: str | Path, step: int = 1) -> Iterator[int]:
+    """Kill `debug-library` before each of its changes to the environment, a run for each; the last lives."""
+    for at in range(0, 200, step):
+        done = subprocess.run(
+            (sys.executable, HERE / "dying.py", str(at), site.smith.env("dev"), "debug-library", *argv),
+            cwd=site.smith.cwd,
+            env=site.smith.environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        if done.returncode == 0:
+            assert at > 5
+            return
+        assert done.returncode == KILLED, done.stdout + done.stderr
+        yield at
+    raise AssertionError("it never came to its end")
+
+
+def check(site: Site) -> None:
+    """What must hold whenever one looks: what Triton is told to link is whole, and Triton builds."""
+    for archive in site.folder.glob("*/*.a"):
+        own = site.llvm / "lib" / archive.name
+        assert capture(LLVM / "bin" / "llvm-ar", "t", archive) == capture(LLVM / "bin" / "llvm-ar", "t", own)
+    site.smith("build-triton")
+    assert capture(site.answer) == ANSWER
+
+
+def forget(site: Site) -> None:
+    """As if the environment had never had a debug library."""
+    site.run("--undo")
+    shutil.rmtree(site.folder)
+    site.smith("build-triton")
+
+
+def test_every_death_on_the_way_and_each_next_run_goes_on(site: Site) -> None:
+    for _ in every_death(site, *_FIRST, site.sources):
+        check(site)
+    assert site.has_lines("Twice.cpp")
+    for _ in every_death(site, *_UNDO):
+        check(site)
+    assert not site.has_lines("Twice.cpp")
+    assert not (site.folder / "MLIRMini").exists()
+
+
+def test_every_death_of_the_first_run_and_then_undo(site: Site) -> None:
+    before = site.answer.read_bytes()
+    for _ in every_death(site, *_FIRST, site.sources, step=3):
+        site.run(*_UNDO)
+        assert site.answer.read_bytes() == before
+        assert not (site.folder / "MLIRMini").exists()
+    forget(site)
+
+
+def test_the_name_of_what_a_killed_run_began_can_be_undone(site: Site) -> None:
+    for _ in every_death(site, *_FIRST, site.sources):
+        if (site.folder / "MLIRMini" / "build.ninja").exists():
+            break
+    assert (site.folder / "MLIRMini").exists()
+    site.run("MLIRMini", "--undo")
+    assert not (site.folder / "MLIRMini").exists()
+    forget(site)
+
+
+def test_death_at_random_while_its_programs_live_on(site: Site) -> None:
+    """Ninja and compilers outlive the tool for a while, and meet the next run."""
+    chance = random.Random(7)  # noqa: S311 - the same each time
+    source = site.sources / "mlir" / "lib" / "Mini" / "Twice.cpp"
+    text = source.read_text(encoding="utf-8")
+    try:
+        for number in range(12):
+            source.write_text(f"{text}// {number}\n", encoding="utf-8")  # something to compile
+            process = subprocess.Popen(
+                (SMITH, "debug-library", *_FIRST, site.sources),
+                cwd=site.smith.cwd,
+                env=site.smith.environ,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            time.sleep(chance.uniform(0.3, 4.0))
+            process.kill()
+            assert process.wait() in (KILLED, 0)
+            for archive in site.folder.glob("*/*.a"):
+                assert capture(LLVM / "bin" / "llvm-ar", "t", archive) == "Twice.cpp.o\n"
+        site.run(*_FIRST, site.sources)
+        check(site)
+        assert site.has_lines("Twice.cpp")
+    finally:
+        source.write_text(text, encoding="utf-8")
+        forget(site)
