@@ -191,7 +191,7 @@ def sample(recipe: Side, closure: Side, count: int, seed: int) -> None:
         for side in (recipe, closure):
             joined = kind in ("archive", "link")
             able = [step for step in side.steps[kind] if not joined or step.able()]
-            chosen = chance.sample(able, min(len(able), count if kind == "compile" else count // 2))
+            chosen = chance.sample(able, min(len(able), count if kind == "compile" else count // 4))
             weigh = side.objects if joined else _one
             side.scale[kind] = sum(map(weigh, side.steps[kind])) / max(1, sum(map(weigh, chosen)))
             queues.append([(side, step) for step in chosen])
@@ -228,7 +228,7 @@ def main() -> int:
     parser.add_argument("--closure", type=Path, required=True, help="LLVM's finished build folder")
     parser.add_argument("--probe", type=Path, required=True, help="Triton's, configured against it")
     parser.add_argument("--folder", type=Path, required=True, help="for the recipe's build folder")
-    parser.add_argument("--sample", type=int, default=200, help="compiles of each side")
+    parser.add_argument("--sample", type=int, default=200, help="compiles of each side; of other kinds a quarter")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     built, recipe_dir = options.closure.resolve(), (options.folder / "recipe").resolve()

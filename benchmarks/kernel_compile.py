@@ -1,0 +1,190 @@
+"""One kernel for 12 targets: against 12 processes with one target each, and against one warm loop.
+
+    python benchmarks/kernel_compile.py PYTHON
+
+PYTHON has Triton. Prints seconds and ratios of one run; all three make the same stages with Triton's own
+`triton.compile`, and none of them disassembles. Best of ROUNDS.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROUNDS = 2
+Took = tuple[float, float]  # seconds: wall, CPU
+HERE = Path(__file__).resolve().parent
+KERNEL = HERE.parent / "src" / "tritonsmith" / "kernels" / "examples" / "tiled_matmul.py"
+TARGETS = [("cuda", arch) for arch in (75, 80, 86, 87, 89, 90)] * 2  # each with two options: 12 points
+SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,64,64,32"
+
+# What upstream's tools/compile.py does, less the C files: import, load, compile one.
+ONE = """
+import importlib.util, inspect, sys, time
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+def load(path):
+    spec = importlib.util.spec_from_file_location("kernel", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["kernel"] = module
+    spec.loader.exec_module(module)
+    return module.tiled_matmul
+def source(kernel):
+    texts = sys.argv[2].split(",")
+    kinds = dict(zip(kernel.arg_names, (text.split(":")[0] for text in texts)))
+    hinted = [name for name, text in zip(kernel.arg_names, texts) if text.endswith(":16")]
+    values = {name: int(text) for name, text in kinds.items() if text.isdigit()}
+    if "constexprs" not in inspect.signature(ASTSource.__init__).parameters:
+        sys.exit("Triton 3.3 or later, please: this loop speaks its interface")
+    kinds.update(dict.fromkeys(values, "constexpr"))
+    attrs = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in hinted}
+    return ASTSource(fn=kernel, signature=kinds, constexprs=values, attrs=attrs)
+kernel = load(sys.argv[1])
+def compile_(backend, arch, warps):
+    return triton.compile(source(kernel), target=GPUTarget(backend, arch, 32), options={"num_warps": warps})
+"""
+SINGLE = ONE + "compile_(sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))"
+LOOP = (
+    ONE
+    + """
+import os, tempfile
+points = [line.split() for line in sys.stdin]
+for round_ in range(2):  # the second is warm
+    os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(dir=os.environ["TMPDIR"])
+    began, before = time.monotonic(), sum(os.times()[:4])
+    for backend, arch, warps in points:
+        compile_(backend, int(arch), int(warps))
+    print(time.monotonic() - began, sum(os.times()[:4]) - before)
+"""
+)
+
+
+def main() -> int:
+    """Measure and print."""
+    python = Path(sys.argv[1])
+    points = [(*target, warps) for target, warps in zip(TARGETS, [4] * 6 + [8] * 6, strict=True)]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        rows: dict[str, Callable[[], Took]] = {
+            "12 processes, one after the other": lambda: single(python, points, place),
+            "one process, its second loop": lambda: loop(python, points, place),
+            "kernel.compile's worker": lambda: worker(python, points, place)[0],
+            "the same, without its start": lambda: worker(python, points, place)[1],
+            "import triton": lambda: run([str(python), "-c", "import triton"], place),
+            "worker until the first point": lambda: first_point(python, points, place),
+        }
+        best: dict[str, Took] = dict.fromkeys(rows, (float("inf"), float("inf")))
+        for _ in range(ROUNDS):  # in turn: what else the machine does hits all of them
+            for name, measure in rows.items():
+                best[name] = min(best[name], measure())
+    for name, (took, spent) in best.items():
+        print(f"{name:<36} {took:7.2f} s  {spent:7.2f} s of CPU time")
+    singles, warm, all_, inner, start, first = best.values()
+    print(
+        f"12 processes / worker                {singles[0] / all_[0]:7.2f}    CPU {singles[1] / all_[1]:.2f}"
+    )
+    print(f"warm loop / worker without its start {warm[0] / inner[0]:7.2f}")
+    print(f"the same in CPU time                 {warm[1] / inner[1]:7.2f}")
+    print(f"start of the worker, less `import triton` {first[0] - start[0]:.2f} s")
+    return 0
+
+
+def cpu() -> float:
+    """Seconds of CPU time of children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def run(argv: list[str], place: Path) -> Took:
+    """A command, in an environment without caches."""
+    cache = tempfile.mkdtemp(dir=place)
+    environ = {**os.environ, "TRITON_CACHE_DIR": cache, "TMPDIR": cache}
+    began, before = time.monotonic(), cpu()
+    subprocess.run(argv, check=True, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.monotonic() - began, cpu() - before
+
+
+def single(python: Path, points: list[tuple[Any, ...]], place: Path) -> Took:
+    """One process for each point."""
+    argv = [str(python), "-c", SINGLE, str(KERNEL), SIGNATURE]
+    took = [run([*argv, *map(str, point)], place) for point in points]
+    return sum(one[0] for one in took), sum(one[1] for one in took)
+
+
+def loop(python: Path, points: list[tuple[Any, ...]], place: Path) -> Took:
+    """One process, all points, for the second time."""
+    environ = {**os.environ, "TMPDIR": str(place)}
+    done = subprocess.run(
+        [str(python), "-c", LOOP, str(KERNEL), SIGNATURE],
+        input="".join(f"{' '.join(map(str, point))}\n" for point in points),
+        text=True,
+        check=True,
+        capture_output=True,
+        env=environ,
+    )
+    wall, spent = done.stdout.splitlines()[-1].split()
+    return float(wall), float(spent)
+
+
+def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
+    """What the worker is asked for."""
+    from tritonsmith.envs.workspace import Workspace  # noqa: PLC0415 - the tool's, not the interpreter's
+    from tritonsmith.kernels import compiling  # noqa: PLC0415
+    from tritonsmith.kernels.asked import Asked  # noqa: PLC0415
+    from tritonsmith.kernels.compiling import Place  # noqa: PLC0415
+    from tritonsmith.kernels.points import Wanted, expand  # noqa: PLC0415
+    from tritonsmith.kernels.source import find  # noqa: PLC0415
+    from tritonsmith.kernels.targets import Target  # noqa: PLC0415
+
+    work = Path(tempfile.mkdtemp(dir=place))
+    kernel = find(KERNEL.read_text(encoding="utf-8"), "tiled_matmul", KERNEL)
+    wanted = []
+    for backend, arch, warps in points:
+        target = Target(backend, arch, 32)
+        one = expand(Asked(KERNEL, "tiled_matmul", SIGNATURE, (target,), {"num_warps": warps}), kernel)[0]
+        wanted.append(Wanted(f"{one.id}-{warps}", target, one.bound, one.options))
+    where = Place(python, Workspace(place), place, len(os.sched_getaffinity(0)), 600)
+    content = compiling.request(KERNEL, "tiled_matmul", wanted, work / "out", work, where)
+    path = work / "request.json"
+    path.write_text(json.dumps(content | {"disassemblers": {}}), encoding="utf-8")
+    return path
+
+
+def worker(python: Path, points: list[tuple[Any, ...]], place: Path) -> tuple[Took, Took]:
+    """The worker: all of it, and from its first child on, as the warm loop is measured.
+
+    The CPU time of the second is less that of `import triton`, which the first has.
+    """
+    before = cpu()
+    file = request(python, points, place)
+    argv = [str(python), str(HERE.parent / "src/tritonsmith/kernels/worker.py"), "compile", str(file)]
+    began = time.monotonic()
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None  # noqa: S101 - for the type checker
+        head = file.with_name("results.jsonl")
+        while not head.exists() or not head.stat().st_size:  # its first line: it forks now
+            time.sleep(0.002)
+        started = time.monotonic()
+        process.stdout.read()
+    ended, spent = time.monotonic(), cpu() - before
+    start = run([str(python), "-c", "import triton"], place)[1]
+    return (ended - began, spent), (ended - started, spent - start)
+
+
+def first_point(python: Path, points: list[tuple[Any, ...]], place: Path) -> Took:
+    """Until the worker has imported Triton, loaded the kernel and forks."""
+    whole, inner = worker(python, points[:1], place)
+    return whole[0] - inner[0], whole[1] - inner[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
