@@ -17,6 +17,7 @@ import pytest
 
 REAL_HOME = Path.home()
 REAL_SOURCE = "TRITONSMITH_TRITON_SOURCE"
+REAL_WHEELS = "TRITONSMITH_TRITON_WHEELS"
 
 _LOCAL_HOSTS = {"127.0.0.1", "::1", "localhost", "", None}
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
@@ -107,6 +108,8 @@ def not_run(skipped: Iterable[tuple[str, str]]) -> list[str]:
         if match and node.startswith("tests/integration"):
             tools.update(match[1].split(", "))
             counts["integration"] += 1
+        elif node.startswith("tests/real") and REAL_WHEELS in reason:
+            counts["wheels"] += 1
         elif node.startswith("tests/real") and not os.environ.get(REAL_SOURCE):
             counts["real"] += 1
     lines = []
@@ -116,4 +119,6 @@ def not_run(skipped: Iterable[tuple[str, str]]) -> list[str]:
         )
     if counts["real"]:
         lines.append(f"real: not run, {REAL_SOURCE} names no checkout of Triton ({counts['real']} skipped)")
+    if counts["wheels"]:
+        lines.append(f"real: not run, {REAL_WHEELS} names no Tritons ({counts['wheels']} skipped)")
     return lines

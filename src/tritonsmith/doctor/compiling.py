@@ -10,8 +10,8 @@ from tritonsmith.doctor.check import check
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.doctor.subject import Subject
 from tritonsmith.facts.machine import version_key
-from tritonsmith.kernels import example
-from tritonsmith.kernels.example import Target
+from tritonsmith.kernels import example, targets
+from tritonsmith.kernels.targets import Target
 from tritonsmith.plan.runner import CommandFailedError, Runner
 from tritonsmith.ui.progress import PhaseProgress
 
@@ -26,17 +26,17 @@ def compiles(subject: Subject) -> Iterator[Finding]:
     if python is None or not version or version_key(version)[:2] < _OLDEST:
         yield skipped("no Triton 3.0 or later is installed")
         return
-    targets = _targets(subject)
+    wanted = _targets(subject)
     with tempfile.TemporaryDirectory(prefix="tritonsmith-") as folder:
         place = Path(folder)
         try:
             runner = Runner(place / "log", PhaseProgress(live=False, silent=True), subject.environ)
-            runner.run(example.plan_in(place, python, targets))
+            runner.run(example.plan_in(place, python, wanted))
         except CommandFailedError as failure:
             last = [line for line in failure.output if line.strip()][-1:]
             yield Finding(
                 "error",
-                f"Triton {version} does not compile vector-add for {targets[0]}: {' '.join(last)}",
+                f"Triton {version} does not compile vector-add for {wanted[0]}: {' '.join(last)}",
                 str(python),
                 affects="no kernel can be compiled with it",
                 remedy="see what python.import and python.ptxas say; the whole output follows from this",
@@ -51,8 +51,8 @@ def compiles(subject: Subject) -> Iterator[Finding]:
 
 def _targets(subject: Subject) -> tuple[Target, ...]:
     arches = [gpu.arch.replace(".", "") for gpu in subject.gpus.of("nvidia") if gpu.arch]
-    here = tuple(example.parse_target(f"cuda:{arch}") for arch in dict.fromkeys(arches))
-    return here or example.proof_targets(("nvidia",))
+    here = tuple(targets.parse(f"cuda:{arch}") for arch in dict.fromkeys(arches))
+    return here or targets.proof(("nvidia",))
 
 
 CHECKS = (compiles,)

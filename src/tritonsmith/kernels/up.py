@@ -10,6 +10,8 @@ from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import StepError
 from tritonsmith.kernels import example
+from tritonsmith.kernels import targets as gpu_targets
+from tritonsmith.kernels.targets import Target
 from tritonsmith.plan import Plan
 from tritonsmith.plan.runner import CommandFailedError
 from tritonsmith.wheels import venv
@@ -25,7 +27,7 @@ class Prepared:
     """
 
     plan: Plan
-    targets: tuple[example.Target, ...]
+    targets: tuple[Target, ...]
 
 
 def prepare(settings: Settings, env: EnvDir) -> Prepared:
@@ -41,7 +43,7 @@ def prepare(settings: Settings, env: EnvDir) -> Prepared:
     wheel = settings.triton.wheel
     requirement = "triton" if wheel == "newest" else f"triton=={wheel}"
     base = venv.base_interpreter(settings.python.interpreter)
-    targets = example.default_targets()
+    targets = gpu_targets.default()
     plan = venv.plan(env, base, (requirement,)) + example.plan(env, targets)
     return Prepared(plan, targets)
 

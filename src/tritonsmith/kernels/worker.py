@@ -1,91 +1,1045 @@
-"""Compiles one kernel for several targets, in an interpreter that has Triton: no GPU, no torch.
+"""Compiles one kernel for many points, in an interpreter that has Triton 3.0 or later: no GPU, no torch.
 
-`python worker.py REQUEST RESPONSE`, both JSON files. Needs nothing but Triton (3.0 or later) and the
-standard library, so that any env can run it; the tool itself never imports Triton.
+    python worker.py compile REQUEST      results to the file that the request names, progress to stdout
+    python worker.py describe JSON        one JSON object about the kernel, to stdout
+    python worker.py serve REQUEST        one of several processes that compile, where there is no fork
 
-Request: {"file", "kernel", "signature": {name: type}, "constexprs": {name: value},
-          "targets": [[backend, arch, warp_size]], "output": folder}
-Response: {"triton": version, "python": version, "results": [
-          {"target", "seconds", "stages": {name: {"path", "bytes"}}} or {"target", "error"}]}
+One file, Triton and the standard library, Python 3.8 and later, so that any env can run it.
+
+Triton is imported once. Processes forked from here take one point after the other; where one dies, by the
+compiler's assertion or crash, or is killed because its time is over, that point is a row and another process
+goes on with the rest.
+
+Of the kernel's file only what the kernel needs is run: its definition and the statements that bind or change
+a name which it mentions, and what these mention in turn. So a tutorial that measures or exits compiles.
 """
+
+# `open` and os.path: a worker starts in no more time than `import triton` takes, and pathlib is not free.
+# ruff: noqa: PTH100, PTH103, PTH108, PTH118, PTH119, PTH120, PTH122, PTH123, PTH208
 
 from __future__ import annotations
 
-import importlib.util
+import ast
+import contextlib
+import faulthandler
+import gc
+import importlib.abc
 import inspect
 import json
+import os
 import platform
+import selectors
+import shutil
+import signal
+import subprocess
 import sys
+import tempfile
 import time
 import traceback
-from pathlib import Path
-from typing import Any
+import types
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from importlib.machinery import ModuleSpec
+from typing import TYPE_CHECKING, Any
 
-STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin", "amdgcn", "hsaco")
+ALIGNED = 16  # the hint that says: divisible by it
+EXIT_REFUSED = 2
+EXIT_INTERRUPTED = 130
+LONGEST_LOG = 100000  # characters of standard error that a result carries
+
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
+    Table = dict[str, Any]  # what JSON carries
+    Loader = Callable[[list[Any]], "Loaded | None"]
+    Report = Callable[[int, Table], None]
 
 
-def load_kernel(path: str, name: str) -> Any:
-    """The kernel object of a Python file."""
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return getattr(module, name)
+class RefusedError(Exception):
+    """The request as a whole cannot be done; `about` is what the tool is told."""
+
+    def __init__(self, kind: str, what: str, **more: Any) -> None:
+        super().__init__(what)
+        self.about = dict(kind=kind, what=what, **more)
 
 
-def make_source(kernel: Any, signature: dict[str, str], constexprs: dict[str, Any]) -> Any:
-    """An ASTSource, which took `constants` up to 3.2 and takes `constexprs` since 3.3 (triton#5220)."""
+# ---------------------------------------------------------------- stand-ins for what is not here
+
+
+class Anything:
+    """Stands for whatever a module that is not installed would give: false, empty, and itself again."""
+
+    def __init__(self, name: str = "stand-in") -> None:
+        self.__name__ = self.__qualname__ = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return Anything(name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Itself; a function that it is put on as a decorator stays."""
+        if len(args) == 1 and not kwargs and inspect.isroutine(args[0]):
+            return args[0]
+        return self
+
+    def __mro_entries__(self, _: Any) -> tuple[type, ...]:
+        return ()
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __getitem__(self, _: Any) -> Any:
+        return self
+
+    def __setitem__(self, *_: Any) -> None:
+        pass
+
+    def __lt__(self, _: Any) -> bool:
+        return False
+
+    __gt__ = __le__ = __ge__ = __lt__
+
+    def _itself(self, *_: Any) -> Any:
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _itself
+    __floordiv__ = __rfloordiv__ = __mod__ = __pow__ = __neg__ = __invert__ = __or__ = __ror__ = __and__ = (
+        _itself
+    )
+
+
+class StandIn(types.ModuleType):
+    """A module in the place of one that is not installed."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__version__":
+            return "0"
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Anything(name)
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """The last finder: a module that nothing else finds, and that a compile can do without."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = frozenset(names)
+        self.used: list[str] = []
+
+    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
+        """A spec for the modules that have stand-ins, and for all below them."""
+        if name.partition(".")[0] not in self.names:
+            return None
+        return ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """The stand-in."""
+        self.used.append(spec.name)
+        return StandIn(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """There is nothing to run."""
+
+
+class Driver:
+    """Answers for the GPU that is not here: which one it is; nothing else is known of it."""
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+        self.asked = False
+
+    def get_current_target(self) -> Any:
+        """What is compiled for."""
+        self.asked = True
+        return self.target
+
+    def get_current_device(self) -> int:
+        """The first of none."""
+        return 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked = True
+        return Anything(name)
+
+
+# ---------------------------------------------------------------- what of a file is run
+
+
+def needed(tree: ast.Module, wanted: str) -> list[ast.stmt] | None:
+    """The statements of a module that bind or change `wanted` or a name that it needs, in order."""
+    facts = [_Statement(node) for node in tree.body]
+    data = {name for fact in facts if fact.data for name in fact.binds}
+    names: set[str] = {wanted}
+    kept: set[int] = set()
+    while True:
+        more = {
+            number
+            for number, fact in enumerate(facts)
+            if number not in kept and (fact.always or fact.binds & names or fact.changes & names & data)
+        }
+        if not more:
+            break
+        kept |= more
+        for number in more:
+            names |= facts[number].reads
+        if names & {"globals", "exec", "eval"}:  # nobody can say what these need
+            return list(tree.body)
+    if not any(wanted in facts[number].binds or facts[number].star for number in kept):
+        return None
+    return [tree.body[number] for number in sorted(kept)]
+
+
+class _Statement:
+    """What a statement of a module binds, changes and reads."""
+
+    def __init__(self, node: ast.stmt) -> None:
+        self.binds: set[str] = set()
+        self.changes: set[str] = set()
+        self.reads: set[str] = set()
+        self.star = self.always = False
+        plain = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+        self.data = not isinstance(node, plain)
+        self._look(node)
+        if isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign)) and self.reads & {"sys", "os"}:
+            self.always = True  # sys.path.insert(...), os.environ[...] = ...
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            self.always = True
+
+    def _look(self, node: ast.AST) -> None:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            self._function(node)
+            return
+        if isinstance(node, ast.ClassDef):
+            self.binds.add(node.name)
+            inside = _Statement(
+                ast.If(ast.Constant(True), [*node.body, *_expressions(node.decorator_list)], [])
+            )
+            self.reads |= inside.reads
+            node = ast.Tuple([*node.bases, *(keyword.value for keyword in node.keywords)], ast.Load())
+        elif isinstance(node, ast.Name):
+            (self.reads if isinstance(node.ctx, ast.Load) else self.binds).add(node.id)
+        elif isinstance(node, ast.alias):
+            self.star = self.always = self.always or node.name == "*"
+            self.binds.add(node.asname or node.name.partition(".")[0])
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            self.changes.add(_root(node.func))
+        elif isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+            self.binds.add(_root(node))
+        for child in ast.iter_child_nodes(node):
+            self._look(child)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
+        """What it reads of the module; its own names are nobody's business."""
+        body = node.body if isinstance(node.body, list) else _expressions([node.body])
+        inside = _Statement(ast.If(ast.Constant(True), body, []))
+        everywhere = {name for part in ast.walk(node) if isinstance(part, ast.Global) for name in part.names}
+        heads = node.args
+        own = {arg.arg for arg in [*heads.posonlyargs, *heads.args, *heads.kwonlyargs]}
+        own |= {arg.arg for arg in (heads.vararg, heads.kwarg) if arg}
+        self.reads |= everywhere | inside.reads - (own | inside.binds)
+        outer = [*heads.defaults, *filter(None, heads.kw_defaults), *getattr(node, "decorator_list", [])]
+        outer += [
+            arg.annotation for arg in [*heads.posonlyargs, *heads.args, *heads.kwonlyargs] if arg.annotation
+        ]
+        returns = getattr(node, "returns", None)
+        outer += [returns] if returns else []
+        for part in outer:
+            self._look(part)
+        if not isinstance(node, ast.Lambda):
+            self.binds.add(node.name)
+
+
+def _expressions(nodes: list[ast.expr]) -> list[ast.stmt]:
+    return [ast.Expr(node) for node in nodes]
+
+
+def _root(node: ast.AST) -> str:
+    """`configs` of `configs.all[0].append`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def candidates(tree: ast.Module) -> list[str]:
+    """Names of the functions that look like kernels."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            words = [ast.dump(decorator) for decorator in node.decorator_list]
+            if any(f"'{word}'" in text for text in words for word in ("jit", "autotune", "heuristics")):
+                found.append(node.name)
+    return found
+
+
+class Loaded:
+    """A kernel and what was put around it.
+
+    `fn` is the JITFunction; `configs` are those of its autotuner, `heuristics` maps names to functions;
+    `asked` tells whether anything depended on which GPU is here.
+    """
+
+    def __init__(self, fn: Any, configs: list[Any], heuristics: Table, asked: bool) -> None:
+        self.fn, self.configs, self.heuristics, self.asked = fn, configs, heuristics, asked
+
+
+def load(path: str, name: str, target: Any) -> Loaded:
+    """Run what the kernel needs of its file, and unwrap it."""
+    import triton
+
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+        tree = ast.parse(text, path)
+    except OSError as error:
+        raise RefusedError("file", "cannot read this file", why=str(error)) from None
+    except (SyntaxError, ValueError) as error:
+        line = (getattr(error, "text", "") or "").strip()
+        why = f"line {getattr(error, 'lineno', '?')}: {getattr(error, 'msg', error)}: {line}"
+        raise RefusedError("file", "this file is no Python of this interpreter", why=why) from None
+    body = needed(tree, name)
+    if body is None:
+        raise RefusedError("kernel", f"there is no kernel {name!r} in this file", names=candidates(tree))
+    module = types.ModuleType(os.path.splitext(os.path.basename(path))[0])
+    module.__file__ = path
+    if (
+        module.__name__ in sys.modules
+    ):  # a kernel file named like a module of the standard library or of Triton
+        module.__name__ = f"_kernel_{module.__name__}"
+    sys.modules[module.__name__] = module
+    driver = Driver(target)
+    triton.runtime.driver.set_active(driver)
+    _run(ast.Module(body=body, type_ignores=[]), path, module)
+    if name not in vars(module):
+        raise RefusedError("kernel", f"there is no kernel {name!r} in this file", names=candidates(tree))
+    kernel = vars(module)[name]
+    configs: list[Any] = []
+    heuristics: Table = {}
+    while not isinstance(kernel, triton.runtime.jit.JITFunction):
+        configs += getattr(kernel, "configs", [])
+        if isinstance(getattr(kernel, "values", None), dict):
+            heuristics.update(kernel.values)
+        if not hasattr(kernel, "fn"):
+            kind = type(vars(module)[name]).__name__
+            raise RefusedError(
+                "kernel", f"{name} is no kernel of Triton's: it is a {kind}", names=candidates(tree)
+            )
+        kernel = kernel.fn
+    return Loaded(kernel, configs, heuristics, driver.asked)
+
+
+def _run(tree: ast.Module, path: str, module: types.ModuleType) -> None:
+    try:
+        exec(compile(tree, path, "exec"), vars(module))  # noqa: S102 - what is asked for
+    except RefusedError:
+        raise
+    except ImportError as error:  # ModuleNotFoundError included
+        missing = (getattr(error, "name", None) or "").partition(".")[0]
+        gone = isinstance(error, ModuleNotFoundError)
+        raise RefusedError(
+            "import", str(error), why=_where(error, path), module=missing if gone else ""
+        ) from None
+    except SystemExit as error:
+        raise RefusedError(
+            "file", f"this file ends the program: exit code {error.code}", why=_where(error, path)
+        ) from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+        what = f"this file cannot be run: {type(error).__name__}: {error}"
+        raise RefusedError("file", what, why=_where(error, path)) from None
+
+
+def _where(error: BaseException, path: str) -> str:
+    """The last line of the user's file that the error passed."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return f"line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
+
+
+# ---------------------------------------------------------------- one compile
+
+
+def decoded(value: Any) -> Any:
+    """A value as Triton takes it: lists of JSON are tuples, {"dtype": "float16"} is tl.float16."""
+    if isinstance(value, list):
+        return tuple(map(decoded, value))
+    if isinstance(value, dict):
+        import triton.language as tl
+
+        return getattr(tl, value["dtype"])
+    return value
+
+
+def encoded(value: Any) -> Any:
+    """The opposite; None and False for what JSON cannot carry."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [encoded(part) for part in value]
+    import triton.language as tl
+
+    for name, known in vars(tl).items():
+        if known is value and isinstance(known, tl.dtype):
+            return {"dtype": name}
+    raise TypeError(f"a {type(value).__name__} cannot be written down")
+
+
+def nested(kind: str) -> Any:
+    """`(i32,*fp32)` as a tuple of types; a plain type as it is."""
+    if not kind.startswith("("):
+        return kind
+    parts, depth, begin = [], 0, 1
+    for position, char in enumerate(kind):
+        depth += (char in "([<") - (char in ")]>")
+        if (char == "," and depth == 1) or depth == 0:
+            parts.append(kind[begin:position])
+            begin = position + 1
+    return tuple(nested(part) for part in parts if part)
+
+
+def make_source(loaded: Loaded, signature: dict[str, str], constexprs: Table, hints: dict[str, int]) -> Any:
+    """What `triton.compile` takes: `constants` and a descriptor up to 3.2, `constexprs` and a dict since 3.3.
+
+    triton-lang/triton#5220. Gluon's kernels have a class of their own.
+    """
+    import triton
     from triton.compiler import ASTSource
 
+    fn = loaded.fn
+    if type(fn).__name__ == "GluonJITFunction":
+        from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
+    names = list(fn.arg_names)
+
+    def path(name: str) -> tuple[int, ...]:
+        head, *rest = name.split(".")
+        return (names.index(head), *map(int, rest))
+
+    ones = {name: 1 for name, hint in hints.items() if hint == 1}
+    values = {name: decoded(value) for name, value in constexprs.items()}
+    values.update(ones)
     if "constexprs" in inspect.signature(ASTSource.__init__).parameters:
-        full = signature | dict.fromkeys(constexprs, "constexpr")
-        return ASTSource(fn=kernel, signature=full, constexprs=constexprs)
-    return ASTSource(fn=kernel, signature=signature, constants=constexprs)
+        types_ = {name: "constexpr" if name in values else nested(kind) for name, kind in signature.items()}
+        attrs = {path(name): [["tt.divisibility", 16]] for name, hint in hints.items() if hint == ALIGNED}
+        return ASTSource(
+            fn=fn, signature=types_, constexprs={path(key): one for key, one in values.items()}, attrs=attrs
+        )
+    parts = sorted(name for name in values if "." in name) + [k for k, v in signature.items() if v[0] == "("]
+    if parts:
+        raise RefusedError("version", f"Triton {triton.__version__} has no tuples: {parts[0]}")
+    kinds = {name: kind for name, kind in signature.items() if kind != "constexpr"}
+    positions = {names.index(name): hint for name, hint in hints.items()}
+    return ASTSource(fn=fn, signature=kinds, constants=values, attrs=_descriptor(positions))
 
 
-def compile_for(request: dict[str, Any], kernel: Any, target: list[Any]) -> dict[str, Any]:
-    """Compile for one target and write every stage to a file."""
+def _descriptor(hints: dict[int, int]) -> Any:
+    """AttrsDescriptor of 3.0 and 3.1, and that of 3.2, which lies elsewhere (cd1cc2d54b)."""
+    try:
+        from triton.backends.compiler import AttrsDescriptor
+
+        return AttrsDescriptor.from_hints(hints)
+    except ImportError:
+        from triton.compiler.compiler import AttrsDescriptor
+
+        sixteen = {position for position, hint in hints.items() if hint == ALIGNED}
+        return AttrsDescriptor(divisible_by_16=sixteen, equal_to_1=set(hints) - sixteen)
+
+
+def complete(loaded: Loaded, point: Table) -> Table:
+    """The constants of a point, with what heuristics compute from them."""
+    constexprs = dict(point["constexprs"])
+    for name in point["signature"]:
+        if point["signature"][name] != "constexpr" or name in constexprs:
+            continue
+        try:
+            known = {key: decoded(value) for key, value in constexprs.items()}
+            constexprs[name] = encoded(loaded.heuristics[name](known))
+        except KeyError as error:
+            what = f"{name} is computed by @triton.heuristics, from {error}, which is no constant here"
+            raise RefusedError("value", f"{what}: give it a value, {name}=...") from None
+    return constexprs
+
+
+def compile_point(request: Table, point: Table, loaded: Loaded | None, folder: str) -> Table:
+    """Compile, and write each stage to a file; what the manifest says of it."""
     import triton
     from triton.backends.compiler import GPUTarget
 
-    backend, arch, warp_size = target
-    name = f"{backend}:{arch}:{warp_size}"
-    source = make_source(kernel, request["signature"], request["constexprs"])
+    target = GPUTarget(*point["target"])
+    options = {name: decoded(value) for name, value in point["options"].items()}
+    signature: dict[str, str] = {}
+    constexprs: Table = {}
+    source = request["file"]
+    if loaded:
+        signature, constexprs = point["signature"], complete(loaded, point)
+        source = make_source(loaded, signature, constexprs, point["hints"])
     began = time.monotonic()
-    compiled = triton.compile(source, target=GPUTarget(backend, arch, warp_size))
+    compiled = triton.compile(source, target=target, options=options)
     seconds = time.monotonic() - began
-    folder = Path(request["output"]) / name.replace(":", "-")
-    folder.mkdir(parents=True, exist_ok=True)
     stages = {}
-    for stage in STAGES:
-        if stage not in compiled.asm:
-            continue
-        content = compiled.asm[stage]
-        raw = content if isinstance(content, bytes) else content.encode()
-        path = folder / f"{request['kernel']}.{stage}"
-        path.write_bytes(raw)
-        stages[stage] = {"path": str(path), "bytes": len(raw)}
-    return {"target": name, "seconds": seconds, "stages": stages}
+    if not loaded:
+        signature = {f"arg{key}": str(kind) for key, kind in compiled.src.signature.items()}
+        if request["file"].rpartition(".")[2] not in compiled.asm:
+            with open(request["file"], encoding="utf-8") as file:
+                compiled.asm[request["file"].rpartition(".")[2]] = file.read()
+    made = request["disassemblers"]
+    for name in request["stages"]:
+        if name in compiled.asm and (
+            not request["keep"] or {name, made.get(name, {}).get("stage")} & set(request["keep"])
+        ):
+            content = compiled.asm[name]
+            raw = content if isinstance(content, bytes) else content.encode()
+            stages[name] = write(request, folder, name, raw)
+            if name in made:
+                text = disassembled(made[name], os.path.join(request["output"], stages[name]["path"]))
+                if text is not None:
+                    stages[made[name]["stage"]] = write(request, folder, made[name]["stage"], text)
+    metadata = json.loads(json.dumps(compiled.metadata._asdict(), default=str))
+    metadata["target"] = ":".join(map(str, point["target"]))
+    result = {"status": "ok", "seconds": seconds, "stages": stages, "metadata": metadata, "error": ""}
+    return {**result, "signature": signature, "constexprs": constexprs}
 
 
-def main(request_path: str, response_path: str) -> int:
-    """Compile for every target; one that fails does not keep the others from being tried."""
+def write(request: Table, folder: str, stage: str, raw: bytes) -> Table:
+    """Write one file; where it is."""
+    path = os.path.join(folder, f"{request['kernel']}.{stage}")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # of an earlier run, and perhaps a link
+    with open(path, "xb") as file:
+        file.write(raw)
+    return {
+        "path": os.path.relpath(path, request["output"]),
+        "size": len(raw),
+        "sha256": sha256(raw).hexdigest(),
+    }
+
+
+def disassembled(tool: Table, path: str) -> bytes | None:
+    """The text of the first disassembler that knows this file; None if none does: the log says why."""
+    said = []
+    for program in tool["found"]:
+        argv = [program, *tool["flags"], path]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if done.returncode == 0:
+            return done.stdout
+        said.append(done.stderr.decode(errors="replace"))
+    sys.stderr.write("".join(said))
+    return None
+
+
+def find_disassemblers(request: Table, origin: str) -> list[str]:
+    """Which programs are there for each; names of the stages that have none."""
+    missing: list[str] = []
+    for tool in request["disassemblers"].values():
+        paths = [path.replace("{triton}", origin) for path in tool["programs"]]
+        tool["found"] = [path for path in paths if os.access(path, os.X_OK)]
+        missing += [] if tool["found"] else [tool["stage"]]
+    return missing
+
+
+def told(error: BaseException | None, loaded: Loaded | None) -> str:
+    """The compiler's own message, and where in the file it is."""
+    text = ""
+    for _ in range(20):
+        if error is None:
+            break
+        part = str(error).strip()
+        node = getattr(error, "node", None)
+        if loaded and node is not None and getattr(error, "src", None) == getattr(loaded.fn, "src", ""):
+            part += f"\nat {place_of(loaded.fn.fn, node.lineno)}"
+        if not part or part not in text:
+            known = type(error).__name__.endswith("CompilationError")
+            text += f"{part}\n" if known else f"{type(error).__name__}: {part}\n"
+        error = error.__cause__
+    return text.strip()
+
+
+def place_of(function: Any, number: int) -> str:
+    """FILE:LINE of a line of a function, as Triton counts: from its `def` on."""
+    lines, first = inspect.getsourcelines(function)
+    head = next((index for index, line in enumerate(lines) if line.strip().startswith("def ")), 0)
+    return f"{inspect.getsourcefile(function)}:{first + head + number - 1}"
+
+
+def one(request: Table, point: Table, loaded: Loader) -> Table:
+    """One point, whatever it does: its result, but for its id."""
+    folder = os.path.join(request["output"], point["id"])
+    os.makedirs(folder, exist_ok=True)
+    log = os.path.join(folder, "log")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(log)
+    into = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    os.dup2(into, 1)
+    os.dup2(into, 2)
+    os.close(into)
+    began = time.monotonic()
+    kernel = None
+    try:
+        kernel = loaded(point["target"])
+        result = compile_point(request, point, kernel, folder)
+    except KeyboardInterrupt:
+        raise
+    except RefusedError as error:
+        result = failed(
+            "failed", str(error) + (f"\n{error.about['why']}" if error.about.get("why") else ""), began
+        )
+    except BaseException as error:  # noqa: BLE001 - SystemExit too: a failure of any kind is an answer
+        traceback.print_exc()
+        strange = isinstance(error, KeyError) and error.args[0] in point["signature"].values()
+        what = f"this Triton has no type {error}" if strange else told(error, kernel)
+        result = failed("failed", what, began)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return result
+
+
+def failed(status: str, error: str, began: float) -> Table:
+    """The result of a point that did not compile."""
+    return {
+        "status": status,
+        "seconds": time.monotonic() - began,
+        "stages": {},
+        "metadata": {},
+        "error": error,
+    }
+
+
+def text_of(path: str) -> str:
+    """The content of a file; nothing if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def finished(request: Table, point: Table, result: Table) -> Table:
+    """A result with everything that the manifest has of a point."""
+    log = text_of(os.path.join(request["output"], point["id"], "log"))
+    row = {key: point[key] for key in ("id", "signature", "constexprs", "hints", "options")}
+    row["target"] = ":".join(map(str, point["target"]))
+    row.update(result)
+    if result["status"] != "ok":
+        printed = log.partition("Traceback (most recent call last)")[0].splitlines()
+        said = [line.strip() for line in printed if "error:" in line or "Assertion" in line]
+        fresh = [line for line in dict.fromkeys(said) if line not in row["error"]]
+        row["error"] = "\n".join([row["error"], *fresh[:5]])
+    row["log"] = log[-LONGEST_LOG:]
+    metadata = os.path.join(request["output"], point["id"], "metadata.json")
+    if result["status"] == "ok":
+        with open(metadata, "w", encoding="utf-8") as file:
+            json.dump(row["metadata"], file, indent=2)
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(metadata)
+    return row
+
+
+# ---------------------------------------------------------------- many compiles
+
+
+def loader(request: Table, first: Loaded | None) -> Loader:
+    """The kernel for a target: the one that is loaded, unless it depends on the GPU."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    known: dict[tuple[Any, ...], Loaded] = {}
+
+    def loaded(target: list[Any]) -> Loaded | None:
+        triton.runtime.driver.set_active(Driver(GPUTarget(*target)))
+        if first is None or not first.asked:
+            return first
+        key = tuple(target)
+        if key not in known:
+            known[key] = load(request["file"], request["kernel"], GPUTarget(*target))
+        return known[key]
+
+    return loaded
+
+
+def serve(request: Table, first: Loaded | None, reader: Iterable[str], writer: Any) -> None:
+    """Compile the points whose numbers come in, one a line; one JSON object a line goes out."""
+    die_with_parent()
+    faulthandler.enable(2)  # into the log of the point that is being compiled
+    loaded = loader(request, first)
+    for line in reader:
+        result = one(request, request["points"][int(line)], loaded)
+        writer.write(json.dumps(result) + "\n")
+        writer.flush()
+
+
+def die_with_parent() -> None:
+    """What a killed worker started must not go on."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(Exception):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # writing one takes longer than the compile
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class Child:
+    """One process that compiles."""
+
+    def __init__(
+        self, request: Table, first: Loaded | None, argv: list[str] | None, siblings: list[Child]
+    ) -> None:
+        self.number = -1
+        self.deadline = self.began = 0.0
+        self.buffer = b""
+        self.process: subprocess.Popen[bytes] | None = None
+        there, self.into = os.pipe()
+        self.out, back = os.pipe()
+        if argv is None:
+            self.pid = os.fork()
+            if self.pid == 0:
+                self._serve(request, first, there, back, siblings)
+        else:
+            self.process = subprocess.Popen(argv, stdin=there, stdout=back, start_new_session=True)
+            self.pid = self.process.pid
+        os.close(there)
+        os.close(back)
+
+    def _serve(
+        self, request: Table, first: Loaded | None, there: int, back: int, siblings: list[Child]
+    ) -> None:
+        code = 1
+        try:
+            os.setpgid(0, 0)
+            for child in (self, *siblings):  # or their pipes would never seem closed
+                os.close(child.into)
+                os.close(child.out)
+            with open(there, encoding="ascii") as reader, open(back, "w", encoding="utf-8") as writer:
+                serve(request, first, reader, writer)
+            code = 0
+        finally:
+            os._exit(code)
+
+    def give(self, number: int, timeout: float) -> None:
+        """Let it compile a point."""
+        self.number, self.began = number, time.monotonic()
+        self.deadline = self.began + timeout
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.into, b"%d\n" % number)
+
+    def end(self) -> str:
+        """Stop it with all that it started; how it ended, in words."""
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.close(self.into)
+        os.close(self.out)
+        if self.process:
+            code = self.process.wait()
+        else:
+            status = os.waitpid(self.pid, 0)[1]
+            code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        with contextlib.suppress(ValueError):
+            return f"the compiler died: {signal.Signals(-code).name}"
+        return f"the compiler ended the process: exit code {code}"
+
+
+class Pool:
+    """Hands points to children, and rows to `report`."""
+
+    def __init__(self, request: Table, start: Callable[[list[Child]], Child], report: Report) -> None:
+        self.request, self.start, self.report = request, start, report
+        self.waiting = list(range(len(request["points"])))[::-1]
+        self.chosen = selectors.DefaultSelector()
+        self.children: list[Child] = []
+
+    def run(self) -> None:
+        """Until every point has its row."""
+        try:
+            for _ in range(min(self.request["jobs"], len(self.waiting))):
+                self._more()
+            while self.children:
+                nearest = min(child.deadline for child in self.children)
+                for key, _ in self.chosen.select(max(0.0, nearest - time.monotonic())):
+                    self._hear(key.data)
+                for child in [one for one in self.children if one.deadline < time.monotonic()]:
+                    seconds = self.request["timeout"]
+                    self._lost(child, "timeout", f"given up after {seconds} s")
+        finally:
+            for child in list(self.children):
+                child.end()
+
+    def _more(self) -> None:
+        if self.waiting:
+            child = self.start(self.children)
+            self.children.append(child)
+            self.chosen.register(child.out, selectors.EVENT_READ, child)
+            child.give(self.waiting.pop(), self.request["timeout"])
+
+    def _hear(self, child: Child) -> None:
+        heard = os.read(child.out, 1 << 16)
+        if not heard:
+            self._lost(child, "crashed", "")
+            return
+        child.buffer += heard
+        if child.buffer.endswith(b"\n"):
+            result, child.buffer = json.loads(child.buffer), b""
+            self.report(child.number, result)
+            if self.waiting:
+                child.give(self.waiting.pop(), self.request["timeout"])
+            else:
+                self._gone(child)
+
+    def _lost(self, child: Child, status: str, error: str) -> None:
+        ended = self._gone(child)
+        self.report(child.number, failed(status, error or ended, child.began))
+        self._more()
+
+    def _gone(self, child: Child) -> str:
+        self.chosen.unregister(child.out)
+        self.children.remove(child)
+        return child.end()
+
+
+def can_fork() -> bool:
+    """Whether nothing but this thread runs: a lock that another holds would stay locked in the child."""
+    if not hasattr(os, "fork"):
+        return False
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        import threading
+
+        return threading.active_count() == 1
+
+
+def check_options(request: Table) -> list[str]:
+    """Leave out of points what only another backend knows; refuse what none does.
+
+    `parse_options` of the backends passes over names that it does not know.
+    """
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler.compiler import make_backend
+
+    known: dict[str, set[str]] = {}
+    for point in request["points"]:
+        name = point["target"][0]
+        if name not in known:
+            try:
+                options = make_backend(GPUTarget(*point["target"])).parse_options({})
+            except RuntimeError as error:
+                raise RefusedError(
+                    "backend", f"this Triton has no backend for {name}", why=str(error)
+                ) from None
+            known[name] = set(getattr(options, "__dataclass_fields__", vars(options)))
+    every: set[str] = set().union(*known.values())
+    passed: dict[str, str] = {}
+    for point in request["points"]:
+        for option in list(point["options"]):
+            if option not in every:
+                raise RefusedError(
+                    "option", f"no backend has an option {option!r}", name=option, names=sorted(every)
+                )
+            if option not in known[point["target"][0]]:
+                passed.setdefault(option, point["target"][0])
+                del point["options"][option]
+    return [f"{backend} has no option {option}: left out" for option, backend in passed.items()]
+
+
+def check_parameters(request: Table, loaded: Loaded) -> None:
+    """The tool read the parameters in the file's text: it must have read the same."""
+    names = list(loaded.fn.arg_names)
+    for point in request["points"]:
+        if list(point["signature"]) != names:
+            what = f"{request['kernel']} has the parameters {', '.join(names)}"
+            raise RefusedError(
+                "parameters", what, why=f"and not {', '.join(point['signature'])}", names=names
+            )
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Whatever the kernel's file prints goes to standard error."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def prepare(request: Table) -> tuple[Finder, Loaded | None]:
+    """Import Triton and load the kernel; the finder that knows which modules are stand-ins."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [part for part in sys.path if os.path.abspath(part or ".") != here]
+    finder = Finder(request["stand-ins"])
+    sys.meta_path.append(finder)
+    try:
+        import triton
+        import triton.compiler.code_generator  # imported late by itself, in each process
+        import triton.compiler.compiler
+        import triton.runtime.cache
+        from triton.backends.compiler import GPUTarget
+    except ImportError as error:
+        raise RefusedError(
+            "triton", "this interpreter cannot import Triton 3.0 or later", why=str(error)
+        ) from None
+    # The key of a cache names the Triton that filled it; nobody else sees this run's cache, and the
+    # digest of libtriton.so, which may have gigabytes, takes longer than `import triton`.
+    for module in (triton.compiler.compiler, triton.runtime.cache):
+        if hasattr(module, "triton_key"):
+            module.triton_key = lambda: "tritonsmith"
+    request["missing"] = find_disassemblers(request, os.path.dirname(triton.__file__))
+    if request["ir"]:
+        return finder, None
+    sys.path.insert(0, os.path.dirname(request["file"]))
+    target = request["points"][0]["target"]
+    with quiet():
+        return finder, load(request["file"], request["kernel"], GPUTarget(*target))
+
+
+def about(request: Table, finder: Finder) -> Table:
+    """The first line of the results."""
     import triton
 
-    request = json.loads(Path(request_path).read_text(encoding="utf-8"))
-    kernel = load_kernel(request["file"], request["kernel"])
-    results = []
-    for target in request["targets"]:
-        try:
-            results.append(compile_for(request, kernel, target))
-        except Exception:  # noqa: BLE001 - a compiler's failure is an answer, of whatever kind
-            traceback.print_exc()
-            results.append({"target": ":".join(map(str, target)), "error": traceback.format_exc()})
-    response = {"triton": triton.__version__, "python": platform.python_version(), "results": results}
-    Path(response_path).write_text(json.dumps(response, indent=2) + "\n", encoding="utf-8")
-    return 1 if any("error" in result for result in results) else 0
+    with open(request["file"], "rb") as file:
+        digest = sha256(file.read()).hexdigest()
+    return {
+        "triton": triton.__version__,
+        "origin": os.path.dirname(triton.__file__),
+        "python": platform.python_version(),
+        "file_sha256": digest,
+        "missing": request["missing"],
+        "stand-ins": sorted({name.partition(".")[0] for name in finder.used} - {"setuptools"}),
+    }
+
+
+def compile_all(request_path: str) -> int:
+    """Everything that is asked for."""
+    with open(request_path, encoding="utf-8") as file:
+        request = json.load(file)
+    cache = tempfile.mkdtemp(prefix="cache-", dir=request["scratch"])
+    os.environ.update(TRITON_CACHE_DIR=os.path.join(cache, "triton"), TRITON_HOME=cache, TMPDIR=cache)
+    os.environ["TRITON_ALWAYS_COMPILE"] = (
+        "1"  # of two points that turn out the same, the second takes its time too
+    )
+    tempfile.tempdir = None
+    try:
+        with open(request["results"], "w", encoding="utf-8") as results:
+            try:
+                good = _compile_all(request, request_path, results)
+            except RefusedError as error:
+                results.write(json.dumps({"refused": error.about}) + "\n")
+                print(f"{error}: {error.about.get('why', '')}")
+                return EXIT_REFUSED
+            except KeyboardInterrupt:
+                return EXIT_INTERRUPTED
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
+    return 1 if request["strict"] and not good else 0
+
+
+def _compile_all(request: Table, request_path: str, results: Any) -> bool:
+    finder, first = prepare(request)
+    head = about(request, finder)
+    head["notes"] = check_options(request)
+    if first is not None:
+        check_parameters(request, first)
+    results.write(json.dumps(head) + "\n")
+    results.flush()
+    total = len(request["points"])
+    done: dict[int, bool] = {}
+
+    def report(number: int, result: Table) -> None:
+        point = request["points"][number]
+        row = finished(request, point, result)
+        results.write(json.dumps(row) + "\n")
+        results.flush()
+        done[number] = row["status"] == "ok"
+        print(f"[{len(done)}/{total}] {point['id']}: {row['status']}", flush=True)
+        if request["strict"] and row["error"]:
+            print(row["error"], flush=True)
+
+    argv = None if can_fork() else [sys.executable, os.path.abspath(__file__), "serve", request_path]
+    gc.collect()
+    gc.freeze()  # or the first collection of each child would copy every page of this process
+    Pool(request, lambda siblings: Child(request, first, argv, siblings), report).run()
+    return all(done.values())
+
+
+def serve_alone(request_path: str) -> int:
+    """`serve`, in a process that imports Triton by itself."""
+    with open(request_path, encoding="utf-8") as file:
+        request = json.load(file)
+    with open(os.dup(0), encoding="ascii") as reader, open(os.dup(1), "w", encoding="utf-8") as writer:
+        _, first = prepare(request)
+        check_options(request)
+        serve(request, first, reader, writer)
+    return 0
+
+
+def describe(request_text: str) -> int:
+    """The kernel's parameters, configs and heuristics, as JSON on standard output."""
+    try:
+        answer = _described(json.loads(request_text))
+    except RefusedError as error:
+        answer = {"refused": error.about}
+    print(json.dumps(answer))
+    return 0
+
+
+def _described(request: Table) -> Table:
+    loaded = prepare(request)[1]
+    assert loaded is not None  # noqa: S101 - `describe` is never asked about IR
+    parameters = []
+    for parameter in loaded.fn.params:
+        constexpr = bool(parameter.is_constexpr)
+        default = inspect.signature(loaded.fn.fn).parameters[parameter.name].default
+        has = default is not inspect.Parameter.empty
+        if has:
+            default = encoded(getattr(default, "value", default))
+        parameters.append(
+            {
+                "name": parameter.name,
+                "constexpr": constexpr,
+                "has_default": has,
+                "default": default if has else None,
+            }
+        )
+    configs = []
+    for config in loaded.configs:
+        options = {}
+        for name in ("num_warps", "num_stages", "num_ctas", "maxnreg"):
+            value = getattr(config, name, None)
+            if value is not None:
+                options[name] = value
+        configs.append(
+            {"values": {name: encoded(value) for name, value in config.kwargs.items()}, "options": options}
+        )
+    names = {parameter["name"] for parameter in parameters}
+    for config in configs:  # an option of a backend may stand among the values, such as waves_per_eu
+        for name in sorted(set(config["values"]) - names):
+            config["options"][name] = config["values"].pop(name)
+    return {"parameters": parameters, "configs": configs, "heuristics": sorted(loaded.heuristics)}
+
+
+def main(what: str, request: str) -> int:
+    """What the command line asks for."""
+    return {"compile": compile_all, "describe": describe, "serve": serve_alone}[what](request)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    exit_code = main(*sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(exit_code)  # Triton's destructors take time, and nanobind lists what they leave

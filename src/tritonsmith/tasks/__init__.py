@@ -9,6 +9,9 @@ from tritonsmith.tasks.debug_library import debug_library
 from tritonsmith.tasks.develop import benchmark, lint, test
 from tritonsmith.tasks.doctor import doctor
 from tritonsmith.tasks.environments import explain, listing
+from tritonsmith.tasks.kernel_compile import compile_ as kernel_compile
+from tritonsmith.tasks.kernel_inline_ptx import inline_ptx
+from tritonsmith.tasks.kernel_show import show_ as kernel_show
 from tritonsmith.tasks.mlir import setup_mlir
 from tritonsmith.tasks.pins import pins
 from tritonsmith.tasks.purge import purge_wheels
@@ -36,6 +39,7 @@ namespace = Collection(
     build=Collection(explain=explain_build),
     cache=Collection(list=caches),
     env=Collection(explain=explain, list=listing),
+    kernel=Collection(kernel_compile, kernel_show, inline_ptx),
     store=Collection(
         store.verify,
         store.gc,

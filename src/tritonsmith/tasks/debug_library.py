@@ -8,10 +8,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from invoke.parser.argument import Argument
-from invoke.tasks import Task
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.kit import count, given, split, task
+from tritonsmith.tasks.kit import HelpfulTask, count, given, split, task
 
 if TYPE_CHECKING:
     from tritonsmith.build.debug_library.command import Listed, Outcome, Wanted
@@ -33,7 +32,7 @@ _HELP = {
 }
 
 
-class _NameFirst(Task[Any]):
+class _NameFirst(HelpfulTask):
     """A task whose name may be followed by a library's; Invoke's positional arguments are never optional."""
 
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:

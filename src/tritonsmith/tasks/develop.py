@@ -38,7 +38,7 @@ def lint(context: Any) -> None:
 
 @task(
     help={
-        "name": "file in benchmarks/: command_line, caches, rebuild, llvm_closure or llvm_levers",
+        "name": "file in benchmarks/, without its .py",
         "options": "what that script takes, in one word: '--source PATH'",
     }
 )

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from invoke.exceptions import Exit
+from invoke.parser.argument import Argument
+from invoke.tasks import Task
 from invoke.tasks import task as invoke_task
 
 from tritonsmith.errors import (
@@ -23,6 +25,18 @@ from tritonsmith.errors import (
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class HelpfulTask(Task[Any]):
+    """A task whose `--help` is no value of its positional argument, which Invoke would take it for."""
+
+    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
+        """The arguments; none of them positional where help is asked for."""
+        arguments = super().get_arguments(ignore_unknown_help=ignore_unknown_help)
+        if "--help" in sys.argv or "-h" in sys.argv:
+            for argument in arguments:
+                argument.positional = False
+        return arguments
 
 
 def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
@@ -50,7 +64,7 @@ def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
             except Exception as error:  # noqa: BLE001 - a bug of ours gets a log, not a wall of text
                 raise Exit(_report_bug(error), code=EXIT_BUG) from None
 
-        return invoke_task(auto_shortflags=False, **options)(guarded)
+        return invoke_task(auto_shortflags=False, **{"klass": HelpfulTask, **options})(guarded)
 
     return decorate
 

@@ -21,7 +21,7 @@ from tritonsmith.build.locate import Located, request_for
 from tritonsmith.build.triton import Inputs
 from tritonsmith.envs.schema import LlvmSettings, Provider, Settings, TritonSettings
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.kernels import example, up
+from tritonsmith.kernels import example, targets, up
 from tritonsmith.plan import Plan, Step
 from tritonsmith.wheels import venv
 
@@ -118,7 +118,7 @@ def test_install_triton(
     request = request_for(facts.settings, facts.checkout)
     monkeypatch.setattr(commands, "gather", lambda *_: (facts, request))
     located = Located(facts.checkout.root, Plan("there"))
-    proof = example.plan(facts.env, (example.parse_target("a100"),))
+    proof = example.plan(facts.env, (targets.parse("a100"),))
     prepared = commands.install_triton(facts.settings, facts.workspace, located, proof, force=True)
     golden(f"install-triton-{system}-{version}.sh", shell(prepared.plan, system))
 

@@ -1,61 +1,12 @@
 from __future__ import annotations
 
-import ast
 import json
 from pathlib import Path
 
-import pytest
-
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import FactError
 from tritonsmith.kernels import example
-from tritonsmith.kernels.example import Target
+from tritonsmith.kernels.targets import Target
 from tritonsmith.plan import Run, Write
-
-
-@pytest.mark.parametrize(
-    ("text", "target"),
-    [
-        ("cuda:90", Target("cuda", 90, 32)),
-        ("cuda:90:32", Target("cuda", 90, 32)),
-        ("h100", Target("cuda", 90, 32)),
-        ("B200", Target("cuda", 100, 32)),
-        ("hip:gfx942", Target("hip", "gfx942", 64)),
-        ("hip:gfx90a", Target("hip", "gfx90a", 64)),
-        ("hip:gfx1100", Target("hip", "gfx1100", 32)),
-        ("hip:gfx942:32", Target("hip", "gfx942", 32)),
-        ("mi300x", Target("hip", "gfx942", 64)),
-    ],
-)
-def test_targets(text: str, target: Target) -> None:
-    assert example.parse_target(text) == target
-    assert example.parse_target(str(target)) == target
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "cuda",
-        "cuda:",
-        "cuda:sm_90",
-        "cuda:90:x",
-        "cuda:\N{SUPERSCRIPT TWO}",
-        "hip:942",
-        "hip:gfx942:x",
-        "metal:1",
-        "mi300",
-    ],
-)
-def test_what_is_no_target(text: str) -> None:
-    with pytest.raises(FactError, match="is no target") as caught:
-        example.parse_target(text)
-    assert caught.value.hints[0] == "write cuda:90 or hip:gfx942"
-    assert "mi300x" in str(caught.value)
-
-
-def test_the_default_targets_are_of_two_vendors() -> None:
-    assert [target.backend for target in example.default_targets()] == ["cuda", "hip"]
 
 
 def test_the_plan(tmp_path: Path) -> None:
@@ -64,33 +15,29 @@ def test_the_plan(tmp_path: Path) -> None:
     assert isinstance(write, Write)
     assert isinstance(run, Run)
     request = json.loads(write.text)
-    assert request["targets"] == [["cuda", 90, 32], ["hip", "gfx942", 64]]
-    assert Path(request["output"]).is_relative_to(env.path)
+    assert [point["target"] for point in request["points"]] == [["cuda", 90, 32], ["hip", "gfx942", 64]]
+    assert request["strict"]
+    assert request["points"][0]["signature"]["BLOCK"] == "constexpr"
+    assert all(Path(request[name]).is_relative_to(env.path) for name in ("output", "scratch", "results"))
     assert run.argv[0] == str(env.python)
     assert Path(run.argv[1]).is_file()
-    assert run.argv[2:] == (str(write.path), str(example.response_file(env.path)))
-    assert ("PYTHONPATH", None) in run.env
-    assert ("TRITON_CACHE_DIR", str(env.path / "triton-cache")) in run.env
+    assert run.argv[2:] == ("compile", str(write.path))
+    assert ("TRITON_INTERPRET", None) in run.env
 
 
-def test_the_request_fits_the_kernel(tmp_path: Path) -> None:
-    write = example.plan(Workspace(tmp_path).env("x"), ()).steps[1]
-    assert isinstance(write, Write)
-    request = json.loads(write.text)
-    source = ast.parse(Path(request["file"]).read_text())
-    (kernel,) = [node for node in source.body if isinstance(node, ast.FunctionDef)]
-    assert kernel.name == request["kernel"]
-    assert [arg.arg for arg in kernel.args.args] == [*request["signature"], *request["constexprs"]]
-
-
-@pytest.mark.parametrize(
-    ("backends", "targets"),
-    [
-        (("nvidia", "amd"), ["cuda:80:32"]),
-        (("amd", "nvidia"), ["cuda:80:32"]),
-        (("amd",), ["hip:gfx942:64"]),
-        (("mine",), []),
-    ],
-)
-def test_what_proves_a_build(backends: tuple[str, ...], targets: list[str]) -> None:
-    assert [str(target) for target in example.proof_targets(backends)] == targets
+def test_the_response_is_in_the_order_of_up(tmp_path: Path) -> None:
+    path = "hip-gfx942-64/vector_add.hsaco"
+    stage = {"path": path, "size": 12, "sha256": ""}
+    lines = [
+        {"triton": "9.9.9", "python": "3.12.1"},
+        {"target": "hip:gfx942:64", "seconds": 0.5, "stages": {"hsaco": stage}},
+        {"target": "cuda:90:32", "seconds": 0.25, "stages": {}},
+    ]
+    file = example.results_file(tmp_path)
+    file.parent.mkdir()
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    answer = example.read_response(tmp_path)
+    assert (answer["triton"], answer["python"]) == ("9.9.9", "3.12.1")
+    assert [result["target"] for result in answer["results"]] == ["cuda:90:32", "hip:gfx942:64"]
+    made = tmp_path / "kernels" / "vector_add" / path
+    assert answer["results"][1]["stages"] == {"hsaco": {"path": str(made), "bytes": 12}}

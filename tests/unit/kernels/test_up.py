@@ -7,7 +7,7 @@ import pytest
 
 from tritonsmith.envs import receipts, session, settings, workspace
 from tritonsmith.errors import StepError
-from tritonsmith.kernels import example, up
+from tritonsmith.kernels import example, targets, up
 from tritonsmith.plan import Plan, Run, Write
 from tritonsmith.wheels import venv
 
@@ -21,14 +21,15 @@ def test_prepare(tmp_path: Path, wheel: str, requirement: str) -> None:
     assert prepared.plan.phases == (venv.PHASE, example.PHASE)
     runs = [step for step in prepared.plan.steps if isinstance(step, Run)]
     assert runs[1].argv[-1] == requirement
-    assert prepared.targets == example.default_targets()
+    assert prepared.targets == targets.default()
     assert not env.path.exists()
 
 
 def test_act_leaves_the_answer_in_the_receipt() -> None:
-    answer = {"triton": "3.5.0", "results": []}
+    head = {"triton": "3.5.0", "python": "3.12.1"}
+    answer = {**head, "results": []}
     with session.opened("up", "wheel") as running:
-        write = Write(example.response_file(running.env.path), json.dumps(answer), phase="p")
+        write = Write(example.results_file(running.env.path), json.dumps(head), phase="p")
         assert up.act(up.Prepared(Plan("x", (write,)), ()), running) == answer
     receipt = receipts.read(workspace.default().env("wheel").receipt("up"))
     assert receipt is not None

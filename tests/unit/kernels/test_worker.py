@@ -1,105 +1,331 @@
-"""The worker against a stand-in for Triton: what it does around the compiler. The compiler itself is for
-tests/integration."""
+"""The worker's processes around the compiler: a stand-in for Triton that fails in the ways that one can.
+
+The compiler itself is for tests/integration.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
-from collections.abc import Callable
+import time
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
+from tests.support import all_gone
 from tritonsmith.kernels import worker
 
-
-class NewSource:
-    def __init__(self, fn: object, signature: object, constexprs: object = None) -> None:
-        self.given = {"fn": fn, "signature": signature, "constexprs": constexprs}
-
-
-class OldSource:
-    def __init__(self, fn: object, signature: object, constants: object = None) -> None:
-        self.given = {"fn": fn, "signature": signature, "constants": constants}
-
-
-def compile_(_source: Any, target: tuple[str, object, int]) -> SimpleNamespace:
-    if target[0] == "broken":
-        raise RuntimeError("no such backend")
-    return SimpleNamespace(asm={"ttir": "module {}", "cubin": b"\x7fELF", "unknown": "x"})
+FILES = {
+    "__init__.py": """
+        from triton import compiler, runtime
+        from triton.compiler.compiler import compile
+        from triton.runtime.jit import jit
+        __version__ = "9.9.9"
+    """,
+    "language.py": "class constexpr: pass\nclass dtype: pass\nfloat16 = dtype()\n",
+    "compiler/__init__.py": "from triton.compiler.compiler import ASTSource\n",
+    "compiler/code_generator.py": "",
+    "compiler/compiler.py": """
+        import collections, dataclasses, os, sys, time
+        class ASTSource:
+            def __init__(self, fn, signature, constexprs=None, attrs=None):
+                self.fn, self.given = fn, dict(signature=signature, constexprs=constexprs, attrs=attrs)
+        @dataclasses.dataclass
+        class Options:
+            num_warps: int = 4
+        class Backend:
+            def __init__(self, target):
+                self.target = target
+            def parse_options(self, _):
+                if self.target.backend == "hip":
+                    return dataclasses.make_dataclass("O", ["num_warps", "waves_per_eu"])(4, 1)
+                return Options()
+        def make_backend(target):
+            if target.backend not in ("cuda", "hip"):
+                raise RuntimeError("0 compatible backends")
+            return Backend(target)
+        class CompilationError(Exception):
+            pass
+        def compile(src, target, options):
+            print("about to compile", file=sys.stderr)
+            what = next(iter(src.given["constexprs"].values()), "") if not isinstance(src, str) else ""
+            if what == "abort":
+                os.abort()
+            if what == "exit":
+                os._exit(5)
+            if what == "hang":
+                time.sleep(600)
+            if what == "raise":
+                raise CompilationError("at 1:1: no")
+            metadata = collections.namedtuple("M", ["name", "target"])("k", target)
+            given = src if isinstance(src, str) else repr(src.given)
+            asm = {"ttir": f"{given} {options}", "cubin": b"\\x7fELF", "unknown": "x"}
+            return collections.namedtuple("C", ["asm", "metadata", "src"])(asm, metadata, src)
+    """,
+    "backends/__init__.py": "",
+    "backends/compiler.py": """
+        import collections
+        GPUTarget = collections.namedtuple("GPUTarget", ["backend", "arch", "warp_size"])
+    """,
+    "runtime/__init__.py": """
+        from triton.runtime import jit as _, cache
+        class driver:
+            active = None
+            @classmethod
+            def set_active(cls, one):
+                cls.active = one
+    """,
+    "runtime/cache.py": "",
+    "runtime/jit.py": """
+        import inspect
+        class JITFunction:
+            def __init__(self, fn):
+                self.fn, self.src = fn, inspect.getsource(fn)
+                self.arg_names = list(inspect.signature(fn).parameters)
+        jit = JITFunction
+    """,
+}
+KERNEL = (
+    "import triton, torch\nprint('imported')\n@triton.jit\ndef k(x, WHAT):\n    pass\nraise SystemExit(3)\n"
+)
 
 
 @pytest.fixture
-def triton(monkeypatch: pytest.MonkeyPatch) -> Callable[[type], None]:
-    """Puts a stand-in where the worker looks for Triton."""
-
-    def put(source: type) -> None:
-        modules = {
-            name: ModuleType(name) for name in ("triton", "triton.compiler", "triton.backends.compiler")
-        }
-        vars(modules["triton"]).update(compile=compile_, __version__="9.9.9")
-        vars(modules["triton.compiler"]).update(ASTSource=source)
-        vars(modules["triton.backends.compiler"]).update(GPUTarget=lambda *parts: parts)
-        for name, module in modules.items():
-            monkeypatch.setitem(sys.modules, name, module)
-
-    return put
+def place(tmp_path: Path) -> Path:
+    """A folder with a stand-in for Triton and a kernel."""
+    for name, text in FILES.items():
+        path = tmp_path / "site" / "triton" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = text.splitlines()
+        indent = len(lines[1]) - len(lines[1].lstrip()) if text.startswith("\n") else 0
+        path.write_text("\n".join(line[indent:] for line in lines) + "\n")
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    return tmp_path
 
 
-def test_sources_since_3_3(triton: Callable[[type], None]) -> None:
-    triton(NewSource)
-    made = worker.make_source("k", {"x": "*fp32"}, {"BLOCK": 1})
-    assert made.given == {
-        "fn": "k",
-        "signature": {"x": "*fp32", "BLOCK": "constexpr"},
-        "constexprs": {"BLOCK": 1},
+def append(path: Path, text: str) -> None:
+    path.write_text(path.read_text() + text)
+
+
+def point(name: str, what: str = "", **more: Any) -> dict[str, Any]:
+    return {
+        "id": name,
+        "target": ["cuda", 90, 32],
+        "signature": {"x": "*fp32", "WHAT": "constexpr"},
+        "constexprs": {"WHAT": what},
+        "hints": {"x": 16},
+        "options": {},
+        **more,
     }
 
 
-def test_sources_up_to_3_2(triton: Callable[[type], None]) -> None:
-    triton(OldSource)
-    made = worker.make_source("k", {"x": "*fp32"}, {"BLOCK": 1})
-    assert made.given == {"fn": "k", "signature": {"x": "*fp32"}, "constants": {"BLOCK": 1}}
+def request(place: Path, *points: dict[str, Any], **more: Any) -> Path:
+    content = {
+        "file": str(place / "kernel.py"),
+        "kernel": "k",
+        "ir": False,
+        "points": points,
+        "output": str(place / "out"),
+        "scratch": str(place),
+        "results": str(place / "results.jsonl"),
+        "jobs": 2,
+        "timeout": 30,
+        "strict": False,
+        "keep": [],
+        "stages": ["ttir", "cubin"],
+        "stand-ins": ["torch"],
+        "disassemblers": {
+            "cubin": {"stage": "sass", "programs": ["/no/such", "/bin/echo"], "flags": ["read"]}
+        },
+        **more,
+    }
+    path = place / "request.json"
+    path.write_text(json.dumps(content))
+    return path
 
 
-def test_a_kernel_is_loaded_from_its_file(tmp_path: Path) -> None:
-    (tmp_path / "my kernels.py").write_text("def add():\n    return 'added'\n")
-    assert worker.load_kernel(str(tmp_path / "my kernels.py"), "add")() == "added"
-    with pytest.raises(ImportError, match="no Python file"):
-        worker.load_kernel(str(tmp_path / "notes.txt"), "add")
+def start(place: Path, what: str, argument: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, worker.__file__, what, argument],
+        env={**os.environ, "PYTHONPATH": str(place / "site")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(place: Path, *points: dict[str, Any], code: int = 0, **more: Any) -> tuple[str, list[dict[str, Any]]]:
+    with start(place, "compile", str(request(place, *points, **more))) as process:
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    lines = (place / "results.jsonl").read_text().splitlines()
+    assert not list(place.glob("cache-*")), "the cache of the run is gone"
+    return out, [json.loads(line) for line in lines]
+
+
+def test_every_way_to_end_is_a_row(place: Path) -> None:
+    names = ["fine", "abort", "exit", "raise", "hang", "also-fine"]
+    out, (head, *rows) = run(place, *(point(name, name) for name in names), timeout=2)
+    found = {row["id"]: row for row in rows}
+    statuses = {name: found[name]["status"] for name in names}
+    assert statuses == {
+        "fine": "ok",
+        "abort": "crashed",
+        "exit": "crashed",
+        "raise": "failed",
+        "hang": "timeout",
+        "also-fine": "ok",
+    }
+    assert "SIGABRT" in found["abort"]["error"]
+    assert "about to compile" in found["abort"]["log"]
+    assert "exit code 5" in found["exit"]["error"]
+    assert found["raise"]["error"] == "at 1:1: no"
+    assert found["hang"]["error"] == "given up after 2 s"
+    assert out.splitlines()[-1].startswith("[6/6] ")
+    assert head["triton"] == "9.9.9"
+    assert head["stand-ins"] == ["torch"]
+    assert len(head["file_sha256"]) == 64
+
+
+def test_files_of_a_point(place: Path) -> None:
+    old = place / "out" / "p" / "k.ttir"
+    old.parent.mkdir(parents=True)
+    old.symlink_to(place / "kernel.py")
+    _, (_, row) = run(place, point("p", "x"))
+    assert (place / "kernel.py").read_text() == KERNEL, "a link was followed"
+    assert (place / "out" / row["stages"]["cubin"]["path"]).read_bytes() == b"\x7fELF"
+    sass = place / "out" / row["stages"]["sass"]["path"]
+    assert sass.read_text() == f"read {place / 'out' / 'p' / 'k.cubin'}\n"
+    assert json.loads((old.parent / "metadata.json").read_text()) == {"name": "k", "target": "cuda:90:32"}
+    given = old.read_text()
+    assert "'x': '*fp32', 'WHAT': 'constexpr'" in given
+    assert "{(1,): 'x'}" in given
+    assert "{(0,): [['tt.divisibility', 16]]}" in given
+
+
+def test_stages_that_nobody_wants_are_not_kept(place: Path) -> None:
+    _, (_, row) = run(place, point("p"), keep=["ttir"])
+    assert list(row["stages"]) == ["ttir"]
+
+
+def test_options_of_another_backend_are_left_out_and_strange_ones_refused(place: Path) -> None:
+    amd = point("amd", target=["hip", "gfx942", 64], options={"waves_per_eu": 2})
+    _, (head, *rows) = run(place, point("nv", options={"waves_per_eu": 2}), amd)
+    assert head["notes"] == ["cuda has no option waves_per_eu: left out"]
+    assert {row["id"]: row["options"] for row in rows} == {"nv": {}, "amd": {"waves_per_eu": 2}}
+    _, (refused,) = run(place, point("nv", options={"num_wraps": 2}), code=2)
+    assert refused["refused"]["kind"] == "option"
+    assert "num_warps" in refused["refused"]["names"]
 
 
 @pytest.mark.parametrize(
-    ("targets", "code"), [([["broken", 1, 1], ["cuda", 90, 32]], 1), ([["cuda", 90, 32]], 0)]
+    ("text", "kind", "said"),
+    [
+        ("import triton\nimport gone\nk = gone.k", "import", "No module named 'gone'"),
+        ("import triton\nk = 3", "kernel", "k is no kernel of Triton's: it is a int"),
+        ("import sys\nk = sys.exit(4)", "file", "ends the program: exit code 4"),
+        ("k = 1 / 0", "file", "ZeroDivisionError"),
+        ("def k(:", "file", "no Python of this interpreter"),
+        ("import triton\n@triton.jit\ndef kk(): pass", "kernel", "no kernel 'k'"),
+        ("import triton\n@triton.jit\ndef k(y): pass", "parameters", "has the parameters y"),
+    ],
 )
-def test_a_target_that_fails_does_not_keep_the_others(
-    triton: Callable[[type], None],
-    tmp_path: Path,
-    targets: list[list[object]],
-    code: int,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    triton(NewSource)
-    (tmp_path / "kernel.py").write_text("add = 1\n")
-    request = {
-        "file": str(tmp_path / "kernel.py"),
-        "kernel": "add",
-        "signature": {},
-        "constexprs": {},
-        "targets": targets,
-        "output": str(tmp_path / "out"),
-    }
-    (tmp_path / "request.json").write_text(json.dumps(request))
-    assert worker.main(str(tmp_path / "request.json"), str(tmp_path / "response.json")) == code
-    answer = json.loads((tmp_path / "response.json").read_text())
-    assert answer["triton"] == "9.9.9"
-    good = answer["results"][-1]
-    assert good["target"] == "cuda:90:32"
-    assert {name: stage["bytes"] for name, stage in good["stages"].items()} == {"ttir": 9, "cubin": 4}
-    assert Path(good["stages"]["cubin"]["path"]).read_bytes() == b"\x7fELF"
-    if code:
-        assert answer["results"][0]["target"] == "broken:1:1"
-        assert "no such backend" in answer["results"][0]["error"]
-        assert "no such backend" in capsys.readouterr().err
+def test_files_that_cannot_be_used(place: Path, text: str, kind: str, said: str) -> None:
+    (place / "kernel.py").write_text(text)
+    _, (answer,) = run(place, point("p"), code=2)
+    assert answer["refused"]["kind"] == kind
+    assert said in answer["refused"]["what"]
+
+
+def test_without_triton(place: Path) -> None:
+    (place / "site" / "triton" / "__init__.py").write_text("import no_such_thing")
+    _, (answer,) = run(place, point("p"), code=2)
+    assert answer["refused"]["kind"] == "triton"
+    assert "no_such_thing" in answer["refused"]["why"]
+
+
+def test_strict_fails_with_a_point(place: Path) -> None:
+    out, _ = run(place, point("p", "raise"), strict=True, code=1)
+    assert "at 1:1: no" in out
+
+
+def test_ir_is_compiled_as_it_is(place: Path) -> None:
+    (place / "k.ttgir").write_text("module {}")
+    one = point("p", signature={}, constexprs={}, hints={})
+    append(
+        place / "site/triton/compiler/compiler.py",
+        "\n_compile = compile\ndef compile(src, target, options):\n"
+        "    made = _compile(src, target, options)\n"
+        "    return made._replace(src=collections.namedtuple('S', ['signature'])({0: '*fp32'}))\n",
+    )
+    _, (_, row) = run(place, one, file=str(place / "k.ttgir"), ir=True, stages=["ttir", "ttgir"])
+    assert row["signature"] == {"arg0": "*fp32"}
+    assert (place / "out/p/k.ttgir").read_text() == "module {}"
+
+
+def test_without_fork_each_process_imports_triton(place: Path) -> None:
+    threads = (
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(3600,), daemon=True).start()\n"
+    )
+    append(place / "site/triton/language.py", threads)
+    append(place / "site/triton/__init__.py", "import triton.language\n")
+    out, (_, *rows) = run(place, point("a", "x"), point("b", "abort"), point("c", "x"))
+    assert {row["id"]: row["status"] for row in rows} == {"a": "ok", "b": "crashed", "c": "ok"}
+    assert "[3/3]" in out
+
+
+def test_an_interrupt_leaves_nothing_behind(place: Path) -> None:
+    path = request(place, *(point(f"p{number}", "hang") for number in range(3)))
+    with start(place, "compile", str(path)) as process:
+        until = time.monotonic() + 30
+        while len(list(place.glob("out/*/log"))) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert len(children) == 2
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert all_gone(children)
+    assert not list(place.glob("cache-*"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they end with their point")
+def test_a_killed_worker_leaves_nothing_behind(place: Path) -> None:
+    path = request(place, point("p", "hang"))
+    with start(place, "compile", str(path)) as process:
+        until = time.monotonic() + 30
+        while not list(place.glob("out/*/log")) and time.monotonic() < until:
+            time.sleep(0.01)
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        process.communicate(timeout=30)
+    assert children
+    assert all_gone(children)
+
+
+def test_describe(place: Path) -> None:
+    append(
+        place / "site/triton/runtime/jit.py",
+        "class Param:\n"
+        "    def __init__(self, name):\n"
+        "        self.name, self.is_constexpr = name, name.isupper()\n"
+        "JITFunction.params = property(lambda self: [Param(name) for name in self.arg_names])\n"
+        "class Tuner:\n"
+        "    def __init__(self, fn):\n"
+        "        self.fn, self.configs = fn, [Config()]\n"
+        "class Config:\n"
+        "    kwargs, num_warps, num_stages = {'WHAT': 'x', 'waves_per_eu': 2}, 8, None\n",
+    )
+    (place / "kernel.py").write_text(
+        "import triton\nfrom triton.runtime.jit import Tuner\n"
+        "@Tuner\n@triton.jit\ndef k(x, n=3, WHAT='y'): pass\n"
+    )
+    with start(place, "describe", request(place, point("p")).read_text()) as process:
+        answer = json.loads(process.communicate(timeout=30)[0])
+    assert answer["parameters"][1] == {"name": "n", "constexpr": False, "has_default": True, "default": 3}
+    assert answer["configs"] == [{"values": {"WHAT": "x"}, "options": {"num_warps": 8, "waves_per_eu": 2}}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,14 @@ def test_what_every_program_answers(smith: Smith, argv: list[str]) -> None:
     wanted = ["tritonsmith 0"] if argv == ["--version"] else ["tritonsmith"] if argv == ["--help"] else []
     wanted = sorted(namespace.task_names) if argv in (["--list"], []) else wanted
     assert all(name in answer.out for name in wanted)
+
+
+@pytest.mark.parametrize("name", ["kernel.compile", "kernel.inline-ptx", "store.adopt", "debug-library"])
+def test_help_is_no_value_of_a_positional_argument(name: str) -> None:
+    argv = [str(Path(sys.executable).with_name("tritonsmith")), name, "--help"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: tritonsmith [--core-opts] {name} ")
 
 
 def test_env_list(smith: Smith, home: Path) -> None:

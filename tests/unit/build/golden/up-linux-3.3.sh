@@ -11,34 +11,100 @@ mkdir -p /home/dev/.local/share/tritonsmith/envs/wheel
 
 # compile vector-add
 # always:
-mkdir -p /home/dev/.local/share/tritonsmith/envs/wheel/kernels
+mkdir -p /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add
 mkdir -p /home/dev/.local/share/tritonsmith/envs/wheel/kernels
 cat > /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add.request.json <<'EOF'
 {
+  "schema": 1,
   "file": "/home/dev/tritonsmith/src/tritonsmith/kernels/examples/vector_add.py",
   "kernel": "vector_add",
-  "signature": {
-    "x_ptr": "*fp32",
-    "y_ptr": "*fp32",
-    "out_ptr": "*fp32",
-    "n_elements": "i32"
-  },
-  "constexprs": {
-    "BLOCK": 1024
-  },
-  "targets": [
-    [
-      "cuda",
-      90,
-      32
-    ],
-    [
-      "hip",
-      "gfx942",
-      64
-    ]
+  "ir": false,
+  "points": [
+    {
+      "id": "cuda-90-32",
+      "target": [
+        "cuda",
+        90,
+        32
+      ],
+      "options": {},
+      "signature": {
+        "x_ptr": "*fp32",
+        "y_ptr": "*fp32",
+        "out_ptr": "*fp32",
+        "n_elements": "i32",
+        "BLOCK": "constexpr"
+      },
+      "constexprs": {
+        "BLOCK": 1024
+      },
+      "hints": {
+        "x_ptr": 16,
+        "y_ptr": 16,
+        "out_ptr": 16
+      }
+    },
+    {
+      "id": "hip-gfx942-64",
+      "target": [
+        "hip",
+        "gfx942",
+        64
+      ],
+      "options": {},
+      "signature": {
+        "x_ptr": "*fp32",
+        "y_ptr": "*fp32",
+        "out_ptr": "*fp32",
+        "n_elements": "i32",
+        "BLOCK": "constexpr"
+      },
+      "constexprs": {
+        "BLOCK": 1024
+      },
+      "hints": {
+        "x_ptr": 16,
+        "y_ptr": 16,
+        "out_ptr": 16
+      }
+    }
   ],
-  "output": "/home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add"
+  "output": "/home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add",
+  "scratch": "/home/dev/.local/share/tritonsmith/envs/wheel/kernels",
+  "results": "/home/dev/.local/share/tritonsmith/envs/wheel/kernels/results.jsonl",
+  "jobs": 2,
+  "timeout": 600,
+  "strict": true,
+  "keep": [],
+  "stages": [
+    "ttir",
+    "glir",
+    "ttgir",
+    "llir",
+    "ptx",
+    "cubin",
+    "amdgcn",
+    "hsaco"
+  ],
+  "stand-ins": [
+    "torch",
+    "numpy",
+    "pytest",
+    "matplotlib",
+    "pandas",
+    "scipy",
+    "tabulate",
+    "tqdm",
+    "setuptools",
+    "triton_kernels",
+    "apex",
+    "flash_attn",
+    "transformer_engine",
+    "cupy",
+    "jax",
+    "hypothesis"
+  ],
+  "disassemblers": {}
 }
 EOF
-(cd /home/dev/.local/share/tritonsmith/envs/wheel/kernels && env -u PYTHONPATH TRITON_CACHE_DIR=/home/dev/.local/share/tritonsmith/envs/wheel/triton-cache /home/dev/.local/share/tritonsmith/envs/wheel/venv/bin/python /home/dev/tritonsmith/src/tritonsmith/kernels/worker.py /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add.request.json /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add.json)
+(cd /home/dev/.local/share/tritonsmith/envs/wheel/kernels && env -u TRITON_INTERPRET TRITON_HIP_LLD_PATH=/usr/lib/llvm-19/bin/ld.lld /home/dev/.local/share/tritonsmith/envs/wheel/venv/bin/python /home/dev/tritonsmith/src/tritonsmith/kernels/worker.py compile /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add.request.json)

@@ -11,34 +11,100 @@ mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/wheel'
 
 # compile vector-add
 # always:
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels'
+mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vector_add'
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels'
 cat > '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vector_add.request.json' <<'EOF'
 {
+  "schema": 1,
   "file": "/Users/dev/tritonsmith/src/tritonsmith/kernels/examples/vector_add.py",
   "kernel": "vector_add",
-  "signature": {
-    "x_ptr": "*fp32",
-    "y_ptr": "*fp32",
-    "out_ptr": "*fp32",
-    "n_elements": "i32"
-  },
-  "constexprs": {
-    "BLOCK": 1024
-  },
-  "targets": [
-    [
-      "cuda",
-      90,
-      32
-    ],
-    [
-      "hip",
-      "gfx942",
-      64
-    ]
+  "ir": false,
+  "points": [
+    {
+      "id": "cuda-90-32",
+      "target": [
+        "cuda",
+        90,
+        32
+      ],
+      "options": {},
+      "signature": {
+        "x_ptr": "*fp32",
+        "y_ptr": "*fp32",
+        "out_ptr": "*fp32",
+        "n_elements": "i32",
+        "BLOCK": "constexpr"
+      },
+      "constexprs": {
+        "BLOCK": 1024
+      },
+      "hints": {
+        "x_ptr": 16,
+        "y_ptr": 16,
+        "out_ptr": 16
+      }
+    },
+    {
+      "id": "hip-gfx942-64",
+      "target": [
+        "hip",
+        "gfx942",
+        64
+      ],
+      "options": {},
+      "signature": {
+        "x_ptr": "*fp32",
+        "y_ptr": "*fp32",
+        "out_ptr": "*fp32",
+        "n_elements": "i32",
+        "BLOCK": "constexpr"
+      },
+      "constexprs": {
+        "BLOCK": 1024
+      },
+      "hints": {
+        "x_ptr": 16,
+        "y_ptr": 16,
+        "out_ptr": 16
+      }
+    }
   ],
-  "output": "/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vector_add"
+  "output": "/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vector_add",
+  "scratch": "/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels",
+  "results": "/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/results.jsonl",
+  "jobs": 2,
+  "timeout": 600,
+  "strict": true,
+  "keep": [],
+  "stages": [
+    "ttir",
+    "glir",
+    "ttgir",
+    "llir",
+    "ptx",
+    "cubin",
+    "amdgcn",
+    "hsaco"
+  ],
+  "stand-ins": [
+    "torch",
+    "numpy",
+    "pytest",
+    "matplotlib",
+    "pandas",
+    "scipy",
+    "tabulate",
+    "tqdm",
+    "setuptools",
+    "triton_kernels",
+    "apex",
+    "flash_attn",
+    "transformer_engine",
+    "cupy",
+    "jax",
+    "hypothesis"
+  ],
+  "disassemblers": {}
 }
 EOF
-(cd '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels' && env -u PYTHONPATH TRITON_CACHE_DIR='/Users/dev/Library/Application Support/tritonsmith/envs/wheel/triton-cache' '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/venv/bin/python' /Users/dev/tritonsmith/src/tritonsmith/kernels/worker.py '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vector_add.request.json' '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vector_add.json')
+(cd '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels' && env -u TRITON_INTERPRET TRITON_HIP_LLD_PATH=/usr/lib/llvm-19/bin/ld.lld '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/venv/bin/python' /Users/dev/tritonsmith/src/tritonsmith/kernels/worker.py compile '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vector_add.request.json')

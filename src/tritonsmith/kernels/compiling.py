@@ -1,0 +1,319 @@
+"""`kernel.compile`: what is asked, compiled by an interpreter that has Triton: a folder with a manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.envs import settings, workspace
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.facts import machine
+from tritonsmith.kernels import disassembly, points, source
+from tritonsmith.kernels.asked import Asked
+from tritonsmith.kernels.inspecting import described, refused
+from tritonsmith.kernels.manifest import FILE, Manifest, Point, Stage
+from tritonsmith.kernels.points import Wanted
+from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write, locks
+from tritonsmith.plan.runner import CommandFailedError, Runner
+from tritonsmith.ui import console
+from tritonsmith.ui.progress import PhaseProgress
+
+WORKER = Path(__file__).with_name("worker.py")
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """Who compiles, and how much of it at once.
+
+    Attributes:
+        python: an interpreter that has Triton.
+        space: the workspace: scratch folders, logs, and outputs whose place nobody named.
+        folder: of outputs whose place nobody named.
+        jobs: compiles at once.
+        timeout: seconds for one point.
+        flags: those that name this place again, for a shell.
+    """
+
+    python: Path
+    space: Workspace
+    folder: Path
+    jobs: int
+    timeout: int
+    flags: tuple[str, ...] = ()
+
+    def output(self, asked: Asked, kernel: str) -> Path:
+        """Where the files of a kernel go if nobody says where."""
+        return self.folder / f"{asked.file.stem}.{kernel}"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A compile that is still to come.
+
+    Attributes:
+        plan: its steps.
+        asked: what for.
+        kernel: name of the function.
+        wanted: the points.
+        out: the output folder.
+        work: folder of the request, the results and the caches.
+    """
+
+    plan: Plan
+    asked: Asked
+    kernel: str
+    wanted: tuple[Wanted, ...]
+    out: Path
+    work: Path
+
+    @property
+    def results(self) -> Path:
+        """Where the worker leaves its results, one JSON object a line."""
+        return self.work / "results.jsonl"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What came out.
+
+    Attributes:
+        manifest: the output folder.
+        notes: what a person should know: options left out, modules replaced, disassemblers missing.
+    """
+
+    manifest: Manifest
+    notes: tuple[str, ...]
+
+
+def place(env: str, python: str = "", *, jobs: int | None = None, timeout: int | None = None) -> Place:
+    """Where Triton is.
+
+    Args:
+        env: an environment, by name or file.
+        python: an interpreter instead.
+        jobs: compiles at once; None or 0 for as many as cores and memory allow.
+        timeout: seconds for one point; None or 0 for the usual.
+
+    Raises:
+        FactError: there is no such interpreter.
+    """
+    space = workspace.default()
+    table = configs.load("kernels")["jobs"]
+    if python:
+        path, folder, flags = (
+            Path(python).expanduser().absolute(),
+            space.root / "kernels",
+            ("--python", python),
+        )
+        hints = ["name an interpreter that has Triton: --python .venv/bin/python"]
+    else:
+        chosen = settings.load(env)
+        made = space.env(chosen.name)
+        path, folder, flags = made.python, made.path / "kernels", ("--env", env)
+        if chosen.triton.wheel:
+            hints = [f"invoke up --env {env} makes it"]
+        else:
+            hints = [
+                f"invoke install-triton --env {env} makes it, after build-triton",
+                "--env wheel: a release",
+            ]
+    if not os.access(path, os.X_OK):
+        raise FactError("there is no Python with Triton here yet", where=path, hints=hints)
+    here = machine.read()
+    fitting = max(1, min(here.cores, here.memory // (table["memory"] * _MIB)))
+    return Place(path, space, folder, jobs or fitting, timeout or table["timeout"], flags)
+
+
+def prepare(asked: Asked, where: Place, out: Path | None = None) -> Prepared:
+    """Find the kernel, make the points and the plan.
+
+    Raises:
+        SmithError: the file, the kernel or the signature is wrong.
+    """
+    name, wanted = _wanted(asked, where)
+    folder = (out or where.output(asked, name)).absolute()
+    work = where.space.root / "kernels" / "work" / hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+    stale = Remove((folder,), where.space.root, phase=f"compile {name}")
+    steps = [*([] if out else [stale]), *_steps(asked, name, wanted, where, folder, work)]
+    return Prepared(Plan(f"compile {name}", tuple(steps)), asked, name, wanted, folder, work)
+
+
+def compile_all(asked: Asked, where: Place, out: Path | None = None, *, silent: bool = False) -> Manifest:
+    """Compile every point; one that fails is a row of the manifest.
+
+    Args:
+        asked: what is wanted.
+        where: who compiles.
+        out: the output folder; a folder of the workspace's if None.
+        silent: show neither progress nor notes.
+
+    Raises:
+        SmithError: nothing could be compiled, because of the file, the kernel, an option or the interpreter.
+        InterruptedRunError: ^C.
+    """
+    made = act(prepare(asked, where, out), where, silent=silent)
+    for text in () if silent else made.notes:
+        console.note(text)
+    return made.manifest
+
+
+def act(prepared: Prepared, where: Place, *, silent: bool = False) -> Compiled:
+    """Run a plan of `prepare`, and write the manifest.
+
+    Raises:
+        SmithError: as `compile_all`.
+    """
+    where.space.claim()
+    prepared.work.mkdir(parents=True, exist_ok=True)
+    log = where.space.log("kernel.compile")
+    with locks.hold(prepared.work / "lock", purpose=f"kernel.compile --out {prepared.out}"):
+        try:
+            Runner(log, PhaseProgress(live=False if silent else None, silent=silent)).run(prepared.plan)
+        except CommandFailedError as failure:
+            raise refused(prepared.results, prepared.asked, failure) from failure
+        head, *rows = _rows(prepared.results)
+        manifest = _manifest(prepared, where, head, rows)
+        written = Write(prepared.out / FILE, manifest.render(), phase="manifest")
+        quiet = PhaseProgress(live=False, silent=True)
+        Runner(log, quiet).run(Plan("manifest", (written,)))
+    return Compiled(manifest, tuple(_notes(head, manifest, prepared.asked.stages)))
+
+
+def request(
+    file: Path,
+    kernel: str,
+    wanted: Sequence[Wanted],
+    out: Path,
+    work: Path,
+    where: Place,
+    *,
+    strict: bool = False,
+) -> dict[str, Any]:
+    """What the worker is asked for.
+
+    Args:
+        file: with the kernel, or of IR.
+        kernel: name of the function.
+        wanted: the points.
+        out: folder of the outputs.
+        work: folder of the results and the caches.
+        where: who compiles.
+        strict: fail if one of the points does.
+    """
+    table = configs.load("kernels")
+    return {
+        "schema": 1,
+        "file": str(file),
+        "kernel": kernel,
+        "ir": all(one.bound is None for one in wanted),
+        "points": [_point(one) for one in wanted],
+        "output": str(out),
+        "scratch": str(work),
+        "results": str(work / "results.jsonl"),
+        "jobs": where.jobs,
+        "timeout": where.timeout,
+        "strict": strict,
+        "keep": [],
+        "stages": table["stages"]["compiler"],
+        "stand-ins": table["stand-ins"]["modules"],
+        "disassemblers": {one.binary: one.request() for one in disassembly.all_(where.space)},
+    }
+
+
+def run_step(where: Place, asked_file: Path, work: Path, phase: str) -> Run:
+    """The step that runs the worker."""
+    argv = (str(where.python), str(WORKER), "compile", str(asked_file))
+    environ: tuple[tuple[str, str | None], ...] = (
+        ("TRITON_INTERPRET", None),
+        *disassembly.linker(where.space),
+    )
+    return Run(argv, cwd=work, env=environ, ninja=True, phase=phase)
+
+
+def _wanted(asked: Asked, where: Place) -> tuple[str, tuple[Wanted, ...]]:
+    text = source.read(asked.file)
+    if asked.from_ir:
+        return asked.kernel, points.expand(asked, None)
+    name = source.choose(text, asked.kernel, asked.file)
+    kernel = source.find(text, name, asked.file)
+    if kernel and not asked.autotune:
+        return name, points.expand(asked, kernel)
+    found: list[Wanted] = []
+    for backend in dict.fromkeys(
+        target.backend for target in asked.targets
+    ):  # a file may ask which GPU is here
+        group = replace(asked, targets=tuple(one for one in asked.targets if one.backend == backend))
+        kernel, tuned = described(group, name, where.python, where.space)
+        if asked.autotune and not tuned:
+            raise UsageError(f"{name} has no @triton.autotune", hints=["leave --sweep autotune out"])
+        found += points.expand(group, kernel, tuned if asked.autotune else ())
+    return name, tuple(found)
+
+
+def _steps(
+    asked: Asked, name: str, wanted: Sequence[Wanted], where: Place, out: Path, work: Path
+) -> Iterator[Step]:
+    phase = f"compile {name}"
+    file = work / "request.json"
+    content = request(asked.file, name, wanted, out, work, where) | {"keep": list(asked.stages)}
+    yield MakeDir(out, phase=phase)
+    yield Write(file, json.dumps(content, indent=2) + "\n", phase=phase)
+    yield run_step(where, file, work, phase)
+
+
+def _point(one: Wanted) -> dict[str, Any]:
+    bound = asdict(one.bound) if one.bound else {"signature": {}, "constexprs": {}, "hints": {}}
+    target = [one.target.backend, one.target.arch, one.target.warp_size]
+    return {"id": one.id, "target": target, "options": dict(one.options), **bound}
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if not lines:
+        raise SmithError("the worker left no results", where=path)
+    return [json.loads(line) for line in lines]
+
+
+def _manifest(
+    prepared: Prepared, where: Place, head: Mapping[str, Any], rows: Sequence[dict[str, Any]]
+) -> Manifest:
+    order = {one.id: number for number, one in enumerate(prepared.wanted)}
+    made = []
+    for row in sorted(rows, key=lambda row: order[row["id"]]):
+        stages = {name: Stage(**stage) for name, stage in row.pop("stages").items()}
+        made.append(Point(**row, stages=stages))
+    flags = shlex.join([*where.flags, "--out", str(prepared.out)])
+    return Manifest(
+        folder=prepared.out,
+        kernel=prepared.kernel,
+        file=str(prepared.asked.file),
+        file_sha256=head["file_sha256"],
+        triton=head["triton"],
+        origin=head["origin"],
+        python=head["python"],
+        command=f"tritonsmith kernel.compile {prepared.asked.flags()} {flags}",
+        points=tuple(made),
+    )
+
+
+def _notes(head: Mapping[str, Any], manifest: Manifest, keep: tuple[str, ...]) -> Iterator[str]:
+    yield from head["notes"]
+    if head["stand-ins"]:
+        names = ", ".join(head["stand-ins"])
+        yield f"not installed, and replaced while the file was loaded: {names}"
+    for binary, row in configs.load("kernels")["disassemblers"].items():
+        stage = row["stage"]
+        without = [one for one in manifest.points if binary in one.stages and stage not in one.stages]
+        if without and stage in head["missing"]:
+            yield disassembly.remedy(stage)
+        elif without and not keep:
+            yield f"no {stage} for {', '.join(one.id for one in without)}: the log of a point has the reason"

@@ -1,0 +1,80 @@
+"""Programs beside Triton: disassemblers, and the linker that older AMD backends run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.facts.machine import version_key
+
+
+@dataclass(frozen=True)
+class Disassembler:
+    """How one binary stage becomes text.
+
+    Attributes:
+        binary: the stage that it reads: `cubin`.
+        stage: the text's: `sass`.
+        program: its usual name.
+        programs: paths to try in order; `{triton}` is Triton's package.
+        flags: before the file.
+        remedy: what to do where there is none.
+    """
+
+    binary: str
+    stage: str
+    program: str
+    programs: tuple[str, ...]
+    flags: tuple[str, ...]
+    remedy: str
+
+    def request(self) -> dict[str, Any]:
+        """As the worker is told it."""
+        return {"stage": self.stage, "programs": list(self.programs), "flags": list(self.flags)}
+
+
+def all_(space: Workspace) -> tuple[Disassembler, ...]:
+    """All that are known, with where they may be on this machine."""
+    found = []
+    for binary, row in configs.load("kernels")["disassemblers"].items():
+        named = os.environ.get(row["variable"], "") if row["variable"] else ""
+        here = tuple(map(str, _on_this_machine(row["program"], space)))
+        programs = (*((named,) if named else ()), *row["programs"], *here)
+        flags = tuple(row["flags"])
+        found.append(Disassembler(binary, row["stage"], row["program"], programs, flags, row["remedy"]))
+    return tuple(found)
+
+
+def remedy(stage: str) -> str:
+    """What is missing where a stage of text is, and what to do."""
+    rows = configs.load("kernels")["disassemblers"].values()
+    row = next(row for row in rows if row["stage"] == stage)
+    return f"no {stage}: {row['program']} is not here; {row['remedy']}"
+
+
+def linker(space: Workspace) -> tuple[tuple[str, str], ...]:
+    """The change of the environment that lets AMD's backend up to 3.4 link; empty if none is due."""
+    table = configs.load("kernels")["linker"]
+    if os.environ.get(table["variable"]) or Path(table["default"]).exists():
+        return ()
+    found = next(_on_this_machine(table["program"], space), None)
+    return ((table["variable"], str(found)),) if found else ()
+
+
+def _on_this_machine(program: str, space: Workspace) -> Iterator[Path]:
+    """In unpacked packages, in a distribution's LLVMs, newest first, on PATH, in LLVM builds of the tool's.
+
+    What PATH has may be years older than what lies beside it: LLVM 14 knows no gfx942.
+    """
+    yield from sorted(space.toolchain.glob(f"*/nvidia/*/bin/{program}"), reverse=True)
+    installed = Path("/usr/lib").glob(f"llvm-*/bin/{program}")
+    yield from sorted(installed, key=lambda path: version_key(path.parts[3]), reverse=True)
+    if found := shutil.which(program):
+        yield Path(found)
+    yield from sorted(space.llvm.glob(f"*/bin/{program}"), reverse=True)

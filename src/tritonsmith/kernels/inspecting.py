@@ -1,0 +1,104 @@
+"""What only the env's interpreter can tell of a kernel, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, SmithError, UsageError, did_you_mean
+from tritonsmith.kernels.asked import Asked
+from tritonsmith.kernels.points import Config
+from tritonsmith.kernels.source import Kernel, Parameter
+from tritonsmith.plan.process import ask
+from tritonsmith.plan.runner import CommandFailedError
+
+_WORKER = Path(__file__).with_name("worker.py")
+
+
+def described(asked: Asked, kernel: str, python: Path, space: Workspace) -> tuple[Kernel, tuple[Config, ...]]:
+    """A kernel as Triton sees it, and the configs of its autotuner.
+
+    Args:
+        asked: names the file; its first target is the GPU that the file is told of.
+        kernel: name of the function.
+        python: an interpreter that has Triton.
+        space: the workspace.
+
+    Raises:
+        SmithError: the file cannot be run, or has no such kernel.
+    """
+    target = asked.targets[0]
+    table = configs.load("kernels")
+    content = {
+        "file": str(asked.file),
+        "kernel": kernel,
+        "ir": False,
+        "points": [{"target": [target.backend, target.arch, target.warp_size]}],
+        "stand-ins": table["stand-ins"]["modules"],
+        "disassemblers": {},
+    }
+    change = {"TRITON_INTERPRET": None, "TRITON_HOME": str(space.root / "kernels")}
+    argv = (str(python), str(_WORKER), "describe", json.dumps(content))
+    answer = ask(argv, change=change, timeout=table["jobs"]["start"])
+    try:
+        seen: dict[str, Any] = json.loads(answer.out.splitlines()[-1]) if answer else {}
+    except (ValueError, IndexError):
+        seen = {}
+    if "refused" in seen:
+        raise _error(seen["refused"], asked)
+    if not answer or "parameters" not in seen:
+        raise FactError(
+            "the kernel's file could not be looked at",
+            where=asked.file,
+            why=answer.err[-2000:] if answer else f"{python} did not answer in time",
+            hints=[f"{python} -c 'import triton' has to work"],
+        )
+    parameters = tuple(Parameter(**one) for one in seen["parameters"])
+    found = Kernel(kernel, parameters, tuple(seen["heuristics"]), bool(seen["configs"]))
+    return found, tuple(Config(**one) for one in seen["configs"])
+
+
+def refused(results: Path, asked: Asked, failure: CommandFailedError) -> SmithError:
+    """The error about a run of the worker that did nothing."""
+    try:
+        last = results.read_text(encoding="utf-8").splitlines()[-1]
+        seen = json.loads(last)
+    except (OSError, ValueError, IndexError):
+        seen = {}
+    if "refused" in seen:
+        return _error(seen["refused"], asked)
+    return SmithError(
+        f"the compiler's process ended with exit code {failure.code}",
+        where=failure.log,
+        why="\n".join(failure.output[-8:]) or None,
+        hints=["the log has the whole command and its output"],
+    )
+
+
+def _error(about: Mapping[str, Any], asked: Asked) -> SmithError:
+    """One clear error from what the worker says."""
+    what, why, module = about["what"], about.get("why") or None, about.get("module", "")
+    kind: type[SmithError] = FactError
+    hints: tuple[str, ...] = ()
+    if about["kind"] == "kernel":
+        kind, hints = UsageError, did_you_mean(asked.kernel, about["names"])
+    elif about["kind"] == "option":
+        kind, hints = UsageError, did_you_mean(about["name"], about["names"])
+    elif module == "triton":
+        what, hints = (
+            f"this Triton lacks what the kernel imports: {what}",
+            ("take a newer one: --env, --python",),
+        )
+    elif module:
+        what = f"the kernel needs a module that is not installed: {what}"
+        own = "a module of your own: PYTHONPATH=/its/folder"
+        hints = (f"install it into the environment: pip install {module}", own)
+    elif about["kind"] == "triton":
+        hints = ("invoke up makes an environment with a release of Triton",)
+    elif about["kind"] == "file":
+        hints = ("of the file only what the kernel needs is run: its definition and the names in it",)
+    return kind(what, where=None if about["kind"] == "option" else asked.file, why=why, hints=hints)

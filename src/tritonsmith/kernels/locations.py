@@ -1,0 +1,151 @@
+"""Which line of Python each line of a stage comes from, as its debug locations say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_MLIR_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)\s*$")
+_MLIR_FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
+_MLIR_NAME = re.compile(r"#loc\d*")
+_MLIR_USE = re.compile(r"\bloc\((#loc\d*|\".*\":\d+:\d+)\)\s*\{?\s*$")
+_LLVM_NODE = re.compile(r"^(!\d+) = (?:distinct )?!DI(\w+)\((.*)\)\s*$")
+_LLVM_USE = re.compile(r"!dbg (!\d+)")
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"(?:\s+"((?:[^"\\]|\\.)*)")?')
+_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
+_SASS = re.compile(r'^\s*//## File "(.*?)", line (\d+)')
+_OBJDUMP = re.compile(r"^; (/.*):(\d+)\b")
+_DEEPEST = 50  # aliases of aliases; a broken file may have a ring of them
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a Python file.
+
+    Attributes:
+        file: its path, as the compiler noted it.
+        number: from 1.
+    """
+
+    file: str
+    number: int
+
+
+def of(text: str, stage: str) -> list[Line | None]:
+    """For each line of a stage the line of Python that it comes from; None if it says none."""
+    lines = text.splitlines()
+    if stage in ("source", "ttir", "glir", "ttgir"):
+        return list(_mlir(lines))
+    if stage == "llir":
+        return list(_llvm(lines))
+    if stage in ("ptx", "amdgcn"):
+        return list(_assembly(lines))
+    return list(_marked(lines))
+
+
+def interleaved(text: str, stage: str, comment: str) -> str:
+    """A stage with a comment line wherever another line of Python begins.
+
+    Args:
+        text: of the stage.
+        stage: its name.
+        comment: how a comment begins in its language.
+    """
+    sources: dict[str, list[str]] = {}
+    before: Line | None = None
+    made = []
+    for line, origin in zip(text.splitlines(), of(text, stage), strict=True):
+        if origin and origin != before:
+            content = _content(origin, sources)
+            indent = line[: len(line) - len(line.lstrip())]
+            made.append(f"{indent}{comment} {Path(origin.file).name}:{origin.number}: {content}")
+            before = origin
+        made.append(line)
+    return "\n".join(made) + "\n"
+
+
+def _content(line: Line, sources: dict[str, list[str]]) -> str:
+    if line.file not in sources:
+        try:
+            sources[line.file] = Path(line.file).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            sources[line.file] = []
+    lines = sources[line.file]
+    return lines[line.number - 1].strip() if 0 < line.number <= len(lines) else "(the file is not here)"
+
+
+def _mlir(lines: Sequence[str]) -> Iterator[Line | None]:
+    aliases = {match[1]: match[2] for line in lines if (match := _MLIR_ALIAS.match(line))}
+    for line in lines:
+        match = None if _MLIR_ALIAS.match(line) else _MLIR_USE.search(line)
+        yield _mlir_line(match[1], aliases) if match else None
+
+
+def _mlir_line(text: str, aliases: dict[str, str]) -> Line | None:
+    """The innermost place: of `callsite(callee at caller)` the callee, which is named first."""
+    for _ in range(_DEEPEST):
+        alias = _MLIR_NAME.search(text)
+        file = _MLIR_FILE.search(text)
+        if file and (alias is None or file.start() < alias.start()):
+            return Line(file[1], int(file[2]))
+        if alias is None:
+            return None
+        text = aliases.get(alias[0], "")
+    return None
+
+
+def _llvm(lines: Sequence[str]) -> Iterator[Line | None]:
+    nodes = {match[1]: (match[2], match[3]) for line in lines if (match := _LLVM_NODE.match(line))}
+    for line in lines:
+        match = _LLVM_USE.search(line)
+        kind, fields = nodes.get(match[1], ("", "")) if match else ("", "")
+        number = re.search(r"\bline: (\d+)", fields)
+        if kind not in ("Location", "Subprogram") or not number or number[1] == "0":
+            yield None
+            continue
+        file = _llvm_file(fields, nodes)
+        yield Line(file, int(number[1])) if file else None
+
+
+def _llvm_file(fields: str, nodes: dict[str, tuple[str, str]]) -> str:
+    for _ in range(_DEEPEST):
+        found = re.search(r"\bfile: (!\d+)", fields) or re.search(r"\bscope: (!\d+)", fields)
+        kind, fields = nodes.get(found[1], ("", "")) if found else ("", "")
+        if kind == "File":
+            name = re.search(r'filename: "(.*?)"', fields)
+            folder = re.search(r'directory: "(.*?)"', fields)
+            return str(Path(folder[1] if folder else "") / (name[1] if name else ""))
+        if not kind:
+            return ""
+    return ""
+
+
+def _assembly(lines: Sequence[str]) -> Iterator[Line | None]:
+    """PTX lists its files below the code; AMD's assembly where it needs them."""
+    files = {
+        match[1]: str(Path(match[2]) / match[3]) if match[3] else match[2]
+        for line in lines
+        if (match := _FILE.match(line))
+    }
+    now: Line | None = None
+    for line in lines:
+        if match := _LOC.match(line):
+            now = Line(files[match[1]], int(match[2])) if match[1] in files and match[2] != "0" else None
+            yield None
+        else:
+            code = line.strip() and not line.lstrip().startswith((".", "//", ";", "$", "}"))
+            yield now if code and not line.rstrip().endswith(":") else None
+
+
+def _marked(lines: Sequence[str]) -> Iterator[Line | None]:
+    """Disassemblers write the place on a line of its own."""
+    now: Line | None = None
+    for line in lines:
+        match = _SASS.match(line) or _OBJDUMP.match(line)
+        if match:
+            now = Line(match[1], int(match[2]))
+            yield None
+        else:
+            yield now if line[:1].isspace() and line.strip() else None

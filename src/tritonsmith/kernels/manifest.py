@@ -1,0 +1,143 @@
+"""What compiles of a kernel left behind: `manifest.json` of an output folder, and the files beside it.
+
+OUT/manifest.json
+OUT/<point>/<kernel>.<stage>        one folder per point: a target with one choice of options and constants
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tritonsmith.errors import FactError
+
+FILE = "manifest.json"
+SCHEMA = 1
+
+Status = Literal["ok", "failed", "crashed", "timeout"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One form of a compiled kernel.
+
+    Attributes:
+        path: of its file, relative to the output folder.
+        size: in bytes.
+        sha256: 64 hex digits.
+    """
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """One compile.
+
+    Attributes:
+        id: name of its folder: the target, and what differs between points.
+        target: `cuda:90:32`, `hip:gfx942:64`.
+        signature: parameter to type, as Triton spells it: `*fp32`, `i32`, `constexpr`.
+        constexprs: parameter to value.
+        hints: parameter to what is known of its value: 16 (divisible by it) or 1 (equal to it).
+        options: of the backend, those that were asked for.
+        status: how it ended.
+        seconds: wall time of the compile.
+        stages: name (`ttir`, `ptx`, `cubin`, `hsaco`, `sass` ...) to file.
+        metadata: what Triton says of it: shared (bytes), num_warps, name of the symbol ...
+        error: the compiler's message, where there is one.
+        log: what it wrote to standard error.
+    """
+
+    id: str
+    target: str
+    signature: Mapping[str, str]
+    constexprs: Mapping[str, Any]
+    hints: Mapping[str, int]
+    options: Mapping[str, Any]
+    status: Status
+    seconds: float
+    stages: Mapping[str, Stage] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    log: str = ""
+
+    @property
+    def backend(self) -> str:
+        """`cuda` or `hip`."""
+        return self.target.partition(":")[0]
+
+    @property
+    def arch(self) -> str:
+        """`90`, `gfx942`."""
+        return self.target.split(":")[1]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """An output folder.
+
+    Attributes:
+        folder: where it is.
+        kernel: name of the function.
+        file: the Python file that it is from.
+        file_sha256: of that file's content.
+        triton: version that compiled it.
+        origin: folder of that Triton's package.
+        python: version of the interpreter.
+        command: what makes it again, for a shell.
+        points: all compiles, those that failed too.
+    """
+
+    folder: Path
+    kernel: str
+    file: str
+    file_sha256: str
+    triton: str
+    origin: str
+    python: str
+    command: str
+    points: tuple[Point, ...]
+
+    def path(self, point: Point, stage: str) -> Path | None:
+        """The file of a stage; None if the point has none."""
+        found = point.stages.get(stage)
+        return self.folder / found.path if found else None
+
+    def render(self) -> str:
+        """The text of `manifest.json`."""
+        content = {"schema": SCHEMA, **asdict(self)}
+        del content["folder"]
+        return json.dumps(content, indent=2) + "\n"
+
+
+def read(folder: Path) -> Manifest:
+    """Read an output folder.
+
+    Raises:
+        FactError: it has no manifest, or one that cannot be read.
+    """
+    path = folder / FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content.pop("schema") != SCHEMA:
+            raise ValueError("it is of another version of this tool")  # noqa: TRY301 - told like the others
+        points = tuple(_point(one) for one in content.pop("points"))
+        return Manifest(folder=folder, points=points, **content)
+    except FileNotFoundError as error:
+        hint = "a folder that `kernel.compile --out DIR` wrote has one"
+        raise FactError(
+            "this folder has no manifest of a compiled kernel", where=path, hints=[hint]
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FactError("cannot read this manifest", where=path, why=str(error)) from error
+
+
+def _point(content: dict[str, Any]) -> Point:
+    stages = {name: Stage(**stage) for name, stage in content.pop("stages").items()}
+    return Point(stages=stages, **content)

@@ -1,0 +1,1 @@
+"""The PTX of a compiled kernel, read by its grammar and turned into inline assembly."""

@@ -1,0 +1,129 @@
+"""A function of registers only, as the string for Triton's `tl.inline_asm_elementwise`.
+
+A kernel itself is never of that shape: it has no result, and what it does, it does to memory. What has it
+is a function that Triton compiled on its own (`@triton.jit(noinline=True)`): it takes values and returns one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith import configs
+from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.kernels.ptx import calls, operands, refusals, rewrite
+from tritonsmith.kernels.ptx.refusals import Refusal
+from tritonsmith.kernels.ptx.syntax import Function, Instruction, Module
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """What `tl.inline_asm_elementwise` takes.
+
+    Attributes:
+        function: name in the PTX.
+        asm: the text.
+        constraints: of the result and the arguments.
+        arguments: how many there are.
+    """
+
+    function: str
+    asm: str
+    constraints: str
+    arguments: int
+
+    def python(self) -> str:
+        """As Python source: the text and its constraints."""
+        quoted = self.asm.replace("\\", "\\\\").replace('"""', '\\"""')
+        return (
+            f"# {self.function}: one result, {self.arguments} arguments\n"
+            f'ASM = """\n{quoted}\n"""\nCONSTRAINTS = "{self.constraints}"\n'
+        )
+
+
+def convert(module: Module, path: Path, name: str | None = None) -> Elementwise:
+    """The string for a function of a module.
+
+    Args:
+        module: that has it.
+        path: of the module, for errors.
+        name: of the function, or a part of it; may be left out where there is one only.
+
+    Raises:
+        UsageError: no such function, or several to choose from.
+        RefusedError: its shape does not allow it; says why.
+    """
+    function = calls.expand(_choose(module, path, name), module)
+    found = [*refusals.find(function), *_other(function)]
+    if found:
+        raise refusals.error(function.name, path, found)
+    given = operands.of(function, module, path)
+    results = [one for one in given.operands if one.kind == "result"]
+    inputs = [one for one in given.operands if one.kind == "param"]
+    # An argument that the function does not read is an operand of the call all the same.
+    letters = [operands.constraint(param.type)[0] for param in function.params]
+    if len(results) != 1 or len(inputs) + 1 != len(given.operands) or len(inputs) != len(letters):
+        raise refusals.error(function.name, path, [_shape(function)])
+    block = rewrite.rewrite(function, given, rewrite.LLVM)
+    if block.refused:
+        raise refusals.error(function.name, path, list(block.refused))
+    constraints = ",".join([f"=&{results[0].letter}", *letters])  # &: written before all are read
+    return Elementwise(function.name, "\n".join(block.lines), constraints, len(letters))
+
+
+def _choose(module: Module, path: Path, name: str | None) -> Function:
+    able = [one for one in module.functions if not one.entry and one.body is not None]
+    fitting = [one for one in able if name is None or name == one.name] or [
+        one for one in able if name is not None and name in one.name
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not able:
+        kernels = [one for one in module.functions if one.entry and one.body is not None]
+        raise refusals.error(kernels[0].name if kernels else "it", path, [_of_kernel(kernels)])
+    names = [one.name for one in able]
+    if not fitting and name is not None:
+        raise UsageError(f"no function {name!r} in {path}", hints=did_you_mean(name, names))
+    raise UsageError(
+        f"{len(names)} functions in {path}", hints=["name one: --function NAME", ", ".join(names)]
+    )
+
+
+def _of_kernel(kernels: list[Function]) -> Refusal:
+    why = "a kernel has no result, and what it does, it does to memory"
+    hint = "compile what is to be inlined as a function of its own: @triton.jit(noinline=True)"
+    memory = (one for kernel in kernels for one in kernel.body or () if _in_memory(one))
+    first = next(memory, None)
+    line = first.line if first else kernels[0].line if kernels else 1
+    text = str(first) if first else "no instruction that uses memory"
+    return Refusal(line, text, "not a function of registers only", why, (hint,))
+
+
+def _other(function: Function) -> Iterator[Refusal]:
+    forbidden = configs.load("ptx")["elementwise"]["opcodes"]
+    for one in function.body or ():
+        if _in_memory(one):
+            yield _refusal(one, "it uses memory")
+        elif isinstance(one, Instruction) and one.parts[0] in forbidden:
+            yield _refusal(one, "it does more than compute a value")
+
+
+def _in_memory(statement: object) -> bool:
+    """An instruction with an address, other than a parameter's."""
+    if not isinstance(statement, Instruction):
+        return False
+    addressed = any(word.text == "[" for word in statement.operands)
+    return addressed and not statement.opcode.startswith(("ld.param", "st.param"))
+
+
+def _refusal(one: object, why: str) -> Refusal:
+    line = one.line if isinstance(one, Instruction) else 0
+    return Refusal(line, str(one), "not a function of registers only", why)
+
+
+def _shape(function: Function) -> Refusal:
+    count = len(function.results)
+    text = f".func {function.name} has {count} results and {len(function.params)} parameters"
+    why = "it needs exactly one result, and parameters that it reads"
+    return Refusal(function.line, text, "its shape", why)

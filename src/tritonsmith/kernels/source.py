@@ -1,0 +1,238 @@
+"""The kernels of a Python file, read without running it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.errors import FactError, UsageError, did_you_mean
+
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel.
+
+    Attributes:
+        name: as in the function's head.
+        constexpr: annotated with `tl.constexpr`.
+        has_default: the function's head gives it a value.
+        default: that value.
+    """
+
+    name: str
+    constexpr: bool = False
+    has_default: bool = False
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function that Triton compiles.
+
+    Attributes:
+        name: of the function.
+        parameters: in order.
+        heuristics: names of parameters that `@triton.heuristics` computes.
+        autotuned: `@triton.autotune` is put on it.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    heuristics: tuple[str, ...] = ()
+    autotuned: bool = False
+
+
+def read(file: Path) -> str:
+    """The text of a Python file.
+
+    Raises:
+        FactError: there is none, or it is no text.
+    """
+    try:
+        if file.is_dir():
+            raise FactError("this is a folder, not a Python file", where=file)
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        near = (path.name for path in file.parent.glob("*.py")) if file.parent.is_dir() else ()
+        raise FactError("there is no such file", where=file, hints=did_you_mean(file.name, near)) from None
+    except UnicodeDecodeError as error:
+        raise FactError("this file is no text in UTF-8", where=file, why=str(error)) from error
+    except OSError as error:
+        raise FactError("cannot read this file", where=file, why=error.strerror) from error
+
+
+def kernels(text: str) -> tuple[str, ...]:
+    """Names of the functions that carry a decorator of Triton's; none where the text is no Python of ours."""
+    return tuple(function.name for function in _functions(text) if _is_kernel(function))
+
+
+def choose(text: str, wanted: str, file: Path) -> str:
+    """The kernel's name: the one that is wanted, or the only one.
+
+    Raises:
+        UsageError: none is wanted, and there is not exactly one.
+    """
+    if wanted:
+        return wanted
+    names = kernels(text)
+    if len(names) == 1:
+        return names[0]
+    # Helpers are decorated too: what nothing else in the file calls is what the host launches.
+    launched = tuple(name for name in names if name not in _called(text))
+    if len(launched) == 1:
+        return launched[0]
+    if not names:
+        raise UsageError(
+            "this file has no kernel", where=file, hints=["a kernel is a function with @triton.jit"]
+        )
+    raise UsageError(
+        f"this file has {len(names)} kernels",
+        where=file,
+        hints=[f"name one: {file}:{name}" for name in names],
+    )
+
+
+def no_such(name: str, names: tuple[str, ...], file: Path) -> UsageError:
+    """The error about a kernel that is not there."""
+    return UsageError(
+        f"there is no kernel {name!r} in this file", where=file, hints=did_you_mean(name, names)
+    )
+
+
+def find(text: str, name: str, file: Path) -> Kernel | None:
+    """What the head of a function tells; None if only running the file can tell.
+
+    Raises:
+        UsageError: the file binds no such name.
+    """
+    found = [function for function in _functions(text) if function.name == name]
+    if len(found) != 1:
+        if not found and _complete(text) and name not in _bound(text):
+            raise no_such(name, kernels(text), file)
+        return None
+    (function,) = found
+    if not function.decorator_list or function.args.vararg or function.args.kwarg:
+        return None
+    heuristics: list[str] = []
+    autotuned = False
+    for decorator in function.decorator_list:
+        word = _word(decorator)
+        if word == "heuristics":
+            names = _keys(decorator)
+            if names is None:
+                return None
+            heuristics += names
+        elif word == "autotune":
+            autotuned = True
+        elif word != "jit":
+            return None
+    parameters = tuple(_parameters(function.args))
+    if any(parameter.default is _MISSING for parameter in parameters):
+        return None
+    return Kernel(name, parameters, tuple(heuristics), autotuned)
+
+
+def _parse(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):  # of a newer Python, perhaps: the env's interpreter decides
+        return None
+
+
+def _functions(text: str) -> Iterator[ast.FunctionDef]:
+    """Those of the module, and those below its `if` and `try`."""
+    tree = _parse(text)
+    waiting: list[ast.stmt] = list(tree.body) if tree else []
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, ast.FunctionDef):
+            yield node
+        elif isinstance(node, (ast.If, ast.Try, ast.With)):
+            waiting = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)] + waiting
+
+
+def _is_kernel(function: ast.FunctionDef) -> bool:
+    return any(_word(decorator) in ("jit", "autotune", "heuristics") for decorator in function.decorator_list)
+
+
+def _word(decorator: ast.expr) -> str:
+    """`jit` of `@triton.jit`, `@jit`, `@triton.jit(debug=True)`."""
+    head = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return head.attr if isinstance(head, ast.Attribute) else head.id if isinstance(head, ast.Name) else ""
+
+
+def _keys(decorator: ast.expr) -> list[str] | None:
+    """The names in `@triton.heuristics({"EVEN": ...})`; None where they are not written there."""
+    if not isinstance(decorator, ast.Call):
+        return None
+    tables = [*decorator.args, *(keyword.value for keyword in decorator.keywords)]
+    if len(tables) != 1 or not isinstance(tables[0], ast.Dict):
+        return None
+    names = [key.value if isinstance(key, ast.Constant) else None for key in tables[0].keys]
+    return [name for name in names if isinstance(name, str)] if all(names) else None
+
+
+def _parameters(arguments: ast.arguments) -> Iterator[Parameter]:
+    plain = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults))
+    heads = zip(
+        [*plain, *arguments.kwonlyargs], [*defaults, *arguments.defaults, *arguments.kw_defaults], strict=True
+    )
+    for head, default in heads:
+        constexpr = head.annotation is not None and _says_constexpr(head.annotation)
+        yield Parameter(head.arg, constexpr, default is not None, _literal(default) if default else None)
+
+
+def _says_constexpr(annotation: ast.expr) -> bool:
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return annotation.value.endswith("constexpr")
+    return _word(annotation) == "constexpr"
+
+
+def _literal(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return _MISSING
+
+
+def _complete(text: str) -> bool:
+    """Whether every name that the file binds can be seen in it."""
+    tree = _parse(text)
+    stars = ("*", "globals", "exec", "setattr")
+    return tree is not None and not any(
+        (isinstance(node, ast.alias) and node.name == "*")
+        or (isinstance(node, ast.Name) and node.id in stars)
+        for node in ast.walk(tree)
+    )
+
+
+def _bound(text: str) -> set[str]:
+    """Names that are functions, are imported or are assigned anywhere in the file."""
+    tree = _parse(text)
+    names: set[str] = set()
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names
+
+
+def _called(text: str) -> set[str]:
+    """Names that kernels mention in their bodies."""
+    return {
+        node.id
+        for function in _functions(text)
+        if _is_kernel(function)
+        for statement in function.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name)
+    }

@@ -1,0 +1,75 @@
+"""Values on the command line: numbers, words, dtypes, tuples; and lists of them split at their commas."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+_OPENING, _CLOSING = "([{<", ")]}>"
+_LITERALS = {"none": None, "true": True, "false": False}
+DTYPE = "dtype"  # {"dtype": "float16"}: how JSON carries a value of tl.dtype
+
+
+def split(text: str) -> list[str]:
+    """The parts between commas, stripped, but for commas in brackets or quotes.
+
+    `tensordesc<fp16[128,64]>,(i32,1)` has two.
+    """
+    parts, depth, quote, begin = [], 0, "", 0
+    for position, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in _OPENING:
+            depth += 1
+        elif char in _CLOSING:
+            depth -= 1
+        elif char == "," and depth <= 0:
+            parts.append(text[begin:position].strip())
+            begin = position + 1
+    return [*parts, text[begin:].strip()] if text.strip() else []
+
+
+def parse(text: str) -> Any:
+    """What a word means: a number, True, False, None, a tuple, `tl.float16`; else the word itself."""
+    if text.lower() in _LITERALS:
+        return _LITERALS[text.lower()]
+    if text.startswith("tl.") and text[3:].isidentifier():
+        return {DTYPE: text[3:]}
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return _number(text)
+    return value if _plain(value) else text
+
+
+def _number(text: str) -> Any:
+    try:
+        return float(text)  # inf, nan, 1e-5
+    except ValueError:
+        return text
+
+
+def _plain(value: object) -> bool:
+    """Whether JSON can carry it; lists and tuples become tuples again in the worker."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def spell(value: Any) -> str:
+    """The text that `parse` takes for this value."""
+    return "".join(_spelling(value))
+
+
+def _spelling(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield f"tl.{value[DTYPE]}"
+    elif isinstance(value, (list, tuple)):
+        yield f"({','.join(spell(part) for part in value)}{',' if len(value) == 1 else ''})"
+    elif isinstance(value, str) and parse(value) != value:
+        yield repr(value)
+    else:
+        yield str(value)

@@ -1,0 +1,140 @@
+"""The flags that say which kernel is compiled, for what and with what: shared by all kernel tasks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from invoke.parser.argument import Argument
+
+from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.tasks.kit import HelpfulTask, split
+
+if TYPE_CHECKING:
+    from tritonsmith.kernels.asked import Asked
+    from tritonsmith.kernels.compiling import Place
+
+ASKING = {
+    "signature": "types, hints, values: '*fp32:16,*fp32:16,i32,BLOCK=1024'",
+    "target": "cuda:90, hip:gfx942:64, h100, mi300x or all (repeat it)",
+    "num_warps": "warps of a program",
+    "num_stages": "stages of software pipelines",
+    "option": "another option of the backend: maxnreg=128 (repeat it)",
+    "sweep": "values to take in turn: BLOCK_M=64,128 or num_warps=4,8; or autotune (repeat it)",
+    "env": "environment whose Triton compiles",
+    "python": "or an interpreter that has Triton",
+    "jobs": "compiles at once (default: as many as cores and memory allow)",
+    "timeout": "seconds until a compile is given up (default: 600)",
+}
+REPEATED = ("target", "option", "sweep")  # `iterable` of the task
+
+
+class KernelFirst(HelpfulTask):
+    """A task that takes FILE[:KERNEL] as its word, or none with `--from-cache`.
+
+    Invoke's positional arguments are never optional.
+    """
+
+    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
+        """The arguments, `kernel` first."""
+        arguments = super().get_arguments(ignore_unknown_help=ignore_unknown_help)
+        if not any(word.startswith(("--from-cache", "--help")) for word in sys.argv):
+            for argument in arguments:
+                if argument.name == "kernel":
+                    argument.positional, argument.default = True, None
+        return arguments
+
+
+def asked(
+    kernel: str,
+    signature: str,
+    target: Iterable[str] | None,
+    option: Iterable[str] | None,
+    sweep: Iterable[str] | None,
+    *,
+    num_warps: str = "",
+    num_stages: str = "",
+    stages: Iterable[str] = (),
+    from_cache: str = "",
+) -> Asked:
+    """What the flags ask for.
+
+    Args:
+        kernel: FILE[:KERNEL]; empty with `from_cache`.
+        signature: of the kernel.
+        target: names of targets; the two of `up` if empty.
+        option: `name=value`, each.
+        sweep: `name=a,b`, each, or `autotune`.
+        num_warps: empty if not given.
+        num_stages: empty if not given.
+        stages: to keep; all if empty.
+        from_cache: an entry of Triton's cache, instead of a kernel.
+
+    Raises:
+        SmithError: one of them makes no sense.
+    """
+    from tritonsmith.kernels import asked as grammar
+    from tritonsmith.kernels import targets
+
+    if from_cache and (kernel or signature):
+        raise UsageError(
+            "--from-cache compiles what is in the cache: it takes neither a file nor a signature",
+            hints=["leave one of them out"],
+        )
+    plain = [f"{key}={text}" for key, text in (("num_warps", num_warps), ("num_stages", num_stages)) if text]
+    swept, autotune = grammar.sweeps_of(sweep or ())
+    words = [word for text in target or () for word in split(text) or ()]
+    options = grammar.options_of([*plain, *(option or ())])
+    if from_cache:
+        from tritonsmith.kernels import from_cache as cache
+
+        return cache.asked(from_cache, targets.parse_all(words), options, swept, tuple(stages))
+    file, name = grammar.kernel_of(kernel)
+    return grammar.Asked(
+        file=file,
+        kernel=name,
+        signature=signature,
+        targets=targets.parse_all(words) or targets.default(),
+        options=options,
+        sweeps=swept,
+        autotune=autotune,
+        stages=tuple(stages),
+    )
+
+
+def target_of(stage: str) -> str:
+    """A target that has this stage, for who names none."""
+    from tritonsmith.kernels import targets
+
+    nvidia, amd = targets.default()
+    return str(amd if stage in ("amdgcn", "hsaco", "gcnasm") else nvidia)
+
+
+def stages(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of stages, in small letters.
+
+    Raises:
+        UsageError: no version has such a stage.
+    """
+    from tritonsmith import configs
+
+    table = configs.load("kernels")["stages"]
+    known = (*table["compiler"], *table["disassembled"])
+    found = tuple(dict.fromkeys(name.lower() for name in names))
+    for name in found:
+        if name not in known:
+            raise UsageError(f"there is no stage {name!r}", hints=did_you_mean(name, known))
+    return found
+
+
+def place(env: str, python: str, jobs: str, timeout: str) -> Place:
+    """Where it is compiled, and how much at once.
+
+    Raises:
+        SmithError: no Triton is there.
+    """
+    from tritonsmith.kernels import compiling
+    from tritonsmith.tasks.kit import count
+
+    return compiling.place(env, python, jobs=count(jobs, "jobs"), timeout=count(timeout, "timeout"))

@@ -1,0 +1,127 @@
+"""`kernel.inline-ptx`: a kernel's PTX as inline assembly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
+from tritonsmith.tasks.kit import given, task
+
+if TYPE_CHECKING:
+    from tritonsmith.kernels.ptx.compiled import Compiled
+
+
+@task(
+    name="inline-ptx",
+    iterable=list(REPEATED),
+    help={
+        **ASKING,
+        "source": "folder of kernel.compile, a .ptx file, or FILE[:KERNEL]",
+        "point": "which of several compiled points: its id",
+        "metadata": "of a .ptx file: Triton's NAME.json (default: the one beside it)",
+        "header": "a whole .cuh: comment, launch bounds, and a kernel that calls the function",
+        "elementwise": "a Python string for tl.inline_asm_elementwise, of a function of registers only",
+        "function": "which function of the PTX, with --elementwise",
+        "out": "file to write (default: print it)",
+        "dry_run": "print the plan as a shell script, and do nothing",
+    },
+)
+def inline_ptx(
+    context: Any,
+    source: str,
+    point: str = "",
+    metadata: str = "",
+    header: bool = False,
+    elementwise: bool = False,
+    function: str = "",
+    out: str = "",
+    signature: str = "",
+    target: Iterable[str] | None = None,
+    num_warps: str = "",
+    num_stages: str = "",
+    option: Iterable[str] | None = None,
+    sweep: Iterable[str] | None = None,
+    env: str = "wheel",
+    python: str = "",
+    jobs: str = "",
+    timeout: str = "",
+    dry_run: bool = False,
+) -> None:
+    """Turn a compiled kernel into a function of inline assembly, for CUDA C++ or for Triton."""
+    from pathlib import Path
+
+    from tritonsmith.errors import UsageError
+    from tritonsmith.kernels import compiling
+    from tritonsmith.kernels.ptx import compiled, inlining
+    from tritonsmith.tasks import kernel_flags, show
+
+    if header and elementwise:
+        raise UsageError(
+            "--header is for CUDA C++ and --elementwise for Triton", hints=["leave one of them out"]
+        )
+    if function and not elementwise:
+        raise UsageError("--function goes with --elementwise", hints=["a whole kernel needs no --function"])
+    if inlining.is_compiled(source):
+        _refuse_compiler_flags(signature, target, option, sweep, num_warps, num_stages)
+        described = Path(metadata).expanduser() if given(metadata) else None
+        made = compiled.load(Path(source).expanduser(), point=given(point), metadata=described)
+    else:
+        if metadata:
+            raise UsageError("--metadata goes with a .ptx file", hints=["leave it out"])
+        asked = kernel_flags.asked(
+            source,
+            signature,
+            list(target or ()) or [inlining.default_target()],
+            option,
+            sweep,
+            num_warps=num_warps,
+            num_stages=num_stages,
+        )
+        where = kernel_flags.place(env, python, jobs, timeout)
+        if dry_run:
+            show.plan(compiling.prepare(asked, where).plan)
+            show.warnings(("what is written afterwards depends on what that compiles",))
+            return
+        made = inlining.compile_one(asked, where, given(point))
+    text = _text(made, given(function), header=header, elementwise=elementwise)
+    if not out:
+        print(text, end="")
+        return
+    plan = inlining.writing(text, Path(out).expanduser().absolute())
+    if dry_run:
+        show.plan(plan)
+    else:
+        inlining.write(plan)
+
+
+def _text(made: Compiled, function: str | None, *, header: bool, elementwise: bool) -> str:
+    from tritonsmith.kernels.ptx import inlining
+
+    if elementwise:
+        return inlining.triton(made.path, function)
+    return inlining.header(made) if header else inlining.function(made)
+
+
+def _refuse_compiler_flags(
+    signature: str,
+    target: Iterable[str] | None,
+    option: Iterable[str] | None,
+    sweep: Iterable[str] | None,
+    num_warps: str,
+    num_stages: str,
+) -> None:
+    """Flags of a compile make no sense for what is compiled."""
+    from tritonsmith.errors import UsageError
+
+    flags = {
+        "--signature": signature,
+        "--target": target,
+        "--option": option,
+        "--sweep": sweep,
+        "--num-warps": num_warps,
+        "--num-stages": num_stages,
+    }
+    if wrong := [name for name, value in flags.items() if value]:
+        hints = ["they go with FILE[:KERNEL]", "--point chooses among what is compiled"]
+        raise UsageError(f"{', '.join(wrong)}: this kernel is compiled already", hints=hints)

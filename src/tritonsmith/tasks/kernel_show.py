@@ -1,0 +1,78 @@
+"""`kernel.show`: one stage of a kernel on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tritonsmith.tasks.kernel_flags import ASKING, REPEATED, KernelFirst
+from tritonsmith.tasks.kit import task
+
+
+@task(
+    name="show",
+    klass=KernelFirst,
+    iterable=list(REPEATED),
+    help={
+        **ASKING,
+        "kernel": "FILE or FILE:KERNEL, or a folder that kernel.compile wrote",
+        "from_cache": "compile what a JIT run left instead: a folder of Triton's cache, or its name",
+        "stage": "ttir, ttgir, llir, ptx, sass; amdgcn, gcnasm",
+        "point": "which one, if there are several: its name, or its target",
+        "function": "this function only",
+        "source_lines": "put the lines of Python that the code comes from between its lines",
+    },
+)
+def show_(
+    context: Any,
+    kernel: str = "",
+    stage: str = "ttgir",
+    function: str = "",
+    source_lines: bool = False,
+    point: str = "",
+    signature: str = "",
+    target: Iterable[str] | None = None,
+    num_warps: str = "",
+    num_stages: str = "",
+    option: Iterable[str] | None = None,
+    sweep: Iterable[str] | None = None,
+    from_cache: str = "",
+    env: str = "wheel",
+    python: str = "",
+    jobs: str = "",
+    timeout: str = "",
+) -> None:
+    """Print one stage of a kernel: its ttgir, its PTX, its SASS ..."""
+    from pathlib import Path
+
+    from tritonsmith.kernels import compiling, manifest, show
+    from tritonsmith.tasks import kernel_flags
+    from tritonsmith.ui import console
+
+    (wanted,) = kernel_flags.stages([stage])
+    if kernel and Path(kernel).expanduser().is_dir():
+        made = manifest.read(Path(kernel).expanduser())
+    else:
+        asked = kernel_flags.asked(
+            kernel,
+            signature,
+            list(target or ()) or ([] if from_cache else [kernel_flags.target_of(wanted)]),
+            option,
+            sweep,
+            num_warps=num_warps,
+            num_stages=num_stages,
+            from_cache=from_cache,
+        )
+        where = kernel_flags.place(env, python, jobs, timeout)
+        made = compiling.compile_all(asked, where)
+    chosen = show.choose(made, point)
+    content = show.text(made, chosen, wanted)
+    if source_lines:
+        content = show.with_source(content, wanted, function)
+    elif function:
+        content = show.function(content, wanted, function)
+    out = console.out()
+    if out.is_terminal:
+        out.print(show.highlighted(content, wanted), end="")
+    else:
+        print(content, end="")

@@ -1,0 +1,140 @@
+"""What the worker runs of a kernel's file."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.kernels import worker
+
+TUTORIAL = """
+import sys, torch, triton
+import triton.language as tl
+DEVICE = triton.runtime.driver.active.get_active_torch_device()
+SIZE = 64
+TABLE = {}
+TABLE["a"] = SIZE
+NAMES = []
+for name in ("x", "y"):
+    NAMES.append(name)
+a = torch.rand(3, device=DEVICE)
+
+@triton.jit
+def helper(x):
+    return x * SCALE
+
+SCALE = tl.constexpr(2)
+
+@triton.autotune(configs=[triton.Config(TABLE)], key=NAMES)
+@triton.jit
+def kernel(a, n, BLOCK: tl.constexpr = SIZE):
+    c = helper(a)
+    return c
+
+def launch(x):
+    kernel[(1,)](x)
+
+c = launch(a)
+print(c)
+kernel[(1,)](a)
+benchmark.run(print_data=True)
+sys.path.insert(0, "there")
+if __name__ == "__main__":
+    launch(a)
+raise SystemExit(3)
+"""
+
+
+def kept(text: str, name: str) -> list[str]:
+    body = worker.needed(ast.parse(text), name)
+    assert body is not None
+    return [ast.unparse(node).splitlines()[-1].strip() for node in body]
+
+
+def test_a_tutorial_is_cut_to_what_its_kernel_needs() -> None:
+    assert kept(TUTORIAL, "kernel") == [
+        "import sys, torch, triton",
+        "import triton.language as tl",
+        "SIZE = 64",
+        "TABLE = {}",
+        "TABLE['a'] = SIZE",
+        "NAMES = []",
+        "NAMES.append(name)",
+        "return x * SCALE",
+        "SCALE = tl.constexpr(2)",
+        "return c",
+        "sys.path.insert(0, 'there')",
+    ]
+
+
+def test_names_of_a_function_are_its_own() -> None:
+    text = "b = crash()\ndef f(a, *b, **c):\n    d = [e for e in a]\n    return d\nd = crash()\ne = crash()"
+    assert kept(text, "f") == ["return d"]
+
+
+def test_a_global_statement_and_defaults_reach_out() -> None:
+    text = "a = 1\nb = 2\nc = 3\ndef f(x=b, y: c = 0):\n    global a\n    a = 5"
+    assert kept(text, "f") == ["a = 1", "b = 2", "c = 3", "a = 5"]
+
+
+def test_classes_and_conditions_come_whole() -> None:
+    text = "import m\nBASE = m.Base\nif m.new:\n    X = 1\nelse:\n    X = 2\n"
+    text += "class C(BASE):\n    y = X\ndef f():\n    C()"
+    assert kept(text, "f") == ["import m", "BASE = m.Base", "X = 2", "y = X", "C()"]
+
+
+def test_stars_and_futures_always_come() -> None:
+    text = "from __future__ import annotations\nfrom m import *\nx = 1\ndef f(): pass"
+    assert kept(text, "f") == ["from __future__ import annotations", "from m import *", "pass"]
+
+
+def test_who_looks_into_globals_gets_everything() -> None:
+    assert len(kept("x = 1\nprint(2)\ndef f():\n    return globals()['x']", "f")) == 3
+
+
+def test_a_name_that_is_not_there() -> None:
+    assert worker.needed(ast.parse(TUTORIAL), "kernl") is None
+    assert worker.candidates(ast.parse(TUTORIAL)) == ["helper", "kernel"]
+
+
+def test_stand_ins_are_false_empty_and_decorators() -> None:
+    finder = worker.Finder(["gone"])
+    assert finder.find_spec("other") is None
+    spec = finder.find_spec("gone.nn")
+    assert spec is not None
+    module = finder.create_module(spec)
+    assert module.__version__ == "0"
+    assert not module.cuda.is_available()
+    assert list(module.x) == []
+    assert module.rand(3)[1:] + 2 * module.pi is not None
+    assert not module.cuda.get_device_capability()[0] >= 9
+    assert module.no_grad()(test_a_name_that_is_not_there) is test_a_name_that_is_not_there
+
+    class Mine(module.autograd.Function):  # type: ignore[name-defined, misc]
+        pass
+
+    assert Mine.__mro__ == (Mine, object)
+    with module.device("cuda"):
+        assert finder.used == ["gone.nn"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "types"),
+    [
+        ("i32", "i32"),
+        ("(i32,)", ("i32",)),
+        ("(i32,*fp32)", ("i32", "*fp32")),
+        (
+            "(i32,(constexpr,i64),tensordesc<fp16[64,64]>)",
+            ("i32", ("constexpr", "i64"), "tensordesc<fp16[64,64]>"),
+        ),
+    ],
+)
+def test_tuples_of_types(kind: str, types: object) -> None:
+    assert worker.nested(kind) == types
+
+
+def test_the_worker_is_python_3_8() -> None:
+    ast.parse(Path(worker.__file__).read_text(encoding="utf-8"), feature_version=(3, 8))
