@@ -228,7 +228,9 @@ def main() -> int:
     parser.add_argument("--closure", type=Path, required=True, help="LLVM's finished build folder")
     parser.add_argument("--probe", type=Path, required=True, help="Triton's, configured against it")
     parser.add_argument("--folder", type=Path, required=True, help="for the recipe's build folder")
-    parser.add_argument("--sample", type=int, default=200, help="compiles of each side; of other kinds a quarter")
+    parser.add_argument(
+        "--sample", type=int, default=200, help="compiles of each side; of other kinds a quarter"
+    )
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     built, recipe_dir = options.closure.resolve(), (options.folder / "recipe").resolve()

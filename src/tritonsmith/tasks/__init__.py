@@ -9,8 +9,10 @@ from tritonsmith.tasks.debug_library import debug_library
 from tritonsmith.tasks.develop import benchmark, lint, test
 from tritonsmith.tasks.doctor import doctor
 from tritonsmith.tasks.environments import explain, listing
+from tritonsmith.tasks.kernel_aot import aot as kernel_aot
 from tritonsmith.tasks.kernel_compile import compile_ as kernel_compile
 from tritonsmith.tasks.kernel_inline_ptx import inline_ptx
+from tritonsmith.tasks.kernel_resources import resources as kernel_resources
 from tritonsmith.tasks.kernel_show import show_ as kernel_show
 from tritonsmith.tasks.mlir import setup_mlir
 from tritonsmith.tasks.pins import pins
@@ -39,7 +41,7 @@ namespace = Collection(
     build=Collection(explain=explain_build),
     cache=Collection(list=caches),
     env=Collection(explain=explain, list=listing),
-    kernel=Collection(kernel_compile, kernel_show, inline_ptx),
+    kernel=Collection(kernel_aot, kernel_compile, kernel_resources, kernel_show, inline_ptx),
     store=Collection(
         store.verify,
         store.gc,

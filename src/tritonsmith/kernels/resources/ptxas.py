@@ -1,0 +1,96 @@
+"""`ptxas -v`: it tells spills from arrays in local memory, which the machine code does not."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.errors import FactError
+from tritonsmith.kernels.resources.cubin import Cubin
+from tritonsmith.plan.process import ask
+
+_ARRAY = re.compile(r"^\s*\.local\s", re.MULTILINE)
+_TARGET = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
+_FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_REGISTERS = re.compile(r"Used (\d+) registers")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What it said of a kernel.
+
+    Attributes:
+        registers: of a thread.
+        frame: bytes of stack.
+        stores: bytes of spill stores.
+        loads: bytes of spill loads.
+    """
+
+    registers: int
+    frame: int
+    stores: int
+    loads: int
+
+
+def parse(text: str) -> Said:
+    """What `ptxas -v` wrote about one kernel.
+
+    Raises:
+        FactError: there is nothing of it.
+    """
+    frame, registers = _FRAME.search(text), _REGISTERS.search(text)
+    if frame is None or registers is None:
+        raise FactError("ptxas -v says nothing of a kernel", why=text.strip()[-500:] or None)
+    return Said(int(registers[1]), *map(int, frame.groups()))
+
+
+def has_arrays(ptx: str) -> bool:
+    """Whether the PTX itself keeps something in local memory: libdevice's sin and cos do."""
+    return bool(_ARRAY.search(ptx))
+
+
+def again(ptx: Path, cubin: Cubin, origin: Path, metadata: Mapping[str, Any]) -> Said | None:
+    """Assemble the PTX as Triton did, and hear what is said; None if no ptxas here makes the same of it.
+
+    Args:
+        ptx: its file.
+        cubin: what Triton made of it.
+        origin: Triton's package.
+        metadata: of the compile.
+    """
+    table = configs.load("kernel-resources")["ptxas"]
+    target = _TARGET.search(ptx.read_text(encoding="utf-8", errors="replace"))
+    if target is None:
+        return None
+    options = [] if metadata.get("enable_fp_fusion", True) else [table["no-fusion"]]
+    options += str(metadata.get(table["options"]) or "").split()
+    for program in _programs(origin, table):
+        for flags in table["flags"]:
+            argv = (
+                str(program),
+                "-v",
+                *flags,
+                *options,
+                f"--gpu-name={target[1]}",
+                str(ptx),
+                "-o",
+                os.devnull,
+            )
+            answer = ask(argv, timeout=table["timeout"])
+            if answer is None or answer.code:
+                break  # other flags do not help it
+            said = parse(answer.err + answer.out)
+            if (said.registers, said.frame) == (cubin.registers, cubin.frame):
+                return said
+    return None
+
+
+def _programs(origin: Path, table: Mapping[str, Any]) -> Iterator[Path]:
+    if named := os.environ.get(table["variable"]):
+        yield Path(named)
+    yield from (origin / name for name in table["programs"] if (origin / name).is_file())

@@ -1,0 +1,185 @@
+"""The resources of compiled kernels, from the files that a compile left."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.errors import FactError
+from tritonsmith.kernels.manifest import Manifest, Point
+from tritonsmith.kernels.resources import code_object, cubin, elf, instructions, occupancy, ptxas
+from tritonsmith.kernels.resources.rows import Row, Value
+
+BINARIES = {"cubin": "sass", "hsaco": "amd"}  # stage to the language of its disassembly
+_SAYS = re.compile(r"^; Occupancy: (\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Resources of one or many kernels.
+
+    Attributes:
+        rows: one for each.
+        notes: what a person should know.
+    """
+
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+
+def of_manifest(manifest: Manifest) -> Found:
+    """A row for each point of an output folder, in its order.
+
+    Raises:
+        FactError: a binary cannot be read.
+    """
+    axes = _axes(manifest)
+    found, notes = [], []
+    for point in manifest.points:
+        row, said = _of_point(manifest, point, axes)
+        found.append(row)
+        notes += said
+    return Found(tuple(found), tuple(dict.fromkeys(notes)))
+
+
+def without_text(manifest: Manifest) -> Iterator[str]:
+    """A note for each kind of binary that nobody disassembled: its instructions are not counted."""
+    for binary, row in configs.load("kernels")["disassemblers"].items():
+        stage = row["stage"]
+        ids = [point.id for point in manifest.points if binary in point.stages and stage not in point.stages]
+        if ids:
+            yield (
+                f"no {stage} for {', '.join(ids)}: instructions are not counted; "
+                f"kernel.compile makes it with {row['program']}: {row['remedy']}"
+            )
+
+
+def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | None) -> dict[str, Value]:
+    """What a cubin or a code object takes.
+
+    Spills are left out where PTX keeps arrays in local memory: the code does not tell them apart.
+
+    Args:
+        binary: the file.
+        arch: `90`, `gfx942`.
+        metadata: what Triton says of it.
+        ptx: its PTX.
+
+    Raises:
+        FactError: it cannot be read.
+    """
+    content = elf.load(binary)
+    dynamic = metadata.get("shared")
+    shared = dynamic if isinstance(dynamic, int) else 0
+    try:
+        if content.backend == "cuda":
+            return _nvidia(cubin.read(content), arch, shared, ptx)
+        return _amd(code_object.read(content), arch, shared)
+    except FactError as error:
+        raise FactError(error.what, where=binary, why=error.why, hints=error.hints) from error
+
+
+def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[Row, list[str]]:
+    swept = {name: _spell(value) for name, value in _all(point).items() if name in axes}
+    options = ", ".join(f"{name}={value}" for name, value in swept.items())
+    row = Row(manifest.kernel, point.id, point.target, options, axes=swept)
+    stage = next((name for name in BINARIES if name in point.stages), None)
+    if stage is None:
+        why = point.error.strip().splitlines()[0] if point.error.strip() else "it has no binary"
+        error = f"{point.status}: {why}" if point.status != "ok" else why
+        return replace(row, error=error), []
+    binary = manifest.path(point, stage)
+    assert binary is not None  # noqa: S101 - for the type checker
+    ptx = manifest.path(point, "ptx")
+    found = values(binary, point.arch, point.metadata, ptx)
+    notes = []
+    if stage == "cubin" and found["spill_store_bytes"] is None and ptx:
+        said = ptxas.again(ptx, cubin.read(elf.load(binary)), Path(manifest.origin), point.metadata)
+        if said:
+            found |= {"spill_store_bytes": said.stores, "spill_load_bytes": said.loads}
+        else:
+            notes = [f"{point.id}: its spills are not known: no ptxas here makes the same cubin of its PTX"]
+    assembly = _text(manifest.path(point, "amdgcn"))
+    if says := _SAYS.search(assembly):
+        found["compiler_waves_per_simd"] = int(says[1])
+    text = _text(manifest.path(point, "sass" if stage == "cubin" else "gcnasm"))
+    counted = instructions.count(text, BINARIES[stage]) if text else {}
+    return replace(row, values=found, instructions=counted), notes
+
+
+def _nvidia(kernel: cubin.Cubin, arch: str, dynamic: int, ptx: Path | None) -> dict[str, Value]:
+    arrays = bool(kernel.frame) and ptx is not None and ptxas.has_arrays(_text(ptx))
+    fits = occupancy.nvidia(
+        arch,
+        registers=kernel.registers,
+        threads=kernel.threads,
+        static=kernel.shared,
+        dynamic=dynamic,
+        barriers=kernel.barriers,
+    )
+    return {
+        "registers_per_thread": kernel.registers,
+        "stack_bytes": kernel.frame,
+        "spill_store_bytes": None if arrays else kernel.local_stores,
+        "spill_load_bytes": None if arrays else kernel.local_loads,
+        "shared_static_bytes": kernel.shared,
+        "shared_dynamic_bytes": dynamic,
+        "barriers": kernel.barriers,
+        "constant_bytes": kernel.constant,
+        "threads_per_block": kernel.threads,
+        "code_bytes": kernel.code,
+        "blocks_per_sm": fits.blocks if fits else None,
+        "occupancy_percent": fits.percent if fits else None,
+        "limiter": fits.limiter if fits else None,
+    }
+
+
+def _amd(kernel: code_object.CodeObject, arch: str, shared: int) -> dict[str, Value]:
+    lds = kernel.lds + shared
+    fits = occupancy.amd(
+        arch, wave=kernel.wave, vgprs=kernel.vgprs, sgprs=kernel.sgprs, threads=kernel.threads, lds=lds
+    )
+    return {
+        "sgprs_per_wave": kernel.sgprs,
+        "vgprs_per_lane": kernel.vgprs,
+        "agprs_per_lane": kernel.agprs,
+        "scratch_bytes": kernel.scratch,
+        "sgpr_spills": kernel.sgpr_spills,
+        "vgpr_spills": kernel.vgpr_spills,
+        "lds_bytes": lds,
+        "wave_size": kernel.wave,
+        "threads_per_block": kernel.threads,
+        "code_bytes": kernel.code,
+        "waves_per_simd": round(fits.warps / occupancy.simds(arch), 2) if fits else None,
+        "occupancy_percent": fits.percent if fits else None,
+        "limiter": fits.limiter if fits else None,
+    }
+
+
+def _axes(manifest: Manifest) -> tuple[str, ...]:
+    """Names of options and constants that differ between points, in the order in which they come."""
+    every = [_all(point) for point in manifest.points]
+    names = dict.fromkeys(name for one in every for name in one)
+    return tuple(name for name in names if len({_spell(one.get(name)) for one in every}) > 1)
+
+
+def _all(point: Point) -> dict[str, Any]:
+    return {**point.constexprs, **point.options}
+
+
+def _spell(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _text(path: Path | None) -> str:
+    if path is None:
+        return ""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

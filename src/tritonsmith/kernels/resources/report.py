@@ -1,0 +1,149 @@
+"""The table for a person, for JSON and for CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.measure import Measurement
+from rich.table import Table
+
+from tritonsmith.kernels.resources import instructions
+from tritonsmith.kernels.resources.reading import Found
+from tritonsmith.kernels.resources.rows import COLUMNS, Row, Value, classes, columns
+from tritonsmith.ui import console, tables
+
+_WIDEST = 1000  # characters
+_MOST = 50  # rows on the screen
+_VENDORS = {"cuda": "NVIDIA", "hip": "AMD"}
+_NAME = 12  # characters of a cache entry's name
+_OF_ERROR = 60
+
+
+def tables_of(rows: Sequence[Row], *, cached: bool) -> Iterator[Table]:
+    """For each vendor a table of resources, and one of instructions where there is a disassembly.
+
+    Args:
+        rows: what to show.
+        cached: they are entries of a cache, of many kernels.
+    """
+    for backend, vendor in _VENDORS.items():
+        here = [row for row in rows if row.backend == backend]
+        if here:
+            yield _resources(vendor, here[:_MOST], cached=cached)
+            if any(row.instructions for row in here):
+                yield _instructions(vendor, here, "sass" if backend == "cuda" else "amd")
+
+
+def left_out(rows: Sequence[Row]) -> int:
+    """How many rows `tables_of` does not show."""
+    counts = (sum(row.backend == backend for row in rows) for backend in _VENDORS)
+    return sum(max(0, count - _MOST) for count in counts)
+
+
+def as_json(found: Found) -> dict[str, Any]:
+    """Every row, with units in the names of its values."""
+    return {"schema": 1, "rows": [asdict(row) for row in found.rows], "notes": list(found.notes)}
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """One line for each row; columns are always the same, but for classes of instructions."""
+    known = (instructions.TOTAL, *instructions.names("sass"), *instructions.names("amd"))
+    counted = classes(rows, known)
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    heads = [column.key for column in COLUMNS]
+    writer.writerow(
+        ["kernel", "point", "target", "options", "error", *heads, *(f"instructions {one}" for one in counted)]
+    )
+    for row in rows:
+        cells = [row.values.get(key) for key in heads]
+        numbers = [row.instructions.get(name) for name in counted]
+        writer.writerow([row.kernel, row.point, row.target, row.options, row.error, *cells, *numbers])
+    return stream.getvalue()
+
+
+def _resources(vendor: str, rows: Sequence[Row], *, cached: bool) -> Table:
+    shown = columns(rows)
+    heads = [column.title for column in shown]
+    failed = any(row.error for row in rows)
+    cells = [
+        [
+            *_names(row, cached=cached),
+            *(spelled(row.values.get(column.key)) for column in shown),
+            *([row.error[:_OF_ERROR]] if failed else []),
+        ]
+        for row in rows
+    ]
+    right = [column.title for column in shown if column.key != "limiter"]
+    return _table(
+        f"resources, {vendor}", [*_heads(cached=cached), *heads, *(["error"] if failed else [])], cells, right
+    )
+
+
+def _instructions(vendor: str, rows: Sequence[Row], language: str) -> Table:
+    """Classes down, kernels across: there are many more classes than fit side by side."""
+    names = classes(rows, (instructions.TOTAL, *instructions.names(language)))
+    counted = [row for row in rows if row.instructions]
+    cells = [[name, *(spelled(row.instructions.get(name)) for row in counted)] for name in names]
+    heads = [
+        row.target.removesuffix(":32") + "".join(f"\n{part}" for part in row.options.split(", "))
+        for row in counted
+    ]
+    made = tables.plain(f"instructions, {vendor}; widths in bits per thread", ["class", *heads], cells)
+    for column in made.columns[1:]:
+        column.justify = "right"
+    return _kept(made)
+
+
+def _table(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[str]) -> Table:
+    return _kept(tables.plain(title, heads, cells, right=right))
+
+
+def _kept(table: Table) -> Table:
+    """As wide as it is: on a narrow screen its lines break, and would else lose whole columns."""
+    for column in table.columns:
+        column.no_wrap = True
+    screen = console.out()
+    table.width = Measurement.get(screen, screen.options.update(width=_WIDEST), table).maximum
+    return table
+
+
+def _heads(*, cached: bool) -> list[str]:
+    return ["kernel", "entry", "target", "options"] if cached else ["target", "options"]
+
+
+def _names(row: Row, *, cached: bool) -> list[str]:
+    return [row.kernel, row.point[:_NAME], row.target, row.options] if cached else [row.target, row.options]
+
+
+def spelled(value: Value) -> str:
+    """A cell; empty for what is not known."""
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def metrics(backend: str, rows: Sequence[Row]) -> Mapping[str, Sequence[float | None]]:
+    """What a plot shows: a title with the unit to a number for each row.
+
+    Args:
+        backend: of all rows.
+        rows: whose numbers.
+    """
+    if backend == "cuda":
+        registers, spills = ("registers_per_thread", "registers per thread"), "spills, bytes per thread"
+    else:
+        registers, spills = ("vgprs_per_lane", "VGPRs per lane"), "registers spilled"
+    return {
+        registers[1]: [_number(row.values.get(registers[0])) for row in rows],
+        spills: [None if row.error else float(row.spilled) for row in rows],
+        "occupancy, %": [_number(row.values.get("occupancy_percent")) for row in rows],
+    }
+
+
+def _number(value: Value) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None

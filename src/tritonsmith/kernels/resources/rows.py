@@ -1,0 +1,119 @@
+"""A row of the table: one compiled kernel; its columns, with units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+Value = int | float | str | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Attributes:
+        key: in JSON and CSV; ends with the unit.
+        head: on the screen, above the unit.
+        unit: below it.
+    """
+
+    key: str
+    head: str
+    unit: str = ""
+
+    @property
+    def title(self) -> str:
+        """Head of a column on the screen."""
+        return f"{self.head}\n{self.unit}" if self.unit else self.head
+
+
+COLUMNS = (
+    Column("registers_per_thread", "registers", "per thread"),
+    Column("sgprs_per_wave", "SGPRs", "per wave"),
+    Column("vgprs_per_lane", "VGPRs", "per lane"),
+    Column("agprs_per_lane", "of them\nAGPRs"),
+    Column("stack_bytes", "stack", "B/thread"),
+    Column("scratch_bytes", "scratch", "B/lane"),
+    Column("spill_store_bytes", "spill\nstores", "B/thread"),
+    Column("spill_load_bytes", "spill\nloads", "B/thread"),
+    Column("sgpr_spills", "SGPRs\nspilled"),
+    Column("vgpr_spills", "VGPRs\nspilled"),
+    Column("shared_static_bytes", "static\nshared", "B/block"),
+    Column("shared_dynamic_bytes", "dynamic\nshared", "B/block"),
+    Column("lds_bytes", "LDS", "B/group"),
+    Column("barriers", "barriers"),
+    Column("constant_bytes", "constant\nbank 0", "B"),
+    Column("wave_size", "wave", "lanes"),
+    Column("threads_per_block", "threads", "per block"),
+    Column("code_bytes", "code", "B"),
+    Column("blocks_per_sm", "blocks", "per SM"),
+    Column("waves_per_simd", "waves", "per SIMD"),
+    Column("compiler_waves_per_simd", "LLVM\nsays", "waves"),
+    Column("occupancy_percent", "occu-\npancy", "%"),
+    Column("limiter", "limited by"),
+)
+SPILLS = ("spill_store_bytes", "spill_load_bytes", "sgpr_spills", "vgpr_spills")
+_STACK = "stack_bytes"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One compiled kernel.
+
+    Attributes:
+        kernel: name of the function.
+        point: the compile, or the cache's entry.
+        target: `cuda:90:32`.
+        options: what differs from others: options, constants.
+        values: by the keys of `COLUMNS`.
+        instructions: class to number; empty without a disassembly.
+        error: why there is nothing.
+        axes: what a sweep varied: name to value, as text.
+    """
+
+    kernel: str
+    point: str
+    target: str
+    options: str = ""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    instructions: Mapping[str, int] = field(default_factory=dict)
+    error: str = ""
+    axes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def backend(self) -> str:
+        """`cuda` or `hip`."""
+        return self.target.partition(":")[0]
+
+    @property
+    def spilled(self) -> int:
+        """What `--spills` sorts by: bytes, or registers; a stack of unknown use counts as bytes."""
+        known = [self.values.get(key) for key in SPILLS]
+        numbers = [value for value in known if isinstance(value, int)]
+        if not numbers:
+            stack = self.values.get(_STACK)
+            return stack if isinstance(stack, int) else 0
+        return sum(numbers)
+
+
+def spilling(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Those that spill, the worst first."""
+    found = [row for row in rows if row.spilled]
+    return tuple(sorted(found, key=lambda row: (-row.spilled, row.kernel, row.target, row.point)))
+
+
+def columns(rows: Sequence[Row]) -> tuple[Column, ...]:
+    """Those that any of the rows has a value for."""
+    return tuple(column for column in COLUMNS if any(row.values.get(column.key) is not None for row in rows))
+
+
+def classes(rows: Sequence[Row], known: Sequence[str]) -> tuple[str, ...]:
+    """Classes of instructions that any of the rows has.
+
+    Args:
+        rows: the table.
+        known: classes in their order.
+    """
+    here = {name for row in rows for name in row.instructions}
+    return tuple(name for name in dict.fromkeys(known) if name in here)

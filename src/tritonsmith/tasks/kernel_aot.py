@@ -1,0 +1,143 @@
+"""`kernel.aot`: kernels compiled ahead of time, as C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
+from tritonsmith.tasks.kit import given, task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tritonsmith.kernels.aot.emitting import Prepared
+    from tritonsmith.kernels.asked import Asked
+    from tritonsmith.kernels.manifest import Manifest
+
+
+@task(
+    iterable=[*REPEATED, "signature", "point"],
+    help={
+        **ASKING,
+        "source": "FILE[:KERNEL], or a folder of kernel.compile",
+        "grid": "C over parameters and constants: '(n+BLOCK-1)/BLOCK,1,1'",
+        "signature": f"{ASKING['signature']} (repeat it: each is a variant)",
+        "point": "take this compiled point of the folder only: its id (repeat it)",
+        "out_name": "what the functions are called (default: like the kernel)",
+        "out": "folder for the C files (default: beside what is compiled)",
+        "check": "compile them with the system's C compiler, and link them",
+        "json": "print what was made as JSON",
+        "dry_run": "print the plan as a shell script, and do nothing",
+    },
+)
+def aot(
+    context: Any,
+    source: str,
+    grid: str = "",
+    signature: Iterable[str] | None = None,
+    target: Iterable[str] | None = None,
+    num_warps: str = "",
+    num_stages: str = "",
+    option: Iterable[str] | None = None,
+    sweep: Iterable[str] | None = None,
+    point: Iterable[str] | None = None,
+    out_name: str = "",
+    out: str = "",
+    env: str = "wheel",
+    python: str = "",
+    jobs: str = "",
+    timeout: str = "",
+    check: bool = False,
+    json: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Make C sources with the compiled kernels inside, and functions that launch them."""
+    from json import dumps
+    from pathlib import Path
+
+    from tritonsmith.errors import UsageError
+    from tritonsmith.kernels import manifest
+    from tritonsmith.kernels.aot import emitting, interface
+    from tritonsmith.kernels.aot import grid as grids
+    from tritonsmith.tasks import kernel_flags, show
+
+    grids.parse(grid)  # before minutes of compiling
+    interface.check_name(out_name)
+    folder = Path(source).expanduser()
+    into = Path(out).expanduser().absolute() if given(out) else None
+    points = list(point or ())
+    found: Sequence[Manifest]
+    if folder.is_dir():
+        flags = {
+            "--signature": signature,
+            "--target": target,
+            "--option": option,
+            "--sweep": sweep,
+            "--num-warps": num_warps,
+            "--num-stages": num_stages,
+        }
+        if wrong := [name for name, value in flags.items() if value]:
+            hints = ["they go with FILE[:KERNEL]", "--point chooses among what is compiled"]
+            raise UsageError(f"{', '.join(wrong)}: this kernel is compiled already", hints=hints)
+        found = [manifest.read(folder.absolute())]
+    else:
+        if points:
+            hints = ["leave it out, or name a folder of kernel.compile"]
+            raise UsageError("--point chooses among compiled points", hints=hints)
+        asked = [
+            kernel_flags.asked(
+                source, text, target, option, sweep, num_warps=num_warps, num_stages=num_stages
+            )
+            for text in list(signature or ()) or [""]
+        ]
+        where = kernel_flags.place(env, python, jobs, timeout)
+        if dry_run:
+            for one in emitting.compiles(asked, where):
+                show.plan(one.plan)
+            show.warnings(("what is written afterwards depends on what that compiles",))
+            return
+        found = _compiled(asked, where)
+    made = emitting.prepare(found, grid, into, out_name=out_name, points=points, check=check)
+    if dry_run:
+        show.plan(made.plan)
+        return
+    emitting.act(made)
+    if json:
+        print(dumps(emitting.as_json(made, checked=check), indent=2))
+    else:
+        _show(made, checked=check)
+
+
+def _compiled(asked: Sequence[Asked], where: Any) -> list[Manifest]:
+    from tritonsmith.kernels import compiling
+    from tritonsmith.kernels.aot import emitting
+    from tritonsmith.ui import console
+
+    made = [compiling.act(one, where) for one in emitting.compiles(asked, where)]
+    for text in dict.fromkeys(note for one in made for note in one.notes):
+        console.note(text)
+    return [one.manifest for one in made]
+
+
+def _show(made: Prepared, *, checked: bool) -> None:
+    from tritonsmith.ui import console, tables
+
+    for group in made.groups:
+        rows = [
+            [one.name, one.algo, _hints(one), f"{one.binary.stat().st_size / 1024:.1f}"]
+            for one in group.variants
+        ]
+        title = f"{group.variants[0].point.target}; binaries in KiB"
+        columns = ["function", "algorithm", "hints", "binary"]
+        table = tables.plain(title, columns, rows, right=["binary"])
+        table.columns[0].no_wrap = True
+        console.out().print(table)
+    count = sum(len(group.sources) for group in made.groups)
+    console.out().print(f"{made.folder}", markup=False)
+    if checked:
+        console.note(f"the C compiler takes all {count} sources, and links them")
+
+
+def _hints(variant: Any) -> str:
+    return ", ".join(f"{one.name}:{one.hint}" for one in variant.arguments if one.hint)

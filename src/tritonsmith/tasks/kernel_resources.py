@@ -1,0 +1,165 @@
+"""`kernel.resources`: what compiled kernels take of a GPU, with none here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.tasks.kernel_flags import ASKING, REPEATED, KernelFirst
+from tritonsmith.tasks.kit import given, task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tritonsmith.kernels.asked import Asked
+    from tritonsmith.kernels.compiling import Place
+    from tritonsmith.kernels.resources.reading import Found
+
+
+@task(
+    klass=KernelFirst,
+    iterable=list(REPEATED),
+    help={
+        **ASKING,
+        "kernel": "folder of kernel.compile, or FILE[:KERNEL]",
+        "from_cache": "all, the folder of a Triton cache, or one of its entries",
+        "spills": "only kernels that spill, the worst first",
+        "out": "folder for what is compiled (default: one in the workspace)",
+        "json": "print JSON",
+        "csv": "print CSV",
+        "plot": "write a heat map of a sweep: FILE.png or FILE.svg",
+        "dry_run": "print the plan as a shell script, and do nothing",
+    },
+)
+def resources(
+    context: Any,
+    kernel: str = "",
+    signature: str = "",
+    target: Iterable[str] | None = None,
+    num_warps: str = "",
+    num_stages: str = "",
+    option: Iterable[str] | None = None,
+    sweep: Iterable[str] | None = None,
+    from_cache: str = "",
+    spills: bool = False,
+    out: str = "",
+    env: str = "wheel",
+    python: str = "",
+    jobs: str = "",
+    timeout: str = "",
+    json: bool = False,
+    csv: bool = False,
+    plot: str = "",
+    dry_run: bool = False,
+) -> None:
+    """Show registers, spills, shared memory, instructions and occupancy of compiled kernels."""
+    from pathlib import Path
+
+    from tritonsmith.envs import workspace
+    from tritonsmith.kernels.resources import cached, plotting
+    from tritonsmith.tasks import kernel_flags
+
+    compiles = bool(signature or target or num_warps or num_stages or option or sweep or out)
+    whole = bool(from_cache) and not compiles
+    folder = Path(kernel).expanduser() if kernel and Path(kernel).expanduser().is_dir() else None
+    _refuse(kernel, whole=whole, compiled=compiles and folder is not None, json=json, csv=csv, plot=plot)
+    picture = Path(plot).expanduser().absolute() if given(plot) else None
+    if picture:
+        plotting.check(picture)
+    if whole:
+        found: Found | None = cached.read(from_cache, workspace.default())
+    elif folder:
+        found = _compiled_before(folder.absolute())
+    else:
+        asked = kernel_flags.asked(
+            kernel,
+            signature,
+            target,
+            option,
+            sweep,
+            num_warps=num_warps,
+            num_stages=num_stages,
+            from_cache=from_cache,
+        )
+        where = kernel_flags.place(env, python, jobs, timeout)
+        place = Path(out).expanduser().absolute() if given(out) else None
+        found = _compiled_now(asked, where, place, silent=json or csv, dry_run=dry_run)
+    if found:
+        _print(found, spills=spills, json=json, csv=csv, cached=whole, picture=picture)
+
+
+def _refuse(kernel: str, *, whole: bool, compiled: bool, json: bool, csv: bool, plot: str) -> None:
+    from tritonsmith.errors import UsageError
+
+    if json and csv:
+        raise UsageError("--json and --csv contradict each other", hints=["leave one of them out"])
+    if compiled:
+        what = f"{kernel} is compiled already: flags of a compile change nothing"
+        raise UsageError(what, hints=["they go with FILE[:KERNEL]"])
+    if whole and plot:
+        raise UsageError("--plot draws a sweep, and a cache is none", hints=["leave --plot out"])
+    if whole and kernel:
+        raise UsageError("--from-cache takes no kernel", hints=["leave one of them out"])
+
+
+def _compiled_before(folder: Path) -> Found:
+    from dataclasses import replace
+
+    from tritonsmith.kernels import manifest
+    from tritonsmith.kernels.resources import reading
+
+    compiled = manifest.read(folder)
+    found = reading.of_manifest(compiled)
+    return replace(found, notes=(*found.notes, *reading.without_text(compiled)))
+
+
+def _compiled_now(
+    asked: Asked, where: Place, out: Path | None, *, silent: bool, dry_run: bool
+) -> Found | None:
+    """Compile first; None where the plan was shown instead."""
+    from dataclasses import replace
+
+    from tritonsmith.kernels import compiling
+    from tritonsmith.kernels.resources import reading
+    from tritonsmith.tasks import show
+
+    prepared = compiling.prepare(asked, where, out)
+    if dry_run:
+        show.plan(prepared.plan)
+        return None
+    made = compiling.act(prepared, where, silent=silent)
+    found = reading.of_manifest(made.manifest)
+    return replace(found, notes=(*made.notes, *found.notes))
+
+
+def _print(found: Found, *, spills: bool, json: bool, csv: bool, cached: bool, picture: Path | None) -> None:
+    from dataclasses import replace
+    from json import dumps
+
+    from tritonsmith.errors import SmithError
+    from tritonsmith.kernels.resources import plotting, report, rows
+    from tritonsmith.ui import console
+
+    failed = [row for row in found.rows if row.error]
+    if spills:
+        found = replace(found, rows=rows.spilling(found.rows))
+    for text in found.notes:
+        console.note(text)
+    if json:
+        print(dumps(report.as_json(found), indent=2))
+    elif csv:
+        print(report.as_csv(found.rows), end="")
+    else:
+        for table in report.tables_of(found.rows, cached=cached):
+            console.out().print(table)
+        if more := report.left_out(found.rows):
+            console.note(f"{more} more kernels: --csv and --json have all of them")
+        if not found.rows:
+            console.out().print("no kernel spills" if spills else "no kernels")
+    if picture:
+        plotting.write(found.rows, picture)
+        console.note(f"the plot is in {picture}")
+    if failed:
+        why = "\n".join(f"{row.point}: {row.error}" for row in failed)
+        hints = ["the manifest in the output folder has the whole messages"]
+        raise SmithError(f"{len(failed)} of the points did not compile", why=why, hints=hints)

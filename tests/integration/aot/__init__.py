@@ -1,0 +1,1 @@
+"""Our C sources beside those of upstream's tools/compile.py and tools/link.py."""
