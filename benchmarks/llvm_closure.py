@@ -11,9 +11,10 @@ step of the one side after one of the other, so that both see the same machine. 
 of the step's processes; disk is the size of what the step wrote. Sums are the kind's mean times its number.
 
 The recipe's archives and programs can be made only where all their objects are there: those of its own table
-generators, which are small programs. CPU and size for each object that went in are taken from these, and
-applied to the number of objects of the rest. Headers that the recipe's compiles need are made beforehand by
-the closure's quick table generators; the steps that make them are sampled with the recipe's own.
+generators, which are small programs that take little of what they link. CPU and size for each byte that went
+in are taken from these, and applied to the rest, whose objects count with the mean of the sampled compiles.
+Headers that the recipe's compiles need are made beforehand by the closure's quick table generators; the steps
+that make them are sampled with the recipe's own.
 """
 
 from __future__ import annotations
@@ -94,13 +95,14 @@ class Side:
         """The sum over all kinds: that of the sample, scaled."""
         return sum(sum(of) * self.scale[kind] for kind, of in measured.items() if of)
 
-    def objects(self, step: Step) -> int:
-        """How many objects go into a link or an archive, those of its archives included."""
+    def weight(self, step: Step) -> float:
+        """Bytes of the objects that go into a link or an archive, those of its archives included."""
         archives = {archive.output: archive for archive in self.steps["archive"]}
-        count = 0
-        for name in step.inputs():
-            count += len(archives[name].inputs()) if name in archives else name.endswith(".o")
-        return count
+        names = [name for name in step.inputs() if name.endswith(".o")]
+        names += [name for one in step.inputs() if one in archives for name in archives[one].inputs()]
+        usual = statistics.mean(self.disk["compile"])
+        paths = [step.build / name for name in dict.fromkeys(names)]
+        return sum(path.stat().st_size if path.is_file() else usual for path in paths)
 
 
 def ninja(build: Path, *argv: str) -> str:
@@ -179,8 +181,8 @@ def source_of(build: Path) -> Path:
     return Path(line.partition("=")[2]).parent
 
 
-def _one(_step: Step) -> int:
-    return 1
+def _one(_step: Step) -> float:
+    return 1.0
 
 
 def sample(recipe: Side, closure: Side, count: int, seed: int) -> None:
@@ -192,8 +194,8 @@ def sample(recipe: Side, closure: Side, count: int, seed: int) -> None:
             joined = kind in ("archive", "link")
             able = [step for step in side.steps[kind] if not joined or step.able()]
             chosen = chance.sample(able, min(len(able), count if kind == "compile" else count // 4))
-            weigh = side.objects if joined else _one
-            side.scale[kind] = sum(map(weigh, side.steps[kind])) / max(1, sum(map(weigh, chosen)))
+            weigh = side.weight if joined else _one
+            side.scale[kind] = sum(map(weigh, side.steps[kind])) / max(1.0, sum(map(weigh, chosen)))
             queues.append([(side, step) for step in chosen])
         turns = [one for pair in itertools.zip_longest(*queues) for one in pair if one]
         for number, (side, step) in enumerate(turns, 1):

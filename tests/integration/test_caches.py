@@ -20,42 +20,22 @@ import pytest
 
 from tests.integration.harness import SMITH, Smith
 from tests.unit.caches import made
-from tritonsmith.kernels import worker
+from tritonsmith.kernels import example
 
 OLD = "3.2.0"  # names in base64url, no version in its metadata
-KERNEL = Path(worker.__file__).parent / "examples" / "vector_add.py"
-POINTERS = dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), "*fp32")
+KERNEL, FILL = example.FILE, Path(__file__).with_name("fill_cache.py")
 _NONE: Mapping[str, str] = {}
 PATIENCE = 120.0  # seconds
-
-# Compiles the same kernels again and again, each from the cache or anew, until the file STOP appears.
-LOOP = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-import worker
-import triton
-from triton.backends.compiler import GPUTarget
-folder, blocks = Path(sys.argv[3]), [int(block) for block in sys.argv[4:]]
-kernel = worker.load_kernel(sys.argv[2], "vector_add")
-signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "out_ptr": "*fp32", "n_elements": "i32"}
-rounds = 0
-while not (folder / "stop").exists():
-    for block in blocks:
-        source = worker.make_source(kernel, signature, {"BLOCK": block})
-        compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))
-        assert compiled.asm["cubin"].startswith(b"\\x7fELF")
-    rounds += 1
-    (folder / "rounds").write_text(str(rounds))
-"""
 
 
 @pytest.fixture(scope="module")
 def smith(tmp_path_factory: pytest.TempPathFactory) -> Smith:
-    """The tool with an environment that has the newest Triton."""
+    """The tool with an environment that has the newest Triton, and a cache, as earlier versions left one."""
     root = tmp_path_factory.mktemp("caches of mine")
     found = Smith(root, cwd=root)
     found("up")
+    env = found.env("wheel")
+    compile_into(env / "triton-cache", env / "venv" / "bin" / "python", found)
     return found
 
 
@@ -87,16 +67,7 @@ def compile_into(
     cache: Path, python: Path, smith: Smith, *, block: int = 1024, more: Mapping[str, str] = _NONE
 ) -> None:
     """Compile the bundled kernel for one GPU; everything in the cache is an hour old then."""
-    request = {
-        "file": str(KERNEL),
-        "kernel": "vector_add",
-        "signature": {**POINTERS, "n_elements": "i32"},
-        "constexprs": {"BLOCK": block},
-        "targets": [["cuda", 90, 32]],
-        "output": str(smith.root / "kernels"),
-    }
-    (smith.root / "request.json").write_text(json.dumps(request))
-    argv = (python, worker.__file__, smith.root / "request.json", smith.root / "response.json")
+    argv = (python, FILL, KERNEL, "-", str(block))
     environ = {**smith.environ, "TRITON_CACHE_DIR": str(cache), **more}
     subprocess.run(argv, env=environ, check=True, capture_output=True, timeout=PATIENCE)
     make_old(cache)
@@ -332,8 +303,7 @@ def compiling(python: Path, smith: Smith, cache: Path, *blocks: int) -> Iterator
     """A process that compiles into a cache all the time; at the end none of its compiles may have failed."""
     folder = cache.parent / f"loop {blocks[0]}"
     folder.mkdir()
-    here = Path(worker.__file__).parent
-    argv = (str(python), "-c", LOOP, str(here), str(KERNEL), str(folder), *map(str, blocks))
+    argv = (str(python), str(FILL), str(KERNEL), str(folder), *map(str, blocks))
     environ = {**smith.environ, "TRITON_CACHE_DIR": str(cache)}
     process = subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
