@@ -1,5 +1,7 @@
 """The command line: each task parses its flags, calls one use case and prints the result."""
 
+import gc
+
 from invoke.collection import Collection
 
 from tritonsmith.tasks import store
@@ -22,6 +24,10 @@ from tritonsmith.tasks.system import packages
 from tritonsmith.tasks.triton import build_triton, install_triton, link_compile_commands
 from tritonsmith.tasks.up import up
 from tritonsmith.tasks.wheels_env import env_triton
+
+# What a start makes stays to the end. Looking through it again and again takes a tenth of a build that has
+# nothing to do.
+gc.set_threshold(50_000)
 
 namespace = Collection(
     up,
