@@ -1,4 +1,5 @@
-"""One small Triton, built once for all tests that look at it: in Debug, interrupted on its way."""
+"""What is made once for all tests that look at it: an environment with the newest Triton; one small Triton,
+built in Debug, interrupted on its way."""
 
 from __future__ import annotations
 
@@ -9,6 +10,15 @@ import psutil
 import pytest
 
 from tests.integration.harness import LLVM, Done, Smith, interrupt, plant, require_llvm, wait_for
+
+
+@pytest.fixture(scope="session")
+def with_wheel(tmp_path_factory: pytest.TempPathFactory) -> Smith:
+    """The tool after `up`. It takes half a GiB: whoever only reads it works `beside` it."""
+    root = tmp_path_factory.mktemp("with wheel")
+    made = Smith(root, cwd=root)
+    made("up")
+    return made
 
 
 @pytest.fixture(scope="session")

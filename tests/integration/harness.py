@@ -68,16 +68,23 @@ class Smith:
     Attributes:
         root: the folder that all of these lie in.
         cwd: where it is run.
+        more: variables.
+        shared: somebody else's workspace that it uses.
     """
 
     root: Path
     cwd: Path
     more: dict[str, str] = field(default_factory=dict)
+    shared: Path | None = None
 
     @property
     def home(self) -> Path:
         """The workspace."""
-        return self.root / "work space"
+        return self.shared or self.root / "work space"
+
+    def beside(self, root: Path) -> Smith:
+        """The same workspace, from another folder: for tests that only use what is in it."""
+        return Smith(root, cwd=root, more=self.more, shared=self.home)
 
     @property
     def environ(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ import math
 import re
 import struct
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,13 +26,11 @@ FLAGS = ("-std=c11", "-Wall", "-Werror")
 
 
 @pytest.fixture(scope="module")
-def smith(tmp_path_factory: pytest.TempPathFactory) -> Smith:
+def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
     """The tool, with an environment that has the newest Triton."""
     require("cc")
     root = tmp_path_factory.mktemp("ahead of time")
-    made = Smith(root, cwd=root)
-    made("up")
-    return made
+    return with_wheel.beside(root)
 
 
 def includes(smith: Smith, backend: str) -> tuple[str | Path, ...]:
@@ -208,11 +207,11 @@ def test_a_compiler_that_refuses_is_told(smith: Smith, tmp_path: Path) -> None:
     broken = tmp_path / "cc"
     broken.write_text("#!/bin/sh\necho 'broken.c:1: error: no' >&2\nexit 1\n")
     broken.chmod(0o755)
-    other = Smith(smith.root, smith.cwd, {"CC": str(broken)})
+    other = replace(smith, more={"CC": str(broken)})
     flags = ("--signature", VECTOR_ADD[1], "--target", "h100", "--grid", "n")
     done = other("kernel.aot", f"{KERNELS}:vector_add", *flags, "--check", code=1)
     assert "broken.c:1: error: no" in done.error
-    nowhere = Smith(smith.root, smith.cwd, {"CC": "no-such-compiler"})
+    nowhere = replace(smith, more={"CC": "no-such-compiler"})
     done = nowhere("kernel.aot", f"{KERNELS}:vector_add", *flags, "--check", code=1)
     assert "there is no C compiler" in done.error
 

@@ -26,13 +26,11 @@ GRANULE = 8  # registers: what a thread gets them in
 
 
 @pytest.fixture(scope="module")
-def smith(tmp_path_factory: pytest.TempPathFactory) -> Smith:
+def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
     """The tool, with an environment that has the newest Triton."""
     require(str(CLANG))
     root = tmp_path_factory.mktemp("in line")
-    made = Smith(root, cwd=root)
-    made("up")
-    return made
+    return with_wheel.beside(root)
 
 
 def tools(smith: Smith) -> Path:

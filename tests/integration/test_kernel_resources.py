@@ -46,14 +46,12 @@ AMD = ("gfx90a", "gfx942", "gfx1100")
 
 
 @pytest.fixture(scope="module")
-def smith(tmp_path_factory: pytest.TempPathFactory) -> Smith:
+def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
     """The tool, with an environment that has the newest Triton, and a file of kernels."""
     require(str(LLVM / "bin" / "llvm-readobj"))
     root = tmp_path_factory.mktemp("re sources")
     (root / "kernels.py").write_text(KERNELS, encoding="utf-8")
-    made = Smith(root, cwd=root)
-    made("up")
-    return made
+    return with_wheel.beside(root)
 
 
 @pytest.fixture(scope="module")

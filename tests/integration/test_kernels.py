@@ -54,11 +54,10 @@ POINTERS = "*fp32:16,*fp32:16,i32"
 
 
 @pytest.fixture(scope="module")
-def smith(tmp_path_factory: pytest.TempPathFactory) -> Smith:
+def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
     """The tool beside some kernels, with the newest wheel in the environment `wheel`."""
     root = tmp_path_factory.mktemp("kernel bench")
-    smith = Smith(root, cwd=root)
-    smith("up")
+    smith = with_wheel.beside(root)
     (root / "add.py").write_text(ADD)
     (root / "bad.py").write_text(BAD)
     return smith
