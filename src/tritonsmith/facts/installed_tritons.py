@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.envs.workspace import Workspace
+from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.facts import distributions, python_env
 from tritonsmith.facts.python_env import PythonEnv
 
@@ -44,19 +44,31 @@ def find(
         space: the workspace with the tool's environments.
         packages: one more interpreter, which has been asked already.
     """
-    found = [
-        Installed(version, site, checkout=not _package(site).is_file())
-        for prefix in dict.fromkeys(_prefixes(environ, space))
-        for pattern in _SITES
-        for site in sorted(prefix.glob(pattern))
-        if (version := version_in(site))
-    ]
+    prefixes = dict.fromkeys([*sorted((space.root / "envs").glob("*/venv")), *_active(environ)])
+    found = [one for prefix in prefixes for one in _in_prefix(prefix)]
     if packages:
         found += [
             Installed(_public(owner.version), packages.purelib, checkout=owner.editable is not None)
             for owner in distributions.owners(packages.distributions)
         ]
     return tuple(dict.fromkeys(found))
+
+
+def here(environ: Mapping[str, str]) -> Installed | None:
+    """The Triton that `python` imports in this shell: of the active environment, or of PATH's Pythons."""
+    return next((one for prefix in _active(environ) for one in _in_prefix(prefix)), None)
+
+
+def of_env(env: EnvDir) -> Installed | None:
+    """The Triton of one of the tool's environments."""
+    return next(_in_prefix(env.venv), None)
+
+
+def of_python(executable: Path) -> Installed | None:
+    """The Triton of an interpreter."""
+    seen = python_env.read(executable)
+    sites = seen.sites if seen else ()
+    return next((_installed(site) for site in sites if version_in(site)), None)
 
 
 def version_in(site: Path) -> str:
@@ -80,8 +92,16 @@ def version_of(package: Path) -> str:
     return _public(match[1]) if match else ""
 
 
-def _prefixes(environ: Mapping[str, str], space: Workspace) -> Iterator[Path]:
-    yield from sorted((space.root / "envs").glob("*/venv"))
+def _in_prefix(prefix: Path) -> Iterator[Installed]:
+    for pattern in _SITES:
+        yield from (_installed(site) for site in sorted(prefix.glob(pattern)) if version_in(site))
+
+
+def _installed(site: Path) -> Installed:
+    return Installed(version_in(site), site, checkout=not _package(site).is_file())
+
+
+def _active(environ: Mapping[str, str]) -> Iterator[Path]:
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if environ.get(name):
             yield Path(environ[name])

@@ -80,6 +80,14 @@ class Prepared:
         """Where the worker leaves its results, one JSON object a line."""
         return self.work / "results.jsonl"
 
+    def under(self, change: Mapping[str, str]) -> Prepared:
+        """The same with other variables set for the compiler."""
+        more = tuple(change.items())
+        steps = [
+            replace(one, env=(*one.env, *more)) if isinstance(one, Run) else one for one in self.plan.steps
+        ]
+        return replace(self, plan=Plan(self.plan.title, tuple(steps)))
+
 
 @dataclass(frozen=True)
 class Compiled:

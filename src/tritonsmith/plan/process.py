@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
+
+from tritonsmith.errors import FactError
 
 GRACE_AFTER_INT = 5.0  # seconds; Ninja lets running compiles finish writing
 GRACE_AFTER_TERM = 2.0
@@ -72,6 +76,45 @@ def capture(argv: Sequence[str], *, cwd: Path | None = None, timeout: float = 20
     """
     answer = ask(argv, cwd=cwd, timeout=timeout)
     return answer.out if answer and answer.code == 0 else None
+
+
+def become(argv: Sequence[str], change: Mapping[str, str]) -> NoReturn:
+    """Go on as another program: its terminal, its signals and its exit code are ours.
+
+    Args:
+        argv: program and arguments.
+        change: of the environment.
+
+    Raises:
+        FactError: there is no such program, or it cannot be run.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execvpe(argv[0], list(argv), {**os.environ, **change})  # noqa: S606 - what the user typed
+    except OSError as error:
+        raise FactError(f"cannot run {argv[0]}", why=error.strerror or str(error)) from error
+
+
+def foreground(argv: Sequence[str], *, change: Mapping[str, str] | None = None) -> int:
+    """Run a program at the terminal that we have: an editor, a user's own command.
+
+    Args:
+        argv: program and arguments.
+        change: of the environment.
+
+    Returns:
+        Its exit code.
+
+    Raises:
+        FactError: there is no such program, or it cannot be run.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        return subprocess.run(argv, env={**os.environ, **(change or {})}, check=False).returncode
+    except OSError as error:
+        raise FactError(f"cannot run {argv[0]}", why=error.strerror or str(error)) from error
 
 
 def stream(

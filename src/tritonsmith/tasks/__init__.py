@@ -11,6 +11,8 @@ from tritonsmith.tasks.debug_library import debug_library
 from tritonsmith.tasks.develop import benchmark, lint, test
 from tritonsmith.tasks.doctor import doctor
 from tritonsmith.tasks.environments import explain, listing
+from tritonsmith.tasks.ir_env import ir_env
+from tritonsmith.tasks.ir_override import ir_override
 from tritonsmith.tasks.kernel_aot import aot as kernel_aot
 from tritonsmith.tasks.kernel_compile import compile_ as kernel_compile
 from tritonsmith.tasks.kernel_inline_ptx import inline_ptx
@@ -41,6 +43,8 @@ namespace = Collection(
     env_triton,
     purge_wheels,
     clear_cache,
+    ir_env,
+    ir_override,
     test,
     lint,
     benchmark,

@@ -39,6 +39,45 @@ class HelpfulTask(Task[Any]):
         return arguments
 
 
+class Words(HelpfulTask):
+    """A task whose last words may be left out, as Invoke's positional arguments never may.
+
+    Those of `positional` that have a default are words if the command line has so many.
+    """
+
+    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
+        """The arguments, as many of them positional as there are words."""
+        arguments = super().get_arguments(ignore_unknown_help=ignore_unknown_help)
+        count = self._words(arguments)
+        for place, argument in enumerate(one for one in arguments if one.positional):
+            if argument.default is not None:
+                argument.positional = place < count
+                argument.default = None if argument.positional else argument.default
+        return arguments
+
+    def _words(self, arguments: Iterable[Argument]) -> int:
+        """How many words of the command line are no flags, and no values of flags."""
+        words, _ = command_line()
+        at = next(
+            (number for number, word in enumerate(words) if word.split(".")[-1] == self.name), len(words)
+        )
+        valued = {f"--{name}" for one in arguments if one.takes_value for name in one.names}
+        rest, found = iter(words[at + 1 :]), 0
+        for word in rest:
+            if not word.startswith("-"):
+                found += 1
+            elif word in valued | {name.replace("_", "-") for name in valued}:
+                next(rest, None)
+        return found
+
+
+def command_line() -> tuple[list[str], list[str]]:
+    """The words before `--` and those after it; Invoke joins the latter, and forgets their quotes."""
+    words = sys.argv[1:]
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at + 1 :]
+
+
 def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
     """`invoke.task` without one-letter flags, whose body may raise this project's errors.
 

@@ -184,3 +184,38 @@ def test_count(text: str, number: int | None) -> None:
 def test_count_of_what_is_no_number(text: str) -> None:
     with pytest.raises(UsageError, match="--jobs cannot be"):
         kit.count(text, "jobs")
+
+
+@pytest.mark.parametrize(
+    ("words", "positional"),
+    [
+        (["some.diff"], ["folder"]),
+        (["some.diff", "DIR"], ["folder"]),
+        (["some.diff", "DIR", "12"], ["folder", "number"]),
+        (["some.diff", "DIR", "12", "14"], ["folder", "number", "to"]),
+        (["some.diff", "--kernel", "mm", "DIR"], ["folder"]),
+        (["some.diff", "DIR", "--max-lines", "9", "12", "--json"], ["folder", "number"]),
+        (["some.diff", "DIR", "--kernel=mm", "12"], ["folder", "number"]),
+        (["some.diff", "DIR", "--json", "12"], ["folder", "number"]),
+        (["some.diff", "DIR", "--", "python", "script.py"], ["folder"]),
+        (["some.diff", "--help"], []),
+        (["doctor", "--only", "tools"], ["folder"]),
+    ],
+)
+def test_words_that_may_be_left_out(
+    words: list[str], positional: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @kit.task(name="diff", klass=kit.Words, positional=["folder", "number", "to"])
+    def body(
+        context: object,
+        folder: str,
+        number: str = "",
+        to: str = "",
+        kernel: str = "",
+        max_lines: str = "",
+        json: bool = False,
+    ) -> None:
+        """Nothing."""
+
+    monkeypatch.setattr(sys, "argv", ["tritonsmith", *words])
+    assert [one.name for one in body.get_arguments() if one.positional] == positional

@@ -1,0 +1,112 @@
+"""Which lines of two texts correspond: their common head and tail, then lines that are unique in both.
+
+That is patience diff: unique lines are anchors, the longest rising chain of them holds, and what lies
+between two anchors is taken the same way. Where nothing is unique, a short piece goes to difflib; in a long
+one the first of the equal lines corresponds to the first, the second to the second, and so on. So the time
+is near to linear; difflib's is quadratic in lines that come often, and code that was unrolled has many of
+these.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from difflib import SequenceMatcher
+from itertools import pairwise
+
+_SHORT = 64  # lines of a piece that difflib may have
+_DEEPEST = 12  # anchors between anchors
+
+
+def pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """Places of equal items that correspond; both rise.
+
+    Args:
+        first: lines of one text.
+        second: lines of the other.
+    """
+    found: list[tuple[int, int]] = []
+    work = [(0, len(first), 0, len(second), 0)]
+    while work:
+        low, high, below, above, depth = work.pop()
+        while low < high and below < above and first[low] == second[below]:
+            found.append((low, below))
+            low, below = low + 1, below + 1
+        while low < high and below < above and first[high - 1] == second[above - 1]:
+            high, above = high - 1, above - 1
+            found.append((high, above))
+        if low == high or below == above:
+            continue
+        a, b = first[low:high], second[below:above]
+        anchors = _unique(a, b) if depth < _DEEPEST else []
+        if not anchors:
+            found += [(low + one, below + other) for one, other in _rest(a, b)]
+            continue
+        bounds = [(-1, -1), *anchors, (high - low, above - below)]
+        found += [(low + one, below + other) for one, other in anchors]
+        work += [
+            (low + one + 1, low + after, below + other + 1, below + beyond, depth + 1)
+            for (one, other), (after, beyond) in pairwise(bounds)
+            if after > one + 1 and beyond > other + 1
+        ]
+    return sorted(found)
+
+
+def gaps(anchors: Sequence[tuple[int, int]], length: int, other: int) -> list[tuple[range, range]]:
+    """What lies between pairs: places in the first, places in the second; both sides have some.
+
+    Args:
+        anchors: pairs, rising.
+        length: of the first.
+        other: length of the second.
+    """
+    bounds = [(-1, -1), *anchors, (length, other)]
+    found = []
+    for (one, two), (after, beyond) in pairwise(bounds):
+        if after > one + 1 and beyond > two + 1:
+            found.append((range(one + 1, after), range(two + 1, beyond)))
+    return found
+
+
+def _unique(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
+    once, other = Counter(a), Counter(b)
+    places = {item: place for place, item in enumerate(b) if other[item] == 1}
+    return _rising(
+        [(place, places[item]) for place, item in enumerate(a) if once[item] == 1 and item in places]
+    )
+
+
+def _rest(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
+    if len(a) <= _SHORT and len(b) <= _SHORT:
+        blocks = SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks()
+        return [(block.a + at, block.b + at) for block in blocks for at in range(block.size)]
+    places = {item: place for place, item in enumerate(_counted(b))}
+    return _rising([(place, places[item]) for place, item in enumerate(_counted(a)) if item in places])
+
+
+def _counted(items: Sequence[Hashable]) -> list[tuple[Hashable, int]]:
+    counts: Counter[Hashable] = Counter()
+    found = []
+    for item in items:
+        counts[item] += 1
+        found.append((item, counts[item]))
+    return found
+
+
+def _rising(found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest part whose second places rise too; the first do already."""
+    ends: list[int] = []  # the smallest last place of a chain of each length
+    last: list[int] = []  # and the pair that has it
+    before = [-1] * len(found)
+    for at, (_, place) in enumerate(found):
+        length = bisect_left(ends, place)
+        before[at] = last[length - 1] if length else -1
+        ends[length : length + 1] = [place]
+        last[length : length + 1] = [at]
+    chain = []
+    at = last[-1] if last else -1
+    while at >= 0:
+        chain.append(found[at])
+        at = before[at]
+    return chain[::-1]

@@ -1,0 +1,291 @@
+"""Names that say what a value is, so that a line more does not rename all that follow.
+
+Numbers in the order of appearance would: one operation more near the top, and every line below differs. So
+a value is named after what defines it: the operation, and four hex digits of a checksum over the defining
+line with its names masked, over those of its operands, and over those of their operands: `%addi_3f2a`. It
+looks no farther, so a change renames what is at most two steps below it. Of layouts it takes the kind, not
+the content. Values that are alike so far get a counter: `%addi_3f2a.2`. Plain constants and parameters say
+what they are: `%c64_i32`, `%arg0`. A name does not depend on what the value was called before. What a diff
+needs beyond that, it finds by laying two texts side by side: see `corresponding`.
+
+Each language has a reader that makes `Line`s; this module names what is in them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from zlib import crc32
+
+MARK = "\0"  # stands for a name in a masked line
+
+_ROUNDS = 8  # attributes that refer to attributes that refer to ...
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """A name that a line defines.
+
+    Attributes:
+        place: of it among the line's names.
+        stem: what its new name begins with: `%addi`; or is, if `exact`.
+        exact: the stem says it all: `%arg0`, `%c64_i32`.
+    """
+
+    place: int
+    stem: str
+    exact: bool = False
+
+
+@dataclass(slots=True)
+class Line:
+    """A line, as the reader of a language hands it on.
+
+    Attributes:
+        mask: its text, with `MARK` for each name.
+        names: as written, in their order.
+        defines: those of them that are defined here.
+        label: it begins a block: what it defines is named after the line that follows.
+        begins: a function begins: names of values start anew.
+    """
+
+    mask: str
+    names: Sequence[str] = ()
+    defines: Sequence[Define] = ()
+    label: bool = False
+    begins: bool = False
+
+
+@dataclass(slots=True)
+class Form:
+    """A text in normal form. What is named has a number, its place in `names`.
+
+    Attributes:
+        masks: lines without names.
+        uses: for each line the numbers of what it names.
+        defines: for each line the numbers of what it defines, or is the first to name.
+        names: normal names.
+        scopes: for each number the function that it belongs to, counted from 1; 0 for the module's own.
+    """
+
+    masks: list[str] = field(default_factory=list)
+    uses: list[Sequence[int]] = field(default_factory=list)
+    defines: list[Sequence[int]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    scopes: list[int] = field(default_factory=list)
+
+    def lines(self, names: Sequence[str] | None = None) -> list[str]:
+        """The lines, with other names if some are given."""
+        chosen = self.names if names is None else names
+        found = []
+        for mask, uses in zip(self.masks, self.uses, strict=True):
+            if not uses:
+                found.append(mask)
+                continue
+            parts = mask.split(MARK)
+            made = [parts[0]]
+            for use, part in zip(uses, parts[1:], strict=True):
+                made += (chosen[use], part)
+            found.append("".join(made))
+        return found
+
+
+def split(pattern: re.Pattern[str], text: str) -> tuple[list[str], list[str]]:
+    """What stands between names, and the names; there is one more of the former.
+
+    Args:
+        pattern: one group: a name, or a string, which is none.
+        text: of a line.
+    """
+    parts = pattern.split(text)
+    if '"' not in text:
+        return parts[::2], parts[1::2]
+    between, names = [parts[0]], []
+    for name, after in zip(parts[1::2], parts[2::2], strict=True):
+        if name.startswith('"'):
+            between[-1] += name + after
+        else:
+            names.append(name)
+            between.append(after)
+    return between, names
+
+
+def named(lines: Iterable[Line], known: Mapping[str, str], stem: Callable[[str], str]) -> Form:
+    """Name what is in some lines.
+
+    Args:
+        lines: of the text.
+        known: names of the whole text (layouts, attributes) to their new ones.
+        stem: of the new name of a value that no line defines.
+    """
+    form, work = Form(), _Work()
+    for line in lines:
+        if line.begins:
+            work.begin()
+        form.masks.append(line.mask)
+        uses, defines = work.take(line, known, stem) if line.names else (work.plain(line.mask), ())
+        form.uses.append(uses)
+        form.defines.append(defines)
+    form.names, form.scopes = work.names(), work.scopes
+    return form
+
+
+def by_meaning(
+    bodies: Mapping[str, tuple[str, str]], pattern: re.Pattern[str]
+) -> tuple[dict[str, str], dict[str, Line]]:
+    """New names for attributes that have names, after what they are, and the lines that say so.
+
+    Args:
+        bodies: name to the stem of its new name, and to its definition, which may mention others.
+        pattern: one group: a name in a definition, or a string.
+    """
+    parts = {name: split(pattern, body) for name, (_, body) in bodies.items()}
+    masks = {name: MARK.join(between) for name, (between, _) in parts.items()}
+    keys = {name: crc32(mask.encode("utf-8", "replace")) for name, mask in masks.items()}
+    distinct = 0
+    for _ in range(_ROUNDS):
+        if len(set(keys.values())) == distinct:
+            break
+        distinct = len(set(keys.values()))
+        keys = {
+            name: _mixed(keys[name], [keys.get(used, 0) if used != name else 1 for used in used_names])
+            for name, (_, used_names) in parts.items()
+        }
+    counts: Counter[str] = Counter()
+    known = {}
+    for name, (stem, _) in bodies.items():
+        known[name] = _counted(f"{stem}_{keys[name] & 0xFFFF:04x}", counts)
+    made = {}
+    for name, (_, used_names) in parts.items():
+        made[name] = Line(f"{MARK} = {masks[name]}", (name, *used_names))
+        for used in used_names:
+            known.setdefault(used, used)  # not defined in this text
+    return known, made
+
+
+def in_order(lines: Sequence[Line], known: Mapping[str, str]) -> list[Line]:
+    """Definitions of attributes, ordered by what they are: the order of numbers means nothing."""
+    return sorted(lines, key=lambda line: (kind(known[line.names[0]]), line.mask, known[line.names[0]]))
+
+
+class _Work:
+    """What is known of the values so far."""
+
+    def __init__(self) -> None:
+        self.scopes: list[int] = []
+        self._scope = 0
+        self._here: dict[str, int] = {}  # name, as written, to number
+        self._global: dict[str, int] = {}
+        self._stems: list[str] = []
+        self._exact: list[bool] = []
+        self._resolved: list[bool] = []
+        # Of the defining line alone, with its operands' lines, and with those of theirs.
+        self._near: list[int] = []
+        self._far: list[int] = []
+        self._keys: list[int] = []
+        self._labels: list[int] = []  # that wait for the line after them
+
+    def begin(self) -> None:
+        self._scope += 1
+        self._here = {}
+
+    def plain(self, mask: str) -> Sequence[int]:
+        if self._labels:
+            self._label(crc32(mask.encode("utf-8", "replace")))
+        return ()
+
+    def take(
+        self, line: Line, known: Mapping[str, str], stem: Callable[[str], str]
+    ) -> tuple[Sequence[int], Sequence[int]]:
+        mask = crc32(line.mask.encode("utf-8", "replace"))
+        if self._labels and not line.label:
+            self._label(mask)
+        defined = {define.place: define for define in line.defines}
+        numbers: list[int] = [-1] * len(line.names)
+        new: list[int] = []
+        for place, name in enumerate(line.names):
+            if place in defined:
+                continue
+            if name in known:
+                numbers[place] = self._of_module(known[name])
+                mask = crc32(kind(known[name]).encode("utf-8", "replace"), mask)
+            elif (number := self._here.get(name)) is not None:
+                numbers[place] = number
+            else:
+                new.append(place)
+        operands = [number for number in numbers if number >= 0 and self.scopes[number]]
+        near, far = [self._near[one] for one in operands], [self._far[one] for one in operands]
+        for place in new:
+            name = line.names[place]
+            if name in self._here:  # twice in this line
+                numbers[place] = self._here[name]
+                continue
+            numbers[place] = self._here[name] = self._new(self._scope or 1)
+            self._set(numbers[place], stem(name), f"{mask}.{place}", near, far)
+        for define in line.defines:
+            name = line.names[define.place]
+            before = self._here.get(name)
+            waits = before is not None and not self._resolved[before]
+            number = before if before is not None and waits else self._new(self._scope or 1)
+            numbers[define.place] = self._here[name] = number
+            key = define.stem if define.exact else f"{mask}.{define.place}"
+            self._set(number, define.stem, key, near, far)
+            self._exact[number] = define.exact
+            self._resolved[number] = True
+            if line.label and not define.place:
+                self._labels.append(number)
+        return numbers, [numbers[place] for place in sorted({*defined, *new})]
+
+    def names(self) -> list[str]:
+        counts: dict[int, Counter[str]] = {}
+        found = []
+        for stem, exact, key, scope in zip(self._stems, self._exact, self._keys, self.scopes, strict=True):
+            if not scope:
+                found.append(stem)
+                continue
+            name = stem if exact else f"{stem}_{key & 0xFFFF:04x}"
+            found.append(_counted(name, counts.setdefault(scope, Counter())))
+        return found
+
+    def _new(self, scope: int) -> int:
+        self.scopes.append(scope)
+        self._stems.append("")
+        self._exact.append(False)
+        self._resolved.append(False)
+        for keys in (self._near, self._far, self._keys):
+            keys.append(0)
+        return len(self._stems) - 1
+
+    def _of_module(self, name: str) -> int:
+        number = self._global.get(name)
+        if number is None:
+            number = self._global[name] = self._new(0)
+            self._stems[number] = name
+        return number
+
+    def _set(self, number: int, stem: str, key: str, near: Sequence[int], far: Sequence[int]) -> None:
+        self._stems[number] = stem
+        own = self._near[number] = crc32(key.encode("utf-8", "replace"))
+        self._far[number] = _mixed(own, near)
+        self._keys[number] = _mixed(own, far)
+
+    def _label(self, mask: int) -> None:
+        for number in self._labels:
+            self._near[number] = self._far[number] = self._keys[number] = mask
+        self._labels = []
+
+
+def kind(name: str) -> str:
+    """`#blocked` of `#blocked_3f2a`; what has no such name is its own kind."""
+    return name.rpartition("_")[0] or name
+
+
+def _mixed(own: int, others: Collection[int]) -> int:
+    return crc32(repr(others).encode(), own)
+
+
+def _counted(name: str, counts: Counter[str]) -> str:
+    counts[name] += 1
+    return name if counts[name] == 1 else f"{name}.{counts[name]}"

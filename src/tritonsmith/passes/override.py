@@ -1,0 +1,238 @@
+"""`ir-override`: a stage of a kernel, changed by hand, and what becomes of the stages after it.
+
+Triton's own TRITON_KERNEL_DUMP and TRITON_KERNEL_OVERRIDE do the work: the same command runs twice, and in
+the second run what lies in the override folder takes the place of what the compiler made.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith import configs
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, SmithError, UsageError, did_you_mean
+from tritonsmith.facts import variables
+from tritonsmith.kernels.normal import diffs
+from tritonsmith.kernels.normal.diffs import Diff
+from tritonsmith.plan import MakeDir, Plan, Remove, process
+from tritonsmith.plan.runner import Runner
+from tritonsmith.ui.progress import PhaseProgress
+
+Launch = Callable[[Mapping[str, str]], None]  # run the kernel's compile under this change of the environment
+
+_DUMP = "TRITON_DUMP_DIR"
+
+
+@dataclass(frozen=True)
+class Dumped:
+    """A stage that Triton wrote into its dump folder.
+
+    Attributes:
+        path: `DUMP/<hash of the source>/<kernel>.<stage>`.
+    """
+
+    path: Path
+
+    @property
+    def key(self) -> str:
+        """The hash of the kernel's source: a folder of the dump."""
+        return self.path.parent.name
+
+    @property
+    def kernel(self) -> str:
+        """Name of the function."""
+        return self.path.stem
+
+    @property
+    def stage(self) -> str:
+        """`ttgir`, `ptx` ..."""
+        return self.path.suffix[1:]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where it happens.
+
+    Attributes:
+        out: the folder.
+        version: of Triton.
+        launch: runs the kernel's compile.
+    """
+
+    out: Path
+    version: str
+    launch: Launch
+
+    def environment(self, dump: str, *, override: bool) -> dict[str, str]:
+        """Variables of one of the two runs.
+
+        Args:
+            dump: folder that this run writes into, below `out`.
+            override: take stages from the override folder.
+        """
+        found = {"TRITON_KERNEL_DUMP": "1", "TRITON_ALWAYS_COMPILE": "1"}
+        found["TRITON_CACHE_DIR"] = str(
+            self.out / "cache" / dump
+        )  # a replaced stage is kept under the usual key
+        if override:
+            found["TRITON_KERNEL_OVERRIDE"] = "1"
+        if variables.table()[_DUMP].exists(self.version):
+            found |= {_DUMP: str(self.out / dump), "TRITON_OVERRIDE_DIR": str(self.out / "override")}
+        else:
+            found["HOME"] = str(self.out / "home" / dump)
+        return found
+
+    def folder(self, dump: str, kind: str) -> Path:
+        """Where this version keeps its dumps, or takes overrides from.
+
+        Args:
+            dump: of which run.
+            kind: `dump` or `override`.
+        """
+        if variables.table()[_DUMP].exists(self.version):
+            return self.out / (dump if kind == "dump" else "override")
+        return self.out / "home" / dump / ".triton" / kind
+
+
+def prepared(out: Path | None, space: Workspace) -> Path:
+    """A folder with nothing in it.
+
+    Args:
+        out: named by the user; None for one of the workspace, made anew.
+        space: the workspace.
+
+    Raises:
+        UsageError: the user's has something in it.
+    """
+    if out is None:
+        folder = space.root / "kernels" / "override"
+        steps = (Remove((folder,), space.root, phase="override"), MakeDir(folder, phase="override"))
+        space.claim()
+        quiet = PhaseProgress(live=False, silent=True)
+        Runner(space.log("ir-override"), quiet).run(Plan("a folder for ir-override", steps))
+        return folder
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError("--out is not an empty folder", hints=[f"name another than {out}"])
+    out.mkdir(parents=True, exist_ok=True)
+    return out
+
+
+def first(bench: Bench) -> tuple[Dumped, ...]:
+    """Run it as it is.
+
+    Returns:
+        Every stage that was dumped.
+
+    Raises:
+        SmithError: the command failed.
+        FactError: no kernel was compiled.
+    """
+    bench.launch(bench.environment("before", override=False))
+    found = tuple(_dumped(bench.folder("before", "dump")))
+    if not found:
+        hints = [
+            "the command has to compile a kernel",
+            "tritonsmith ir-env stages -- COMMAND shows what it writes",
+        ]
+        raise FactError("no stage was dumped", where=bench.folder("before", "dump"), hints=hints)
+    return found
+
+
+def choose(dumped: Sequence[Dumped], kernel: str, stage: str) -> Dumped:
+    """The stage to change.
+
+    Raises:
+        UsageError: there is none, or several kernels have it and none is named.
+    """
+    kernels = tuple(dict.fromkeys(one.kernel for one in dumped))
+    if kernel and kernel not in kernels:
+        raise UsageError(f"no kernel {kernel!r} was compiled", hints=did_you_mean(kernel, kernels))
+    here = [one for one in dumped if kernel in ("", one.kernel)]
+    found = [one for one in here if one.stage == stage]
+    if not found:
+        known = tuple(dict.fromkeys(one.stage for one in here))
+        raise UsageError(f"there is no stage {stage!r}", hints=did_you_mean(stage, known))
+    if len(found) > 1:
+        names = ", ".join(dict.fromkeys(f"{one.kernel} ({one.key[:8]})" for one in found))
+        raise UsageError(f"{len(found)} kernels have this stage: {names}", hints=["--kernel names one"])
+    return found[0]
+
+
+def put(bench: Bench, chosen: Dumped) -> Path:
+    """A copy of a stage where the next run takes it from."""
+    place = bench.folder("after", "override") / chosen.key / chosen.path.name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(chosen.path, place)
+    return place
+
+
+def editor(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The user's editor, as words.
+
+    Raises:
+        FactError: nobody says which.
+    """
+    text = environ.get("VISUAL") or environ.get("EDITOR") or ""
+    words = tuple(shlex.split(text)) or next(((name,) for name in ("vi", "nano") if shutil.which(name)), ())
+    if not words:
+        raise FactError(
+            "there is no editor", hints=["EDITOR=nano tritonsmith ir-override ...", "--edited FILE"]
+        )
+    return words
+
+
+def edit(path: Path, words: Sequence[str]) -> None:
+    """Let a person change a file.
+
+    Raises:
+        SmithError: the editor failed.
+    """
+    code = process.foreground((*words, str(path)))
+    if code:
+        raise SmithError(f"{words[0]} ended with exit code {code}: nothing was compiled", where=path)
+
+
+def second(bench: Bench, chosen: Dumped, place: Path) -> tuple[Diff, ...]:
+    """Run it with the changed stage.
+
+    Returns:
+        What changed, stage by stage, the edited one first; without locations and numbers of values.
+
+    Raises:
+        SmithError: nothing was changed, or the command failed: Triton's message says why.
+    """
+    if place.read_bytes() == chosen.path.read_bytes():
+        raise SmithError(
+            "nothing was changed", where=place, hints=["change the file, or name another: --edited FILE"]
+        )
+    bench.launch(bench.environment("after", override=True))
+    after = {one.stage: one for one in _dumped(bench.folder("after", "dump")) if one.key == chosen.key}
+    edited = diffs.of(_text(chosen.path), _text(place), chosen.stage)
+    order = configs.load("kernels")["stages"]["compiler"]
+    following = order[order.index(chosen.stage) + 1 :] if chosen.stage in order else []
+    found = [edited]
+    for stage in following:
+        before = chosen.path.with_suffix(f".{stage}")
+        if stage in after and before.is_file() and _is_text(before):
+            found.append(diffs.of(_text(before), _text(after[stage].path), stage))
+    return tuple(found)
+
+
+def _dumped(folder: Path) -> Iterator[Dumped]:
+    stages = configs.load("kernels")["stages"]["compiler"]
+    for path in sorted(folder.glob("*/*")):
+        if path.is_file() and path.suffix[1:] in stages:
+            yield Dumped(path)
+
+
+def _is_text(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b"\0" not in file.read(4096)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")

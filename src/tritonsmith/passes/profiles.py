@@ -1,0 +1,137 @@
+"""`ir-env`: named sets of debug variables, as one version of Triton knows them.
+
+The sets are `configs/ir-profiles.toml`; what each variable does is `configs/triton-variables.toml`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.facts import variables
+
+_KERNEL = "{kernel}"
+_OUT = "{out}"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A named set.
+
+    Attributes:
+        name: what it is asked for by.
+        what: what it makes Triton say or do.
+        set: variable to value; `{kernel}` and `{out}` are filled in.
+    """
+
+    name: str
+    what: str
+    set: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What to set for one version.
+
+    Attributes:
+        set: variable to value.
+        notes: variables that this version does not know, and what is set instead.
+        folders: that have to be there, because values name files in them.
+    """
+
+    set: Mapping[str, str]
+    notes: tuple[str, ...]
+    folders: tuple[Path, ...] = ()
+
+    def exports(self) -> str:
+        """Lines for a POSIX shell's `eval`."""
+        made = "".join(f"mkdir -p {shlex.quote(str(folder))}\n" for folder in self.folders)
+        return made + "".join(f"export {name}={shlex.quote(value)}\n" for name, value in self.set.items())
+
+
+def known() -> Mapping[str, Profile]:
+    """All profiles, by name."""
+    rows: dict[str, dict[str, Any]] = configs.load("ir-profiles")["profile"]
+    return {name: Profile(name, row["what"], row["set"]) for name, row in rows.items()}
+
+
+def chosen(names: Iterable[str]) -> tuple[Profile, ...]:
+    """Profiles by their names.
+
+    Raises:
+        UsageError: there is no such profile.
+    """
+    rows = known()
+    for name in names:
+        if name not in rows:
+            hints = [*did_you_mean(name, rows), "invoke ir-env lists them"]
+            raise UsageError(f"there is no profile {name!r}", hints=hints)
+    return tuple(rows[name] for name in names)
+
+
+def environment(profiles: Iterable[Profile], version: str, *, kernel: str = "", out: Path) -> Environment:
+    """The variables of some profiles together.
+
+    Args:
+        profiles: later ones win.
+        version: of Triton; the newest if it is empty.
+        kernel: the only one to dump; all if empty.
+        out: folder for what is written.
+    """
+    profiles = tuple(profiles)
+    values = _all(profiles, version, kernel=kernel)
+    notes = tuple(dict.fromkeys(_notes(profiles, version, kernel)))
+    folders = (out,) if any(_OUT in value for value in values.values()) else ()
+    return Environment(
+        {name: value.replace(_OUT, str(out)) for name, value in values.items()}, notes, folders
+    )
+
+
+def _all(profiles: Iterable[Profile], version: str, *, kernel: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for profile in profiles:
+        for name, value in profile.set.items():
+            other = _before(name, value, version, kernel)
+            if other:
+                found |= other["set"]
+            elif _exists(name, version):
+                found[name] = value
+    return {name: value.replace(_KERNEL, kernel or "1") for name, value in found.items()}
+
+
+def _notes(profiles: Iterable[Profile], version: str, kernel: str) -> Iterator[str]:
+    for profile in profiles:
+        for name, value in profile.set.items():
+            other = _before(name, value, version, kernel)
+            if other:
+                names = ", ".join(other["set"])
+                asked = value.replace(_KERNEL, kernel or "1")
+                yield f"Triton {version}: {names} instead of {name}={asked}: {other['why']}"
+            elif not _exists(name, version):
+                row = variables.table()[name]
+                instead = variables.instead(name)
+                rest = f"; instead: {instead}" if instead else ""
+                yield f"Triton {version} does not know {name} ({row.span}){rest}"
+    if kernel and not any(_KERNEL in value for profile in profiles for value in profile.set.values()):
+        yield "no variable of these profiles looks at --kernel"
+
+
+def _exists(name: str, version: str) -> bool:
+    row = variables.table()[name]
+    return row.exists(version) and not row.is_inert(version)
+
+
+def _before(name: str, value: str, version: str, kernel: str) -> dict[str, Any] | None:
+    """The row for a version that lacks a variable or its value; None if it has both."""
+    for row in configs.load("ir-profiles")["before"]:
+        if row["name"] != name or not variables.covers(version, row.get("since", "0"), row["until"]):
+            continue
+        if row.get("when") != _KERNEL or (kernel and value == _KERNEL):
+            found: dict[str, Any] = row
+            return found
+    return None
