@@ -1,6 +1,7 @@
 """One tree of exceptions: what went wrong, where, why, and what to try.
 
-Exit codes: 0 ok, 1 a failure that was foreseen, 2 usage, 3 a bug of ours, 130 interrupted.
+Exit codes: 0 ok, 1 a failure that was foreseen, 2 usage, 3 a bug of ours, 130 interrupted,
+141 nobody reads the output any more.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ EXIT_FAILURE = 1
 EXIT_USAGE = 2
 EXIT_BUG = 3
 EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141  # as a shell tells SIGPIPE: whoever read the output has gone
 
 
 class SmithError(Exception):

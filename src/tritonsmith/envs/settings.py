@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -38,7 +39,7 @@ def load(name: str, flags: Mapping[str, Any] | None = None, remembered: Layer | 
     """The settings of an environment.
 
     Args:
-        name: of an env file (`dev`), or the path of one (ends in `.toml`).
+        name: of an env file (`dev`), the path of one (ends in `.toml`), or `triton-3.4.0` for that release.
         flags: `section.key` to a value from the command line; None values are left out.
         remembered: a layer between the file and the flags: what an earlier task was told.
 
@@ -46,16 +47,24 @@ def load(name: str, flags: Mapping[str, Any] | None = None, remembered: Layer | 
         UsageError: there is no such environment, or a flag has a value outside its choices.
         ConfigError: a file has an unknown key or a wrong value.
     """
-    path = find(name)
+    release = _release(name)
+    path = find("wheel" if release else name)
     user = user_settings_file()
     layers: list[Layer] = []
     if user.is_file():
         layers.append((str(user), _read(user)))
     layers.append((str(path), _read(path)))
+    layers += [(name, {"triton.wheel": release})] if release else []
     layers += [remembered] if remembered else []
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     layers.append(("command line", given))
-    return resolve(path.stem, layers)
+    return resolve(name if release else path.stem, layers)
+
+
+def _release(name: str) -> str:
+    """The release of an environment that was made on demand, `triton-3.4.0`; empty for any other."""
+    match = re.fullmatch(r"triton-(\d+\.\d+\.\d+\w*)", name)
+    return match[1] if match and name not in {known for known, _, _ in available()} else ""
 
 
 def resolve(name: str, layers: list[Layer]) -> Settings:

@@ -74,13 +74,13 @@ class Asked:
 
 
 def kernel_of(text: str) -> tuple[Path, str]:
-    """A file and a kernel from `FILE[:KERNEL]`.
+    """A file and a kernel from `FILE[:KERNEL]`; a file that is there may have a colon in its name.
 
     Raises:
         UsageError: nothing is named.
     """
     name, colon, kernel = text.rpartition(":")
-    if not colon or not kernel.isidentifier() or (not name and kernel):
+    if not colon or not name or not kernel.isidentifier() or Path(text).expanduser().is_file():
         name, kernel = text, ""
     if not name.strip():
         raise UsageError(

@@ -14,13 +14,14 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.envs import settings, workspace
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import machine
-from tritonsmith.kernels import disassembly, points, source
+from tritonsmith.kernels import disassembly, manifest, points, results, source
 from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.inspecting import described, refused
 from tritonsmith.kernels.manifest import FILE, Manifest, Point, Stage
 from tritonsmith.kernels.points import Wanted
+from tritonsmith.kernels.source import Kernel
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write, locks
 from tritonsmith.plan.runner import CommandFailedError, Runner
 from tritonsmith.ui import console
@@ -134,22 +135,36 @@ def place(env: str, python: str = "", *, jobs: int | None = None, timeout: int |
                 f"invoke install-triton --env {env} makes it, after build-triton",
                 "--env wheel: a release",
             ]
-    if not os.access(path, os.X_OK):
+    if not (path.is_file() and os.access(path, os.X_OK)):
         raise FactError("there is no Python with Triton here yet", where=path, hints=hints)
     here = machine.read()
     fitting = max(1, min(here.cores, here.memory // (table["memory"] * _MIB)))
     return Place(path, space, folder, jobs or fitting, timeout or table["timeout"], flags)
 
 
-def prepare(asked: Asked, where: Place, out: Path | None = None) -> Prepared:
-    """Find the kernel, make the points and the plan.
+def check(asked: Asked) -> None:
+    """What the text of the file alone tells, so that it is told without a Triton, too.
 
     Raises:
         SmithError: the file, the kernel or the signature is wrong.
     """
+    name, kernel = _in_text(asked)
+    if (kernel and not asked.autotune) or asked.from_ir:
+        points.expand(asked, kernel)
+    elif kernel and not kernel.autotuned:
+        raise _not_tuned(name)
+
+
+def prepare(asked: Asked, where: Place, out: Path | None = None) -> Prepared:
+    """Find the kernel, make the points and the plan.
+
+    Raises:
+        SmithError: the file, the kernel or the signature is wrong, or the folder is somebody else's.
+    """
     name, wanted = _wanted(asked, where)
     folder = (out or where.output(asked, name)).absolute()
-    work = where.space.root / "kernels" / "work" / hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+    manifest.check_output(folder)
+    work = where.space.root / "kernels" / "work" / _digest(folder)
     stale = Remove((folder,), where.space.root, phase=f"compile {name}")
     steps = [*([] if out else [stale]), *_steps(asked, name, wanted, where, folder, work)]
     return Prepared(Plan(f"compile {name}", tuple(steps)), asked, name, wanted, folder, work)
@@ -183,17 +198,22 @@ def act(prepared: Prepared, where: Place, *, silent: bool = False) -> Compiled:
     where.space.claim()
     prepared.work.mkdir(parents=True, exist_ok=True)
     log = where.space.log("kernel.compile")
-    with locks.hold(prepared.work / "lock", purpose=f"kernel.compile --out {prepared.out}"):
+    with locks.hold(
+        prepared.work / "lock",
+        purpose=f"kernel.compile --out {prepared.out}",
+        busy="in this output folder",
+        hints=["wait for it to end, or stop it with ^C in its terminal", "name another folder: --out DIR"],
+    ):
         try:
             Runner(log, PhaseProgress(live=False if silent else None, silent=silent)).run(prepared.plan)
         except CommandFailedError as failure:
-            raise refused(prepared.results, prepared.asked, failure) from failure
-        head, *rows = _rows(prepared.results)
-        manifest = _manifest(prepared, where, head, rows)
-        written = Write(prepared.out / FILE, manifest.render(), phase="manifest")
+            raise refused(prepared.results, prepared.asked, where.python, failure) from failure
+        head, *rows = results.read(prepared.results)
+        made = _manifest(prepared, where, head, rows)
+        written = Write(prepared.out / FILE, made.render(), phase="manifest")
         quiet = PhaseProgress(live=False, silent=True)
         Runner(log, quiet).run(Plan("manifest", (written,)))
-    return Compiled(manifest, tuple(_notes(head, manifest, prepared.asked.stages)))
+    return Compiled(made, tuple(results.notes(head, made, prepared.asked.stages)))
 
 
 def request(
@@ -241,19 +261,33 @@ def run_step(where: Place, asked_file: Path, work: Path, phase: str) -> Run:
     """The step that runs the worker."""
     argv = (str(where.python), str(WORKER), "compile", str(asked_file))
     environ: tuple[tuple[str, str | None], ...] = (
-        ("TRITON_INTERPRET", None),
+        *((name, None) for name in configs.load("kernels")["variables"]["unset"]),
         *disassembly.linker(where.space),
     )
     return Run(argv, cwd=work, env=environ, ninja=True, phase=phase)
 
 
-def _wanted(asked: Asked, where: Place) -> tuple[str, tuple[Wanted, ...]]:
+def _digest(folder: Path) -> str:
+    """One for each folder, whatever links lead there."""
+    return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
+
+
+def _in_text(asked: Asked) -> tuple[str, Kernel | None]:
+    """The kernel's name, and what its head tells; None if only running the file can tell, and for IR."""
     text = source.read(asked.file)
     if asked.from_ir:
-        return asked.kernel, points.expand(asked, None)
+        return asked.kernel, None
     name = source.choose(text, asked.kernel, asked.file)
-    kernel = source.find(text, name, asked.file)
-    if kernel and not asked.autotune:
+    return name, source.find(text, name, asked.file)
+
+
+def _not_tuned(name: str) -> UsageError:
+    return UsageError(f"{name} has no @triton.autotune", hints=["leave --sweep autotune out"])
+
+
+def _wanted(asked: Asked, where: Place) -> tuple[str, tuple[Wanted, ...]]:
+    name, kernel = _in_text(asked)
+    if asked.from_ir or (kernel and not asked.autotune):
         return name, points.expand(asked, kernel)
     found: list[Wanted] = []
     for backend in dict.fromkeys(
@@ -262,7 +296,7 @@ def _wanted(asked: Asked, where: Place) -> tuple[str, tuple[Wanted, ...]]:
         group = replace(asked, targets=tuple(one for one in asked.targets if one.backend == backend))
         kernel, tuned = described(group, name, where.python, where.space)
         if asked.autotune and not tuned:
-            raise UsageError(f"{name} has no @triton.autotune", hints=["leave --sweep autotune out"])
+            raise _not_tuned(name)
         found += points.expand(group, kernel, tuned if asked.autotune else ())
     return name, tuple(found)
 
@@ -284,13 +318,6 @@ def _point(one: Wanted) -> dict[str, Any]:
     return {"id": one.id, "target": target, "options": dict(one.options), **bound}
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    if not lines:
-        raise SmithError("the worker left no results", where=path)
-    return [json.loads(line) for line in lines]
-
-
 def _manifest(
     prepared: Prepared, where: Place, head: Mapping[str, Any], rows: Sequence[dict[str, Any]]
 ) -> Manifest:
@@ -300,6 +327,7 @@ def _manifest(
         stages = {name: Stage(**stage) for name, stage in row.pop("stages").items()}
         made.append(Point(**row, stages=stages))
     flags = shlex.join([*where.flags, "--out", str(prepared.out)])
+    variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head["variables"].items())
     return Manifest(
         folder=prepared.out,
         kernel=prepared.kernel,
@@ -308,20 +336,6 @@ def _manifest(
         triton=head["triton"],
         origin=head["origin"],
         python=head["python"],
-        command=f"tritonsmith kernel.compile {prepared.asked.flags()} {flags}",
+        command=f"{variables}tritonsmith kernel.compile {prepared.asked.flags()} {flags}",
         points=tuple(made),
     )
-
-
-def _notes(head: Mapping[str, Any], manifest: Manifest, keep: tuple[str, ...]) -> Iterator[str]:
-    yield from head["notes"]
-    if head["stand-ins"]:
-        names = ", ".join(head["stand-ins"])
-        yield f"not installed, and replaced while the file was loaded: {names}"
-    for binary, row in configs.load("kernels")["disassemblers"].items():
-        stage = row["stage"]
-        without = [one for one in manifest.points if binary in one.stages and stage not in one.stages]
-        if without and stage in head["missing"]:
-            yield disassembly.remedy(stage)
-        elif without and not keep:
-            yield f"no {stage} for {', '.join(one.id for one in without)}: the log of a point has the reason"

@@ -49,7 +49,7 @@ def described(asked: Asked, kernel: str, python: Path, space: Workspace) -> tupl
     except (ValueError, IndexError):
         seen = {}
     if "refused" in seen:
-        raise _error(seen["refused"], asked)
+        raise _error(seen["refused"], asked, python)
     if not answer or "parameters" not in seen:
         raise FactError(
             "the kernel's file could not be looked at",
@@ -62,32 +62,42 @@ def described(asked: Asked, kernel: str, python: Path, space: Workspace) -> tupl
     return found, tuple(Config(**one) for one in seen["configs"])
 
 
-def refused(results: Path, asked: Asked, failure: CommandFailedError) -> SmithError:
+def refused(results: Path, asked: Asked, python: Path, failure: CommandFailedError) -> SmithError:
     """The error about a run of the worker that did nothing."""
     try:
-        last = results.read_text(encoding="utf-8").splitlines()[-1]
-        seen = json.loads(last)
-    except (OSError, ValueError, IndexError):
-        seen = {}
+        lines = results.read_text(encoding="utf-8").splitlines()
+        seen = json.loads(lines[-1]) if lines else {}
+    except (OSError, ValueError):
+        lines, seen = ["cannot be read"], {}
     if "refused" in seen:
-        return _error(seen["refused"], asked)
+        return _error(seen["refused"], asked, python)
+    hints = ["the log has the whole command and its output"]
+    if not lines:
+        hints = [f"it ended before it compiled anything: perhaps by what {asked.file} does on import", *hints]
     return SmithError(
         f"the compiler's process ended with exit code {failure.code}",
         where=failure.log,
         why="\n".join(failure.output[-8:]) or None,
-        hints=["the log has the whole command and its output"],
+        hints=hints,
     )
 
 
-def _error(about: Mapping[str, Any], asked: Asked) -> SmithError:
+def _error(about: Mapping[str, Any], asked: Asked, python: Path) -> SmithError:
     """One clear error from what the worker says."""
     what, why, module = about["what"], about.get("why") or None, about.get("module", "")
     kind: type[SmithError] = FactError
+    where: Path | None = asked.file
     hints: tuple[str, ...] = ()
     if about["kind"] == "kernel":
-        kind, hints = UsageError, did_you_mean(asked.kernel, about["names"])
+        names = about["names"]
+        hints = did_you_mean(asked.kernel, names) if names else ("a kernel is a function with @triton.jit",)
+        kind = UsageError
     elif about["kind"] == "option":
-        kind, hints = UsageError, did_you_mean(about["name"], about["names"])
+        name, names = about["name"], about["names"]
+        if name in {sweep.name for sweep in asked.sweeps}:
+            what = f"{name!r} is neither a parameter of the kernel nor an option of a backend"
+            names = [*about["parameters"], *names]
+        kind, where, hints = UsageError, None, did_you_mean(name, names)
     elif module == "triton":
         what, hints = (
             f"this Triton lacks what the kernel imports: {what}",
@@ -98,7 +108,7 @@ def _error(about: Mapping[str, Any], asked: Asked) -> SmithError:
         own = "a module of your own: PYTHONPATH=/its/folder"
         hints = (f"install it into the environment: pip install {module}", own)
     elif about["kind"] == "triton":
-        hints = ("invoke up makes an environment with a release of Triton",)
+        where, hints = python, ("invoke up makes an environment with a release of Triton",)
     elif about["kind"] == "file":
         hints = ("of the file only what the kernel needs is run: its definition and the names in it",)
-    return kind(what, where=None if about["kind"] == "option" else asked.file, why=why, hints=hints)
+    return kind(what, where=where, why=why, hints=hints)

@@ -7,15 +7,19 @@ OUT/<point>/<kernel>.<stage>        one folder per point: a target with one choi
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tritonsmith.errors import FactError
+from tritonsmith.errors import FactError, UsageError
 
-FILE = "manifest.json"
+FILE = "manifest.json"  # many programs have one of this name
 SCHEMA = 1
+_TELLS = re.compile(
+    r"(?<![A-Za-z])(error|ERROR)\s*:|Assertion"
+)  # not `RuntimeError: PassManager::run failed`
 
 Status = Literal["ok", "failed", "crashed", "timeout"]
 
@@ -77,6 +81,15 @@ class Point:
         """`90`, `gfx942`."""
         return self.target.split(":")[1]
 
+    @property
+    def gist(self) -> str:
+        """The error in one line: what follows a piece of source and its caret, or what MLIR or LLVM says."""
+        lines = [line.strip() for line in self.error.splitlines() if line.strip()]
+        after = lines[lines.index("^") + 1 :] if "^" in lines else []
+        said = [line for line in after if not line.startswith("at ")]
+        told = [line for line in lines if _TELLS.search(line)]
+        return (said or told or lines or [""])[0]
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -114,6 +127,24 @@ class Manifest:
         content = {"schema": SCHEMA, **asdict(self)}
         del content["folder"]
         return json.dumps(content, indent=2) + "\n"
+
+
+def check_output(folder: Path) -> None:
+    """Whether a manifest may be written there: over one of ours, or where there is none.
+
+    Raises:
+        UsageError: it is no folder, or the manifest in it is somebody else's.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError("--out names a file, not a folder", where=folder, hints=["name another"])
+    path = folder / FILE
+    try:
+        content = json.loads(path.read_bytes()) if path.exists() else {"points": []}
+    except (OSError, ValueError):
+        content = None
+    if not isinstance(content, dict) or "points" not in content:
+        what = f"the {FILE} in this folder is not one of kernel.compile's"
+        raise UsageError(what, where=path, hints=["name another folder: --out DIR"])
 
 
 def read(folder: Path) -> Manifest:

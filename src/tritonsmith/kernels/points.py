@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tritonsmith.errors import UsageError
 from tritonsmith.kernels import signature, values
 from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.signature import Bound
@@ -57,7 +58,8 @@ def expand(asked: Asked, kernel: Kernel | None, configs: Iterable[Config] = ()) 
         configs: of its autotuner, if they are to be compiled.
 
     Raises:
-        UsageError: the signature does not fit the kernel, or a swept value its parameter.
+        UsageError: the signature does not fit the kernel, a swept value its parameter, or an option
+            the configs.
     """
     chosen: tuple[Config | None, ...] = tuple(configs) or (None,)
     told = _telling(one for one in chosen if one)
@@ -92,6 +94,11 @@ def _point(
     labels = {}
     if config:
         given |= config.values
+        if twice := sorted(set(options) & set(config.options)):
+            raise UsageError(
+                f"the configs of @triton.autotune set {', '.join(twice)}, and so does a flag",
+                hints=[f"leave the flag out; --sweep {twice[0]}=... wins over the configs"],
+            )
         options |= config.options
         every = given | dict(config.options)
         labels = {name: values.spell(value) for name, value in every.items() if name in told}

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+from rich.measure import Measurement
 from rich.table import Table
 
 from tritonsmith import configs
 from tritonsmith.kernels.manifest import Manifest, Point
-from tritonsmith.ui import tables
+from tritonsmith.ui import console, tables
 from tritonsmith.ui.format import duration
 
 _OF_LOG = 12  # lines, of a crash
+_WORKER = Path(__file__).with_name("worker.py")
+_WIDEST = 1000  # characters
 _LINES = 40  # of an error on the screen; the manifest has all of it
 
 
@@ -33,11 +37,16 @@ def _table(manifest: Manifest, points: Sequence[Point]) -> Table:
         rows.append([point.id, *([point.status] if failed else []), *sizes, duration(point.seconds)])
     title = f"{manifest.kernel} by Triton {manifest.triton} on Python {manifest.python}; sizes in KiB"
     columns = ["point", *(["status"] if failed else []), *names, "time"]
-    made = tables.plain(title, columns, rows, right=[*names, "time"])
-    for column in made.columns[1:]:
+    return whole(tables.plain(title, columns, rows, right=[*names, "time"]))
+
+
+def whole(table: Table) -> Table:
+    """As wide as it is: on a narrow screen its lines break, and would else lose whole columns."""
+    for column in table.columns:
         column.no_wrap = True
-        column.min_width = max((len(str(cell)) for cell in column.cells), default=0)
-    return made
+    screen = console.out()
+    table.width = Measurement.get(screen, screen.options.update(width=_WIDEST), table).maximum
+    return table
 
 
 def stages(manifest: Manifest) -> tuple[str, ...]:
@@ -63,10 +72,10 @@ def failures(manifest: Manifest) -> Iterator[str]:
 
 
 def _words(point: Point) -> str:
-    said = point.error.strip()
-    if point.status == "crashed":
-        said = "\n".join([said, *point.log.strip().splitlines()[:_OF_LOG]])
-    lines = said.splitlines()
+    lines = point.error.strip().splitlines()
+    if point.status == "crashed":  # the worker's own frames tell nobody anything
+        log = (line for line in point.log.splitlines() if line.strip() and str(_WORKER) not in line)
+        lines += [line for line in log if line.strip() not in lines][:_OF_LOG]
     if len(lines) > _LINES:
         lines = [*lines[:_LINES], f"... {len(lines) - _LINES} more lines in the manifest"]
     return "\n".join(f"  {line}" for line in lines)

@@ -179,7 +179,8 @@ def _lacks(missing: list[Parameter], kernel: Kernel, text: str) -> UsageError:
     names = ", ".join(parameter.name for parameter in missing)
     whole = ", ".join(parameter.name for parameter in kernel.parameters)
     example = ",".join(f"{one.name}={_example(one)}" for one in missing)
-    hints = [f"by name, after what is there: {text + ',' if text else ''}{example}"]
+    there = text.strip()
+    hints = [f"by name, after what is there: {there + ',' if there else ''}{example}"]
     if kernel.autotuned and any(one.constexpr for one in missing):
         hints.append("it has @triton.autotune: --sweep autotune compiles its configs")
     return UsageError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,7 @@ class Kernel:
 
 
 def read(file: Path) -> str:
-    """The text of a Python file.
+    """The text of a Python file, as Python reads it: a byte order mark and a `coding:` line are obeyed.
 
     Raises:
         FactError: there is none, or it is no text.
@@ -56,12 +57,16 @@ def read(file: Path) -> str:
     try:
         if file.is_dir():
             raise FactError("this is a folder, not a Python file", where=file)
-        return file.read_text(encoding="utf-8")
+        with tokenize.open(file) as stream:
+            return stream.read()
     except FileNotFoundError:
-        near = (path.name for path in file.parent.glob("*.py")) if file.parent.is_dir() else ()
-        raise FactError("there is no such file", where=file, hints=did_you_mean(file.name, near)) from None
-    except UnicodeDecodeError as error:
-        raise FactError("this file is no text in UTF-8", where=file, why=str(error)) from error
+        near = [path.name for path in file.parent.glob("*.py")] if file.parent.is_dir() else []
+        hints = did_you_mean(file.name, near) if near else ()
+        raise FactError("there is no such file", where=file, hints=hints) from None
+    except (UnicodeDecodeError, SyntaxError) as error:
+        raise FactError(
+            "this file is no text in UTF-8, nor in the coding that it names", where=file, why=str(error)
+        ) from error
     except OSError as error:
         raise FactError("cannot read this file", where=file, why=error.strerror) from error
 
@@ -76,9 +81,13 @@ def choose(text: str, wanted: str, file: Path) -> str:
 
     Raises:
         UsageError: none is wanted, and there is not exactly one.
+        FactError: none is wanted, and the file cannot be read for one.
     """
     if wanted:
         return wanted
+    if wrong := _wrong(text):
+        hints = ["where it is of a newer Python than this tool's: name the kernel, FILE:KERNEL"]
+        raise FactError("this file is no Python", where=file, why=wrong, hints=hints)
     names = kernels(text)
     if len(names) == 1:
         return names[0]
@@ -135,6 +144,18 @@ def find(text: str, name: str, file: Path) -> Kernel | None:
     if any(parameter.default is _MISSING for parameter in parameters):
         return None
     return Kernel(name, parameters, tuple(heuristics), autotuned)
+
+
+def _wrong(text: str) -> str:
+    """Why it is no Python; empty if it is."""
+    try:
+        ast.parse(text)
+    except SyntaxError as error:
+        place = f"line {error.lineno}: " if error.lineno else ""
+        return f"{place}{error.msg}: {(error.text or '').strip()}".removesuffix(": ")
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _parse(text: str) -> ast.Module | None:

@@ -44,10 +44,11 @@ def parse(text: str) -> Target:
     backend, _, rest = names.get(word, word).partition(":")
     arch, _, warp = rest.partition(":")
     size = int(warp or 0) if not warp or (warp.isascii() and warp.isdecimal()) else None
-    if backend == "cuda" and arch.isascii() and arch.isdecimal() and size is not None:
-        return Target(backend, int(arch), size or 32)
-    if backend == "hip" and arch.startswith("gfx") and arch != "gfx" and size is not None:
-        return Target(backend, arch, size or (64 if arch.startswith("gfx9") else 32))
+    if backend == "cuda" and arch.isascii() and arch.isdecimal() and size in (0, 32):
+        return Target(backend, int(arch), 32)
+    waves = (64,) if arch.startswith("gfx9") else (32, 64)  # GCN and CDNA have waves of 64 only
+    if backend == "hip" and arch.startswith("gfx") and arch != "gfx" and size in (0, *waves):
+        return Target(backend, arch, size or waves[0])
     raise UsageError(
         f"{text!r} is no target", hints=["write cuda:90 or hip:gfx942", *did_you_mean(word, [*names, ALL])]
     )

@@ -15,7 +15,7 @@ a name which it mentions, and what these mention in turn. So a tutorial that mea
 """
 
 # `open` and os.path: a worker starts in no more time than `import triton` takes, and pathlib is not free.
-# ruff: noqa: PTH100, PTH103, PTH108, PTH118, PTH119, PTH120, PTH122, PTH123, PTH208
+# ruff: noqa: PTH100, PTH102, PTH103, PTH108, PTH110, PTH118, PTH119, PTH120, PTH122, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ ALIGNED = 16  # the hint that says: divisible by it
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
 LONGEST_LOG = 100000  # characters of standard error that a result carries
+LOOKS_UP = 1.0  # seconds between two looks at whether who started this is still there
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     Table = dict[str, Any]  # what JSON carries
@@ -212,7 +213,7 @@ class _Statement:
         self.data = not isinstance(node, plain)
         self._look(node)
         if isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign)) and self.reads & {"sys", "os"}:
-            self.always = True  # sys.path.insert(...), os.environ[...] = ...
+            self.always = not _ends(node)  # sys.path.insert(...), os.environ[...] = ...
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             self.always = True
 
@@ -260,6 +261,13 @@ class _Statement:
             self.binds.add(node.name)
 
 
+def _ends(node: ast.stmt) -> bool:
+    """Whether it does nothing but end the program."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    function = call.func if isinstance(call, ast.Call) else None
+    return isinstance(function, ast.Attribute) and function.attr in ("exit", "_exit", "abort")
+
+
 def _expressions(nodes: list[ast.expr]) -> list[ast.stmt]:
     return [ast.Expr(node) for node in nodes]
 
@@ -272,9 +280,13 @@ def _root(node: ast.AST) -> str:
 
 
 def candidates(tree: ast.Module) -> list[str]:
-    """Names of the functions that look like kernels."""
+    """Names of the functions that look like kernels; those inside of others nobody can name."""
     found = []
-    for node in ast.walk(tree):
+    waiting: list[ast.stmt] = list(tree.body)
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, (ast.If, ast.Try, ast.With)):
+            waiting = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)] + waiting
         if isinstance(node, ast.FunctionDef):
             words = [ast.dump(decorator) for decorator in node.decorator_list]
             if any(f"'{word}'" in text for text in words for word in ("jit", "autotune", "heuristics")):
@@ -304,14 +316,20 @@ def load(path: str, name: str, target: Any) -> Loaded:
     except OSError as error:
         raise RefusedError("file", "cannot read this file", why=str(error)) from None
     except (SyntaxError, ValueError) as error:
-        line = (getattr(error, "text", "") or "").strip()
-        why = f"line {getattr(error, 'lineno', '?')}: {getattr(error, 'msg', error)}: {line}"
+        number, line = getattr(error, "lineno", None), (getattr(error, "text", None) or "").strip()
+        why = str(getattr(error, "msg", error))
+        if number:  # none where it is about the whole file
+            why = f"line {number}: {why}: {line}"
         raise RefusedError("file", "this file is no Python of this interpreter", why=why) from None
     body = needed(tree, name)
     if body is None:
         raise RefusedError("kernel", f"there is no kernel {name!r} in this file", names=candidates(tree))
     module = types.ModuleType(os.path.splitext(os.path.basename(path))[0])
     module.__file__ = path
+    package, root = package_of(path, body)
+    if package:
+        module.__package__ = package
+        sys.path.insert(0, root)
     if (
         module.__name__ in sys.modules
     ):  # a kernel file named like a module of the standard library or of Triton
@@ -322,7 +340,14 @@ def load(path: str, name: str, target: Any) -> Loaded:
     _run(ast.Module(body=body, type_ignores=[]), path, module)
     if name not in vars(module):
         raise RefusedError("kernel", f"there is no kernel {name!r} in this file", names=candidates(tree))
-    kernel = vars(module)[name]
+    return _unwrapped(vars(module)[name], name, tree, driver)
+
+
+def _unwrapped(whole: Any, name: str, tree: ast.Module, driver: Driver) -> Loaded:
+    """The JITFunction below its decorators."""
+    import triton
+
+    kernel = whole
     configs: list[Any] = []
     heuristics: Table = {}
     while not isinstance(kernel, triton.runtime.jit.JITFunction):
@@ -330,12 +355,26 @@ def load(path: str, name: str, target: Any) -> Loaded:
         if isinstance(getattr(kernel, "values", None), dict):
             heuristics.update(kernel.values)
         if not hasattr(kernel, "fn"):
-            kind = type(vars(module)[name]).__name__
+            kind = type(whole).__name__
             raise RefusedError(
                 "kernel", f"{name} is no kernel of Triton's: it is a {kind}", names=candidates(tree)
             )
         kernel = kernel.fn
     return Loaded(kernel, configs, heuristics, driver.asked)
+
+
+def package_of(path: str, body: list[ast.stmt]) -> tuple[str, str]:
+    """The package that a file's relative imports are of, and the folder of that; empty without any."""
+    imports = [node for part in body for node in ast.walk(part) if isinstance(node, ast.ImportFrom)]
+    deepest = max((node.level for node in imports), default=0)
+    folder = os.path.dirname(os.path.abspath(path))
+    names: list[str] = []
+    while deepest and (len(names) < deepest or os.path.exists(os.path.join(folder, "__init__.py"))):
+        folder, name = os.path.split(folder)
+        names.insert(0, name)
+        if not name:
+            return "", ""
+    return (".".join(names), folder) if names else ("", "")
 
 
 def _run(tree: ast.Module, path: str, module: types.ModuleType) -> None:
@@ -512,8 +551,6 @@ def compile_point(request: Table, point: Table, loaded: Loaded | None, folder: s
 def write(request: Table, folder: str, stage: str, raw: bytes) -> Table:
     """Write one file; where it is."""
     path = os.path.join(folder, f"{request['kernel']}.{stage}")
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)  # of an earlier run, and perhaps a link
     with open(path, "xb") as file:
         file.write(raw)
     return {
@@ -575,8 +612,11 @@ def one(request: Table, point: Table, loaded: Loader) -> Table:
     folder = os.path.join(request["output"], point["id"])
     os.makedirs(folder, exist_ok=True)
     log = os.path.join(folder, "log")
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(log)
+    made = [tool["stage"] for tool in request["disassemblers"].values()]
+    stages = [f"{request['kernel']}.{stage}" for stage in [*request["stages"], *made]]
+    for name in ["log", "metadata.json", *stages]:  # of an earlier run, and perhaps links
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, name))
     into = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     os.dup2(into, 1)
     os.dup2(into, 2)
@@ -634,13 +674,10 @@ def finished(request: Table, point: Table, result: Table) -> Table:
         fresh = [line for line in dict.fromkeys(said) if line not in row["error"]]
         row["error"] = "\n".join([row["error"], *fresh[:5]])
     row["log"] = log[-LONGEST_LOG:]
-    metadata = os.path.join(request["output"], point["id"], "metadata.json")
     if result["status"] == "ok":
-        with open(metadata, "w", encoding="utf-8") as file:
+        path = os.path.join(request["output"], point["id"], "metadata.json")
+        with open(path, "w", encoding="utf-8") as file:
             json.dump(row["metadata"], file, indent=2)
-    else:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(metadata)
     return row
 
 
@@ -722,7 +759,11 @@ class Child:
                 os.close(child.into)
                 os.close(child.out)
             with open(there, encoding="ascii") as reader, open(back, "w", encoding="utf-8") as writer:
-                serve(request, first, reader, writer)
+                try:
+                    serve(request, first, reader, writer)
+                except BaseException:  # why; before the pipes close, and it is killed
+                    traceback.print_exc()
+                    raise
             code = 0
         finally:
             os._exit(code)
@@ -760,6 +801,7 @@ class Pool:
         self.waiting = list(range(len(request["points"])))[::-1]
         self.chosen = selectors.DefaultSelector()
         self.children: list[Child] = []
+        self.asker = os.getppid()
 
     def run(self) -> None:
         """Until every point has its row."""
@@ -767,8 +809,10 @@ class Pool:
             for _ in range(min(self.request["jobs"], len(self.waiting))):
                 self._more()
             while self.children:
-                nearest = min(child.deadline for child in self.children)
-                for key, _ in self.chosen.select(max(0.0, nearest - time.monotonic())):
+                if os.getppid() != self.asker:  # killed: nobody waits for this, and its lock is free
+                    raise KeyboardInterrupt
+                nearest = min(child.deadline for child in self.children) - time.monotonic()
+                for key, _ in self.chosen.select(min(max(0.0, nearest), LOOKS_UP)):
                     self._hear(key.data)
                 for child in [one for one in self.children if one.deadline < time.monotonic()]:
                     seconds = self.request["timeout"]
@@ -845,9 +889,9 @@ def check_options(request: Table) -> list[str]:
     for point in request["points"]:
         for option in list(point["options"]):
             if option not in every:
-                raise RefusedError(
-                    "option", f"no backend has an option {option!r}", name=option, names=sorted(every)
-                )
+                what = f"no backend has an option {option!r}"
+                parameters = list(point["signature"])
+                raise RefusedError("option", what, name=option, names=sorted(every), parameters=parameters)
             if option not in known[point["target"][0]]:
                 passed.setdefault(option, point["target"][0])
                 del point["options"][option]
@@ -917,6 +961,7 @@ def about(request: Table, finder: Finder) -> Table:
         digest = sha256(file.read()).hexdigest()
     return {
         "triton": triton.__version__,
+        "variables": variables(),
         "origin": os.path.dirname(triton.__file__),
         "python": platform.python_version(),
         "file_sha256": digest,
@@ -925,11 +970,22 @@ def about(request: Table, finder: Finder) -> Table:
     }
 
 
+def variables() -> dict[str, str]:
+    """Those that are set, and of which Triton itself says that they change what is compiled."""
+    try:
+        from triton._C.libtriton import get_cache_invalidating_env_vars
+    except ImportError:
+        return {}
+    return {name: os.environ[name] for name in get_cache_invalidating_env_vars() if name in os.environ}
+
+
 def compile_all(request_path: str) -> int:
     """Everything that is asked for."""
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
-    cache = tempfile.mkdtemp(prefix="cache-", dir=request["scratch"])
+    cache = os.path.join(request["scratch"], "cache")
+    shutil.rmtree(cache, ignore_errors=True)  # of a run that was killed
+    os.mkdir(cache)
     os.environ.update(TRITON_CACHE_DIR=os.path.join(cache, "triton"), TRITON_HOME=cache, TMPDIR=cache)
     os.environ["TRITON_ALWAYS_COMPILE"] = (
         "1"  # of two points that turn out the same, the second takes its time too
@@ -1040,6 +1096,12 @@ def main(what: str, request: str) -> int:
 
 
 if __name__ == "__main__":
-    exit_code = main(*sys.argv[1:])
+    exit_code = 1
+    try:
+        exit_code = main(*sys.argv[1:])
+    except KeyboardInterrupt:
+        exit_code = EXIT_INTERRUPTED
+    except BaseException:  # noqa: BLE001 - a full disk, say: nothing may be printed after it
+        traceback.print_exc()
     sys.stdout.flush()
     os._exit(exit_code)  # Triton's destructors take time, and nanobind lists what they leave

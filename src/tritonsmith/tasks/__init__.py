@@ -14,10 +14,12 @@ from tritonsmith.tasks.environments import explain, listing
 from tritonsmith.tasks.ir_env import ir_env
 from tritonsmith.tasks.ir_override import ir_override
 from tritonsmith.tasks.kernel_aot import aot as kernel_aot
+from tritonsmith.tasks.kernel_compare import compare_ as kernel_compare
 from tritonsmith.tasks.kernel_compile import compile_ as kernel_compile
 from tritonsmith.tasks.kernel_inline_ptx import inline_ptx
 from tritonsmith.tasks.kernel_resources import resources as kernel_resources
 from tritonsmith.tasks.kernel_show import show_ as kernel_show
+from tritonsmith.tasks.kernel_study import study as kernel_study
 from tritonsmith.tasks.mlir import setup_mlir
 from tritonsmith.tasks.pins import pins
 from tritonsmith.tasks.purge import purge_wheels
@@ -51,7 +53,9 @@ namespace = Collection(
     build=Collection(explain=explain_build),
     cache=Collection(list=caches),
     env=Collection(explain=explain, list=listing),
-    kernel=Collection(kernel_aot, kernel_compile, kernel_resources, kernel_show, inline_ptx),
+    kernel=Collection(
+        kernel_aot, kernel_compare, kernel_compile, kernel_resources, kernel_show, kernel_study, inline_ptx
+    ),
     store=Collection(
         store.verify,
         store.gc,

@@ -69,17 +69,16 @@ def aot(
     points = list(point or ())
     found: Sequence[Manifest]
     if folder.is_dir():
-        flags = {
-            "--signature": signature,
-            "--target": target,
-            "--option": option,
-            "--sweep": sweep,
-            "--num-warps": num_warps,
-            "--num-stages": num_stages,
-        }
-        if wrong := [name for name, value in flags.items() if value]:
-            hints = ["they go with FILE[:KERNEL]", "--point chooses among what is compiled"]
-            raise UsageError(f"{', '.join(wrong)}: this kernel is compiled already", hints=hints)
+        kernel_flags.compiled_already(
+            {
+                "--signature": signature,
+                "--target": target,
+                "--option": option,
+                "--sweep": sweep,
+                "--num-warps": num_warps,
+                "--num-stages": num_stages,
+            }
+        )
         found = [manifest.read(folder.absolute())]
     else:
         if points:
@@ -91,7 +90,7 @@ def aot(
             )
             for text in list(signature or ()) or [""]
         ]
-        where = kernel_flags.place(env, python, jobs, timeout)
+        where = kernel_flags.place(env, python, jobs, timeout, *asked)
         if dry_run:
             for one in emitting.compiles(asked, where):
                 show.plan(one.plan)

@@ -62,7 +62,7 @@ def compile_(
         stages=kernel_flags.stages(word for text in stage or () for word in split(text) or ()),
         from_cache=from_cache,
     )
-    where = kernel_flags.place(env, python, jobs, timeout)
+    where = kernel_flags.place(env, python, jobs, timeout, wanted)
     folder = Path(out).expanduser().absolute() if given(out) else None
     prepared = compiling.prepare(wanted, where, folder)
     if dry_run:

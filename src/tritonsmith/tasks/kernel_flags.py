@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from invoke.parser.argument import Argument
@@ -82,7 +82,12 @@ def asked(
             "--from-cache compiles what is in the cache: it takes neither a file nor a signature",
             hints=["leave one of them out"],
         )
-    plain = [f"{key}={text}" for key, text in (("num_warps", num_warps), ("num_stages", num_stages)) if text]
+    plain = []
+    for key, text in (("num_warps", num_warps), ("num_stages", num_stages)):
+        if text and not (text.isascii() and text.isdecimal()):
+            flag = key.replace("_", "-")
+            raise UsageError(f"--{flag} cannot be {text!r}", hints=[f"a whole number: --{flag} 4"])
+        plain += [f"{key}={text}"] if text else []
     swept, autotune = grammar.sweeps_of(sweep or ())
     words = [word for text in target or () for word in split(text) or ()]
     options = grammar.options_of([*plain, *(option or ())])
@@ -101,6 +106,20 @@ def asked(
         autotune=autotune,
         stages=tuple(stages),
     )
+
+
+def compiled_already(flags: Mapping[str, object]) -> None:
+    """Flags of a compile make no sense for a folder that has one.
+
+    Args:
+        flags: `--signature` and the like, to what was given.
+
+    Raises:
+        UsageError: one was given.
+    """
+    if wrong := [name for name, value in flags.items() if value]:
+        hints = ["they go with FILE[:KERNEL]", "--point chooses among what is compiled"]
+        raise UsageError(f"{', '.join(wrong)}: this kernel is compiled already", hints=hints)
 
 
 def target_of(stage: str) -> str:
@@ -128,13 +147,22 @@ def stages(names: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def place(env: str, python: str, jobs: str, timeout: str) -> Place:
+def place(env: str, python: str, jobs: str, timeout: str, *wanted: Asked) -> Place:
     """Where it is compiled, and how much at once.
 
+    Args:
+        env: name of an environment, or its file.
+        python: an interpreter instead.
+        jobs: empty if not given.
+        timeout: empty if not given.
+        wanted: what is going to be compiled: mistakes in it are told before a Triton is missed.
+
     Raises:
-        SmithError: no Triton is there.
+        SmithError: what is wanted is wrong, or no Triton is there.
     """
     from tritonsmith.kernels import compiling
     from tritonsmith.tasks.kit import count
 
+    for one in wanted:
+        compiling.check(one)
     return compiling.place(env, python, jobs=count(jobs, "jobs"), timeout=count(timeout, "timeout"))

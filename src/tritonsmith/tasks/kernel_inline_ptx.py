@@ -63,7 +63,16 @@ def inline_ptx(
     if function and not elementwise:
         raise UsageError("--function goes with --elementwise", hints=["a whole kernel needs no --function"])
     if inlining.is_compiled(source):
-        _refuse_compiler_flags(signature, target, option, sweep, num_warps, num_stages)
+        kernel_flags.compiled_already(
+            {
+                "--signature": signature,
+                "--target": target,
+                "--option": option,
+                "--sweep": sweep,
+                "--num-warps": num_warps,
+                "--num-stages": num_stages,
+            }
+        )
         described = Path(metadata).expanduser() if given(metadata) else None
         made = compiled.load(Path(source).expanduser(), point=given(point), metadata=described)
     else:
@@ -78,7 +87,7 @@ def inline_ptx(
             num_warps=num_warps,
             num_stages=num_stages,
         )
-        where = kernel_flags.place(env, python, jobs, timeout)
+        where = kernel_flags.place(env, python, jobs, timeout, asked)
         if dry_run:
             show.plan(compiling.prepare(asked, where).plan)
             show.warnings(("what is written afterwards depends on what that compiles",))
@@ -101,27 +110,3 @@ def _text(made: Compiled, function: str | None, *, header: bool, elementwise: bo
     if elementwise:
         return inlining.triton(made.path, function)
     return inlining.header(made) if header else inlining.function(made)
-
-
-def _refuse_compiler_flags(
-    signature: str,
-    target: Iterable[str] | None,
-    option: Iterable[str] | None,
-    sweep: Iterable[str] | None,
-    num_warps: str,
-    num_stages: str,
-) -> None:
-    """Flags of a compile make no sense for what is compiled."""
-    from tritonsmith.errors import UsageError
-
-    flags = {
-        "--signature": signature,
-        "--target": target,
-        "--option": option,
-        "--sweep": sweep,
-        "--num-warps": num_warps,
-        "--num-stages": num_stages,
-    }
-    if wrong := [name for name, value in flags.items() if value]:
-        hints = ["they go with FILE[:KERNEL]", "--point chooses among what is compiled"]
-        raise UsageError(f"{', '.join(wrong)}: this kernel is compiled already", hints=hints)

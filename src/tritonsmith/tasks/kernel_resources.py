@@ -81,7 +81,7 @@ def resources(
             num_stages=num_stages,
             from_cache=from_cache,
         )
-        where = kernel_flags.place(env, python, jobs, timeout)
+        where = kernel_flags.place(env, python, jobs, timeout, asked)
         place = Path(out).expanduser().absolute() if given(out) else None
         found = _compiled_now(asked, where, place, silent=json or csv, dry_run=dry_run)
     if found:

@@ -51,6 +51,16 @@ def show_(
 
     (wanted,) = kernel_flags.stages([stage])
     if kernel and Path(kernel).expanduser().is_dir():
+        kernel_flags.compiled_already(
+            {
+                "--signature": signature,
+                "--target": target,
+                "--option": option,
+                "--sweep": sweep,
+                "--num-warps": num_warps,
+                "--num-stages": num_stages,
+            }
+        )
         made = manifest.read(Path(kernel).expanduser())
     else:
         asked = kernel_flags.asked(
@@ -63,7 +73,7 @@ def show_(
             num_stages=num_stages,
             from_cache=from_cache,
         )
-        where = kernel_flags.place(env, python, jobs, timeout)
+        where = kernel_flags.place(env, python, jobs, timeout, asked)
         made = compiling.compile_all(asked, where)
     chosen = show.choose(made, point)
     content = show.text(made, chosen, wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import os
 import sys
 import time
 import traceback
@@ -17,6 +18,7 @@ from invoke.tasks import Task
 from invoke.tasks import task as invoke_task
 
 from tritonsmith.errors import (
+    EXIT_BROKEN_PIPE,
     EXIT_BUG,
     EXIT_INTERRUPTED,
     SmithError,
@@ -91,7 +93,8 @@ def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
             _write_bytecode()
             try:
                 _need_folder()
-                return body(*args, **kwargs)
+                result = body(*args, **kwargs)
+                sys.stdout.flush()
             except SmithError as error:
                 from tritonsmith.ui import console
 
@@ -100,8 +103,12 @@ def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
                 raise Exit("interrupted", code=EXIT_INTERRUPTED) from None
             except Exit:
                 raise
+            except BrokenPipeError:  # `| head` has read enough; Python's last flush must not fail again
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise Exit(code=EXIT_BROKEN_PIPE) from None
             except Exception as error:  # noqa: BLE001 - a bug of ours gets a log, not a wall of text
                 raise Exit(_report_bug(error), code=EXIT_BUG) from None
+            return result
 
         return invoke_task(auto_shortflags=False, **{"klass": HelpfulTask, **options})(guarded)
 

@@ -194,3 +194,13 @@ def test_where_the_users_settings_lie(home: Path, user_file: Path, monkeypatch: 
 def test_a_negative_number_of_jobs() -> None:
     with pytest.raises(ConfigError, match=r"toolchain\.jobs cannot be -3"):
         settings.resolve("x", [("x.toml", {"toolchain.jobs": -3})])
+
+
+def test_a_release_is_an_environment_without_a_file(user_file: Path) -> None:
+    loaded = settings.load("triton-3.4.0")
+    assert (loaded.name, loaded.triton.wheel) == ("triton-3.4.0", "3.4.0")
+    assert dict(loaded.origin)["triton.wheel"] == "triton-3.4.0"
+    mine = write(user_file.parent / "envs" / "triton-3.4.0.toml", '[triton]\nrevision = "mine"\n')
+    assert settings.load("triton-3.4.0").triton.revision == "mine", mine
+    with pytest.raises(UsageError, match="no environment named 'triton-three'"):
+        settings.load("triton-three")

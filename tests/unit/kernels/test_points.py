@@ -102,3 +102,18 @@ def test_what_is_no_sweep(texts: list[str]) -> None:
 def test_nothing_is_no_kernel() -> None:
     with pytest.raises(UsageError, match="no kernel is named"):
         asked.kernel_of("")
+
+
+def test_a_file_with_a_colon_in_its_name(tmp_path: Path) -> None:
+    (tmp_path / "odd:name").touch()
+    assert asked.kernel_of(f"{tmp_path}/odd:name") == (tmp_path / "odd:name", "")
+    assert asked.kernel_of(f"{tmp_path}/odd:name:k") == (tmp_path / "odd:name", "k")
+
+
+def test_a_flag_does_not_give_way_to_the_configs_without_a_word() -> None:
+    configs = [Config({"BLOCK": 32}, {"num_warps": 4})]
+    with pytest.raises(UsageError, match=r"configs of @triton\.autotune set num_warps, and so does a flag"):
+        points.expand(wanted("*fp32", options={"num_warps": 8}), KERNEL, configs)
+    sweeps, _ = asked.sweeps_of(["num_warps=8"])
+    (one, _) = points.expand(wanted("*fp32", sweeps=sweeps), KERNEL, configs)
+    assert one.options == {"num_warps": 8}

@@ -94,6 +94,34 @@ def test_who_looks_into_globals_gets_everything() -> None:
     assert len(kept("x = 1\nprint(2)\ndef f():\n    return globals()['x']", "f")) == 3
 
 
+@pytest.mark.parametrize("last", ["sys.exit(main())", "os._exit(3)", "os.abort()"])
+def test_a_file_that_ends_the_program_is_not_ended_by_it(last: str) -> None:
+    text = f"import sys, os\nsys.path.append('x')\ndef main(): pass\ndef kernel(): pass\n{last}\n"
+    assert kept(text, "kernel") == ["import sys, os", "sys.path.append('x')", "pass"]
+
+
+def test_a_function_inside_of_another_is_no_candidate() -> None:
+    text = "if x:\n  @jit\n  def a(): pass\ndef make():\n  @jit\n  def b(): pass\n"
+    assert worker.candidates(ast.parse(text)) == ["a"]
+
+
+def test_the_package_of_relative_imports(tmp_path: Path) -> None:
+    inner = tmp_path / "top" / "inner"
+    inner.mkdir(parents=True)
+    path = str(inner / "k.py")
+
+    def found(text: str) -> tuple[str, str]:
+        return worker.package_of(path, ast.parse(text).body)
+
+    assert found("import x") == ("", "")
+    assert found("from .x import y") == ("inner", str(tmp_path / "top"))
+    assert found("if z:\n  from ..x import y") == ("top.inner", str(tmp_path))
+    (inner / "__init__.py").touch()
+    (inner.parent / "__init__.py").touch()
+    assert found("from . import y") == ("top.inner", str(tmp_path)), "as far as there are packages"
+    assert found("from " + "." * 99 + "x import y") == ("", "")
+
+
 def test_a_name_that_is_not_there() -> None:
     assert worker.needed(ast.parse(TUTORIAL), "kernl") is None
     assert worker.candidates(ast.parse(TUTORIAL)) == ["helper", "kernel"]

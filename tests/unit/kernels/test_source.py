@@ -92,3 +92,45 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         source.read(tmp_path / "latin.py")
     with pytest.raises(FactError, match="a folder"):
         source.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbfimport triton\n@triton.jit\ndef k(x): pass\n",
+        b"# -*- coding: latin-1 -*-\n# \xe9\nimport triton\n@triton.jit\ndef k(x): pass\n",
+        b"import triton\r\n@triton.jit\r\ndef k(x):\r\n    pass\r\n",
+    ],
+)
+def test_a_file_is_read_as_python_reads_it(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "k.py"
+    file.write_bytes(content)
+    assert source.choose(source.read(file), "", file) == "k"
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00abc", b"# coding: nonsense\n", b"x = 1\n" * 9 + b"\xff"])
+def test_a_file_that_is_no_text(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "k.py"
+    file.write_bytes(content)
+    with pytest.raises(FactError, match="no text in UTF-8"):
+        source.read(file)
+
+
+def test_a_file_that_is_not_there_names_its_neighbours_if_it_has_any(tmp_path: Path) -> None:
+    with pytest.raises(FactError) as caught:
+        source.read(tmp_path / "add.py")
+    assert caught.value.hints == ()
+    (tmp_path / "adds.py").touch()
+    with pytest.raises(FactError) as caught:
+        source.read(tmp_path / "add.py")
+    assert "did you mean 'adds.py'?" in caught.value.hints
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("x = 1\ndef (:\n", "line 2: invalid syntax: def (:"), ("x = '\0'", "null byte")]
+)
+def test_what_is_no_python_is_not_a_file_without_kernels(text: str, why: str) -> None:
+    with pytest.raises(FactError, match="this file is no Python") as caught:
+        source.choose(text, "", FILE)
+    assert why in str(caught.value.why)
+    assert source.choose(text, "k", FILE) == "k"  # a newer Python may read it

@@ -18,7 +18,7 @@ from tritonsmith.kernels.targets import Target
         ("hip:gfx942", Target("hip", "gfx942", 64)),
         ("gfx90a", Target("hip", "gfx90a", 64)),
         ("hip:gfx1100", Target("hip", "gfx1100", 32)),
-        ("hip:gfx942:32", Target("hip", "gfx942", 32)),
+        ("hip:gfx1100:64", Target("hip", "gfx1100", 64)),
         ("mi300x", Target("hip", "gfx942", 64)),
     ],
 )
@@ -35,6 +35,8 @@ def test_targets(text: str, target: Target) -> None:
         "cuda:",
         "cuda:sm_90",
         "cuda:90:x",
+        "cuda:90:64",
+        "gfx942:32",
         "cuda:\N{SUPERSCRIPT TWO}",
         "hip:942",
         "hip:gfx",

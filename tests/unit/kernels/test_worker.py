@@ -164,7 +164,7 @@ def run(place: Path, *points: dict[str, Any], code: int = 0, **more: Any) -> tup
         out, err = process.communicate(timeout=60)
     assert process.returncode == code, err
     lines = (place / "results.jsonl").read_text().splitlines()
-    assert not list(place.glob("cache-*")), "the cache of the run is gone"
+    assert not (place / "cache").exists(), "the cache of the run is gone"
     return out, [json.loads(line) for line in lines]
 
 
@@ -208,6 +208,14 @@ def test_files_of_a_point(place: Path) -> None:
     assert "{(0,): [['tt.divisibility', 16]]}" in given
 
 
+def test_nothing_of_an_earlier_run_is_left_beside_a_failure(place: Path) -> None:
+    run(place, point("p", "x"))
+    (place / "out" / "p" / "notes.txt").write_text("mine")
+    _, (_, row) = run(place, point("p", "raise"))
+    assert row["status"] == "failed"
+    assert {path.name for path in (place / "out" / "p").iterdir()} == {"log", "notes.txt"}
+
+
 def test_stages_that_nobody_wants_are_not_kept(place: Path) -> None:
     _, (_, row) = run(place, point("p"), keep=["ttir"])
     assert list(row["stages"]) == ["ttir"]
@@ -220,6 +228,7 @@ def test_options_of_another_backend_are_left_out_and_strange_ones_refused(place:
     assert {row["id"]: row["options"] for row in rows} == {"nv": {}, "amd": {"waves_per_eu": 2}}
     _, (refused,) = run(place, point("nv", options={"num_wraps": 2}), code=2)
     assert refused["refused"]["kind"] == "option"
+    assert refused["refused"]["parameters"] == ["x", "WHAT"]
     assert "num_warps" in refused["refused"]["names"]
 
 
@@ -231,6 +240,7 @@ def test_options_of_another_backend_are_left_out_and_strange_ones_refused(place:
         ("import sys\nk = sys.exit(4)", "file", "ends the program: exit code 4"),
         ("k = 1 / 0", "file", "ZeroDivisionError"),
         ("def k(:", "file", "no Python of this interpreter"),
+        ("k = '\0'", "file", "no Python of this interpreter"),
         ("import triton\n@triton.jit\ndef kk(): pass", "kernel", "no kernel 'k'"),
         ("import triton\n@triton.jit\ndef k(y): pass", "parameters", "has the parameters y"),
     ],
@@ -291,7 +301,7 @@ def test_an_interrupt_leaves_nothing_behind(place: Path) -> None:
         process.communicate(timeout=30)
     assert process.returncode == 130
     assert all_gone(children)
-    assert not list(place.glob("cache-*"))
+    assert not (place / "cache").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they end with their point")
@@ -329,3 +339,76 @@ def test_describe(place: Path) -> None:
         answer = json.loads(process.communicate(timeout=30)[0])
     assert answer["parameters"][1] == {"name": "n", "constexpr": False, "has_default": True, "default": 3}
     assert answer["configs"] == [{"values": {"WHAT": "x"}, "options": {"num_warps": 8, "waves_per_eu": 2}}]
+
+
+def test_a_place_in_the_file_is_named_only_if_there_is_one(place: Path) -> None:
+    (place / "kernel.py").write_text("k = '\0'")
+    _, (answer,) = run(place, point("p"), code=2)
+    assert "null byte" in answer["refused"]["why"]
+    assert "line" not in answer["refused"]["why"]
+
+
+def test_the_cache_of_a_killed_run_goes_with_the_next(place: Path) -> None:
+    (place / "cache" / "triton").mkdir(parents=True)
+    (place / "cache" / "triton" / "left").touch()
+    run(place, point("p", "x"))  # which looks for it
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the children end with their point")
+def test_it_ends_with_who_started_it(place: Path) -> None:
+    """A tool that is killed frees the lock of its output folder: nobody may go on writing there."""
+    path = request(place, point("p", "hang"))
+    argv = [sys.executable, worker.__file__, "compile", str(path)]
+    with subprocess.Popen(
+        [sys.executable, "-c", f"import subprocess; subprocess.run({argv})"],
+        env={**os.environ, "PYTHONPATH": str(place / "site")},
+        stdout=subprocess.DEVNULL,
+    ) as tool:
+        until = time.monotonic() + 30
+        while not list(place.glob("out/*/log")) and time.monotonic() < until:
+            time.sleep(0.01)
+        below = psutil.Process(tool.pid).children(recursive=True)
+        tool.kill()
+    assert len(below) == 2
+    assert all_gone(below)
+    assert not (place / "cache").exists()
+
+
+def test_an_error_of_its_own_is_the_last_that_is_printed(place: Path) -> None:
+    """Triton's nanobind lists what is left of it at the end of a process: hundreds of lines."""
+    append(place / "site/triton/__init__.py", "import atexit\natexit.register(print, 'leaked function')\n")
+    path = request(place, point("p", "x"), results="/dev/full")
+    with start(place, "compile", str(path)) as process:
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "leaked" not in out + err
+    assert err.rstrip().splitlines()[-1].startswith("OSError: [Errno 28]")
+
+
+def test_variables_that_change_the_code_are_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = place / "site/triton/_C/libtriton.py"
+    library.parent.mkdir()
+    (library.parent / "__init__.py").touch()
+    library.write_text(
+        "def get_cache_invalidating_env_vars(): return {'DISABLE_PTXAS_OPT': 'true', 'GONE': '1'}\n"
+    )
+    monkeypatch.setenv("DISABLE_PTXAS_OPT", "on")
+    _, (head, _) = run(place, point("p", "x"))
+    assert head["variables"] == {"DISABLE_PTXAS_OPT": "on"}
+
+
+def test_why_a_child_cannot_write_is_told(place: Path) -> None:
+    path = request(place, point("p", "x"), output="/proc/nowhere")
+    with start(place, "compile", str(path)) as process:
+        _, err = process.communicate(timeout=30)
+    assert "/proc/nowhere" in err
+
+
+def test_a_file_of_a_package_imports_its_neighbours(place: Path) -> None:
+    (place / "kits").mkdir()
+    (place / "kits" / "sizes.py").write_text("from .deeper import SIZE\n")
+    (place / "kits" / "deeper.py").write_text("SIZE = 64\n")
+    kernel = place / "kits" / "kernel.py"
+    kernel.write_text("import triton\nfrom .sizes import SIZE\n@triton.jit\ndef k(x, WHAT=SIZE): pass\n")
+    _, (_, row) = run(place, point("p", "x"), file=str(kernel))
+    assert row["status"] == "ok"

@@ -11,7 +11,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tritonsmith.envs import workspace
-from tritonsmith.errors import ConfigError, InterruptedRunError, UsageError
+from tritonsmith.errors import EXIT_BROKEN_PIPE, ConfigError, InterruptedRunError, UsageError
 from tritonsmith.plan import ownership
 from tritonsmith.tasks import kit
 
@@ -219,3 +219,29 @@ def test_words_that_may_be_left_out(
 
     monkeypatch.setattr(sys, "argv", ["tritonsmith", *words])
     assert [one.name for one in body.get_arguments() if one.positional] == positional
+
+
+def test_a_reader_that_has_gone_is_no_bug() -> None:
+    code = (
+        "import sys; sys.argv = ['tritonsmith', 'env.list']\n"
+        "from tritonsmith.tasks import kit\n"
+        "from invoke.context import Context\n"
+        "from invoke.exceptions import Exit\n"
+        "@kit.task()\n"
+        "def body(context):\n"
+        "    for _ in range(100000): print('a line')\n"
+        "try:\n"
+        "    body(Context())\n"
+        "except Exit as end:\n"
+        "    sys.exit(end.code)\n"
+    )
+    process = subprocess.Popen(
+        (sys.executable, "-c", code), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout
+    assert process.stderr
+    assert process.stdout.readline() == "a line\n"
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait() == EXIT_BROKEN_PIPE

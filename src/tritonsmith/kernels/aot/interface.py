@@ -143,6 +143,9 @@ def variant(found: Manifest, point: Point, out_name: str) -> Variant:
     constants = {name: constants[name] for name in point.signature if name in constants}
     constants |= ones if names["ones"] else {}
     name = out_name or found.kernel
+    if not _free(name):
+        hints = [f"call it otherwise: --out-name {name}_kernel"]
+        raise UsageError(f"C has a meaning for {name}, the kernel's name", where=found.folder, hints=hints)
     arguments = tuple(_arguments(point, _types(found.triton, table), vendor, as_i32=names["ones"]))
     bare = Variant(
         point=point,
@@ -168,9 +171,10 @@ def check_name(name: str) -> str:
     Raises:
         UsageError: it cannot be one.
     """
-    if name and not (name.isidentifier() and name.isascii()):
+    if name and not (name.isidentifier() and name.isascii() and _free(name)):
         raise UsageError(
-            f"--out-name cannot be {name!r}", hints=["letters, digits and _: --out-name matmul_fp16"]
+            f"--out-name cannot be {name!r}",
+            hints=["letters, digits and _, and no word of C's: --out-name matmul_fp16"],
         )
     return name
 
@@ -216,7 +220,12 @@ def c_identifier(name: str, index: int) -> str:
     """A parameter's name in C: its own, unless C or the templates mean something by it."""
     if not name.isascii():
         return f"arg{index}"
-    return f"{name}_" if name in configs.load("aot")["reserved"]["words"] else name
+    return name if _free(name) else f"{name}_"
+
+
+def _free(name: str) -> bool:
+    """Whether neither C nor the templates mean something by it."""
+    return name not in configs.load("aot")["reserved"]["words"]
 
 
 def _no_c_type(name: str, kind: str) -> UsageError:

@@ -53,7 +53,7 @@ def source(variant: Variant, dimensions: Sequence[str]) -> str:
         "locals": "".join(f"    {line}\n" for line in _locals(variant)),
         "pointers": ", ".join(pointers) or "NULL",
         "warps": point.metadata.get("num_warps", variant.asked_warps),
-        "warp_size": point.target.split(":")[2],
+        "warp_size": point.metadata.get("warp_size", point.target.split(":")[2]),  # AMD's goes by the GPU
         "shared": point.metadata.get("shared", 0),
     }
     return fill("variant.c", words)

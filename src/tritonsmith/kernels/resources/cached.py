@@ -19,7 +19,7 @@ from tritonsmith.facts import cache_roots, machine, triton_cache, triton_metadat
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.triton_cache import Entry
 from tritonsmith.kernels import from_cache
-from tritonsmith.kernels.resources import reading
+from tritonsmith.kernels.resources import elf, reading
 from tritonsmith.kernels.resources.reading import Found
 from tritonsmith.kernels.resources.rows import Row
 from tritonsmith.plan import MakeDir, Plan, Write
@@ -58,7 +58,10 @@ def read(wanted: str, space: Workspace) -> Found:
     entries = [entry for entry in content.entries if entry.name == folder.name and entry.kind == "kernel"]
     if not entries:
         raise FactError("this is no finished entry of a kernel", where=folder, hints=["invoke cache.list"])
-    return _found([_read(entry) for entry in entries])
+    read = [_read(entry) for entry in entries]
+    if why := read[0]["row"].get("error"):
+        raise FactError("cannot read this entry", where=folder, why=why)
+    return _found(read)
 
 
 def _of_roots(roots: Sequence[Root], space: Workspace) -> Found:
@@ -104,13 +107,17 @@ def _read(entry: Entry) -> Known:
         if binary is None:
             raise FactError("it has neither a cubin nor an hsaco")  # noqa: TRY301 - told like the others
         about = json.loads((folder / f"{entry.kernel}.json").read_bytes())
-        arch = metadata.target.split(":")[1] if metadata.target else ""
+        backend, _, arch = metadata.target.partition(":")
+        if backend not in elf.MACHINES.values():
+            raise FactError("its metadata does not say what it was compiled for")  # noqa: TRY301
         ptx = folder / f"{entry.kernel}.ptx"
+        arch = arch.partition(":")[0]
         row["values"] = reading.values(binary, arch, about, ptx if ptx.is_file() else None)
+        row["notes"] = list(reading.unseen(about))
     except FactError as error:
-        row["error"] = error.what
-    except (OSError, ValueError, AttributeError) as error:
-        row["error"] = f"its metadata cannot be read: {type(error).__name__}"
+        row["error"] = ": ".join(filter(None, (error.what, error.why)))
+    except (OSError, ValueError) as error:
+        row["error"] = f"its metadata cannot be read: {error}"
     return {"stamp": _stamp(entry), "row": row}
 
 
@@ -119,7 +126,7 @@ def _found(read: Sequence[Known]) -> Found:
     good = [row for row in rows if not row.error]
     notes = [f"{row.kernel} in {row.point[:_NAME]}: {row.error}" for row in rows if row.error]
     if len(notes) > len(good) + 1:
-        notes = [f"{len(notes)} entries without a cubin or an hsaco that can be read"]
+        notes = [f"{len(notes)} entries cannot be read; the first: {notes[0]}"]
     arrays = [row for row in good if row.values.get("spill_store_bytes", 0) is None]
     if arrays:
         notes.append(
@@ -127,7 +134,7 @@ def _found(read: Sequence[Known]) -> Found:
             "kernel.resources --from-cache ENTRY --target ... compiles one again"
         )
     good.sort(key=lambda row: (row.kernel, row.target, row.options, row.point))
-    return Found(tuple(good), tuple(notes))
+    return Found(tuple(good), (*notes, *reading.told(good)))
 
 
 def _stamp(entry: Entry) -> list[Any]:

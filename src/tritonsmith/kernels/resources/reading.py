@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from tritonsmith.kernels.resources import code_object, cubin, elf, instructions,
 from tritonsmith.kernels.resources.rows import Row, Value
 
 BINARIES = {"cubin": "sass", "hsaco": "amd"}  # stage to the language of its disassembly
+_NAMED = 5  # points that a note names
 _SAYS = re.compile(r"^; Occupancy: (\d+)", re.MULTILINE)
 
 
@@ -44,7 +45,28 @@ def of_manifest(manifest: Manifest) -> Found:
         row, said = _of_point(manifest, point, axes)
         found.append(row)
         notes += said
-    return Found(tuple(found), tuple(dict.fromkeys(notes)))
+    return Found(tuple(found), tuple(dict.fromkeys([*notes, *told(found)])))
+
+
+def told(rows: Sequence[Row]) -> Iterator[str]:
+    """The notes of rows, each once, with the points that it is about."""
+    about: dict[str, list[str]] = {}
+    for row in rows:
+        for text in row.notes:
+            about.setdefault(text, []).append(row.point)
+    for text, points in about.items():
+        yield f"{', '.join(points)}: {text}" if len(points) <= _NAMED else f"{len(points)} points: {text}"
+
+
+def unseen(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a kernel uses that occupancy knows nothing of: `num_ctas` and `tmem_size` of Triton's metadata."""
+    blocks, columns = metadata.get("num_ctas"), metadata.get("tmem_size")
+    found = []
+    if isinstance(blocks, int) and blocks > 1:
+        found.append(f"its blocks come in clusters of {blocks}; occupancy is that of single blocks")
+    if isinstance(columns, int) and columns > 0:
+        found.append("it uses tensor memory, which occupancy does not look at: less may fit")
+    return tuple(found)
 
 
 def without_text(manifest: Manifest) -> Iterator[str]:
@@ -90,7 +112,7 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
     row = Row(manifest.kernel, point.id, point.target, options, axes=swept)
     stage = next((name for name in BINARIES if name in point.stages), None)
     if stage is None:
-        why = point.error.strip().splitlines()[0] if point.error.strip() else "it has no binary"
+        why = point.gist or "it has no binary"
         error = f"{point.status}: {why}" if point.status != "ok" else why
         return replace(row, error=error), []
     binary = manifest.path(point, stage)
@@ -109,7 +131,7 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
         found["compiler_waves_per_simd"] = int(says[1])
     text = _text(manifest.path(point, "sass" if stage == "cubin" else "gcnasm"))
     counted = instructions.count(text, BINARIES[stage]) if text else {}
-    return replace(row, values=found, instructions=counted), notes
+    return replace(row, values=found, instructions=counted, notes=unseen(point.metadata)), notes
 
 
 def _nvidia(kernel: cubin.Cubin, arch: str, dynamic: int, ptx: Path | None) -> dict[str, Value]:

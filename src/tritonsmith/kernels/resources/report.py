@@ -8,19 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.measure import Measurement
 from rich.table import Table
 
+from tritonsmith.kernels.report import whole
 from tritonsmith.kernels.resources import instructions
 from tritonsmith.kernels.resources.reading import Found
 from tritonsmith.kernels.resources.rows import COLUMNS, Row, Value, classes, columns
-from tritonsmith.ui import console, tables
+from tritonsmith.ui import tables
 
-_WIDEST = 1000  # characters
 _MOST = 50  # rows on the screen
 _VENDORS = {"cuda": "NVIDIA", "hip": "AMD"}
 _NAME = 12  # characters of a cache entry's name
 _OF_ERROR = 60
+_CSV = ("kernel", "point", "target", "options", "error", "notes")
 
 
 def tables_of(rows: Sequence[Row], *, cached: bool) -> Iterator[Table]:
@@ -56,13 +56,12 @@ def as_csv(rows: Sequence[Row]) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     heads = [column.key for column in COLUMNS]
-    writer.writerow(
-        ["kernel", "point", "target", "options", "error", *heads, *(f"instructions {one}" for one in counted)]
-    )
+    writer.writerow([*_CSV, *heads, *(f"instructions {one}" for one in counted)])
     for row in rows:
         cells = [row.values.get(key) for key in heads]
         numbers = [row.instructions.get(name) for name in counted]
-        writer.writerow([row.kernel, row.point, row.target, row.options, row.error, *cells, *numbers])
+        about = [row.kernel, row.point, row.target, row.options, row.error, "; ".join(row.notes)]
+        writer.writerow([*about, *cells, *numbers])
     return stream.getvalue()
 
 
@@ -96,20 +95,11 @@ def _instructions(vendor: str, rows: Sequence[Row], language: str) -> Table:
     made = tables.plain(f"instructions, {vendor}; widths in bits per thread", ["class", *heads], cells)
     for column in made.columns[1:]:
         column.justify = "right"
-    return _kept(made)
+    return whole(made)
 
 
 def _table(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[str]) -> Table:
-    return _kept(tables.plain(title, heads, cells, right=right))
-
-
-def _kept(table: Table) -> Table:
-    """As wide as it is: on a narrow screen its lines break, and would else lose whole columns."""
-    for column in table.columns:
-        column.no_wrap = True
-    screen = console.out()
-    table.width = Measurement.get(screen, screen.options.update(width=_WIDEST), table).maximum
-    return table
+    return whole(tables.plain(title, heads, cells, right=right))
 
 
 def _heads(*, cached: bool) -> list[str]:

@@ -69,6 +69,7 @@ class Row:
         values: by the keys of `COLUMNS`.
         instructions: class to number; empty without a disassembly.
         error: why there is nothing.
+        notes: what the numbers do not say.
         axes: what a sweep varied: name to value, as text.
     """
 
@@ -80,6 +81,7 @@ class Row:
     instructions: Mapping[str, int] = field(default_factory=dict)
     error: str = ""
     axes: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
     @property
     def backend(self) -> str:

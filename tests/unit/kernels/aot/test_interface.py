@@ -35,6 +35,7 @@ def make(tmp_path: Path) -> Make:
         options: Mapping[str, Any] | None = None,
         stages: Mapping[str, Stage] | None = None,
         status: Any = "ok",
+        kernel: str = "add",
         **metadata: Any,
     ) -> Variant:
         binary = "hsaco" if target.startswith("hip") else "cubin"
@@ -52,7 +53,7 @@ def make(tmp_path: Path) -> Make:
             metadata={"name": "add", "num_warps": 4, "num_stages": 3, "shared": 0, **metadata},
             error="it is broken" if status != "ok" else "",
         )
-        found = Manifest(tmp_path, "add", "/k.py", "", triton, "/none", "3.11", "", (point,))
+        found = Manifest(tmp_path, kernel, "/k.py", "", triton, "/none", "3.11", "", (point,))
         return interface.variant(found, point, out_name)
 
     return made
@@ -224,10 +225,22 @@ def test_a_grid_of_a_variant(make: Make) -> None:
         grid.render("BLOCK", make(constexprs={"BLOCK": 1.5}))
 
 
-@pytest.mark.parametrize("name", ["a-b", "a b", "1a", "größe", "a.b"])
+@pytest.mark.parametrize("name", ["a-b", "a b", "1a", "größe", "a.b", "int", "errno"])
 def test_names_that_functions_cannot_have(name: str) -> None:
     with pytest.raises(UsageError, match="--out-name"):
         interface.check_name(name)
+
+
+def test_a_kernel_that_is_called_like_a_word_of_c(make: Make) -> None:
+    with pytest.raises(UsageError, match="C has a meaning for double"):
+        make(kernel="double")
+    assert make(kernel="double", out_name="twice").algorithm.startswith("twice_")
+
+
+def test_the_block_is_as_wide_as_the_compiler_made_it(make: Make) -> None:
+    """AMD's backend goes by the GPU, whatever size of a wave the target has."""
+    made = sources.source(make(target="hip:gfx1201:32", warp_size=64), ("1", "1", "1"))
+    assert "4 * 64, 1, 1" in made
 
 
 def test_what_knows_most_is_tried_first(make: Make) -> None:

@@ -130,3 +130,29 @@ def test_many_entries_are_read_by_several_processes(tmp_path: Path, space: Works
     found = cached.read(str(tmp_path / "cache"), space)
     assert [row.spilled for row in found.rows] == [8] * len(letters) ** 2
     assert cached.read(str(tmp_path / "cache"), space) == found
+
+
+def test_an_entry_for_a_gpu_of_nobody_is_told(cache: Path, space: Workspace) -> None:
+    """A row without a target is in no table."""
+    about = json.dumps({"target": {"backend": "metal", "arch": 1, "warp_size": 32}, "shared": 0})
+    (cache / NAMES[2] / "kern.json").write_text(about, encoding="utf-8")
+    found = cached.read(str(cache), space)
+    assert not [row for row in found.rows if row.backend not in ("cuda", "hip")]
+    assert f"kern in {NAMES[2][:12]}: its metadata does not say what it was compiled for" in found.notes
+
+
+@pytest.mark.parametrize("content", ["[]", '{"target": ', "\xff"])
+def test_one_entry_that_cannot_be_read_is_an_error(cache: Path, space: Workspace, content: str) -> None:
+    (cache / NAMES[2] / "kern.json").write_text(content, encoding="latin-1")
+    with pytest.raises(FactError, match="cannot read this entry") as caught:
+        cached.read(str(cache / NAMES[2]), space)
+    assert "its metadata" in str(caught.value.why)
+    with pytest.raises(FactError, match="cannot read this entry"):
+        cached.read(str(cache / NAMES[3]), space)
+
+
+def test_clusters_are_told_of_a_cache_too(cache: Path, space: Workspace) -> None:
+    about = json.loads((cache / NAMES[2] / "kern.json").read_text(encoding="utf-8")) | {"num_ctas": 2}
+    (cache / NAMES[2] / "kern.json").write_text(json.dumps(about), encoding="utf-8")
+    for _ in range(2):  # the second time from what is kept
+        assert any("clusters of 2" in note for note in cached.read(str(cache), space).notes)

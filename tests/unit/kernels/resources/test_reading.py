@@ -146,7 +146,7 @@ def test_csv_and_json(mixed: Manifest) -> None:
     assert len(lines) == 5
     assert (lines[0]["spill_store_bytes"], lines[0]["sgpr_spills"]) == ("8", "")
     assert lines[0]["instructions tensor core"] == "1"
-    assert list(lines[0])[5:8] == ["registers_per_thread", "sgprs_per_wave", "vgprs_per_lane"]
+    assert list(lines[0])[6:9] == ["registers_per_thread", "sgprs_per_wave", "vgprs_per_lane"]
     content = json.loads(json.dumps(report.as_json(found)))
     assert content["schema"] == 1
     assert content["rows"][3]["values"]["vgprs_per_lane"] == 64
@@ -177,3 +177,21 @@ def test_a_plot_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(FactError, match="a plot needs matplotlib") as caught:
         plotting.check(tmp_path / "map.png")
     assert any("pip install" in hint for hint in caught.value.hints)
+
+
+def test_what_occupancy_does_not_look_at_is_said(tmp_path: Path) -> None:
+    plain = elf_maker.cubin(threads=128)
+    points = [
+        point(
+            tmp_path, "cuda:100:32", {"num_ctas": many}, {"cubin": plain}, metadata={"num_ctas": many, **more}
+        )
+        for many, more in ((1, {"tmem_size": 0}), (2, {}), (4, {"tmem_size": 128}))
+    ]
+    found = reading.of_manifest(manifest(tmp_path, *points))
+    one, two, four = found.rows
+    assert one.notes == ()
+    assert [text.partition(";")[0] for text in two.notes] == ["its blocks come in clusters of 2"]
+    assert "tensor memory" in four.notes[1]
+    assert all(any(note.endswith(text) for note in found.notes) for text in (*two.notes, *four.notes))
+    assert "tensor memory" in report.as_csv(found.rows)
+    assert report.as_json(found)["rows"][1]["notes"] == two.notes

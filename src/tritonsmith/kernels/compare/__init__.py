@@ -1,0 +1,1 @@
+"""Two compilers, or two ways to call one, side by side."""

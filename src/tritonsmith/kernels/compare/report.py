@@ -1,0 +1,303 @@
+"""A comparison for a person, as JSON, and as files."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from tritonsmith.kernels import show
+from tritonsmith.kernels.compare import metrics
+from tritonsmith.kernels.compare.comparing import Change, Compared, Comparison
+from tritonsmith.kernels.compare.limits import Limit, Violation
+from tritonsmith.kernels.compare.pairing import Member, folder_name
+from tritonsmith.kernels.normal.diffs import Diff
+from tritonsmith.kernels.resources.rows import Value
+from tritonsmith.plan import Plan, Step, Write
+from tritonsmith.ui import tables
+from tritonsmith.ui.format import duration
+
+FILE = "compare.json"
+_STYLES = {"better": "green", "worse": "red", "": ""}
+_LINES = {"+": "green", "-": "red", "@": "cyan"}  # of a diff, by the first character
+_WIDTH = 80  # characters of a line that is folded
+_OF_ERROR = 20  # lines of a compiler's message
+_FEW = 20  # digits and letters of a value on the screen
+
+
+def head(comparison: Comparison) -> Iterator[str]:
+    """What A and B are, and which Tritons compiled for them."""
+    for side, label in (("A", comparison.a), ("B", comparison.b)):
+        members = (one.pair.a if side == "A" else one.pair.b for one in comparison.compared)
+        versions = dict.fromkeys(member.manifest.triton for member in members if member.manifest.triton)
+        yield f"{side}: {label}" + (f", by Triton {', '.join(versions)}" if versions else "")
+
+
+def blocks(comparison: Comparison) -> Iterator[Text | Table]:
+    """What changed, pair by pair; then, in one line each, what did not and what has no counterpart."""
+    for one in comparison.compared:
+        if not one.unchanged:
+            yield from _block(one)
+    changed = [one for one in comparison.compared if one.measured and not one.unchanged]
+    if len(changed) > 1:
+        yield _summary(changed)
+    yield from _ending(comparison)
+
+
+def differences(
+    comparison: Comparison, stages: Sequence[str] = ()
+) -> Iterator[tuple[Compared, str, tuple[str, ...]]]:
+    """Pair, stage and lines of each unified diff that is not empty.
+
+    Args:
+        comparison: two sides.
+        stages: only these, a binary by its disassembly; all if empty.
+    """
+    wanted = {show.BINARY.get(stage, stage) for stage in stages}
+    for one in comparison.compared:
+        for stage, diff in one.diffs.items():
+            if not diff.same and (not stages or stage in wanted):
+                yield one, stage, _unified(one, stage, diff)
+
+
+def coloured(lines: Sequence[str]) -> Text:
+    """A unified diff."""
+    made = Text()
+    for line in lines:
+        made.append(f"{line}\n", style=_LINES.get(line[:1], ""))
+    return made
+
+
+def violations(found: Sequence[Violation]) -> Iterator[str]:
+    """Each in a line: kernel, point, metric, A, B, limit."""
+    for one in found:
+        where = f"{one.kernel} {one.point}"
+        if not one.limit:
+            yield f"{where}: {one.why}"
+        else:
+            why = f"; {one.why}" if one.why else ""
+            yield f"{where}: {one.metric}: A {_cell(one.a)}, B {_cell(one.b)}; limit {one.limit}{why}"
+
+
+def verdict(terms: Sequence[Limit], found: Sequence[Violation]) -> str:
+    """What came of the check, in one line.
+
+    Args:
+        terms: of `--fail-on`.
+        found: what they do not let pass.
+    """
+    if found and not terms:
+        return "B does not compile all that A does"
+    text = ",".join(one.text for one in terms)
+    return f"--fail-on {text}: {_counted(len(found))}" if found else f"--fail-on {text}: passed"
+
+
+def as_json(comparison: Comparison, terms: Sequence[Limit], found: Sequence[Violation]) -> dict[str, Any]:
+    """One object with everything but the texts of the diffs.
+
+    Args:
+        comparison: two sides.
+        terms: of `--fail-on`.
+        found: what they do not let pass.
+    """
+    return {
+        "schema": 1,
+        "a": comparison.a,
+        "b": comparison.b,
+        "pairs": [_pair(one) for one in comparison.compared],
+        "unpaired": [
+            {"side": one.side, "kernel": one.kernel, "why": one.why, **_member(one.member)}
+            for one in comparison.unpaired
+        ],
+        "fail_on": [one.text for one in terms],
+        "violations": [asdict(one) for one in found],
+        "notes": list(comparison.notes),
+    }
+
+
+def files(comparison: Comparison, content: str, out: Path) -> Plan:
+    """The steps that write `compare.json` and every diff.
+
+    Args:
+        comparison: two sides.
+        content: text of `compare.json`.
+        out: the folder of the comparison.
+    """
+    phase = "write diffs"
+    steps: list[Step] = [Write(out / FILE, content, phase=phase)]
+    for one in comparison.compared:
+        for stage, diff in one.diffs.items():
+            path = out / _place(one, stage)
+            if not diff.same or path.exists():  # what an earlier run left there is no longer so
+                lines = () if diff.same else _unified(one, stage, diff)
+                steps.append(Write(path, "".join(f"{line}\n" for line in lines), phase=phase))
+    return Plan("write the comparison", tuple(steps))
+
+
+def _block(one: Compared) -> Iterator[Text | Table]:
+    yield Text(f"\n{one.pair.kernel} {one.pair.point}", style="bold")
+    differs = [
+        text for text in one.pair.differs if not text.startswith("target ")
+    ]  # which the point's name tells
+    if differs:
+        yield _folded(", ".join(differs))
+    if not one.measured:
+        for side, member in (("A", one.pair.a), ("B", one.pair.b)):
+            yield from _failure(side, member, "red" if side == "B" and one.lost else "")
+        return
+    if one.changes:
+        yield _table(one)
+    else:
+        yield Text("  no metric changed")
+    before, after = (duration(member.point.seconds) for member in (one.pair.a, one.pair.b))
+    yield Text(f"  {one.same} metrics are the same; compile time {before} -> {after}, of one run each")
+    yield from _of_stages(one)
+
+
+def _failure(side: str, member: Member, style: str) -> Iterator[Text]:
+    point = member.point
+    yield Text(f"  {side}: {point.status}", style=style)
+    lines = point.error.strip().splitlines()
+    for line in lines[:_OF_ERROR]:
+        yield Text(f"     {line}")
+    if len(lines) > _OF_ERROR:
+        yield Text(f"     ... {len(lines) - _OF_ERROR} more lines in --json")
+
+
+def _table(one: Compared) -> Table:
+    columns = ["metric", "A", "B", "change"]
+    made = tables.plain("", columns, (), right=columns[1:])
+    made.title = None
+    for change in one.changes:
+        style = _STYLES[change.verdict]
+        made.add_row(
+            change.metric.title, _cell(change.a), _cell(change.b), Text(_change(change), style=style)
+        )
+    return made
+
+
+def _summary(changed: Sequence[Compared]) -> Table:
+    names = metrics.summary()
+    made = tables.plain("in short, A -> B", ["kernel", *names], (), right=names)
+    for one in changed:
+        cells = []
+        for change in map(one.in_short, names):
+            text = _cell(change.a) if change.a == change.b else f"{_cell(change.a)} -> {_cell(change.b)}"
+            cells.append(Text(text, style=_STYLES[change.verdict]))
+        made.add_row(Text(f"{one.pair.kernel} {one.pair.point}"), *cells)
+    return made
+
+
+def _change(change: Change) -> str:
+    delta, percent = change.delta, change.percent
+    if delta is None or percent is None:
+        return ""
+    return f"{_signed(delta)}  {f'{percent:+.1f} %' if math.isfinite(percent) else 'from 0':>9}"
+
+
+def _unified(one: Compared, stage: str, diff: Diff) -> tuple[str, ...]:
+    """A unified diff with the lines that name both texts."""
+    heads = (
+        f"{sign} {side}/{one.pair.kernel}/{member.point.id}/{stage}"
+        for sign, side, member in (("---", "a", one.pair.a), ("+++", "b", one.pair.b))
+    )
+    return (*heads, *diff.lines)
+
+
+def _of_stages(one: Compared) -> Iterator[Text]:
+    changed = [f"{stage} +{diff.added} -{diff.removed}" for stage, diff in one.diffs.items() if not diff.same]
+    same = [stage for stage, diff in one.diffs.items() if diff.same]
+    if changed:
+        yield _folded(f"lines that differ: {', '.join(changed)}")
+    if same:
+        yield _folded(f"the same text: {', '.join(same)}")
+    for stage, side in one.alone.items():
+        yield Text(f"  only {side} has {stage}")
+
+
+def _folded(text: str) -> Text:
+    return Text(
+        textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    )
+
+
+def _ending(comparison: Comparison) -> Iterator[Text]:
+    same = [one for one in comparison.compared if one.unchanged]
+    if len(same) == len(comparison.compared):
+        who = "one pair compiles" if len(same) == 1 else f"{len(same)} pairs compile"
+        yield Text(f"no changes: {who} to the same")
+    elif same:
+        names = ", ".join(f"{one.pair.kernel} {one.pair.point}" for one in same)
+        yield Text(f"\nno changes: {names}")
+    for one in comparison.unpaired:
+        yield Text(f"only {one.side} has {one.kernel} {one.member.point.id}: {one.why}")
+
+
+def _pair(one: Compared) -> dict[str, Any]:
+    changes = [
+        {
+            "metric": change.metric.key,
+            "a": change.a,
+            "b": change.b,
+            "change": change.delta,
+            "percent": change.percent
+            if change.percent is not None and math.isfinite(change.percent)
+            else None,
+            "verdict": change.verdict or None,
+        }
+        for change in one.changes
+    ]
+    return {
+        "kernel": one.pair.kernel,
+        "differs": list(one.pair.differs),
+        "a": _member(one.pair.a) | {"metrics": dict(one.a)},
+        "b": _member(one.pair.b) | {"metrics": dict(one.b)},
+        "changes": changes,
+        "stages": {
+            stage: {
+                "added": diff.added,
+                "removed": diff.removed,
+                "diff": None if diff.same else _place(one, stage),
+            }
+            for stage, diff in one.diffs.items()
+        },
+        "only_in": dict(one.alone),
+    }
+
+
+def _member(member: Member) -> dict[str, Any]:
+    point = member.point
+    return {
+        "point": point.id,
+        "target": point.target,
+        "triton": member.manifest.triton,
+        "folder": str(member.manifest.folder),
+        "status": point.status,
+        "error": point.error,
+    }
+
+
+def _place(one: Compared, stage: str) -> str:
+    """The file of a diff in the folder of the comparison: `diffs/KERNEL/POINT/STAGE.diff`."""
+    return "/".join(("diffs", folder_name(one.pair.kernel), folder_name(one.pair.point), f"{stage}.diff"))
+
+
+def _signed(value: float) -> str:
+    return f"{value:+d}" if isinstance(value, int) else f"{value:+.4g}"
+
+
+def _counted(number: int) -> str:
+    return "1 violation" if number == 1 else f"{number} violations"
+
+
+def _cell(value: Value) -> str:
+    if value is None:
+        return "-"
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text[:_FEW]

@@ -1,0 +1,1 @@
+"""How kernels change over versions of Triton: registers, spills, code size."""

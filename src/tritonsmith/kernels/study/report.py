@@ -1,0 +1,119 @@
+"""The study as a table for each target and metric, as JSON and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from rich.table import Table
+
+from tritonsmith.kernels.resources.rows import COLUMNS
+from tritonsmith.kernels.study.matrix import Cell, order
+from tritonsmith.ui import tables
+
+_NONE = "-"  # that kernel is not for that version
+_FAILED = "x"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a compiled kernel.
+
+    Attributes:
+        title: with its unit.
+        keys: columns of kernels/resources/rows.py that are added up.
+        scale: of the plot's axis; `symlog` has a zero.
+    """
+
+    title: str
+    keys: tuple[str, ...]
+    scale: Literal["linear", "log", "symlog"] = "linear"
+
+    def of(self, cell: Cell) -> int | None:
+        """The number; None where there is none."""
+        numbers = [cell.row.values.get(key) for key in self.keys]
+        known = [number for number in numbers if isinstance(number, int)]
+        return sum(known) if known else None
+
+
+METRICS = {
+    "cuda": (
+        Metric("registers per thread", ("registers_per_thread",)),
+        Metric("spills, bytes per thread", ("spill_store_bytes", "spill_load_bytes"), "symlog"),
+        Metric("code, bytes", ("code_bytes",), "log"),
+    ),
+    "hip": (
+        Metric("VGPRs per lane", ("vgprs_per_lane",)),
+        Metric("registers spilled", ("vgpr_spills", "sgpr_spills"), "symlog"),
+        Metric("code, bytes", ("code_bytes",), "log"),
+    ),
+}
+
+
+def versions(cells: Sequence[Cell]) -> list[str]:
+    """The Tritons, releases first and by their numbers."""
+    return sorted({cell.triton for cell in cells}, key=order)
+
+
+def targets(cells: Sequence[Cell]) -> list[str]:
+    """The targets, in order."""
+    return list(dict.fromkeys(cell.row.target for cell in cells))
+
+
+def tables_of(cells: Sequence[Cell]) -> Iterator[Table]:
+    """A table for each target and metric: a kernel a line, a Triton a column."""
+    names = versions(cells)
+    for target in targets(cells):
+        here = [cell for cell in cells if cell.row.target == target]
+        kernels = list(dict.fromkeys(cell.row.kernel for cell in here))
+        by_place = {(cell.row.kernel, cell.triton): cell for cell in here}
+        for metric in METRICS[here[0].row.backend]:
+            lines = [[name, *(_cell(by_place.get((name, one)), metric) for one in names)] for name in kernels]
+            yield tables.plain(f"{target}: {metric.title}", ["kernel", *names], lines, right=names)
+
+
+def failures(cells: Sequence[Cell]) -> Iterator[str]:
+    """Each reason once, with what it is about."""
+    about: dict[str, list[str]] = {}
+    for cell in cells:
+        if cell.row.error:
+            about.setdefault(cell.row.error, []).append(f"{cell.row.kernel} {cell.triton} {cell.row.target}")
+    for reason, where in about.items():
+        yield f"{reason}\n  {', '.join(where)}"
+
+
+def as_json(cells: Sequence[Cell]) -> dict[str, Any]:
+    """Every row, with units in the names of its values."""
+    rows = [
+        {
+            "triton": cell.triton,
+            "file_sha256": cell.source,
+            "compile_seconds": cell.seconds,
+            **asdict(cell.row),
+        }
+        for cell in cells
+    ]
+    return {"schema": 1, "rows": rows}
+
+
+def as_csv(cells: Sequence[Cell]) -> str:
+    """One line for each row; the columns are always the same."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    keys = [column.key for column in COLUMNS]
+    writer.writerow(["kernel", "target", "triton", "error", "compile_seconds", "file_sha256", *keys])
+    for cell in cells:
+        row = cell.row
+        head = [row.kernel, row.target, cell.triton, row.error, cell.seconds, cell.source]
+        writer.writerow([*head, *(row.values.get(key) for key in keys)])
+    return stream.getvalue()
+
+
+def _cell(cell: Cell | None, metric: Metric) -> str:
+    if cell is None:
+        return _NONE
+    number = metric.of(cell)
+    return _FAILED if cell.row.error else "" if number is None else str(number)

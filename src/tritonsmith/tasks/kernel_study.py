@@ -1,0 +1,128 @@
+"""`kernel.study`: kernels, targets and versions of Triton, in one table and one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.tasks.kit import given, split, task
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tritonsmith.kernels.compare.sides import Side
+    from tritonsmith.kernels.study.matrix import Cell
+
+
+@task(
+    positional=["kernels"],
+    iterable=["triton", "target"],
+    help={
+        "kernels": "TOML file that lists kernels: docs/study.md",
+        "triton": "versions, environments or interpreters: 3.2.0,3.6.0,debug (repeat it)",
+        "target": "of kernels that name none: cuda:90, h100, mi300x or all (repeat it)",
+        "source": "the files are in this clone, at the commit of each version; CLONE@REF: at one commit",
+        "out": "folder for what is compiled, and what is there already is kept (default: in the workspace)",
+        "scheduler": "Dask scheduler whose workers compile: tcp://HOST:8786",
+        "jobs": "compiles at once (default: as many as cores and memory allow)",
+        "timeout": "seconds until a compile is given up (default: 600)",
+        "json": "print JSON",
+        "csv": "print CSV",
+        "plot": "write a picture: FILE.png or FILE.svg",
+        "dry_run": "print the plan as a shell script, and do nothing",
+    },
+)
+def study(
+    context: Any,
+    kernels: str,
+    triton: Iterable[str] | None = None,
+    target: Iterable[str] | None = None,
+    source: str = "",
+    out: str = "",
+    scheduler: str = "",
+    jobs: str = "",
+    timeout: str = "",
+    json: bool = False,
+    csv: bool = False,
+    plot: str = "",
+    dry_run: bool = False,
+) -> None:
+    """Compile kernels by many versions of Triton, and show what each takes of the GPU."""
+    from pathlib import Path
+
+    from tritonsmith.envs import workspace
+    from tritonsmith.errors import UsageError
+    from tritonsmith.kernels import targets
+    from tritonsmith.kernels.compare import kernels_file
+    from tritonsmith.kernels.resources import plotting
+    from tritonsmith.kernels.study import matrix, sources
+    from tritonsmith.tasks import show
+    from tritonsmith.tasks.kit import count
+
+    if json and csv:
+        raise UsageError("--json and --csv contradict each other", hints=["leave one of them out"])
+    picture = Path(plot).expanduser().absolute() if given(plot) else None
+    if picture:
+        plotting.check(picture)
+    file = Path(kernels).expanduser().absolute()
+    folder = (
+        Path(out).expanduser().absolute() if given(out) else workspace.default().root / "studies" / file.stem
+    )
+    prepared = matrix.prepare(
+        kernels_file.read(file),
+        _sides(triton or ()),
+        targets.parse_all(_words(target or ())) or targets.default(),
+        folder,
+        file.parent,
+        sources.History(source) if given(source) else None,
+    )
+    if dry_run:
+        show.plan(prepared.plan())
+        return
+    number, seconds = count(jobs, "jobs"), count(timeout, "timeout")
+    cells = matrix.act(prepared, scheduler, count=number, timeout=seconds, silent=json or csv)
+    _print(cells, folder, picture, json=json, csv=csv)
+
+
+def _words(texts: Iterable[str]) -> list[str]:
+    return [word for text in texts for word in split(text) or ()]
+
+
+def _sides(texts: Iterable[str]) -> list[Side]:
+    """The Tritons; nothing else can stand in a study's side."""
+    from tritonsmith.errors import UsageError
+    from tritonsmith.kernels.compare import sides
+
+    found = [sides.parse(word) for word in _words(texts)]
+    if not found:
+        raise UsageError("no Triton is named", hints=["--triton 3.2.0,3.6.0"])
+    for side in found:
+        if not (side.env or side.version or side.python):
+            hints = ["a version, an environment or an interpreter: --triton 3.2.0,debug"]
+            raise UsageError(f"--triton cannot be {side.label!r}", hints=hints)
+    return found
+
+
+def _print(cells: Sequence[Cell], folder: Path, picture: Path | None, *, json: bool, csv: bool) -> None:
+    from json import dumps
+
+    from tritonsmith.errors import SmithError
+    from tritonsmith.kernels.study import plotting, report
+    from tritonsmith.ui import console
+
+    if json:
+        print(dumps(report.as_json(cells), indent=2))
+    elif csv:
+        print(report.as_csv(cells), end="")
+    else:
+        for table in report.tables_of(cells):
+            console.out().print(table)
+        console.out().print(f"{folder}", markup=False)
+    if picture:
+        plotting.write(cells, picture)
+        console.note(f"the plot is in {picture}")
+    if failed := list(report.failures(cells)):
+        number = sum(bool(cell.row.error) for cell in cells)
+        what = f"{number} of {len(cells)} points did not compile"
+        hints = ["the manifest in a kernel's folder has the whole message"]
+        raise SmithError(what, where=folder, why="\n".join(failed), hints=hints)

@@ -1,0 +1,241 @@
+"""`kernel.study` with the newest wheel: by processes of this machine, and by a real Dask cluster."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.integration.harness import DEAD, Smith, interrupt, wait_for
+from tests.support import all_gone
+
+DASK = Path(sys.executable).with_name("dask")
+KERNELS = 6
+FILE = """import triton
+import triton.language as tl
+from helper import twice
+
+@triton.jit
+def k{number}(p, N: tl.constexpr):
+    offsets = tl.arange(0, N)
+    tl.store(p + offsets, twice(tl.load(p + offsets)) + {number})
+"""
+HELPER = "import triton\n\n@triton.jit\ndef twice(x):\n    return x * 2\n"
+SLOW = """import time
+import triton
+import triton.language as tl
+
+def wait():
+    time.sleep(600)
+    return 1
+
+ONE = wait()
+
+@triton.jit
+def slow(p, N: tl.constexpr):
+    tl.store(p, ONE)
+"""
+
+
+@pytest.fixture(scope="module")
+def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
+    """The tool beside a list of kernels, with the newest wheel in the environment `wheel`."""
+    root = tmp_path_factory.mktemp("study")
+    rows = []
+    for number in range(KERNELS):
+        (root / f"k{number}.py").write_text(FILE.format(number=number))
+        rows.append(f'[[kernel]]\nfile = "k{number}.py"\nkernel = "k{number}"\nsignature = "*fp32:16,256"\n')
+    (root / "helper.py").write_text(HELPER)
+    (root / "kernels.toml").write_text("\n".join(rows))
+    (root / "slow.py").write_text(SLOW)
+    (root / "slow.toml").write_text('[[kernel]]\nfile = "slow.py"\nsignature = "*fp32,64"\n')
+    return with_wheel.beside(root)
+
+
+def python(smith: Smith) -> str:
+    """The interpreter of the newest wheel: the same file on this cluster's machines."""
+    return str(smith.env("wheel") / "venv" / "bin" / "python")
+
+
+def study(smith: Smith, out: str, *flags: str) -> list[dict[str, str]]:
+    """Rows of a study of all kernels for two targets."""
+    argv = (
+        "kernels.toml",
+        "--triton",
+        python(smith),
+        "--target",
+        "a100,mi300x",
+        "--out",
+        out,
+        "--csv",
+        *flags,
+    )
+    return list(csv.DictReader(io.StringIO(smith("kernel.study", *argv).out)))
+
+
+def numbers(rows: list[dict[str, str]]) -> list[tuple[str, ...]]:
+    """What does not depend on who compiled."""
+    return [(row["kernel"], row["target"], row["registers_per_thread"], row["code_bytes"]) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def rows(smith: Smith) -> list[dict[str, str]]:
+    """A study by processes of this machine."""
+    return study(smith, "here", "--plot", "study.svg")
+
+
+def test_a_study(smith: Smith, rows: list[dict[str, str]]) -> None:
+    assert len(rows) == 2 * KERNELS
+    assert not any(row["error"] for row in rows)
+    assert all(int(row["code_bytes"]) > 0 for row in rows)
+    assert "</svg>" in (smith.cwd / "study.svg").read_text(encoding="utf-8")
+    (version,) = {row["triton"] for row in rows}
+    made = json.loads((smith.cwd / "here" / version / "k0" / "manifest.json").read_text(encoding="utf-8"))
+    assert {"ttgir", "ptx", "cubin"} <= set(made["points"][0]["stages"])
+
+
+def test_it_goes_on_where_it_stopped(smith: Smith, rows: list[dict[str, str]]) -> None:
+    (version,) = {row["triton"] for row in rows}
+    folder = smith.cwd / "here" / version
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.cubin")}
+    (folder / "k1" / "cuda-80-32" / "k1.cubin").unlink()
+    assert numbers(study(smith, "here")) == numbers(rows)
+    after = {path: path.stat().st_mtime_ns for path in folder.rglob("*.cubin")}
+    assert [path.name for path, when in after.items() if before[path] != when] == ["k1.cubin"]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A scheduler and its workers.
+
+    Attributes:
+        address: of the scheduler.
+        workers: processes; none has a nanny that would bring it back.
+    """
+
+    address: str
+    workers: list[subprocess.Popen[str]]
+
+
+@pytest.fixture
+def cluster(smith: Smith, tmp_path: Path) -> Iterator[Cluster]:
+    """Two workers on this machine, with a workspace of their own."""
+    file = tmp_path / "scheduler.json"
+    environ = {
+        **smith.environ,
+        "TRITONSMITH_HOME": str(tmp_path / "theirs"),
+        "DASK_TEMPORARY_DIRECTORY": str(tmp_path),
+    }
+    common = ("--scheduler-file", str(file))
+    scheduler = (DASK, "scheduler", *common, "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    worker = (
+        DASK,
+        "worker",
+        *common,
+        "--nthreads",
+        "1",
+        "--no-dashboard",
+        "--no-nanny",
+        "--host",
+        "127.0.0.1",
+    )
+    log = (tmp_path / "log").open("wb")
+    started: list[subprocess.Popen[str]] = []
+    try:
+        for argv in (scheduler, worker, worker):
+            process = subprocess.Popen(argv, env=environ, cwd=tmp_path, stdout=log, stderr=log, text=True)
+            started.append(process)
+        wait_for(lambda: file.is_file() and file.read_text().endswith("}"), started[0])
+        address = json.loads(file.read_text())["address"]
+        text = tmp_path / "log"
+        wait_for(lambda: len(re.findall(r"Register worker", text.read_text())) == 2, started[0])
+        yield Cluster(address, started[1:])
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+        log.close()
+
+
+def test_a_cluster_compiles_the_same(smith: Smith, rows: list[dict[str, str]], cluster: Cluster) -> None:
+    assert numbers(study(smith, "there", "--scheduler", cluster.address)) == numbers(rows)
+    made = json.loads(next((smith.cwd / "there").rglob("k0/manifest.json")).read_text(encoding="utf-8"))
+    assert made["file"] == str(smith.cwd / "k0.py")
+    for point in made["points"]:
+        for stage in point["stages"].values():
+            path = next((smith.cwd / "there").rglob("k0")) / stage["path"]
+            assert path.stat().st_size == stage["size"]
+
+
+def test_a_worker_that_is_killed_loses_nothing(
+    smith: Smith, rows: list[dict[str, str]], cluster: Cluster
+) -> None:
+    argv = ("kernels.toml", "--triton", python(smith), "--target", "a100,mi300x", "--out", "killed", "--csv")
+    with smith.running("kernel.study", *argv, "--scheduler", cluster.address) as process:
+        victim = psutil.Process(cluster.workers[0].pid)
+        wait_for(lambda: _compiles(victim.children()), process)
+        victim.send_signal(signal.SIGKILL)
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert numbers(list(csv.DictReader(io.StringIO(out)))) == numbers(rows)
+
+
+def _compiles(family: list[psutil.Process]) -> bool:
+    """Whether one of these processes compiles."""
+    for one in family:
+        with suppress(psutil.NoSuchProcess):  # or a zombie
+            if "worker.py" in " ".join(one.cmdline()):
+                return True
+    return False
+
+
+def test_nobody_at_the_address(smith: Smith) -> None:
+    argv = ("kernels.toml", "--triton", python(smith), "--target", "a100", "--out", "nobody")
+    address = DEAD.replace("http", "tcp")
+    assert (
+        f"no scheduler answers at {address}"
+        in smith("kernel.study", *argv, "--scheduler", address, code=1).error
+    )
+    assert "--scheduler cannot be" in smith("kernel.study", *argv, "--scheduler", "x://y", code=2).error
+
+
+def test_interrupted_it_leaves_no_process(smith: Smith) -> None:
+    argv = ("slow.toml", "--triton", python(smith), "--target", "a100", "--out", "slow")
+    family: list[psutil.Process] = []
+    with smith.running("kernel.study", *argv) as process:
+
+        def compiling() -> bool:
+            family[:] = psutil.Process(process.pid).children(recursive=True)
+            return _compiles(family)
+
+        wait_for(compiling, process)
+        done = interrupt(process)
+    assert done.code == 130
+    assert "Traceback" not in done.err
+    assert all_gone(family)
+
+
+def test_wrong_input_is_one_clear_error(smith: Smith) -> None:
+    for argv, code, what in (
+        (["kernel.toml", "--triton", "3.4.0"], 2, "did you mean 'kernels.toml'?"),
+        (["kernels.toml"], 2, "no Triton is named"),
+        (["kernels.toml", "--triton", "h100"], 2, "--triton cannot be 'h100'"),
+        (["kernels.toml", "--triton", "weel"], 2, "did you mean 'wheel'?"),
+        (["kernels.toml", "--triton", "wheel", "--plot", "x.gif"], 2, "--plot cannot write"),
+        (["kernels.toml", "--triton", "wheel", "--source", "."], 2, "names no git repository"),
+    ):
+        assert what in smith("kernel.study", *argv, code=code).error
+    script = smith("kernel.study", "kernels.toml", "--triton", "3.4.0", "--out", "dry", "--dry-run").out
+    assert "triton==3.4.0" in script
+    assert not (smith.cwd / "dry").exists()

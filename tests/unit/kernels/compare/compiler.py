@@ -1,0 +1,66 @@
+"""An interpreter that answers the worker's requests without a Triton; it dies when it is told to."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_PROGRAM = """#!{python}
+import hashlib, json, os, signal, sys, time
+request = json.load(open(sys.argv[3]))
+data = open(request["file"], "rb").read()
+text = data.decode()
+with open({log!r}, "a") as log:
+    for point in request["points"]:
+        log.write(request["kernel"] + " " + point["id"] + "\\n")
+if "die always" in text or ("die once" in text and not os.path.exists({log!r} + ".died")):
+    open({log!r} + ".died", "w").close()
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(0.2)
+if "hang" in text:
+    time.sleep(600)
+refused = {{"kind": "file", "what": "it is refused"}} if "refuse" in text else None
+head = {{"triton": {version!r}, "origin": "/fake", "python": "3.11", "missing": [], "stand-ins": [],
+         "notes": [], "variables": {{}}, "file_sha256": hashlib.sha256(data).hexdigest()}}
+rows = [{{"refused": refused}}] if refused else [head]
+for point in [] if refused else request["points"]:
+    folder = os.path.join(request["output"], point["id"])
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(point["id"], "k.ptx")
+    content = request["file"] if "tell" in text else "// ptx"
+    open(os.path.join(request["output"], path), "w").write(content)
+    stage = {{"path": path, "size": len(content), "sha256": hashlib.sha256(content.encode()).hexdigest()}}
+    status = "crashed" if "crash" in text else "ok"
+    target = ":".join(map(str, point["target"]))
+    rows.append({{"id": point["id"], "target": target, "status": status, "seconds": 0.1,
+                  "signature": point["signature"], "constexprs": point["constexprs"], "hints": point["hints"],
+                  "options": point["options"], "stages": {{"ptx": stage}}, "metadata": {{}}, "log": "",
+                  "error": request["file"] + ":3: no" if "crash" in text else ""}})
+open(request["results"], "w").write("".join(json.dumps(row) + "\\n" for row in rows))
+sys.exit(2 if refused else 0)
+"""
+
+
+def make(folder: Path, version: str = "3.4.0") -> Path:
+    """The interpreter, with a package `triton` of that version beside it."""
+    python = folder / "bin" / "python"
+    package = folder / "lib" / "python3.11" / "site-packages" / "triton"
+    for path in (python.parent, package):
+        path.mkdir(parents=True)
+    (package / "__init__.py").write_text(f'__version__ = "{version}"\n')
+    python.write_text(_PROGRAM.format(python=sys.executable, log=str(folder / "log"), version=version))
+    python.chmod(0o755)
+    return python
+
+
+def compiled(python: Path) -> list[str]:
+    """What it was asked for so far: `kernel point`."""
+    log = python.parents[1] / "log"
+    return log.read_text().splitlines() if log.is_file() else []
+
+
+def kernel(folder: Path, name: str = "k", remark: str = "") -> Path:
+    """A file with a kernel; the remark says how the interpreter takes it."""
+    path = folder / f"{name}.py"
+    path.write_text(f"# {remark}\n@triton.jit\ndef {name}(p, N: tl.constexpr):\n    pass\n")
+    return path

@@ -1,0 +1,145 @@
+"""Many units at once: what comes back, what is not done again, and what happens when a process dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support import all_gone
+from tests.unit.kernels.compare import compiler
+from tritonsmith.envs import workspace
+from tritonsmith.errors import FactError, InterruptedRunError, UsageError
+from tritonsmith.kernels import manifest, targets
+from tritonsmith.kernels.asked import Asked, Sweep
+from tritonsmith.kernels.compare import running, sides
+from tritonsmith.kernels.compare.running import Job
+
+BOTH = targets.parse_all(["a100", "mi300x"])
+
+
+def job(tmp_path: Path, file: Path, words: str, out: str) -> Job:
+    """A kernel for one side, with both targets."""
+    return Job(Asked(file, "", "*fp32,64", BOTH), sides.parse(words), tmp_path / out)
+
+
+def test_results_come_in_the_order_of_the_jobs(tmp_path: Path) -> None:
+    old, new = (compiler.make(tmp_path / version, version) for version in ("3.2.0", "3.4.0"))
+    first, second = compiler.kernel(tmp_path, "one"), compiler.kernel(tmp_path, "two", "tell")
+    jobs = [job(tmp_path, file, f"{python}", f"{file.stem}-{number}")
+            for number, python in enumerate((old, new)) for file in (first, second)]  # fmt: skip
+    made = running.run(jobs, count=2, silent=True)
+    assert [(one.kernel, one.triton) for one in made] == [
+        ("one", "3.2.0"), ("two", "3.2.0"), ("one", "3.4.0"), ("two", "3.4.0"),
+    ]  # fmt: skip
+    for one, wanted in zip(made, jobs, strict=True):
+        assert one == manifest.read(wanted.out)
+        assert [point.target for point in one.points] == ["cuda:80:32", "hip:gfx942:64"]
+        path = one.path(one.points[0], "ptx")
+        assert path is not None
+        assert path.read_text() == (str(second) if one.kernel == "two" else "// ptx")
+    space = workspace.default().root / "kernels"
+    assert not list((space / "units").iterdir())
+    assert not list((space / "work").iterdir())
+
+
+def test_what_is_there_is_not_compiled_again(tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    file = compiler.kernel(tmp_path)
+    wanted = job(tmp_path, file, f"{python},a100", "out")
+    running.run([wanted], count=1, resume=True, silent=True)
+    assert compiler.compiled(python) == ["k cuda-80-32"]
+    more = job(tmp_path, file, f"{python},mi300x,a100", "out")
+    (made,) = running.run([more], count=1, resume=True, silent=True)
+    assert compiler.compiled(python) == ["k cuda-80-32", "k hip-gfx942-64"]
+    assert [point.target for point in made.points] == ["hip:gfx942:64", "cuda:80:32"]
+    assert running.run([more], count=1, resume=True, silent=True) == [made]
+    assert len(compiler.compiled(python)) == 2
+    running.run([more], count=1, silent=True)  # nobody asked for what is there
+    assert len(compiler.compiled(python)) == 4
+
+
+@pytest.mark.parametrize("change", ["file", "options", "lost", "triton", "crash"])
+def test_what_has_changed_is_compiled_again(change: str, tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    file = compiler.kernel(tmp_path, remark="crash" if change == "crash" else "")
+    wanted = job(tmp_path, file, f"{python},a100", "out")
+    running.run([wanted], count=1, resume=True, silent=True)
+    if change == "file":
+        compiler.kernel(tmp_path, remark="new")
+    elif change == "options":
+        wanted = job(tmp_path, file, f"{python},a100,num_warps=8", "out")
+    elif change == "lost":
+        (tmp_path / "out" / "cuda-80-32" / "k.ptx").unlink()
+    elif change == "triton":
+        package = tmp_path / "venv" / "lib" / "python3.11" / "site-packages" / "triton" / "__init__.py"
+        package.write_text('__version__ = "3.5.0"\n')
+    running.run([wanted], count=1, resume=True, silent=True)
+    assert len(compiler.compiled(python)) == 2
+
+
+def test_a_large_sweep_is_cut_and_put_together(tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    sizes = tuple(str(2**number) for number in range(20))
+    asked = Asked(compiler.kernel(tmp_path), "k", "*fp32", BOTH, sweeps=(Sweep("N", sizes),))
+    (made,) = running.run([Job(asked, sides.parse(str(python)), tmp_path / "out")], count=2, silent=True)
+    ids = [f"{target},N={size}" for target in ("cuda-80-32", "hip-gfx942-64") for size in sizes]
+    assert [point.id for point in made.points] == ids
+    assert manifest.read(tmp_path / "out") == made
+
+
+def test_a_process_that_is_killed_is_replaced(tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    good = compiler.kernel(tmp_path, "good")
+    once = compiler.kernel(tmp_path, "once", "die once")
+    always = compiler.kernel(tmp_path, "always", "die always")
+    jobs = [job(tmp_path, file, str(python), file.stem) for file in (once, good, always)]
+    made = running.run(jobs[:2], count=2, silent=True)
+    assert [point.status for one in made for point in one.points] == ["ok"] * 4
+    made = running.run(jobs[1:], count=2, silent=True)
+    assert [point.status for one in made for point in one.points] == ["ok", "ok", "crashed", "crashed"]
+    assert "its process died" in made[1].points[0].error
+    assert manifest.read(tmp_path / "always") == made[1]
+
+
+def test_what_is_refused_is_a_row_unless_everything_is(tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    good, bad = compiler.kernel(tmp_path, "good"), compiler.kernel(tmp_path, "bad", "refuse")
+    jobs = [job(tmp_path, file, str(python), file.stem) for file in (good, bad)]
+    made = running.run(jobs, count=1, silent=True)
+    assert [(point.status, point.error) for point in made[1].points] == [("failed", "it is refused")] * 2
+    with pytest.raises(FactError, match="it is refused"):
+        running.run(jobs[1:], count=1, silent=True)
+    long = Job(Asked(good, "", "*fp32,64,32,16", BOTH), sides.parse(str(python)), tmp_path / "long")
+    with pytest.raises(UsageError, match="has 4 entries"):
+        running.run([long], count=1, silent=True)
+
+
+def test_interrupted_it_leaves_no_process(tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    jobs = [
+        job(tmp_path, compiler.kernel(tmp_path, name, "hang"), str(python), name) for name in ("a", "b", "c")
+    ]
+    family: list[psutil.Process] = []
+
+    def interrupt() -> None:
+        while len(compiler.compiled(python)) < 4:  # two targets of two kernels
+            time.sleep(0.01)
+        family.extend(psutil.Process().children(recursive=True))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(InterruptedRunError):
+        running.run(jobs, count=2, silent=True)
+    thread.join()
+    workers = [
+        one for one in family if one.is_running() and "resource_tracker" not in " ".join(one.cmdline())
+    ]
+    assert len(family) >= 4
+    assert all_gone(workers)

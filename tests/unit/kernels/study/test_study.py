@@ -1,0 +1,199 @@
+"""The matrix of a study: what is compiled, which row comes of it, how it looks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from rich.console import Console
+
+from tests.integration.harness import commit, git
+from tests.unit.kernels.compare import compiler
+from tests.unit.kernels.resources import elf_maker
+from tritonsmith.envs import workspace
+from tritonsmith.errors import ConfigError, FactError, SmithError, UsageError
+from tritonsmith.facts import eras
+from tritonsmith.kernels import targets
+from tritonsmith.kernels.compare import kernels_file, sides
+from tritonsmith.kernels.resources.rows import Row
+from tritonsmith.kernels.study import matrix, plotting, report, sources
+from tritonsmith.kernels.study.matrix import Cell, Matrix
+
+BOTH = targets.parse_all(["a100", "mi300x"])
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    """Two kernels, one of which came with 3.4."""
+    compiler.kernel(tmp_path, "old")
+    compiler.kernel(tmp_path, "new")
+    file = tmp_path / "kernels.toml"
+    file.write_text(
+        '[[kernel]]\nfile = "old.py"\nsignature = "*fp32,64"\n'
+        '[[kernel]]\nfile = "new.py"\nsignature = "*fp32,64"\nversions = ">=3.4"\n'
+    )
+    return file
+
+
+def prepared(listed: Path, *words: str, history: sources.History | None = None) -> Matrix:
+    """The matrix of these Tritons."""
+    tritons = [sides.parse(word) for word in words]
+    out = listed.parent / "out"
+    return matrix.prepare(kernels_file.read(listed), tritons, BOTH, out, listed.parent, history)
+
+
+def test_each_version_has_the_kernels_that_are_for_it(listed: Path) -> None:
+    made = prepared(listed, "3.2.0", "3.4.0")
+    assert [(name, job.side.version, job.out.relative_to(listed.parent)) for name, job in made.jobs] == [
+        ("old", "3.2.0", Path("out/3.2.0/old")),
+        ("old", "3.4.0", Path("out/3.4.0/old")),
+        ("new", "3.4.0", Path("out/3.4.0/new")),
+    ]
+    script = made.plan().shell()
+    assert script.index("triton==3.2.0") < script.index("kernel.compile")
+    assert script.count("kernel.compile") == 3
+    assert not (listed.parent / "out").exists()
+    with pytest.raises(UsageError, match=r"names 3\.2\.0 twice"):
+        prepared(listed, "3.2.0", "3.2")
+    listed.write_text('[[kernel]]\nfile = "old.py"\nsignature = ""\nversions = ">=4"\n')
+    with pytest.raises(SmithError, match="no kernel is for these versions"):
+        prepared(listed, "3.2.0")
+
+
+def test_cells(listed: Path, tmp_path: Path) -> None:
+    new, old = (compiler.make(tmp_path / version, version) for version in ("3.10.0", "3.4.0"))
+    compiler.kernel(tmp_path, "new", "crash")
+    cells = matrix.act(prepared(listed, str(new), str(old)), count=2, silent=True)
+    assert [(cell.row.kernel, cell.row.target, cell.triton) for cell in cells][:3] == [
+        ("old", "cuda:80:32", "3.4.0"),
+        ("old", "cuda:80:32", "3.10.0"),
+        ("old", "hip:gfx942:64", "3.4.0"),
+    ]
+    assert len(cells) == 8
+    assert cells[0].row.error == "it has no binary"  # this compiler makes none
+    assert cells[-1].row.error.startswith("crashed: ")
+    assert matrix.act(prepared(listed, str(new), str(old)), count=2, silent=True)[:4] == cells[:4]
+    assert compiler.compiled(new).count("old cuda-80-32") == 1
+    assert compiler.compiled(new).count("new cuda-80-32") == 2  # what crashed is tried again
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A repository with one kernel, which is renamed later."""
+    folder = tmp_path / "clone"
+    folder.mkdir()
+    git(folder, "init", "--quiet")
+    compiler.kernel(folder, "old")
+    commit(folder, "first")
+    git(folder, "tag", eras.release("3.2").commit)
+    compiler.kernel(folder, "old").write_text("\n\n@triton.jit\ndef other(p):\n    pass\n")
+    commit(folder, "second")
+    git(folder, "tag", eras.release("3.4").commit)
+    return folder
+
+
+def test_files_are_those_of_each_version(clone: Path, listed: Path) -> None:
+    listed.write_text('[[kernel]]\nfile = "old.py"\nkernel = "old"\narguments = { p = "*fp32", N = "64" }\n')
+    made = prepared(listed, "3.2.1", "3.4.0", history=sources.History(str(clone)))
+    ((name, job),) = made.jobs
+    assert (name, job.asked.signature) == ("old", "p=*fp32,N=64")
+    assert job.asked.file == listed.parent / "out" / "sources" / "3.2.1" / "old.py"
+    assert [(step.path, step.text) for step in made.files] == [
+        (job.asked.file, compiler.kernel(listed.parent, "x").read_text().replace("def x", "def old"))
+    ]
+    assert [(cell.triton, cell.row.error) for cell in made.lost] == [
+        ("3.4.0", "failed: there is no kernel 'old' in this file")
+    ] * 2
+    both = prepared(listed, "3.2.0", "3.4.0", history=sources.History(f"{clone}@HEAD~1"))
+    assert len(both.jobs) == 2
+
+
+def test_wrong_sources(clone: Path, listed: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="names no git repository"):
+        sources.History(str(tmp_path))
+    history = sources.History(str(clone))
+    with pytest.raises(FactError, match="this clone has no commit"):
+        history.content("3.9.0", "old.py")
+    with pytest.raises(FactError, match=r"there is no new\.py at .* for Triton 3\.4\.0"):
+        history.content("3.4.0", "new.py")
+    with pytest.raises(UsageError, match="whose version nobody knows"):
+        history.content("", "old.py")
+    with pytest.raises(SmithError, match="no kernel is for these versions"):
+        prepared(listed, "3.9.0", history=history)
+    listed.write_text('[[kernel]]\nfile = "old.py"\narguments = { N = "64" }\n')
+    with pytest.raises(ConfigError, match="nothing says what p of old is"):
+        prepared(listed, "3.2.0", history=history)
+
+
+def cells_of() -> list[Cell]:
+    """Two kernels, two versions, both vendors; one failure, one kernel that is not for the first version."""
+    cells = []
+    for number, triton in enumerate(("3.9.0", "3.10.0")):
+        nvidia = {"registers_per_thread": 32 + number, "spill_store_bytes": 8, "spill_load_bytes": 4 * number,
+                  "code_bytes": 1024}  # fmt: skip
+        amd = {"vgprs_per_lane": 64, "vgpr_spills": number, "sgpr_spills": 0, "code_bytes": 2048}
+        cells.append(Cell(triton, Row("add", "p", "cuda:80:32", values=nvidia), "0" * 64, 1.5))
+        cells.append(Cell(triton, Row("add", "p", "hip:gfx942:64", values=amd)))
+    cells.append(Cell("3.10.0", Row("dot", "p", "cuda:80:32", error="failed: no such thing")))
+    return cells
+
+
+def test_tables() -> None:
+    screen = Console(width=120, record=True, file=io.StringIO())
+    tables = list(report.tables_of(cells_of()))
+    for table in tables:
+        screen.print(table)
+    lines = [line.split() for line in screen.export_text().splitlines()]
+    assert len(tables) == 6
+    assert lines.index(["kernel", "3.9.0", "3.10.0"]) < lines.index(["add", "32", "33"])
+    for line in (["dot", "-", "x"], ["add", "8", "12"], ["add", "0", "1"]):
+        assert line in lines
+    assert list(report.failures(cells_of())) == ["failed: no such thing\n  dot 3.10.0 cuda:80:32"]
+
+
+def test_json_and_csv() -> None:
+    content = json.loads(json.dumps(report.as_json(cells_of())))
+    assert content["schema"] == 1
+    assert content["rows"][0]["triton"] == "3.9.0"
+    rows = list(csv.DictReader(io.StringIO(report.as_csv(cells_of()))))
+    assert [row["registers_per_thread"] for row in rows] == ["32", "", "33", "", ""]
+    assert rows[0]["compile_seconds"] == "1.5"
+    assert rows[4]["error"] == "failed: no such thing"
+
+
+def test_a_picture(tmp_path: Path) -> None:
+    path = tmp_path / "study.svg"
+    plotting.write(cells_of(), path)
+    text = path.read_text()
+    assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314
+    for word in ("registers per thread", "VGPRs per lane", "code, bytes", "3.10.0", "hip:gfx942:64"):
+        assert f">{word}<" in text
+    assert text.count(">add<") == 1  # one legend for all panels
+    again = tmp_path / "again.svg"
+    plotting.write(cells_of(), again)
+    assert again.read_text() == text
+    with pytest.raises(SmithError, match="nothing to plot"):
+        plotting.write(cells_of()[4:], path)
+    with pytest.raises(SmithError, match="cannot write the plot"):
+        plotting.write(cells_of(), tmp_path / "no" / "study.svg")
+
+
+def test_a_whole_study_reads_binaries(listed: Path, tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv", "3.2.0")
+    made = prepared(listed, str(python))
+    first = matrix.act(made, count=1, silent=True)
+    assert first[0].row.values == {}
+    folder = tmp_path / "out" / "3.2.0" / "old"
+    content = json.loads((folder / "manifest.json").read_text())
+    data = elf_maker.cubin(threads=256)
+    (folder / "cuda-80-32" / "k.cubin").write_bytes(data)
+    stage = {"path": "cuda-80-32/k.cubin", "size": len(data), "sha256": "0" * 64}
+    content["points"][0]["stages"]["cubin"] = stage
+    (folder / "manifest.json").write_text(json.dumps(content))
+    cell = matrix.act(made, count=1, silent=True)[0]
+    assert cell.row.values["threads_per_block"] == 256
+    assert workspace.default().root.is_dir()

@@ -1,0 +1,69 @@
+"""What a person hears first: mistakes in what is asked, before a Triton that is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.tasks.conftest import Smith
+
+GRID = ("--grid", "1")
+TASKS = (
+    ("kernel.compile",),
+    ("kernel.show",),
+    ("kernel.resources",),
+    ("kernel.aot", *GRID),
+    ("kernel.inline-ptx",),
+)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a kernel, and a workspace without environments."""
+    (tmp_path / "add.py").write_text("import triton\n@triton.jit\ndef add(x, n):\n    pass\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("argv", TASKS, ids=lambda argv: argv[0])
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("gone.py",), "there is no such file"),
+        (("add.py:ad",), "did you mean 'add'?"),
+        (("add.py", "--signature", "*fp32"), "says nothing about n"),
+        (("add.py", "--signature", "*fp33,i32"), "did you mean 'fp32'?"),
+        (("add.py", "--signature", "*fp32:2,i32"), "the hint of x cannot be '2'"),
+        (("add.py", "--signature", "*fp32,i32", "--num-warps", "four"), "--num-warps cannot be 'four'"),
+        (("add.py", "--signature", "*fp32,i32"), "there is no Python with Triton here yet"),
+    ],
+)
+def test_mistakes_come_before_a_missing_triton(
+    smith: Smith, argv: tuple[str, ...], more: tuple[str, ...], words: str
+) -> None:
+    name, *rest = argv
+    answer = smith(name, *more, *rest)
+    assert answer.code in (1, 2)
+    assert words in answer.err
+
+
+def test_a_folder_is_no_interpreter(smith: Smith, here: Path) -> None:
+    answer = smith("kernel.compile", "add.py", "--signature", "*fp32,i32", "--python", str(here))
+    assert (answer.code, "there is no Python" in answer.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "argv", [("kernel.show",), ("kernel.aot", *GRID), ("kernel.inline-ptx",)], ids=lambda argv: argv[0]
+)
+def test_flags_of_a_compile_are_not_passed_over_where_nothing_is_compiled(
+    smith: Smith, here: Path, argv: tuple[str, ...]
+) -> None:
+    (here / "out").mkdir()
+    name, *rest = argv
+    answer = smith(name, "out", *rest, "--signature", "i32", "--num-warps", "8")
+    assert (answer.code, "--signature, --num-warps: this kernel is compiled already" in answer.err) == (
+        2,
+        True,
+    )
