@@ -18,6 +18,7 @@ import pytest
 REAL_HOME = Path.home()
 REAL_SOURCE = "TRITONSMITH_TRITON_SOURCE"
 REAL_WHEELS = "TRITONSMITH_TRITON_WHEELS"
+REAL_BUILD = "TRITONSMITH_TRITON_BUILD"
 
 _LOCAL_HOSTS = {"127.0.0.1", "::1", "localhost", "", None}
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
@@ -110,6 +111,8 @@ def not_run(skipped: Iterable[tuple[str, str]]) -> list[str]:
             counts["integration"] += 1
         elif node.startswith("tests/real") and REAL_WHEELS in reason:
             counts["wheels"] += 1
+        elif node.startswith("tests/real") and REAL_BUILD in reason:
+            counts["build"] += 1
         elif node.startswith("tests/real") and not os.environ.get(REAL_SOURCE):
             counts["real"] += 1
     lines = []
@@ -121,4 +124,6 @@ def not_run(skipped: Iterable[tuple[str, str]]) -> list[str]:
         lines.append(f"real: not run, {REAL_SOURCE} names no checkout of Triton ({counts['real']} skipped)")
     if counts["wheels"]:
         lines.append(f"real: not run, {REAL_WHEELS} names no Tritons ({counts['wheels']} skipped)")
+    if counts["build"]:
+        lines.append(f"real: not run, {REAL_BUILD} names no build of Triton ({counts['build']} skipped)")
     return lines

@@ -30,6 +30,8 @@ def matmul(a_ptr, b_ptr, c_ptr, m, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.cons
 """
 SIGNATURE = "*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,64,64,BLOCK_K=32"
 KERNEL = ("mat mul.py:matmul", "--signature", SIGNATURE)
+OLD = "3.4.0"  # the oldest whose wheels are for all Pythons from 3.11 to 3.13
+OFFLINE = {"PIP_INDEX_URL": f"{DEAD}/simple", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": "/dev/null"}
 
 
 @pytest.fixture(scope="module")
@@ -188,8 +190,23 @@ def test_wrong_input_is_one_clear_error(
     assert len(error.splitlines()) < 40
 
 
+def test_a_release_is_installed_on_demand_and_kept(smith: Smith) -> None:
+    flags = (OLD, "wheel", *KERNEL, "--target", "h100,mi300x", "--json")
+    first = json.loads(smith("kernel.compare", *flags, "--out", "releases").out)
+    assert (smith.env(f"triton-{OLD}") / "venv").is_dir()
+    for pair in first["pairs"]:
+        assert pair["a"]["triton"] == OLD != pair["b"]["triton"]
+        assert pair["a"]["status"] == pair["b"]["status"] == "ok"
+        assert pair["a"]["metrics"].keys() & {"registers_per_thread", "vgprs_per_lane"}
+    assert len(first["pairs"]) == 2
+    away = Smith(smith.root, cwd=smith.cwd, more={**smith.more, **OFFLINE}, shared=smith.home)
+    again = json.loads(away("kernel.compare", *flags, "--out", "again").out)
+    assert [pair["a"]["metrics"]["code_bytes"] for pair in again["pairs"]] == [
+        pair["a"]["metrics"]["code_bytes"] for pair in first["pairs"]
+    ]
+
+
 def test_without_a_network_a_release_that_is_not_here_is_one_clear_error(smith: Smith) -> None:
-    offline = {"PIP_INDEX_URL": f"{DEAD}/simple", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": "/dev/null"}
-    away = Smith(smith.root, cwd=smith.cwd, more={**smith.more, **offline}, shared=smith.home)
+    away = Smith(smith.root, cwd=smith.cwd, more={**smith.more, **OFFLINE}, shared=smith.home)
     error = away("kernel.compare", "3.0.0", "wheel", *KERNEL, code=1).error
     assert "Triton 3.0.0 could not be installed" in error

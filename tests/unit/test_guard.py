@@ -10,7 +10,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from tests.support import REAL_HOME, REAL_SOURCE, not_run, require
+from tests.support import REAL_BUILD, REAL_HOME, REAL_SOURCE, REAL_WHEELS, not_run, require
 
 VICTIM = REAL_HOME / ".tritonsmith-guard-test"
 
@@ -95,14 +95,18 @@ def test_summary_names_what_did_not_run(monkeypatch: pytest.MonkeyPatch) -> None
         ("tests/integration/test_a.py::b", "Skipped: missing: ninja"),
         ("tests/integration/test_a.py::c", "Skipped: not on a Mac"),
         ("tests/real/test_b.py::d", "Skipped: no sources"),
+        ("tests/real/test_b.py::e", f"Skipped: {REAL_WHEELS} names no folder"),
+        ("tests/real/test_b.py::f", f"Skipped: {REAL_BUILD} names no folder"),
     ]
     monkeypatch.delenv(REAL_SOURCE, raising=False)
     assert not_run(skipped) == [
         "integration: not run, missing: clang++, ninja (2 skipped)",
         f"real: not run, {REAL_SOURCE} names no checkout of Triton (1 skipped)",
+        f"real: not run, {REAL_WHEELS} names no Tritons (1 skipped)",
+        f"real: not run, {REAL_BUILD} names no build of Triton (1 skipped)",
     ]
     monkeypatch.setenv(REAL_SOURCE, "/src/triton")
-    assert not_run(skipped[2:]) == []
+    assert not_run(skipped[2:4]) == []
     assert not_run([]) == []
 
 
