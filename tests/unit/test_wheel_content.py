@@ -23,7 +23,7 @@ def test_every_file_of_the_package_is_in_the_wheel() -> None:
         f"{place}/{path.relative_to(ROOT / folder).as_posix()}"
         for folder, place in _PLACES.items()
         for path in (ROOT / folder).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and not {"__pycache__", "node_modules"} & set(path.parts)
     }
     assert {Path(name).suffix for name in on_disk} >= {".py", ".cmake", ".sh", ".txt", ".toml"}
     assert on_disk - packed == set()

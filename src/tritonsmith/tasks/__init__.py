@@ -21,6 +21,14 @@ from tritonsmith.tasks.kernel_resources import resources as kernel_resources
 from tritonsmith.tasks.kernel_show import show_ as kernel_show
 from tritonsmith.tasks.kernel_study import study as kernel_study
 from tritonsmith.tasks.mlir import setup_mlir
+from tritonsmith.tasks.passes_diff import diff as passes_diff
+from tritonsmith.tasks.passes_dump import dump as passes_dump
+from tritonsmith.tasks.passes_find import find as passes_find
+from tritonsmith.tasks.passes_import import import_ as passes_import
+from tritonsmith.tasks.passes_list import listing as passes_list
+from tritonsmith.tasks.passes_replay import replay as passes_replay
+from tritonsmith.tasks.passes_report import report as passes_report
+from tritonsmith.tasks.passes_show import show as passes_show
 from tritonsmith.tasks.pins import pins
 from tritonsmith.tasks.purge import purge_wheels
 from tritonsmith.tasks.rebuild import explain as explain_build
@@ -55,6 +63,16 @@ namespace = Collection(
     env=Collection(explain=explain, list=listing),
     kernel=Collection(
         kernel_aot, kernel_compare, kernel_compile, kernel_resources, kernel_show, kernel_study, inline_ptx
+    ),
+    passes=Collection(
+        passes_diff,
+        passes_dump,
+        passes_find,
+        passes_import,
+        passes_replay,
+        passes_report,
+        passes_show,
+        list=passes_list,
     ),
     store=Collection(
         store.verify,

@@ -1,0 +1,165 @@
+"""Dumps taken apart: MB/s against `wc -l`, memory of a gigabyte, what `passes.dump` adds to a compile.
+
+    python benchmarks/pass_dumps.py PYTHON [FOLDER]
+
+PYTHON has Triton 3.0 or later. FOLDER is for the files (default: a temporary one). How long it takes to make
+a file is the file system's business: so the rate is measured in /dev/shm too, where there is one. Each round
+does all of it; the best counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROUNDS = 3
+LARGE = 1_000_000_000  # bytes
+HERE = Path(__file__).resolve().parent
+KERNEL = HERE.parent / "src" / "tritonsmith" / "kernels" / "examples" / "tiled_matmul.py"
+TYPES = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16"
+SIGNATURE = f"{TYPES},TILE_M=64,TILE_N=64,TILE_K=32"
+SMITH = Path(sys.executable).with_name("tritonsmith")
+DUMPING = {
+    "MLIR_ENABLE_DUMP": "1",
+    "LLVM_IR_ENABLE_DUMP": "1",
+    "MLIR_ENABLE_TIMING": "1",
+    "LLVM_ENABLE_TIMING": "1",
+}
+
+SPLIT = """
+import json, os, resource, sys, time
+from pathlib import Path
+from tritonsmith.passes.splitting import Splitter
+log, out = map(Path, sys.argv[1:])
+out.mkdir()
+began, before = time.perf_counter(), os.times()
+splitter = Splitter(out)
+with log.open("rb", buffering=0) as file:
+    while chunk := file.read(1 << 20):
+        splitter.feed(chunk)
+splitter.close()
+after = os.times()
+print(json.dumps({
+    "wall": time.perf_counter() - began,
+    "user": after.user - before.user,
+    "cpu": after.user + after.system - before.user - before.system,
+    "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+}))
+"""
+LIST = """
+import sys, time
+from pathlib import Path
+from tritonsmith.passes import choosing, index, listing
+began = time.perf_counter()
+made = index.read(Path(sys.argv[1]))
+kernel = choosing.kernel(made, "")
+listing.table(made, kernel, listing.rows(made, kernel.name))
+print(time.perf_counter() - began)
+"""
+
+
+def main() -> int:
+    """Measure and print."""
+    python = sys.argv[1]
+    with tempfile.TemporaryDirectory(dir=sys.argv[2] if len(sys.argv) > 2 else None) as folder:  # noqa: PLR2004
+        place = Path(folder)
+        log = place / "log"
+        overhead(python, place, log)
+        large = place / "large"
+        grow(log, large)
+        rates(large, place)
+        lists(log, place)
+    return 0
+
+
+def overhead(python: str, place: Path, log: Path) -> None:
+    """A compile that writes its dump to a file, and `passes.dump`."""
+    bare = dump = float("inf")
+    home = {"TRITONSMITH_HOME": str(place / "home")}
+    flags = [f"{KERNEL}", "--signature", SIGNATURE, "--target", "cuda:90", "--python", python]
+    for _ in range(ROUNDS):
+        bare = min(
+            bare,
+            run([str(SMITH), "kernel.compile", *flags, "--out", str(place / "bare")], {**home, **DUMPING}),
+        )
+        dump = min(
+            dump, run([str(SMITH), "passes.dump", *flags, "--llvm", "--out", str(place / "dump")], home)
+        )
+    shutil.copy(next((place / "bare").glob("*/log")), log)
+    size = log.stat().st_size / 1e6
+    print(
+        f"a compile with its dump in a file ({size:.0f} MB): {bare:.2f} s; passes.dump: {dump:.2f} s", end=""
+    )
+    print(f" ({100 * (dump / bare - 1):+.0f} %)")
+
+
+def grow(log: Path, large: Path) -> None:
+    """The same dump many times, each of another kernel."""
+    content = log.read_bytes()
+    with large.open("wb") as file:
+        number = 0
+        while file.tell() < LARGE:
+            file.write(content.replace(b"tiled_matmul", b"tiled_matm%02d" % number))
+            number += 1
+
+
+def rates(large: Path, place: Path) -> None:
+    """Split a gigabyte."""
+    size = large.stat().st_size / 1e6
+    count = float("inf")
+    best: dict[str, dict[str, float]] = {}
+    memory = Path("/dev/shm")  # noqa: S108 - a file system in memory
+    for _ in range(ROUNDS):
+        count = min(count, run(["wc", "-l", str(large)], {}))
+        for where in (place, memory) if memory.is_dir() else (place,):
+            out = Path(tempfile.mkdtemp(dir=where)) / "out"
+            try:
+                done = subprocess.run(
+                    [sys.executable, "-c", SPLIT, str(large), str(out)], stdout=subprocess.PIPE, check=True
+                )
+            finally:
+                shutil.rmtree(out.parent)
+            seen: dict[str, float] = json.loads(done.stdout)
+            known = best.setdefault("in memory" if where is memory else "on disk", seen)
+            known.update({key: min(known[key], seen[key]) for key in ("wall", "user", "cpu")})
+            known["memory"] = max(known["memory"], seen["memory"])
+    print(f"wc -l of {size:.0f} MB: {count:.2f} s, {size / count:.0f} MB/s")
+    for name, seen in best.items():
+        print(
+            f"files {name}: {size / seen['wall']:.0f} MB/s, {seen['wall'] / count:.1f} times wc -l; "
+            f"per second of CPU {size / seen['cpu']:.0f} MB, in user mode {size / seen['user']:.0f} MB; "
+            f"{seen['memory']:.0f} MiB of memory"
+        )
+
+
+def lists(log: Path, place: Path) -> None:
+    """`passes.list` of one kernel's dump: nothing counted yet, and again."""
+    out = place / "listed"
+    subprocess.run([sys.executable, "-c", SPLIT, str(log), str(out)], stdout=subprocess.DEVNULL, check=True)
+    cold = again = whole = float("inf")
+    for _ in range(ROUNDS):
+        (out / "list.json").unlink(missing_ok=True)
+        cold = min(cold, float(subprocess.check_output([sys.executable, "-c", LIST, str(out)])))
+        again = min(again, float(subprocess.check_output([sys.executable, "-c", LIST, str(out)])))
+        whole = min(whole, run([str(SMITH), "passes.list", str(out)], {}))
+    print(f"list of {log.stat().st_size / 1e6:.0f} MB: {cold:.2f} s cold, {again:.2f} s again", end="")
+    print(f"; the whole command {whole:.2f} s")
+
+
+def run(argv: list[str], change: dict[str, str]) -> float:
+    """Seconds that a command takes."""
+    began = time.perf_counter()
+    subprocess.run(
+        argv, env={**os.environ, **change}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True
+    )
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    sys.exit(main())

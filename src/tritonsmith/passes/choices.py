@@ -1,0 +1,42 @@
+"""What a compile is to print, and the variables that make it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith import configs
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is printed.
+
+    Attributes:
+        llvm: the IR after LLVM's passes, and how long those took.
+        backend: PTX and AMD's assembly.
+        line_info: locations.
+        reproducers: write a reproducer for each pipeline.
+    """
+
+    llvm: bool = False
+    backend: bool = False
+    line_info: bool = True
+    reproducers: bool = False
+
+    def environ(self, out: Path) -> dict[str, str | None]:
+        """Variables to set; None for those that must not be set.
+
+        Args:
+            out: the output folder.
+        """
+        table = configs.load("ir-dump")["variables"]
+        names = ["always"]
+        names += ["llvm"] if self.llvm else []
+        names += ["backend"] if self.backend else []
+        names += [] if self.line_info else ["no-line-info"]
+        names += ["reproducers"] if self.reproducers else []
+        chosen: dict[str, str | None] = dict.fromkeys(table["off"])
+        for name in names:
+            chosen |= {key: value.format(out=out) for key, value in table[name].items()}
+        return chosen

@@ -1,0 +1,52 @@
+"""Which kernel and which dump of an output folder is meant."""
+
+from __future__ import annotations
+
+from tritonsmith.errors import FactError, UsageError, did_you_mean
+from tritonsmith.passes.index import Dump, Index, Kernel
+
+
+def kernel(index: Index, name: str) -> Kernel:
+    """A kernel by name, or the only one.
+
+    Raises:
+        UsageError: there is no such kernel, or none is named and there are several.
+        FactError: the dump has none.
+    """
+    known = [one.name for one in index.kernels]
+    if not known:
+        raise FactError("no IR is in this dump", where=index.folder / index.output)
+    if not name and len(known) > 1:
+        raise UsageError(
+            "the dump has several kernels", hints=[f"name one: --kernel {one}" for one in known[:8]]
+        )
+    found = next((one for one in index.kernels if one.name == (name or known[0])), None)
+    if found is None:
+        raise UsageError(f"there is no kernel {name!r} in this dump", hints=did_you_mean(name, known))
+    return found
+
+
+def dump(index: Index, name: str, word: str) -> Dump:
+    """A dump of a kernel by its number, or by the name of a pass that ran once.
+
+    Args:
+        index: of the folder.
+        name: of the kernel.
+        word: `12`, `tritongpu-coalesce`, `TritonGPUCoalesce`.
+
+    Raises:
+        UsageError: there is no such dump, or there are several.
+    """
+    mine = index.of(name)
+    if word.isdecimal():
+        if int(word) < len(mine):
+            return mine[int(word)]
+        raise UsageError(f"there is no pass {word}", hints=[f"{name} has 0 to {len(mine) - 1}"])
+    found = [one for one in mine if word in (one.argument, one.name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        numbers = ", ".join(str(one.number) for one in found)
+        raise UsageError(f"{word} ran more than once", hints=[f"name one by its number: {numbers}"])
+    names = {one.argument or one.name for one in mine}
+    raise UsageError(f"no pass {word!r} is in this dump", hints=did_you_mean(word, names))

@@ -1,0 +1,225 @@
+"""`passes.diff`: what a pass did; where two dumps part."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tritonsmith.errors import FactError
+from tritonsmith.kernels import normal
+from tritonsmith.kernels.normal import alignment, diffs
+from tritonsmith.kernels.normal.diffs import Diff
+from tritonsmith.passes.index import Dump, Index, Kernel
+
+LLVM = "llvm"  # of `Dump.stage`: LLVM's own passes; everything else is MLIR
+_ALIAS = re.compile(r"^(#[A-Za-z_][\w$]*(?:\.\d+)?) = (.+)$", re.MULTILINE)
+_USE = re.compile(r"#[A-Za-z_][\w$]*(?:\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A count that is not the same on both sides.
+
+    Attributes:
+        what: name of an operation, or the definition of a layout.
+        before: how many on the first side.
+        after: how many on the second.
+    """
+
+    what: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Where two runs of the pipelines part.
+
+    Attributes:
+        same: passes that did the same in both.
+        one: the first run's pass at which they part; None if it has no more passes.
+        other: the second run's.
+        already: they differ before their first pass: the kernels are not the same.
+    """
+
+    same: int
+    one: Dump | None
+    other: Dump | None
+    already: bool = False
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the pipelines.
+
+    Attributes:
+        index: of its folder.
+        kernel: which of its kernels.
+    """
+
+    index: Index
+    kernel: Kernel
+
+    @property
+    def dumps(self) -> tuple[Dump, ...]:
+        """Its dumps, in order."""
+        return self.index.of(self.kernel.name)
+
+    def normal(self, dump: Dump, other: Run) -> str:
+        """The normal form of a dump; without the name of the target, if the other run has another."""
+        ir = text(self.index, dump)
+        if self.kernel.target and self.kernel.target != other.kernel.target:
+            ir = ir.replace(f'"{self.kernel.target}"', '"..."')
+        return normal.text(ir, language(dump))
+
+
+def language(dump: Dump) -> str:
+    """What the IR of a dump is written in: `mlir` or `llvm`."""
+    return "llvm" if dump.stage == LLVM else "mlir"
+
+
+def left(index: Index, dump: Dump) -> Dump:
+    """What a pass left.
+
+    Raises:
+        FactError: nothing was printed that shows it.
+    """
+    return sides(index, dump)[1]
+
+
+def sides(index: Index, dump: Dump) -> tuple[Dump, Dump]:
+    """The IR before a pass, and after it.
+
+    Raises:
+        FactError: nothing was printed that shows what the pass left.
+    """
+    if dump.against is None:
+        why = "the pass failed" if dump.when == "failed" else "nothing was printed after it"
+        raise FactError(f"what {dump.name} left is not in this dump", where=index.path(dump), why=why)
+    other = index.dumps[dump.against]
+    return (dump, other) if dump.when == "before" else (other, dump)
+
+
+def text(index: Index, dump: Dump) -> str:
+    """The IR of a dump.
+
+    Raises:
+        FactError: its file is gone.
+    """
+    try:
+        return index.path(dump).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        hints = ["passes.dump or passes.import makes the folder again"]
+        raise FactError("a file of this dump cannot be read", where=index.path(dump), hints=hints) from error
+
+
+def diff(before: str, after: str, language: str) -> Diff:
+    """What differs between two pieces of IR, values and locations aside."""
+    return diffs.of(before, after, language)
+
+
+def operations(before: str, after: str, language: str) -> tuple[Change, ...]:
+    """Operations whose number changed, the largest change first.
+
+    Args:
+        before: IR.
+        after: IR.
+        language: of both.
+    """
+    return _changes(diffs.operations(before, language), diffs.operations(after, language))
+
+
+def layouts(before: str, after: str) -> tuple[Change, ...]:
+    """Layouts whose number of uses changed, by what they are and not by their alias.
+
+    Args:
+        before: MLIR.
+        after: MLIR.
+    """
+    return _changes(_layouts(before), _layouts(after))
+
+
+def parting(one: Run, other: Run) -> Parting:
+    """The first pass at which two runs part.
+
+    Passes are paired by their names. A pass that only one of them has parts them if it changed something.
+    Runs for two targets do not part where the name of the target is all that differs.
+    """
+    mine, yours = _befores(one.dumps), _befores(other.dumps)
+    pairs = alignment.pairs([_name(dump) for dump in mine], [_name(dump) for dump in yours])
+    if pairs and _differ(one, mine[pairs[0][0]], other, yours[pairs[0][1]]):
+        return Parting(0, mine[pairs[0][0]], yours[pairs[0][1]], already=True)
+    same, at, there = 0, 0, 0
+    for left, right in [*pairs, (len(mine), len(yours))]:
+        alone = next((dump for dump in mine[at:left] if dump.changed), None)
+        foreign = next((dump for dump in yours[there:right] if dump.changed), None)
+        if alone or foreign:
+            return Parting(same, alone, foreign)
+        if left < len(mine) and _left_differs(one, mine[left], other, yours[right]):
+            return Parting(same, mine[left], yours[right])
+        same, at, there = same + 1, left + 1, right + 1
+    return Parting(len(pairs), None, None)
+
+
+def said(found: Parting) -> str:
+    """A parting in words."""
+    if found.already:
+        return "they are not the same before their first common pass"
+    if found.one is None and found.other is None:
+        return f"they do not part: {found.same} passes leave the same in both"
+    after = f"{found.same} passes leave the same in both"
+    if found.one and found.other and _name(found.one) == _name(found.other):
+        here, there = found.one.number, found.other.number
+        return f"{after}; they part at {_name(found.one)} ({here} here, {there} there), which left:"
+    alone = [
+        f"{_name(dump)} ({dump.number}) changes something {where} only"
+        for dump, where in ((found.one, "here"), (found.other, "there"))
+        if dump
+    ]
+    return f"{after}; then {', and '.join(alone)}"
+
+
+def _name(dump: Dump) -> str:
+    return dump.argument or dump.name
+
+
+def _befores(dumps: Sequence[Dump]) -> list[Dump]:
+    return [dump for dump in dumps if dump.when == "before" and not dump.inside and dump.whole]
+
+
+def _left_differs(one: Run, mine: Dump, other: Run, yours: Dump) -> bool:
+    """Whether what two passes left is not the same."""
+    if mine.against is None or yours.against is None:
+        return (mine.against is None) != (yours.against is None)
+    return _differ(one, one.index.dumps[mine.against], other, other.index.dumps[yours.against])
+
+
+def _differ(one: Run, mine: Dump, other: Run, yours: Dump) -> bool:
+    if mine.sha256 == yours.sha256:
+        return False
+    return one.normal(mine, other) != other.normal(yours, one)
+
+
+def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[Change, ...]:
+    names = dict.fromkeys([*before, *after])
+    found = [Change(name, before.get(name, 0), after.get(name, 0)) for name in names]
+    changed = [one for one in found if one.before != one.after]
+    return tuple(sorted(changed, key=lambda one: (-abs(one.after - one.before), one.what)))
+
+
+def _layouts(ir: str) -> Counter[str]:
+    """Uses of each layout, by its definition."""
+    meaning = dict(_meanings(ir))
+    body = _ALIAS.sub("", ir)
+    return Counter(meaning[name] for name in _USE.findall(body) if name in meaning)
+
+
+def _meanings(ir: str) -> Iterator[tuple[str, str]]:
+    """Alias and definition of each layout, aliases in definitions spelled out."""
+    bodies = {match[1]: match[2].strip() for match in _ALIAS.finditer(ir) if not match[2].startswith("loc(")}
+    known: dict[str, str] = {}
+    for name, body in bodies.items():  # MLIR defines an alias before it uses it
+        known[name] = _USE.sub(lambda match: known.get(match[0], match[0]), body)
+    yield from known.items()

@@ -1,0 +1,142 @@
+"""`passes.import`: a saved log, taken apart."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from tritonsmith.envs import workspace
+from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.passes import index as indexes
+from tritonsmith.passes.index import FILE, Index
+from tritonsmith.passes.splitting import Splitter
+from tritonsmith.ui.progress import PhaseProgress
+
+CHUNK = 1 << 20
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+def read(
+    source: str, out: Path, *, python: str = "", progress: Callable[[int, int | None], None] = lambda *_: None
+) -> Index:
+    """Take a log apart.
+
+    Args:
+        source: a file, plain, by gzip or by zstd; `-` for standard input.
+        out: the output folder.
+        python: an interpreter that has the Triton that printed it, if anybody knows.
+        progress: called with the bytes that were read, and of how many.
+
+    Raises:
+        SmithError: the file cannot be read, or the folder holds something else.
+    """
+    if out.is_relative_to(workspace.default().root):
+        workspace.default().claim()
+    name = source if source == "-" else str(Path(source).expanduser().absolute())
+    if source != "-" and not Path(name).exists():
+        raise FactError("cannot read this log", where=source, why="there is no such file")
+    empty(out)
+    splitter = Splitter(out)
+    try:
+        for chunk in _chunks(source, progress):
+            splitter.feed(chunk)
+    except FactError as error:
+        splitter.close(command=name, python=python)
+        hints = ["what could be read of it lies there all the same: passes.list " + str(out)]
+        raise FactError(error.what, where=error.where, why=error.why, hints=hints) from error
+    return splitter.close(command=name, python=python)
+
+
+def place(source: str) -> Path:
+    """Where a log goes if nobody says where: a folder of the workspace's."""
+    name = "stdin" if source == "-" else Path(source).name.partition(".")[0] or "log"
+    return workspace.default().root / "passes" / name
+
+
+def shown(source: str, out: Path, *, python: str = "") -> Index:
+    """`read`, with its progress on the terminal."""
+    with PhaseProgress() as bars:
+        bars.begin("import")
+        began = time.monotonic()
+        index = read(source, out, python=python, progress=bars.update)
+        bars.end(time.monotonic() - began)
+    return index
+
+
+def empty(out: Path) -> None:
+    """Make the folder; an older dump's files in it go.
+
+    Raises:
+        UsageError: something else is in it.
+    """
+    if out.is_dir() and any(out.iterdir()):
+        if not (out / FILE).is_file():
+            raise UsageError(
+                "this folder is not empty, and no dump is in it",
+                where=out,
+                hints=["name another one: --out DIR"],
+            )
+        old = indexes.read(out)
+        names = {kernel.name for kernel in old.kernels}
+        for name in (*(dump.path for dump in old.dumps), *old.reproducers, old.output, "list.json", FILE):
+            path = out / name
+            if path.parent.resolve().is_relative_to(out.resolve()):
+                path.unlink(missing_ok=True)
+        left = [out / name for name in names if (out / name).is_dir() and any((out / name).iterdir())]
+        if left:
+            raise UsageError(
+                "files that are of no dump lie in this folder", where=left[0], hints=["move them away"]
+            )
+        for name in names:
+            if (out / name).is_dir():
+                (out / name).rmdir()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SmithError("the output folder cannot be made", where=out, why=str(error)) from error
+
+
+def _chunks(source: str, progress: Callable[[int, int | None], None]) -> Iterator[bytes]:
+    try:
+        with _opened(source) as (file, total):
+            done = 0
+            while chunk := file.read(CHUNK):
+                yield chunk
+                done += len(chunk)
+                progress(done, total)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FactError("cannot read this log", where=source, why=str(error)) from error
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """The log as it was before it was packed, and its size, if that is known."""
+    if source == "-":
+        yield cast("BinaryIO", sys.stdin.buffer), None
+        return
+    path = Path(source).expanduser()
+    with path.open("rb") as plain:
+        begin = plain.read(4)
+    if begin.startswith(_GZIP):
+        with gzip.open(path, "rb") as file:
+            yield cast("BinaryIO", file), None
+    elif begin == _ZSTD:
+        import zstandard  # noqa: PLC0415 - most logs do without
+
+        with (
+            path.open("rb") as raw,
+            zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as file,
+        ):
+            try:
+                yield cast("BinaryIO", file), None
+            except zstandard.ZstdError as error:
+                raise OSError(str(error)) from error
+    else:
+        with path.open("rb", buffering=0) as file_:
+            yield cast("BinaryIO", file_), path.stat().st_size

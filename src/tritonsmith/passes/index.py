@@ -1,0 +1,175 @@
+"""The index of a dump: which pass saw which IR, in which order; the IR itself lies in files beside it.
+
+OUT/index.json
+OUT/<kernel>/012-tritongpu-coalesce.mlir    what a pass was given
+OUT/output.log                              what else was printed
+
+A banner, the IR below it, the next banner: all of it in the order of the index, with the pieces of output.log
+in the gaps that offsets leave, is the stream again: `pieces`.
+
+A dump equal to the one before it is a hard link to the same file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tritonsmith.errors import FactError
+
+FILE = "index.json"
+OUTPUT = "output.log"
+SCHEMA = 1
+
+When = Literal["before", "after", "failed"]
+
+
+@dataclass(frozen=True)
+class Dump:
+    """One piece of IR that the compiler printed.
+
+    Attributes:
+        number: order in its kernel, from 0.
+        kernel: the run of the pipelines that it belongs to: a key of `Index.kernels`.
+        stage: what the pipeline makes: `ttir`, `ttgir`, `llir`; `llvm` for LLVM's own passes.
+        name: of the pass's class, as the banner spells it: `TritonGPUCoalesce`.
+        argument: of the pass on a command line: `tritongpu-coalesce`; empty where the banner has none.
+        pipeline: the same with its options: `tritongpu-F32DotTC{emu-tf32=true}`.
+        operation: that the pass ran on: `builtin.module`, `tt.func`.
+        symbol: name of the function, if it ran on one: `matmul_kernel`; empty for a module.
+        when: printed before the pass, after it, or after it failed.
+        path: of the IR's file, relative to the output folder.
+        size: in bytes.
+        lines: number of them.
+        sha256: 64 hex digits, of the file.
+        changed: whether the pass changed its IR, locations aside; None where nothing after it can tell.
+        seconds: that the pass took; None if nobody measured.
+        whole: False if the stream ended inside it.
+        offset: of its banner, in the stream.
+        banner: the line that announced it; bytes that are no UTF-8 as surrogates.
+        inside: the pass that was announced before printed it while it ran: what it left comes later.
+        against: place in `Index.dumps` of the dump to compare with, to see what the pass did: the one that
+            followed a `before`, the one that came before an `after`; None if there is none.
+    """
+
+    number: int
+    kernel: str
+    stage: str
+    name: str
+    argument: str
+    pipeline: str
+    operation: str
+    symbol: str
+    when: When
+    path: str
+    size: int
+    lines: int
+    sha256: str
+    changed: bool | None
+    seconds: float | None
+    whole: bool
+    offset: int = 0
+    banner: str = ""
+    inside: bool = False
+    against: int | None = None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One run of the pipelines.
+
+    Attributes:
+        name: key, unique in the index: the function's name, with `-2` ... where it comes again.
+        function: name of the function; empty where the IR has none.
+        target: `cuda:90`, `hip:gfx942`, as the IR says; empty where it does not.
+        failed: name of the pass that failed, or that ran when the stream ended; empty if none did.
+        error: what the compiler said of it.
+    """
+
+    name: str
+    function: str
+    target: str
+    failed: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Index:
+    """An output folder of `passes.dump` or `passes.import`.
+
+    Attributes:
+        folder: where it is.
+        command: what was run, for a shell; or the file that was imported.
+        triton: version that printed it; empty if unknown.
+        python: interpreter that has this Triton; empty if unknown.
+        size: of the whole stream, in bytes.
+        kernels: in the order in which they came.
+        dumps: all of them, in the order of the stream.
+        reproducers: files of crash reproducers, relative to the output folder.
+        environ: variables that were set.
+        output: file of what was printed that is no IR, relative to the output folder.
+    """
+
+    folder: Path
+    command: str
+    triton: str
+    python: str
+    size: int
+    kernels: tuple[Kernel, ...]
+    dumps: tuple[Dump, ...]
+    reproducers: tuple[str, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict)
+    output: str = OUTPUT
+
+    def of(self, kernel: str) -> tuple[Dump, ...]:
+        """The dumps of one kernel, in order."""
+        return tuple(dump for dump in self.dumps if dump.kernel == kernel)
+
+    def path(self, dump: Dump) -> Path:
+        """The file of a dump."""
+        return self.folder / dump.path
+
+    def render(self) -> str:
+        """The text of `index.json`."""
+        content: dict[str, Any] = {"schema": SCHEMA, **vars(self)}
+        del content["folder"]
+        content["kernels"] = [vars(one) for one in self.kernels]
+        content["dumps"] = [vars(one) for one in self.dumps]  # `asdict` would copy each of 20000
+        return json.dumps(content, default=dict) + "\n"
+
+    def pieces(self) -> Iterator[bytes]:
+        """The stream that was taken apart, piece by piece."""
+        with (self.folder / self.output).open("rb") as output:
+            at = 0
+            for dump in self.dumps:
+                yield output.read(dump.offset - at)
+                banner = dump.banner.encode("utf-8", "surrogateescape")
+                yield banner
+                yield self.path(dump).read_bytes()
+                at = dump.offset + len(banner) + dump.size
+            yield output.read()
+
+
+def read(folder: Path) -> Index:
+    """Read an output folder.
+
+    Raises:
+        FactError: it has no index, or one that cannot be read.
+    """
+    path = folder / FILE
+    try:
+        content: dict[str, Any] = json.loads(path.read_bytes())
+        if content.pop("schema") != SCHEMA:
+            raise ValueError("it is of another version of this tool")  # noqa: TRY301 - told like the others
+        kernels = tuple(Kernel(**one) for one in content.pop("kernels"))
+        dumps = tuple(Dump(**one) for one in content.pop("dumps"))
+        reproducers = tuple(content.pop("reproducers"))
+        return Index(folder=folder, kernels=kernels, dumps=dumps, reproducers=reproducers, **content)
+    except FileNotFoundError as error:
+        hint = "a folder that `passes.dump --out DIR` or `passes.import FILE --out DIR` wrote has one"
+        raise FactError("this folder has no index of a dump", where=path, hints=[hint]) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FactError("cannot read this index", where=path, why=str(error)) from error

@@ -1,0 +1,53 @@
+"""What a dump holds, in a few lines: after `passes.dump` and `passes.import`."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from tritonsmith.passes.index import Index
+from tritonsmith.ui import console, tables
+from tritonsmith.ui import format as formats
+
+
+def table(index: Index) -> Table:
+    """One line for each kernel."""
+    rows = []
+    for kernel in index.kernels:
+        mine = index.of(kernel.name)
+        changed = sum(dump.changed is True for dump in mine)
+        size = formats.size(sum(dump.size for dump in mine))
+        seconds = sum(dump.seconds or 0.0 for dump in mine)
+        took = formats.duration(seconds) if seconds else ""
+        rows.append([kernel.name, kernel.target, str(len(mine)), str(changed), size, took, kernel.failed])
+    failed = any(kernel.failed for kernel in index.kernels)
+    columns = ["kernel", "target", "dumps", "changes", "size", "in passes", "failed"]
+    by = f" by Triton {index.triton}" if index.triton else ""
+    kept = [row if failed else row[:-1] for row in rows]
+    heads = columns if failed else columns[:-1]
+    return tables.plain(
+        f"{len(index.dumps)} dumps{by}, {formats.size(index.size)}",
+        heads,
+        kept,
+        right=["dumps", "changes", "size"],
+    )
+
+
+def show(index: Index, *, json: bool = False, aside: bool = False) -> None:
+    """Print it.
+
+    Args:
+        index: of the folder.
+        json: print the index instead.
+        aside: standard output is another program's: print to standard error.
+    """
+    to = console.err() if aside else console.out()
+    if json:
+        text = index.render()
+        to.print(text, markup=False, end="") if aside else print(text, end="")
+        return
+    if index.kernels:
+        to.print(table(index))
+    to.print(f"{index.folder}", markup=False)
+    torn = sum(not dump.whole for dump in index.dumps[:-1])
+    if torn:
+        console.warn(f"{torn} dumps are torn: threads printed at the same time; compile in one thread")

@@ -1,0 +1,27 @@
+"""Whether a replay made what the dump has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from tritonsmith.kernels import normal
+
+# exact: byte by byte. same: but for locations and names of values. alone: the dump ends here.
+Verdict = Literal["exact", "same", "differs", "alone", "no binding", "inside", "failed", "crashed", "timeout"]
+RAN: tuple[Verdict, ...] = ("exact", "same", "differs", "alone")
+
+
+def verdict(made: Path, after: Path | None) -> Verdict:
+    """How what came out compares to the next dump.
+
+    Args:
+        made: file with the IR that came out.
+        after: file with the IR of the next dump; None if there is none.
+    """
+    if after is None:
+        return "alone"
+    mine, theirs = (path.read_text(encoding="utf-8", errors="replace").strip() for path in (made, after))
+    if mine == theirs:
+        return "exact"
+    return "same" if normal.text(mine, "mlir") == normal.text(theirs, "mlir") else "differs"

@@ -1,0 +1,102 @@
+"""Pipeline forms, as MLIR prints them: `any(canonicalize{  max-iterations=10 top-down=true})`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MODULE = "builtin.module"
+
+_NEST = re.compile(r"([\w.]+)\((.*)\)", re.DOTALL)
+_PASS = re.compile(r"([\w.-]+)\s*(?:\{(.*)\})?", re.DOTALL)
+_OPEN, _CLOSE = "{[(<", "}])>"
+
+
+@dataclass(frozen=True)
+class Form:
+    """One pass with its options.
+
+    Attributes:
+        argument: of the pass on a command line: `tritongpu-pipeline`.
+        options: names and values, in the order of the text.
+        nest: operations that it is nested in, outermost first; without `any`, which is whatever it is given.
+    """
+
+    argument: str
+    options: tuple[tuple[str, str], ...] = ()
+    nest: tuple[str, ...] = ()
+
+    def render(self) -> str:
+        """The pass as a person would write it, without its nesting."""
+        words = " ".join(f"{name}={value}" if value else name for name, value in self.options)
+        return f"{self.argument}{{{words}}}" if words else self.argument
+
+
+@dataclass(frozen=True)
+class Parsable:
+    """A pipeline that `--pass-pipeline` takes.
+
+    Attributes:
+        text: `builtin.module(cse)`.
+        changes: what does not parse as it was printed, and what was done about it.
+    """
+
+    text: str
+    changes: tuple[str, ...]
+
+
+def parse(text: str) -> Form:
+    """The form of a single pass; of a list, its first."""
+    nest: list[str] = []
+    rest = text.strip()
+    while match := _NEST.fullmatch(rest):
+        nest += [] if match[1] == "any" else [match[1]]
+        rest = match[2].strip()
+    first = next(split(rest, ","), "")
+    match = _PASS.fullmatch(first)
+    if match is None:
+        return Form(first)
+    options = tuple(
+        (name, value) for name, _, value in (word.partition("=") for word in split(match[2] or ""))
+    )
+    return Form(match[1], options, tuple(nest))
+
+
+def split(text: str, separator: str = " ") -> Iterator[str]:
+    """Parts of a text, where the separator is in no bracket and no quotes; empty parts are left out."""
+    depth, begin, quoted = 0, 0, False
+    for position, char in enumerate(text):
+        if char == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (char in _OPEN) - (char in _CLOSE)
+            if char == separator and depth == 0:
+                if part := text[begin:position].strip():
+                    yield part
+                begin = position + 1
+    if part := text[begin:].strip():
+        yield part
+
+
+def parsable(printed: str, operation: str) -> Parsable:
+    """What `--pass-pipeline` takes for a pass that ran on an operation.
+
+    A pass manager's own text is `any(cse)`, and a reproducer's up to 3.2 `builtin.module(any(cse))`, which
+    would run the pass on what is in the module: so the nesting is made anew. Blanks are single.
+
+    Args:
+        printed: the form, as a banner, a reproducer or a pass manager printed it.
+        operation: that the pass ran on: `builtin.module`, `tt.func`.
+    """
+    form = parse(printed)
+    changes, options = [], []
+    for name, value in form.options:
+        if "{" in value and not value.startswith("{"):  # a value ends at the first brace
+            changes.append(f"{form.argument}: braces around the value of {name}")
+            options.append((name, f"{{{value}}}"))
+        else:
+            options.append((name, value))
+    text = Form(form.argument, tuple(options)).render()
+    inside = f"{operation}({text})" if operation != MODULE else text
+    return Parsable(f"{MODULE}({inside})", tuple(changes))

@@ -1,0 +1,99 @@
+"""The answers of `passes.replay`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+
+from tritonsmith.passes.replay.checking import RAN, Verdict
+from tritonsmith.passes.replay.jobs import tells_options
+from tritonsmith.passes.replay.running import Outcome, Prepared
+from tritonsmith.ui import tables
+from tritonsmith.ui.format import duration
+
+SCHEMA = 1
+_LONGEST = 100
+
+WORDS = {
+    "exact": "what came out is the next dump, byte by byte",
+    "same": "what came out is the next dump, but for locations and names of values",
+    "differs": "what came out is not the next dump",
+    "alone": "the dump ends here: there is nothing to compare with",
+}
+
+
+def table(outcomes: Sequence[Outcome], prepared: Prepared) -> Table:
+    """A line for each job."""
+    rows = []
+    for one in outcomes:
+        took = "" if one.seconds is None else duration(one.seconds)
+        rows.append(
+            [str(one.job.number), one.job.links[0].dump.argument, one.verdict, took, one.why[:_LONGEST]]
+        )
+    kernel, by = prepared.seen.kernel, prepared.tool.opt or prepared.tool.python
+    title = f"{kernel.name} {kernel.target}, by {by}"
+    made = tables.plain(title, ["", "pass", "replay", "time", "why"], rows, right=["", "time"])
+    made.columns[1].no_wrap = made.columns[2].no_wrap = True
+    return made
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """How many replay exactly, of how many that can be compared; and what the rest is."""
+    count = Counter(one.verdict for one in outcomes)
+    counted = [one for one in outcomes if one.verdict != "inside" and one.job.after]
+    good = count["exact"] + count["same"]
+    last = len(outcomes) - len(counted) - count["inside"]
+    text = f"{good} of {len(counted)} passes replay exactly"
+    text += f" ({count['same']} of them but for locations and names of values)" if count["same"] else ""
+    bad: tuple[Verdict, ...] = ("differs", "no binding", "failed", "crashed", "timeout")
+    rest = [f"{count[name]} {name}" for name in bad if count[name]]
+    rest += [f"{count['inside']} more run inside another pass"] if count["inside"] else []
+    rest += [f"{last} more with no dump after it"] if last else []
+    return "; ".join([text, *rest])
+
+
+def sentence(outcome: Outcome) -> str:
+    """What became of a single job."""
+    return f"{outcome.job.title}: {WORDS[outcome.verdict]}"
+
+
+def suspects(outcome: Outcome, prepared: Prepared) -> list[str]:
+    """What may be the reason for another outcome."""
+    hints = []
+    if not tells_options(outcome.job.links):
+        hints.append(
+            "this dump does not tell options of passes: name those of its compile, --option num_stages=4"
+        )
+    if prepared.seen.index.triton:
+        hints.append(f"it has to be the same Triton: the dump is by {prepared.seen.index.triton}")
+    return hints
+
+
+def as_json(outcomes: Sequence[Outcome], prepared: Prepared) -> dict[str, Any]:
+    """All of it."""
+    return {
+        "schema": SCHEMA,
+        "kernel": prepared.seen.kernel.name,
+        "target": prepared.seen.kernel.target,
+        "by": str(prepared.tool.opt or prepared.tool.python),
+        "summary": summary(outcomes),
+        "passes": [
+            {
+                "numbers": [link.dump.number for link in one.job.links],
+                "passes": [link.dump.argument for link in one.job.links],
+                "verdict": one.verdict,
+                "why": one.why,
+                "seconds": one.seconds,
+                "input": str(one.job.input),
+                "output": str(one.job.out) if one.verdict in RAN else None,
+                "next": str(one.job.after) if one.job.after else None,
+                "calls": [call.content() for call in one.job.calls],
+                "command": list(one.job.argv),
+                "notes": list(one.job.notes),
+            }
+            for one in outcomes
+        ],
+    }

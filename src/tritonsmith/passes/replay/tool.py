@@ -1,0 +1,119 @@
+"""Who replays: an interpreter's libtriton, or a build's `triton-opt`; and the sources that it was made of."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.build.debuggers import GDB, LLDB
+from tritonsmith.envs import receipts, settings
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError
+from tritonsmith.facts import libtriton
+from tritonsmith.passes.index import Index
+from tritonsmith.plan.process import capture
+
+
+@dataclass(frozen=True)
+class Tool:
+    """What replays passes.
+
+    Attributes:
+        python: an interpreter that has Triton; None if nobody names one, which `opt` can do without.
+        opt: `triton-opt`; None if bindings are used.
+        build: the build folder that `opt` comes from; None if it is no such folder.
+        source: checkout of Triton; None if nobody knows it.
+    """
+
+    python: Path | None
+    opt: Path | None
+    build: Path | None
+    source: Path | None
+
+    def asserts(self) -> bool:
+        """Whether it was built with assertions, and so prints debug output on demand."""
+        if self.opt:
+            return "with assertions" in (capture((str(self.opt), "--version")) or "")
+        return self.python is not None and libtriton.read(library(self.python)).asserts
+
+    def debugger_file(self, debugger: str) -> Path | None:
+        """The commands that `build-triton` left for a debugger."""
+        path = self.build / {"gdb": GDB, "lldb": LLDB}[debugger] if self.build else None
+        return path if path and path.is_file() else None
+
+
+def choose(index: Index, space: Workspace, *, env: str, python: str, triton_opt: str, source: str) -> Tool:
+    """The tool that flags and the dump name.
+
+    Args:
+        index: the dump, which knows the interpreter that printed it.
+        space: the workspace.
+        env: an environment; its `triton-opt` if it was built, else its interpreter. Empty if not given.
+        python: an interpreter; empty if not given.
+        triton_opt: path of the program; empty if not given.
+        source: checkout; empty if not given.
+
+    Raises:
+        FactError: what they name is not there.
+    """
+    opt = Path(triton_opt).expanduser().absolute() if triton_opt else None
+    chosen = Path(python).expanduser().absolute() if python else Path(index.python) if index.python else None
+    checkout = Path(source).expanduser().absolute() if source else None
+    if env:
+        made = space.env(settings.load(env).name)
+        built = made.build / "bin" / "triton-opt"
+        opt = opt or (built if built.is_file() else None)
+        chosen = chosen if python else made.python
+        receipt = receipts.read(made.receipt("build-triton")) or {}
+        checkout = checkout or (Path(receipt["source"]) if "source" in receipt else None)
+    if opt and not os.access(opt, os.X_OK):
+        raise FactError("there is no such program", where=opt, hints=["invoke build-triton makes triton-opt"])
+    if chosen and not os.access(chosen, os.X_OK):
+        if not opt or python:
+            hints = ["name an interpreter that has the Triton of the dump: --python PATH"]
+            raise FactError("the interpreter is not there", where=chosen, hints=hints)
+        chosen = None
+    if not opt and not chosen:
+        hints = [
+            "an interpreter with that Triton: --python PATH",
+            "or a build: --triton-opt PATH, --env NAME",
+        ]
+        raise FactError("the dump does not say which Triton printed it", where=index.folder, hints=hints)
+    build = opt.resolve().parents[1] if opt else None
+    if checkout is None and build and (build / "source").is_dir():  # a link that `build-triton` makes
+        checkout = (build / "source").resolve()
+    return Tool(chosen, opt, build, checkout)
+
+
+def debugger(name: str) -> str:
+    """The path of a debugger.
+
+    Raises:
+        FactError: it is not here.
+    """
+    found = shutil.which(name)
+    if found is None:
+        hints = [f"install {name}", "or paste elsewhere what --dry-run prints"]
+        raise FactError(f"there is no {name} here", hints=hints)
+    return found
+
+
+def library(python: Path) -> Path:
+    """The libtriton.so of an interpreter, found without importing it.
+
+    Raises:
+        FactError: it has none.
+    """
+    code = "import importlib.util as util; print(util.find_spec('triton').origin)"
+    # Elsewhere: files of the current folder would stand for modules of the standard library.
+    found = capture((str(python), "-c", code), cwd=python.parent)
+    libraries = libtriton.find(Path(found).parent) if found else ()
+    if not libraries:
+        raise FactError(
+            "this interpreter has no Triton",
+            where=python,
+            hints=["name one that has: --python PATH", "or a build's: --triton-opt PATH"],
+        )
+    return libraries[0].resolve()

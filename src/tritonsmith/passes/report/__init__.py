@@ -1,0 +1,1 @@
+"""`passes.report`: a dump as one HTML file that needs no network and no server."""

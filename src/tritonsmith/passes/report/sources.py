@@ -1,0 +1,35 @@
+"""The Python files that the IR speaks of, to be shown beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path, PurePath
+
+_NAMES = re.compile(rb'"((?:[^"\\\n]|\\.)+\.py)"')
+_DEBUG = re.compile(rb'!DIFile\(filename: "([^"\n]+\.py)", directory: "([^"\n]+)"')
+_TABLE = re.compile(rb'^\s*\.file\s+\d+\s+"([^"\n]+)"\s+"([^"\n]+\.py)"', re.MULTILINE)
+_LARGEST = 2**20  # bytes; a longer one was made by a program
+
+
+def names(text: bytes) -> list[str]:
+    """Names of Python files in the locations of a text, in the order of the text: the kernel's first."""
+    found = [match[1] for match in _NAMES.finditer(text)]
+    found += [b"/".join((match[2], match[1])) for match in _DEBUG.finditer(text)]
+    found += [b"/".join((match[1], match[2])) for match in _TABLE.finditer(text)]
+    return [name.decode("utf-8", "replace") for name in dict.fromkeys(found)]
+
+
+def read(names: Iterable[str]) -> dict[str, str]:
+    """The texts of those that are here; without relative ones: nobody knows what to."""
+    found = {}
+    for name in names:
+        path = Path(name)
+        if not PurePath(name).is_absolute() or path.suffix != ".py":
+            continue
+        try:
+            if path.is_file() and path.stat().st_size <= _LARGEST:
+                found[name] = path.read_text(encoding="utf-8", errors="replace")
+        except (OSError, ValueError):  # ValueError: a NUL in the name
+            continue
+    return found

@@ -1,0 +1,48 @@
+"""`passes.show`: one dump on the screen."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from tritonsmith.errors import SmithError
+from tritonsmith.kernels import normal, show
+from tritonsmith.passes.index import Dump, Index
+
+_LANGUAGES = {"mlir": "ttgir", "ll": "llir", "ptx": "ptx", "amdgcn": "amdgcn"}  # as kernel.show calls them
+
+
+def text(index: Index, dump: Dump, *, plain: bool = False) -> str:
+    """The IR of a dump.
+
+    Args:
+        index: of the folder.
+        dump: one of it.
+        plain: values renumbered, locations taken out.
+    """
+    content = index.path(dump).read_text(encoding="utf-8", errors="replace")
+    language = _LANGUAGES.get(_kind(dump))
+    return normal.text(content, language) if plain and language else content
+
+
+def highlighted(index: Index, dump: Dump, *, plain: bool = False) -> Text:
+    """The same in colours."""
+    content = text(index, dump, plain=plain)
+    language = _LANGUAGES.get(_kind(dump))
+    return show.highlighted(content, language) if language else Text(content)
+
+
+def after(index: Index, dump: Dump) -> Dump:
+    """What the pass of a dump left.
+
+    Raises:
+        SmithError: nothing that was printed shows it.
+    """
+    if dump.when != "before":
+        return dump
+    if dump.against is None:
+        raise SmithError(f"nothing that was printed shows what {dump.name} left", where=index.folder)
+    return index.dumps[dump.against]
+
+
+def _kind(dump: Dump) -> str:
+    return dump.path.rpartition(".")[2]

@@ -1,0 +1,118 @@
+"""`passes.diff`: what one pass did, or where two dumps part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.errors import UsageError
+from tritonsmith.tasks.kit import Words, given, task
+
+if TYPE_CHECKING:
+    from tritonsmith.passes.index import Dump, Index
+
+
+@task(
+    name="diff",
+    klass=Words,
+    positional=["folder", "number", "to"],
+    help={
+        "folder": "a folder that passes.dump or passes.import wrote",
+        "number": "of the pass, as passes.list has it; or its name, if it ran once",
+        "to": "another number: the IR before that pass, instead of what the first one left",
+        "kernel": "which one, where the dump has several",
+        "ops": "operations whose number changed, instead of lines",
+        "layouts": "layouts whose uses changed, by what they are and not by their alias",
+        "against": "another such folder: the first pass at which the two part",
+        "json": "print JSON",
+    },
+)
+def diff(
+    context: Any,
+    folder: str,
+    number: str = "",
+    to: str = "",
+    kernel: str = "",
+    ops: bool = False,
+    layouts: bool = False,
+    against: str = "",
+    json: bool = False,
+) -> None:
+    """What a pass changed, with values renumbered and locations stripped; or where two dumps part."""
+    from pathlib import Path
+
+    from tritonsmith.passes import choosing, differing, index
+
+    made = index.read(Path(folder).expanduser())
+    if given(against):
+        if number:
+            raise UsageError("--against compares whole dumps", hints=[f"leave {number} out"])
+        other = index.read(Path(against).expanduser())
+        _part(made, other, kernel, ops=ops, layouts=layouts, json=json)
+        return
+    if not number:
+        hints = [f"tritonsmith passes.list {folder} has the numbers", "--against OTHER compares two dumps"]
+        raise UsageError("name a pass by its number", hints=hints)
+    name = choosing.kernel(made, kernel).name
+    dump = choosing.dump(made, name, number)
+    one, two = (dump, choosing.dump(made, name, to)) if to else differing.sides(made, dump)
+    _print((made, one), (made, two), ops=ops, layouts=layouts, json=json)
+
+
+def _part(made: Index, other: Index, kernel: str, *, ops: bool, layouts: bool, json: bool) -> None:
+    from json import dumps
+
+    from tritonsmith.passes import choosing, differing
+    from tritonsmith.ui import console
+
+    first, second = (differing.Run(one, choosing.kernel(one, kernel)) for one in (made, other))
+    found = differing.parting(first, second)
+    said = differing.said(found)
+    if not (found.one and found.other):
+        if json:
+            print(dumps({"schema": 1, "parted": bool(found.one or found.other), "said": said}))
+        else:
+            console.out().print(said, markup=False)
+        return
+    one, two = found.one, found.other
+    if not found.already:
+        one, two = differing.left(made, one), differing.left(other, two)
+    if not json:
+        console.out().print(said, markup=False)
+    _print((made, one), (other, two), ops=ops, layouts=layouts, json=json, said=said)
+
+
+def _print(
+    one: tuple[Index, Dump],
+    two: tuple[Index, Dump],
+    *,
+    ops: bool,
+    layouts: bool,
+    json: bool,
+    said: str = "",
+) -> None:
+    from dataclasses import asdict
+    from json import dumps
+
+    from tritonsmith.passes import differing
+    from tritonsmith.ui import console, tables, unified
+
+    before, after = differing.text(*one), differing.text(*two)
+    kind = differing.language(one[1])
+    counted = {}
+    if ops or json:
+        counted["operations"] = differing.operations(before, after, kind)
+    if layouts or json:
+        counted["layouts"] = differing.layouts(before, after)
+    found = differing.diff(before, after, kind) if json or not counted else None
+    if json:
+        content = {name: [asdict(row) for row in rows] for name, rows in counted.items()}
+        print(dumps({"schema": 1, "said": said, **content, "diff": asdict(found) if found else None}))
+        return
+    out = console.out()
+    for what, rows in counted.items():
+        cells = [[row.what, str(row.before), str(row.after), f"{row.after - row.before:+}"] for row in rows]
+        table = tables.plain(what, [what, "before", "after", ""], cells, right=["before", "after", ""])
+        out.print(table if rows else f"no {what} changed")
+    if found:
+        lines = unified.coloured(found.lines)
+        out.print(lines if found.lines else "nothing changed but locations and names\n", end="")

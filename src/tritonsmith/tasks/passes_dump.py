@@ -1,0 +1,108 @@
+"""`passes.dump`: what each pass of the compiler was given, from a kernel or from any program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
+from tritonsmith.tasks.kit import Words, command_line, given, task
+
+
+@task(
+    name="dump",
+    klass=Words,
+    positional=["kernel"],
+    iterable=list(REPEATED),
+    help={
+        **{name: text for name, text in ASKING.items() if name != "jobs"},  # one after the other
+        "kernel": "FILE or FILE:KERNEL; or nothing, and after the flags: -- python script.py",
+        "target": "cuda:90, hip:gfx942:64, h100, mi300x (default: h100)",
+        "from_cache": "compile what a JIT run left instead: a folder of Triton's cache, or its name",
+        "llvm": "LLVM's passes too",
+        "backend": "PTX and AMD's assembly too",
+        "no_line_info": "without locations: smaller dumps",
+        "reproducers": "a reproducer of each pipeline, in the folder reproducers",
+        "out": "folder for the dump (default: one in the workspace)",
+        "json": "print the index as JSON",
+        "dry_run": "print what would be run, and do nothing",
+    },
+)
+def dump(
+    context: Any,
+    kernel: str = "",
+    signature: str = "",
+    target: Iterable[str] | None = None,
+    num_warps: str = "",
+    num_stages: str = "",
+    option: Iterable[str] | None = None,
+    sweep: Iterable[str] | None = None,
+    from_cache: str = "",
+    llvm: bool = False,
+    backend: bool = False,
+    no_line_info: bool = False,
+    reproducers: bool = False,
+    out: str = "",
+    env: str = "wheel",
+    python: str = "",
+    timeout: str = "",
+    json: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Print the IR before each pass, and take it apart: one file for each pass and kernel, and an index."""
+    from pathlib import Path
+
+    from invoke.exceptions import Exit
+
+    from tritonsmith.envs import workspace
+    from tritonsmith.errors import SmithError, UsageError
+    from tritonsmith.passes import dumping, overview
+    from tritonsmith.passes.choices import Choices
+    from tritonsmith.tasks import kernel_flags, show
+
+    choices = Choices(llvm, backend, not no_line_info, reproducers)
+    folder = Path(out).expanduser().absolute() if given(out) else None
+    _, command = command_line()
+    if command:
+        if kernel or signature or from_cache:
+            raise UsageError(
+                "a kernel and a program: one of them", hints=["leave out what comes after --, or the kernel"]
+            )
+        space = workspace.default()
+        prepared, step = dumping.of_program(command, space, choices, folder)
+        if dry_run:
+            show.plan(prepared.plan)
+            return
+        index, code = dumping.dump_program(prepared, step, space)
+        overview.show(index, json=json, aside=True)
+        if code:
+            raise Exit(code=code)
+        dumping.check(index)
+        return
+    targets = list(target or ()) or ([] if from_cache else [kernel_flags.target_of("ttgir")])
+    asked = kernel_flags.asked(
+        kernel,
+        signature,
+        targets,
+        option,
+        sweep,
+        num_warps=num_warps,
+        num_stages=num_stages,
+        from_cache=from_cache,
+    )
+    where = kernel_flags.place(env, python, "1", timeout)
+    what = dumping.of_kernel(asked, where, choices, folder)
+    if dry_run:
+        show.plan(what.prepared.plan)
+        return
+    index, manifest = dumping.dump_kernel(what)
+    overview.show(index, json=json)
+    bad = [point for point in manifest.points if point.status != "ok"]
+    if bad:
+        raise SmithError(
+            f"{len(bad)} of {len(manifest.points)} compiles failed",
+            where=index.folder,
+            why="\n".join(dumping.failures(index)) or bad[0].error,
+            hints=["passes.show DIR PASS prints what the failing pass was given"],
+        )
+    dumping.check(index)

@@ -1,0 +1,40 @@
+"""`passes.find`: in which pass a text was born, multiplied, and died."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritonsmith.tasks.kit import task
+
+
+@task(
+    name="find",
+    positional=["folder", "text"],
+    help={
+        "folder": "a folder that passes.dump or passes.import wrote",
+        "text": "what to look for: convert_layout",
+        "kernel": "which one, where the dump has several",
+        "regex": "it is a regular expression",
+        "json": "print JSON",
+    },
+)
+def find(
+    context: Any, folder: str, text: str, kernel: str = "", regex: bool = False, json: bool = False
+) -> None:
+    """Follow a text through the passes: where it was born, multiplied, and died."""
+    from json import dumps
+    from pathlib import Path
+
+    from tritonsmith.errors import SmithError
+    from tritonsmith.passes import choosing, finding, index
+    from tritonsmith.ui import console
+
+    made = index.read(Path(folder).expanduser())
+    chosen = choosing.kernel(made, kernel)
+    found = finding.find(made, chosen.name, text, regex=regex)
+    if json:
+        print(dumps(finding.as_json(found)))
+        return
+    if not found.dumps:
+        raise SmithError(f"no pass of {chosen.name} was given {text!r}", where=made.folder)
+    console.out().print(finding.table(found, text))

@@ -1,0 +1,53 @@
+"""`passes.list`: the pipeline as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tritonsmith.tasks.kit import some, task
+
+
+@task(
+    name="list",
+    positional=["folder"],
+    iterable=["source"],
+    help={
+        "folder": "a folder that passes.dump or passes.import wrote",
+        "kernel": "which one, where the dump has several",
+        "changed": "only passes that changed something",
+        "summary": "one line on what each pass does; needs --source",
+        "source": "a checkout of Triton or LLVM, whose tablegen says what passes do (repeat it)",
+        "json": "print JSON",
+    },
+)
+def listing(
+    context: Any,
+    folder: str,
+    kernel: str = "",
+    changed: bool = False,
+    summary: bool = False,
+    source: Iterable[str] | None = None,
+    json: bool = False,
+) -> None:
+    """What each pass did: lines, operations, bytes, time. Dim: it changed nothing."""
+    from json import dumps
+    from pathlib import Path
+
+    from tritonsmith.passes import choosing, index, listing, summaries
+    from tritonsmith.ui import console
+
+    made = index.read(Path(folder).expanduser())
+    chosen = choosing.kernel(made, kernel)
+    counted = listing.rows(made, chosen.name)
+    if json:
+        print(dumps(listing.as_json(made, chosen, counted)))
+        return
+    said = summaries.asked(some(source or ()), wanted=summary)
+    out = console.out()
+    table = listing.table(made, chosen, counted, said, changed=changed)
+    out.print(table if out.is_terminal else listing.natural(table, out))
+    if chosen.failed:
+        console.warn(
+            f"{chosen.failed} failed" + (f": {chosen.error.splitlines()[0]}" if chosen.error else "")
+        )

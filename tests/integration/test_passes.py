@@ -1,0 +1,204 @@
+"""Passes of the newest wheel: dumps of a kernel and of a program, crashes in the middle, lists, searches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.harness import Smith
+from tritonsmith.passes import index as indexes
+from tritonsmith.passes.index import Index
+
+KERNELS = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale(a_ptr, b_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    rows = tl.load(a_ptr + at[:, None] * SIZE + at[None, :])
+    tl.store(b_ptr + at, tl.sum(rows, axis=0))
+
+
+@triton.jit
+def double(a_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    tl.store(a_ptr + at, tl.load(a_ptr + at) * 2)
+"""
+
+PROGRAM = """
+import sys
+from kernels import double, scale
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+
+def compiled(fn, signature, place, warps):
+    source = ASTSource(fn=fn, signature=signature, constexprs={(place,): 32})
+    triton.compile(source, target=GPUTarget("cuda", 80, 32), options={"num_warps": warps})
+
+
+print("begins")
+compiled(double, {"a_ptr": "*fp32", "SIZE": "constexpr"}, 1, 1)
+print("in the middle", file=sys.stderr, flush=True)
+compiled(double, {"a_ptr": "*fp32", "SIZE": "constexpr"}, 1, 2)
+compiled(scale, {"a_ptr": "*fp32", "b_ptr": "*fp32", "SIZE": "constexpr"}, 2, 1)
+print("ends", sys.argv[1:])
+sys.exit(5)
+"""
+
+SIGNATURE = ("--signature", "*fp32:16,*fp32:16,SIZE=32")
+
+
+@pytest.fixture(scope="module")
+def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
+    """The tool beside some kernels, with the newest wheel in the environment `wheel`."""
+    root = tmp_path_factory.mktemp("pass es")
+    (root / "kernels.py").write_text(KERNELS)
+    (root / "program.py").write_text(PROGRAM)
+    return with_wheel.beside(root)
+
+
+@pytest.fixture(scope="module")
+def scale(smith: Smith) -> Index:
+    """A dump of one kernel, with LLVM's passes and PTX."""
+    flags = ("--target", "h100", "--llvm", "--backend", "--reproducers", "--out", "scale")
+    smith("passes.dump", "kernels.py:scale", *SIGNATURE, *flags)
+    return indexes.read(smith.root / "scale")
+
+
+def answer(smith: Smith, *argv: str | Path) -> dict[str, Any]:
+    """What a task says as JSON."""
+    content: dict[str, Any] = json.loads(smith(*argv, "--json").out)
+    return content
+
+
+def test_every_pass_of_every_stage_has_a_file(scale: Index) -> None:
+    (kernel,) = scale.kernels
+    assert (kernel.name, kernel.target, kernel.failed) == ("scale", "cuda:90", "")
+    assert list(dict.fromkeys(dump.stage for dump in scale.dumps)) == ["ttir", "ttgir", "llir", "llvm", "ptx"]
+    assert all(dump.whole and scale.path(dump).stat().st_size == dump.size for dump in scale.dumps)
+    assert scale.triton.startswith("3.")
+
+
+def test_the_stream_is_in_the_folder(scale: Index) -> None:
+    stream = b"".join(scale.pieces())
+    assert len(stream) == scale.size
+    assert stream.count(b"IR Dump Before") == sum(dump.when == "before" for dump in scale.dumps)
+
+
+def test_each_mlir_pass_has_its_time_and_most_have_a_change_or_none(scale: Index) -> None:
+    passes = [dump for dump in scale.dumps if dump.stage in ("ttir", "ttgir", "llir") and not dump.inside]
+    timed = [dump for dump in passes if dump.seconds is not None]
+    assert len(timed) > 0.9 * len(passes)  # a pass on functions has one time for all of them
+    assert all(dump.changed is not None for dump in passes[:-1])
+    coalesce = next(dump for dump in passes if dump.argument == "convert-triton-to-tritongpu")
+    assert coalesce.changed
+    assert coalesce.stage == "ttgir"
+
+
+def test_the_stages_are_those_of_the_pipelines_reproducers(scale: Index) -> None:
+    """Triton names the file of a pipeline's reproducer by its stage; the file holds the pipeline."""
+    made = {name: (scale.folder / name).read_text() for name in scale.reproducers}
+    assert {name.split(".")[1] for name in made} == {"make_ttir", "make_ttgir", "make_llir"}
+    for name, text in made.items():
+        stage = name.split(".")[1].removeprefix("make_")
+        pipeline = next(line for line in text.splitlines() if "pipeline:" in line)
+        mine = [dump for dump in scale.dumps if dump.stage == stage and dump.operation == "builtin.module"]
+        assert mine
+        assert mine[0].argument in pipeline
+
+
+@pytest.mark.usefixtures("scale")
+def test_the_list_shows_where_layouts_come_and_go(smith: Smith) -> None:
+    made = answer(smith, "passes.list", "scale")
+    rows = {row["argument"]: row for row in made["passes"] if row["stage"] == "ttgir"}
+    assert rows["convert-triton-to-tritongpu"]["operations"]["ttg.convert_layout"] > 0
+    assert rows["convert-triton-to-tritongpu"]["changed"]
+    shown = smith("passes.list", "scale", "--changed").out
+    assert "convert-triton-to-tritongpu" in shown
+    assert shown.count("\n") < smith("passes.list", "scale").out.count("\n")
+
+
+@pytest.mark.usefixtures("scale")
+def test_a_text_is_followed_to_its_end(smith: Smith) -> None:
+    events = answer(smith, "passes.find", "scale", "convert_layout")["events"]
+    assert (events[0]["argument"], events[0]["what"]) == ("convert-triton-to-tritongpu", "born")
+    assert events[-1]["what"] == "died"
+    smith("passes.find", "scale", "no such text", code=1)
+
+
+@pytest.mark.usefixtures("scale")
+def test_one_pass_is_shown_before_and_after(smith: Smith) -> None:
+    before = smith("passes.show", "scale", "convert-triton-to-tritongpu").out
+    after = smith("passes.show", "scale", "convert-triton-to-tritongpu", "--after").out
+    assert "ttg.num-warps" not in before
+    assert "ttg.num-warps" in after
+    assert "loc(" not in smith("passes.show", "scale", "convert-triton-to-tritongpu", "--normal").out
+
+
+def test_a_saved_log_gives_the_same(smith: Smith, scale: Index) -> None:
+    log = smith.root / "log"
+    log.write_bytes(b"".join(scale.pieces()))
+    smith("passes.import", "log", "--out", "imported")
+    again = indexes.read(smith.root / "imported")
+    assert again.dumps == scale.dumps
+    assert again.kernels == scale.kernels
+
+
+def test_a_program_keeps_its_output_and_its_exit_code(smith: Smith) -> None:
+    python = smith.env("wheel") / "venv" / "bin" / "python"
+    done = smith("passes.dump", "--no-line-info", "--out", "all", "--", python, "program.py", "a b", code=5)
+    assert done.out == "begins\nends ['a b']\n"
+    assert "in the middle\n" in done.err
+    assert "IR Dump" not in done.err
+    made = indexes.read(smith.root / "all")
+    assert [(one.name, one.function) for one in made.kernels] == [
+        ("double", "double"),
+        ("double-2", "double"),
+        ("scale", "scale"),
+    ]
+    assert len(made.of("double")) == len(made.of("double-2"))
+    assert made.triton.startswith("3.")
+    assert not [path for path in (smith.home / "passes" / ".work").rglob("*") if path.is_file()]
+
+
+def test_an_assertion_in_a_pass_names_the_pass(smith: Smith) -> None:
+    """Three CTAs are no power of two: an assertion of the wheel's own."""
+    flags = ("--target", "h100", "--option", "num_ctas=3", "--out", "asserted")
+    done = smith("passes.dump", "kernels.py:scale", *SIGNATURE, *flags, code=1)
+    made = indexes.read(smith.root / "asserted")
+    assert made.kernels[0].failed == "ConvertTritonToTritonGPU"
+    assert "Assertion" in made.kernels[0].error
+    assert "Assertion" in done.err
+    assert made.dumps[-1].name == "ConvertTritonToTritonGPU"
+    assert made.dumps[-1].whole
+
+
+def test_a_crash_in_llvm_keeps_all_that_came_before(smith: Smith) -> None:
+    """A flag that is no flag of its kind: LLVM gives up, and the process dies."""
+    crashing = Smith(smith.root, smith.cwd, {**smith.more, "DISABLE_LLVM_OPT": "stop-after"}, smith.shared)
+    flags = ("--target", "h100", "--out", "crashed")
+    crashing("passes.dump", "kernels.py:double", "--signature", "*fp32:16,SIZE=32", *flags, code=1)
+    (kernel,) = indexes.read(smith.root / "crashed").kernels
+    assert kernel.failed
+    assert "LLVM ERROR" in kernel.error
+
+
+def test_what_would_be_run_is_shown(smith: Smith) -> None:
+    text = smith("passes.dump", "kernels.py:scale", *SIGNATURE, "--target", "h100", "--dry-run").out
+    assert "MLIR_ENABLE_DUMP=1" in text
+    assert "worker.py compile" in text
+    assert not (smith.home / "passes" / "kernels.scale").exists()
+
+
+def test_a_kernel_and_a_program_are_one_too_many(smith: Smith) -> None:
+    smith("passes.dump", "kernels.py:scale", "--", "python", "program.py", code=2)
+    smith("passes.dump", "--", "no-such-program", code=1)
+    smith("passes.list", "nowhere", code=1)
+    smith("passes.show", "scale", "no-such-pass", code=2)

@@ -1,0 +1,259 @@
+"""Lists, searches and single dumps of an output folder; logs that are imported."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from tests.unit.passes.streams import HEAD, banner, module, split, texts
+from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.passes import choosing, finding, importing, listing, overview, showing, summaries
+from tritonsmith.passes import index as indexes
+from tritonsmith.passes.index import Index
+
+pytestmark = pytest.mark.usefixtures("home")
+
+LOAD = "%0 = tt.load %arg0 : !tt.ptr<f32>"
+AGAIN = "%1 = tt.load %arg0 : !tt.ptr<f32>"
+STORE = "tt.store %arg0, %1 : !tt.ptr<f32>"
+LAYOUT = "%2 = ttg.convert_layout %1 : tensor<4xf32, #blocked> -> tensor<4xf32, #blocked1>"
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Index:
+    """Four passes: nothing, one operation more, another, both gone."""
+    parts = [
+        ("InlinerPass", "inline", module(LOAD)),
+        ("CSEPass", "cse", module(LOAD)),
+        ("Coalesce", "tritongpu-coalesce", module(LOAD, AGAIN, LAYOUT, head=HEAD)),
+        ("CSEPass", "cse", module("%9 = tt.load %arg0 : !tt.ptr<f32>", LAYOUT, LAYOUT, head=HEAD)),
+        ("Last", "last", module(STORE, head=HEAD)),
+    ]
+    return split("".join(banner(name, word) + text for name, word, text in parts), tmp_path / "out")
+
+
+def test_a_row_says_which_lines_and_operations_came_and_went(made: Index) -> None:
+    rows = listing.rows(made, "add")
+    assert rows[0] == listing.Row(0, 0, {})
+    assert rows[1] is not None
+    assert rows[1].operations == {"tt.load": 1, "ttg.convert_layout": 1}
+    assert (rows[1].added, rows[1].removed) == (3, 1)  # and the module's head
+    assert rows[2] == listing.Row(1, 1, {"tt.load": -1, "ttg.convert_layout": 1})
+    assert rows[4] is None
+
+
+def test_rows_are_counted_once(made: Index) -> None:
+    rows = listing.rows(made, "add")
+    for dump in made.dumps:
+        made.path(dump).unlink(missing_ok=True)
+    assert listing.rows(made, "add") == rows
+
+
+def test_what_was_counted_of_another_dump_does_not_count(made: Index, tmp_path: Path) -> None:
+    listing.rows(made, "add")
+    other = split(banner("CSEPass", "cse") + module(LOAD), tmp_path / "other")
+    (made.folder / listing.KEPT).replace(other.folder / listing.KEPT)
+    assert listing.rows(other, "add") == (None,)
+
+
+def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(made: Index) -> None:
+    (made.folder / listing.KEPT).mkdir()
+    assert len(listing.rows(made, "add")) == 5
+
+
+def test_the_table_has_a_line_for_each_pass_and_dims_those_that_did_nothing(made: Index) -> None:
+    kernel = choosing.kernel(made, "")
+    rows = listing.rows(made, "add")
+    table = listing.table(made, kernel, rows, {"cse": "common things go"})
+    assert table.row_count == 5
+    assert [row.style for row in table.rows[:2]] == ["dim", None]
+    assert "common things go" in map(str, table.columns[-1].cells)
+    assert listing.table(made, kernel, rows, changed=True).row_count == 4
+    assert json.loads(json.dumps(listing.as_json(made, kernel, rows)))["passes"][2]["removed"] == 1
+
+
+def test_a_text_is_born_multiplies_and_dies(made: Index) -> None:
+    found = finding.find(made, "add", "convert_layout")
+    assert [(event.dump.number, event.before, event.after, event.what) for event in found.events] == [
+        (1, 0, 1, "born"),
+        (2, 1, 2, "multiplied"),
+        (3, 2, 0, "died"),
+    ]
+    assert (found.first, found.last, found.dumps) == (0, 0, 2)
+    assert [event["what"] for event in finding.as_json(found)["events"]] == ["born", "multiplied", "died"]
+    assert finding.table(found, "convert_layout").row_count == 3
+
+
+def test_locations_are_not_searched(made: Index) -> None:
+    assert finding.find(made, "add", "somewhere").dumps == 0
+
+
+def test_regular_expressions(made: Index) -> None:
+    found = finding.find(made, "add", r"^ +tt\.store", regex=True)
+    assert [(event.dump.name, event.what) for event in found.events] == [("CSEPass", "born")]
+    assert (
+        finding.find(made, "add", "tt.load").first == finding.find(made, "add", r"tt\.load", regex=True).first
+    )
+    with pytest.raises(UsageError, match="regular"):
+        finding.find(made, "add", "(", regex=True)
+
+
+def test_a_dump_is_chosen_by_number_or_name(made: Index) -> None:
+    assert choosing.dump(made, "add", "2").name == "Coalesce"
+    assert choosing.dump(made, "add", "tritongpu-coalesce").number == 2
+    assert choosing.dump(made, "add", "Coalesce").number == 2
+    for word, said in (("cse", "more than once"), ("5", "0 to 4"), ("coalesc", "did you mean")):
+        with pytest.raises(UsageError) as caught:
+            choosing.dump(made, "add", word)
+        assert said in str(caught.value)
+
+
+def test_a_kernel_is_chosen_by_name_if_there_are_several(made: Index, tmp_path: Path) -> None:
+    assert choosing.kernel(made, "").name == "add"
+    stream = banner("A", "a") + module(LOAD) + banner("A", "a") + module(LOAD, kernel="mul")
+    two = split(stream, tmp_path / "two")
+    assert choosing.kernel(two, "mul").name == "mul"
+    for name, said in (("", "several"), ("mull", "did you mean 'mul'")):
+        with pytest.raises(UsageError) as caught:
+            choosing.kernel(two, name)
+        assert said in str(caught.value)
+    with pytest.raises(FactError, match="no IR"):
+        choosing.kernel(split("hello\n", tmp_path / "none"), "")
+
+
+def test_what_a_pass_found_and_what_it_left(made: Index) -> None:
+    dump = choosing.dump(made, "add", "2")
+    assert showing.text(made, dump) == texts(made)[2]
+    assert showing.after(made, dump).number == 3
+    assert "loc(" not in showing.text(made, dump, plain=True)
+    assert showing.highlighted(made, dump).plain == texts(made)[2]
+    with pytest.raises(SmithError, match="left"):
+        showing.after(made, choosing.dump(made, "add", "last"))
+
+
+def test_the_overview_has_a_line_for_each_kernel(made: Index, capsys: pytest.CaptureFixture[str]) -> None:
+    overview.show(made)
+    out = capsys.readouterr().out
+    assert "5 dumps" in out
+    assert str(made.folder) in out.replace("\n", "")
+    overview.show(made, json=True)
+    assert json.loads(capsys.readouterr().out)["schema"] == 1
+
+
+PASSES = """
+def TritonGPUCoalesce: Pass<"tritongpu-coalesce", "mlir::ModuleOp"> {
+  let summary = "coalesce";
+  let description = [{ let summary = "no"; }];
+}
+def Second : InterfacePass<"second", "FunctionOpInterface"> {
+  let summary = "one part, "
+                "and another";
+}
+def Third : Pass<"third"> {
+  let summary = [{
+     in a
+     block
+  }];
+}
+def Fourth : Pass<"fourth"> { let description = "none"; }
+"""
+
+
+def test_summaries_are_those_of_tablegen(tmp_path: Path) -> None:
+    path = tmp_path / "include" / "triton" / "Passes.td"
+    path.parent.mkdir(parents=True)
+    path.write_text(PASSES)
+    assert summaries.asked([str(tmp_path)], wanted=True) == {
+        "tritongpu-coalesce": "coalesce",
+        "second": "one part, and another",
+        "third": "in a block",
+    }
+    assert summaries.asked(None, wanted=False) is None
+    with pytest.raises(UsageError, match="--summary"):
+        summaries.asked(None, wanted=True)
+    with pytest.raises(UsageError, match="no such checkout"):
+        summaries.asked([str(tmp_path / "nowhere")], wanted=True)
+
+
+# ---------------------------------------------------------------- logs from elsewhere
+
+STREAM = f"hello\n{banner('A', 'a')}{module(LOAD)}{banner('B', 'b')}{module(STORE)}".encode()
+
+
+@pytest.mark.parametrize("packed", [STREAM, gzip.compress(STREAM), zstandard.compress(STREAM)])
+def test_logs_are_read_packed_or_not(packed: bytes, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(packed)
+    seen: list[int] = []
+    made = importing.read(str(log), tmp_path / "out", progress=lambda done, _: seen.append(done))
+    assert b"".join(made.pieces()) == STREAM
+    assert made.command == str(log)
+    assert seen == [len(STREAM)]
+
+
+def test_standard_input_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(STREAM)))
+    assert len(importing.read("-", tmp_path / "out").dumps) == 2
+
+
+@pytest.mark.parametrize(
+    "packed", [gzip.compress(STREAM)[:-20], b"\x1f\x8b rubbish", b"\x28\xb5\x2f\xfd rubbish"]
+)
+def test_half_a_packed_log_is_an_error(packed: bytes, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(packed)
+    with pytest.raises(FactError, match="cannot read"):
+        importing.read(str(log), tmp_path / "out")
+    assert indexes.read(tmp_path / "out").size <= len(STREAM)
+
+
+def test_a_log_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FactError, match="cannot read"):
+        importing.read(str(tmp_path / "none"), tmp_path / "out")
+
+
+def test_an_older_dump_gives_way_and_nothing_else_does(made: Index, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(STREAM)
+    listing.rows(made, "add")
+    again = importing.read(str(log), made.folder)
+    assert sorted(path.name for path in made.folder.rglob("*")) == sorted(
+        ["add", "000-a.mlir", "001-b.mlir", "index.json", "output.log"]
+    )
+    (again.folder / "add" / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="of no dump"):
+        importing.read(str(log), again.folder)
+    assert (again.folder / "add" / "mine.txt").read_text() == "mine"
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(STREAM)
+    with pytest.raises(UsageError, match="not empty"):
+        importing.read(str(log), tmp_path)
+    assert log.read_bytes() == STREAM
+
+
+def test_paths_of_an_index_that_lead_elsewhere_are_not_removed(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine")
+    made = split(STREAM, tmp_path / "out")
+    path = made.folder / indexes.FILE
+    content = json.loads(path.read_text())
+    content["reproducers"] = ["../mine.txt", str(mine)]
+    path.write_text(json.dumps(content))
+    importing.empty(made.folder)
+    assert mine.read_text() == "mine"
+
+
+def test_an_index_that_is_broken(tmp_path: Path) -> None:
+    with pytest.raises(FactError, match="no index"):
+        indexes.read(tmp_path)
+    (tmp_path / indexes.FILE).write_text('{"schema": 99}')
+    with pytest.raises(FactError, match="cannot read"):
+        indexes.read(tmp_path)
