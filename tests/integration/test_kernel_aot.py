@@ -211,6 +211,9 @@ def test_a_compiler_that_refuses_is_told(smith: Smith, tmp_path: Path) -> None:
     flags = ("--signature", VECTOR_ADD[1], "--target", "h100", "--grid", "n")
     done = other("kernel.aot", f"{KERNELS}:vector_add", *flags, "--check", code=1)
     assert "broken.c:1: error: no" in done.error
+    broken.write_text("#!/bin/sh\necho 'cuda.h:56:10: fatal error: stdlib.h: No such file' >&2\nexit 1\n")
+    done = other("kernel.aot", f"{KERNELS}:vector_add", *flags, "--check", code=1)
+    assert "apt install libc6-dev" in done.error
     nowhere = replace(smith, more={"CC": "no-such-compiler"})
     done = nowhere("kernel.aot", f"{KERNELS}:vector_add", *flags, "--check", code=1)
     assert "there is no C compiler" in done.error

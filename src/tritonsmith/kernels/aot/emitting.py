@@ -22,7 +22,7 @@ from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.compiling import Place
 from tritonsmith.kernels.manifest import Manifest, Point
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write
-from tritonsmith.plan.runner import Runner
+from tritonsmith.plan.runner import CommandFailedError, Runner
 from tritonsmith.ui.progress import PhaseProgress
 
 _WRITE, _CHECK = "write C", "check C"
@@ -130,7 +130,16 @@ def act(prepared: Prepared) -> None:
     """
     space = workspace.default()
     space.claim()
-    Runner(space.log("kernel.aot"), PhaseProgress(live=False, silent=True)).run(prepared.plan)
+    try:
+        Runner(space.log("kernel.aot"), PhaseProgress(live=False, silent=True)).run(prepared.plan)
+    except CommandFailedError as failure:
+        if any("stdlib.h" in line for line in failure.output):  # the first header of cuda.h
+            hints = ["Debian: apt install libc6-dev", "leave --check out"]
+            said = "\n".join(failure.output)
+            raise FactError(
+                "the C library has no headers here", where=failure.log, why=said, hints=hints
+            ) from None
+        raise
 
 
 def as_json(prepared: Prepared, *, checked: bool) -> dict[str, Any]:
