@@ -25,7 +25,9 @@ from tritonsmith.tasks.passes_diff import diff as passes_diff
 from tritonsmith.tasks.passes_dump import dump as passes_dump
 from tritonsmith.tasks.passes_find import find as passes_find
 from tritonsmith.tasks.passes_import import import_ as passes_import
+from tritonsmith.tasks.passes_isolate import isolate as passes_isolate
 from tritonsmith.tasks.passes_list import listing as passes_list
+from tritonsmith.tasks.passes_reduce import reduce_ as passes_reduce
 from tritonsmith.tasks.passes_replay import replay as passes_replay
 from tritonsmith.tasks.passes_report import report as passes_report
 from tritonsmith.tasks.passes_show import show as passes_show
@@ -69,6 +71,8 @@ namespace = Collection(
         passes_dump,
         passes_find,
         passes_import,
+        passes_isolate,
+        passes_reduce,
         passes_replay,
         passes_report,
         passes_show,

@@ -1,0 +1,93 @@
+"""The answers of `passes.isolate` and `passes.reduce`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from tritonsmith.passes.isolating import Isolated
+from tritonsmith.passes.reduce.reducing import INTERRUPTED, Reduced
+from tritonsmith.passes.reduce.search import Size
+from tritonsmith.ui import console, tables
+from tritonsmith.ui.format import duration
+
+__all__ = ["INTERRUPTED", "as_json", "isolated", "isolated_json", "progress", "sizes", "summary"]
+
+
+def progress() -> Callable[[Size, int], None]:
+    """Shows each smaller size on a terminal."""
+    err = console.err()
+
+    def show(size: Size, tried: int) -> None:
+        if err.is_terminal:
+            err.print(f"{size.ops} operations, {size.lines} lines, {tried} candidates", style="dim", end="\r")
+
+    return show
+
+
+def sizes(found: Reduced) -> Table:
+    """Before and after."""
+    rows = [
+        [name, str(getattr(found.before, key)), str(getattr(found.after, key))]
+        for name, key in (("operations", "ops"), ("lines", "lines"), ("bytes", "size"))
+    ]
+    return tables.plain(str(found.failure), ["", "before", "after"], rows, right=["before", "after"])
+
+
+def summary(found: Reduced) -> str:
+    """Candidates, time, and what is not done."""
+    text = f"{found.tried} candidates in {duration(found.seconds)}"
+    if len(found.steps) > 1:
+        text += "; " + ", ".join(f"{left} operations after {name}" for name, left in found.steps)
+    if not found.done:
+        text += f"; {found.why}: this is the best so far"
+    return f"{text}; it fails in the same way in a fresh process"
+
+
+def isolated(made: Isolated) -> str:
+    """Which pass, how."""
+    who = (
+        f"{made.names} fails alone"
+        if len(made.links) == 1
+        else f"{made.names} fail together, and fewer do not"
+    )
+    if made.same:
+        return f"{who}, as the dump says: {made.failure}"
+    return f"{who}, in another way than the dump says: {made.failure}; there it was {made.recorded}"
+
+
+def as_json(found: Reduced) -> dict[str, Any]:
+    """What became of reducing."""
+    return {
+        "schema": 1,
+        "kind": found.failure.kind,
+        "failure": found.failure.text,
+        "before": vars(found.before),
+        "after": vars(found.after),
+        "candidates": found.tried,
+        "seconds": found.seconds,
+        "done": found.done,
+        "why": found.why,
+        "steps": [{"by": name, "ops": left} for name, left in found.steps],
+    }
+
+
+def isolated_json(made: Isolated, reduced: Reduced | None, out: Path) -> dict[str, Any]:
+    """What became of isolating."""
+    return {
+        "schema": 1,
+        "kernel": made.kernel.name,
+        "numbers": [link.dump.number for link in made.links],
+        "passes": [link.dump.argument for link in made.links],
+        "pipeline": made.way.pipeline,
+        "kind": made.failure.kind,
+        "failure": made.failure.text,
+        "same": made.same,
+        "stripped": made.stripped,
+        "notes": list(made.notes),
+        "reduced": as_json(reduced) if reduced else None,
+        "folder": str(out),
+    }

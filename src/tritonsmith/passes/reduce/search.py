@@ -1,0 +1,227 @@
+"""The search: candidates are asked for, several at once, and the first good one in their order is taken.
+
+So the result does not depend on which answer comes first. A candidate counts only if it is smaller.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tritonsmith.passes.reduce import blocks, loops, trimming
+from tritonsmith.passes.reduce.cutting import Cutter
+from tritonsmith.passes.reduce.source import Op, Source, parse
+
+T = TypeVar("T", bound=Hashable)
+
+
+class OutOfTimeError(Exception):
+    """The limit of time is reached."""
+
+
+@dataclass(frozen=True, order=True)
+class Size:
+    """How large a text is; fewer operations are smaller, whatever the rest.
+
+    Attributes:
+        ops: operations, modules and functions aside.
+        size: bytes.
+        lines: number of them.
+    """
+
+    ops: int
+    size: int
+    lines: int
+
+
+def size_of(text: str) -> Size:
+    """How large a text is."""
+    return Size(parse(text).count(), len(text.encode()), len(text.splitlines()))
+
+
+class Search:
+    """Makes a text small while it stays interesting.
+
+    Args:
+        text: that is interesting.
+        interesting: whether a text is; called from several threads at once.
+        jobs: how many.
+        until: `time.monotonic()` at which to stop.
+        on_better: called with each text that is better than the last.
+
+    Attributes:
+        best: the smallest so far.
+        tried: candidates that were asked for.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        interesting: Callable[[str], bool],
+        *,
+        jobs: int = 1,
+        until: float = float("inf"),
+        on_better: Callable[[str, int], None] = lambda *_: None,
+    ) -> None:
+        self.best, self.tried = text, 0
+        self._size = size_of(text)
+        self._interesting, self._jobs, self._until = interesting, jobs, until
+        self._on_better = on_better
+        self._refused: set[str] = set()
+        self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="reduce")
+
+    def run(self) -> str:
+        """Try everything, until nothing makes it smaller.
+
+        Returns:
+            The best.
+
+        Raises:
+            OutOfTimeError: before that.
+        """
+        moves = (
+            self._functions,
+            self._cut,
+            self._unwrap,
+            self._straighten,
+            self._parameters,
+            self._lighten,
+            self._aliases,
+            self._arguments,
+            self._attributes,
+        )
+        changed = True
+        while changed:
+            changed = False
+            for move in moves:
+                changed = move() or changed
+        return self.best
+
+    def close(self) -> None:
+        """Ask for nothing more, and wait for what was asked."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def accept(self, text: str) -> bool:
+        """Take a text that somebody else made, if it is smaller and interesting."""
+        return self._first([text]) is not None
+
+    # ------------------------------------------------------------ moves
+
+    def _functions(self) -> bool:
+        """Whole functions."""
+        cutter = Cutter(parse(self.best))
+        return self._cut_out(cutter, [op for op in cutter.items if op.function])
+
+    def _cut(self) -> bool:
+        """Operations, users first."""
+        cutter = Cutter(parse(self.best))
+        return self._cut_out(cutter, list(reversed(cutter.items)))
+
+    def _cut_out(self, cutter: Cutter, items: Sequence[Op]) -> bool:
+        return self._delta(items, cutter.cut, cutter.left)
+
+    def _unwrap(self) -> bool:
+        return self._repeat(loops.unwrapped)
+
+    def _lighten(self) -> bool:
+        return self._repeat(loops.lighter)
+
+    def _straighten(self) -> bool:
+        one = self._repeat(blocks.straighter)
+        return self._repeat(blocks.merged) or one
+
+    def _parameters(self) -> bool:
+        source = parse(self.best)
+        every = blocks.parameters(source)
+        return self._delta(every, lambda gone: blocks.without(source, gone, every), _others)
+
+    def _aliases(self) -> bool:
+        return self._repeat(lambda source: [trimming.without_aliases(source)])
+
+    def _arguments(self) -> bool:
+        source = parse(self.best)
+        every = trimming.all_arguments(source)
+        return self._delta(
+            trimming.unused_arguments(source),
+            lambda gone: trimming.without(source, gone, every, brackets=False),
+            _others,
+        )
+
+    def _attributes(self) -> bool:
+        source = parse(self.best)
+        every = trimming.attributes(source)
+        return self._delta(every, lambda gone: trimming.without(source, gone, every, brackets=True), _others)
+
+    # ------------------------------------------------------------ how they are tried
+
+    def _repeat(self, candidates: Callable[[Source], Iterable[str]]) -> bool:
+        """Single changes, again from the start after each that is taken."""
+        changed = False
+        while self._first(candidates(parse(self.best))) is not None:
+            changed = True
+        return changed
+
+    def _delta(
+        self,
+        items: Sequence[T],
+        make: Callable[[Sequence[T]], str | None],
+        others: Callable[[Sequence[T], Sequence[T]], list[T]],
+    ) -> bool:
+        """Delta debugging: chunks of items, all of them first, then ever smaller ones, single ones at last.
+
+        Args:
+            items: what can go.
+            make: the text without some; None if there is none.
+            others: the items that do not go with some.
+        """
+        gone: list[T] = []
+        left = list(items)
+        size = len(left)
+        while size and left:
+            at, changed = 0, False
+            while at < len(left):
+                chunks = [left[begin : begin + size] for begin in range(at, len(left), size)]
+                hit = self._first(make([*gone, *chunk]) for chunk in chunks)
+                if hit is None:
+                    break
+                gone += chunks[hit]
+                done = at + hit * size
+                before = others(left[:done], gone)
+                left = [*before, *others(left[done:], gone)]
+                at, changed = len(before), True
+            if size > 1:
+                size = min(size // 2, max(len(left), 1))
+            elif not changed:
+                break
+        return bool(gone)
+
+    def _first(self, candidates: Iterable[str | None]) -> int | None:
+        """Take the first candidate that is smaller and interesting; its place, or None."""
+        waiting: deque[tuple[int, str, Future[bool]]] = deque()
+        coming = enumerate(candidates)
+        while True:
+            while len(waiting) < self._jobs and (one := next(coming, None)):
+                number, text = one
+                if text is None or text in self._refused or not size_of(text) < self._size:
+                    continue
+                self.tried += 1
+                waiting.append((number, text, self._pool.submit(self._interesting, text)))
+            if not waiting:
+                return None
+            if time.monotonic() > self._until:
+                raise OutOfTimeError
+            number, text, answer = waiting.popleft()
+            if answer.result():
+                self.best, self._size = text, size_of(text)
+                self._on_better(text, self.tried)
+                return number
+            self._refused.add(text)
+
+
+def _others(items: Sequence[T], gone: Sequence[T]) -> list[T]:
+    cut = set(gone)
+    return [one for one in items if one not in cut]

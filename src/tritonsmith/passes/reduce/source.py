@@ -1,0 +1,202 @@
+"""The text of a module as a tree: where operations begin and end, what they define, which regions they have.
+
+No dialect is known here, only how MLIR prints: one operation begins a line, and a `{` at the end of a line
+begins a region. What is cut out of such a text wrongly does not parse, which costs a try and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|\{-#.*?#-\}|->|[<>]=|[()\[\]{}<>\n]', re.DOTALL)
+_REGION = re.compile(r"[ \t]*(?://[^\n]*)?\n")
+_CLOSING = {")": "(", "]": "[", "}": "{", ">": "<"}
+_RESULTS = re.compile(r"\s*((?:%[\w$.\-]+(?::\d+)?(?:\s*,\s*)?)+)\s*=\s*")
+_RESULT = re.compile(r"(%[\w$.\-]+)(?::(\d+))?")
+_NAME = re.compile(r'\s*(?:"([\w.$\-]+)"|([A-Za-z_][\w.$\-]*))')
+_FUNCTIONS = ("tt.func", "func.func", "llvm.func", "gpu.func")
+MODULE = ("module", "builtin.module")
+_TERMINATORS = re.compile(r"(?:.*[._])?(?:return|yield|br|switch|unreachable|condition|terminator)")
+
+
+@dataclass(eq=False)
+class Region:
+    """What stands between `{` and `}`.
+
+    Attributes:
+        begin: offset after the line of `{`.
+        end: offset of the line of `}`.
+        ops: of all its blocks, in order.
+        labels: offsets of the lines of blocks, begin and end.
+    """
+
+    begin: int
+    end: int = -1
+    ops: list[Op] = field(default_factory=list)
+    labels: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Op:
+    """An operation.
+
+    Attributes:
+        begin: offset of its first line.
+        end: offset after its last line.
+        parent: region that it stands in; None at the top.
+        results: names and how many values each stands for.
+        name: `arith.addi`.
+        head: text up to its first region, or all of it.
+        regions: in order.
+    """
+
+    begin: int
+    parent: Region | None
+    end: int = -1
+    results: tuple[tuple[str, int], ...] = ()
+    name: str = ""
+    head: str = ""
+    regions: list[Region] = field(default_factory=list)
+
+    @property
+    def function(self) -> bool:
+        """Whether it is a function."""
+        return self.name in _FUNCTIONS
+
+    @property
+    def terminator(self) -> bool:
+        """Whether it ends a block."""
+        return bool(_TERMINATORS.fullmatch(self.name))
+
+    def walk(self) -> Iterator[Op]:
+        """It and all that is in it, in the order of the text."""
+        yield self
+        for region in self.regions:
+            for op in region.ops:
+                yield from op.walk()
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text and its operations.
+
+    Attributes:
+        text: all of it.
+        top: operations that are in no other.
+        aliases: offsets of the lines `#name = ...`, begin and end.
+    """
+
+    text: str
+    top: tuple[Op, ...]
+    aliases: tuple[tuple[int, int], ...]
+
+    def ops(self) -> tuple[Op, ...]:
+        """All operations, in the order of the text."""
+        return tuple(op for one in self.top for op in one.walk())
+
+    def functions(self) -> tuple[Op, ...]:
+        """All functions."""
+        return tuple(op for op in self.ops() if op.function)
+
+    def count(self) -> int:
+        """Operations, modules and functions aside."""
+        return sum(not op.function and op.name not in MODULE for op in self.ops())
+
+
+def uses(name: str) -> re.Pattern[str]:
+    """Where a value is named; group 1 is the number of one of several results."""
+    return re.compile(re.escape(name) + r"(?![\w$\-]|\.\w)(?:#(\d+))?")
+
+
+def scope(op: Op) -> tuple[int, int]:
+    """Where its results can be used: offsets; all of a region of several blocks, whose order says little."""
+    region = op.parent
+    if region is None:
+        return op.end, op.end
+    return (region.begin if region.labels else op.end), region.end
+
+
+def parse(text: str) -> Source:
+    """Find the operations.
+
+    Args:
+        text: MLIR, one operation on each line or more; one that is cut off ends with the text.
+    """
+    return _Parser(text if text.endswith("\n") else f"{text}\n").run()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._top: list[Op] = []
+        self._aliases: list[tuple[int, int]] = []
+        self._open: list[tuple[Op, list[str]]] = []  # those whose region we are in, and their brackets
+        self._region: Region | None = None
+        self._begin = 0  # of the statement
+        self._op: Op | None = None  # whose region was closed in this statement
+        self._brackets: list[str] = []
+
+    def run(self) -> Source:
+        for match in _TOKEN.finditer(self._text):
+            word, at = match[0], match.start()
+            if word == "\n":
+                if not self._brackets:
+                    self._end(at + 1)
+            elif word == "{" and (line := _REGION.match(self._text, at + 1)):
+                self._enter(at, line.end())
+            elif word in "([{<":
+                self._brackets.append(word)
+            elif word == "}" and not self._brackets and self._open:
+                self._leave(at)
+            elif word in _CLOSING and self._brackets and self._brackets[-1] == _CLOSING[word]:
+                self._brackets.pop()
+        size = len(self._text)
+        while self._open:
+            self._leave(size)
+            self._end(size)
+        return Source(self._text, tuple(self._top), tuple(self._aliases))
+
+    def _enter(self, at: int, after: int) -> None:
+        op = self._op or self._start(at)
+        self._open.append((op, self._brackets))
+        region = Region(after)
+        op.regions.append(region)
+        self._region, self._brackets, self._op, self._begin = region, [], None, after
+
+    def _leave(self, at: int) -> None:
+        op, self._brackets = self._open.pop()
+        line = self._text.rfind("\n", 0, at) + 1
+        region = op.regions[-1]
+        region.end = max(line, region.begin)
+        self._region, self._op, self._begin = op.parent, op, op.begin
+
+    def _start(self, stop: int) -> Op:
+        op = Op(self._begin, self._region, head=self._text[self._begin : stop])
+        rest = op.head
+        if match := _RESULTS.match(rest):
+            op.results = tuple((name, int(count or 1)) for name, count in _RESULT.findall(match[1]))
+            rest = rest[match.end() :]
+        if match := _NAME.match(rest):
+            op.name = match[1] or match[2]
+        (self._region.ops if self._region else self._top).append(op)
+        return op
+
+    def _end(self, stop: int) -> None:
+        begin, self._begin = self._begin, stop
+        if self._op:
+            self._op.end, self._op = stop, None
+            return
+        line = self._text[begin:stop].strip()
+        if not line or line.startswith(("//", "{-#", "}")):
+            return
+        if line.startswith(("#", "!")):
+            self._aliases.append((begin, stop))
+        elif line.startswith("^"):
+            if self._region:
+                self._region.labels.append((begin, stop))
+        else:
+            self._begin = begin
+            self._start(stop).end = stop
+            self._begin = stop

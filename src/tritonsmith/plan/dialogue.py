@@ -1,0 +1,84 @@
+"""A program that stays, and answers each line that it is given with a line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tritonsmith.errors import FactError
+from tritonsmith.plan import process
+
+
+class Dialogue:
+    """The program.
+
+    Args:
+        argv: program and arguments.
+        cwd: working directory.
+        change: of the environment, name to value; None removes a variable.
+        errors: file for its standard error.
+
+    Raises:
+        FactError: it cannot be started.
+    """
+
+    def __init__(
+        self, argv: Sequence[str], *, cwd: Path, change: Mapping[str, str | None], errors: Path
+    ) -> None:
+        kept = {name: value for name, value in os.environ.items() if name not in change}
+        environ = kept | {name: value for name, value in change.items() if value is not None}
+        try:
+            with errors.open("wb") as log:
+                self._process = subprocess.Popen(
+                    argv,
+                    cwd=cwd,
+                    env=environ,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    start_new_session=True,  # ^C is ours: it says when to stop
+                    encoding="utf-8",
+                )
+        except OSError as error:
+            raise FactError(f"cannot run {argv[0]}", why=error.strerror or str(error)) from error
+        self._errors = errors
+
+    def say(self, line: str) -> None:
+        """Give it a line.
+
+        Raises:
+            FactError: it is gone.
+        """
+        assert self._process.stdin is not None  # noqa: S101 - for the type checker
+        try:
+            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.flush()
+        except OSError as error:
+            raise self._gone() from error
+
+    def hear(self) -> str:
+        """Its next line.
+
+        Raises:
+            FactError: it is gone.
+        """
+        assert self._process.stdout is not None  # noqa: S101 - for the type checker
+        line = self._process.stdout.readline()
+        if not line:
+            raise self._gone()
+        return line
+
+    def close(self) -> None:
+        """Stop it, and what it started."""
+        process.stop(self._process)
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream:
+                with contextlib.suppress(OSError):  # what it was not given any more
+                    stream.close()
+
+    def _gone(self) -> FactError:
+        said = self._errors.read_text(encoding="utf-8", errors="replace")[-2000:]
+        return FactError("a worker ended before its time", where=self._errors, why=said or None)

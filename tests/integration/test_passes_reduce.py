@@ -1,0 +1,202 @@
+"""`passes.isolate` and `passes.reduce` with the newest wheel: an assertion, from the dump to a few lines."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.harness import Done, Smith, interrupt, wait_for
+from tritonsmith.kernels import example
+from tritonsmith.passes import index as indexes
+from tritonsmith.passes.reduce.source import parse
+
+MATMUL = Path(example.__file__).parent / "examples" / "tiled_matmul.py"
+SIGNATURE = ("--signature", "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,64,64,32")
+# A pack of 3 is no power of two: TritonAMDGPUAccelerateMatmul asserts.
+CRASHING = ("--target", "hip:gfx942", "--option", "kpack=3")
+FAILING = "tritonamdgpu-accelerate-matmul"
+
+
+@pytest.fixture(scope="module")
+def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
+    """The tool, with the dump `crashed` of a compile that crashed and `fine` of one that did not."""
+    root = tmp_path_factory.mktemp("jane's reduce")
+    made = with_wheel.beside(root)
+    made("passes.dump", MATMUL, *SIGNATURE, *CRASHING, "--out", root / "crashed", code=1)
+    made("passes.dump", MATMUL, *SIGNATURE, "--target", "cuda:80", "--out", root / "fine")
+    return made
+
+
+@pytest.fixture(scope="module")
+def isolated(smith: Smith) -> tuple[Path, Done]:
+    """The folder that `passes.isolate --reduce` makes of the dump `crashed`."""
+    out = smith.cwd / "for the issue"
+    return out, smith("passes.isolate", "crashed", "--reduce", "--out", out)
+
+
+def python(smith: Smith) -> Path:
+    return smith.env("wheel") / "venv" / "bin" / "python"
+
+
+def test_the_failing_pass_fails_alone(isolated: tuple[Path, Done]) -> None:
+    out, done = isolated
+    assert f"{FAILING} fails alone, as the dump says: assertion: " in done.out
+    names = {"input.mlir", "reduced.mlir", "command.sh", "reproduce.py", "error.txt", "README.md"}
+    assert {path.name for path in out.iterdir()} == names
+    first = (out / "input.mlir").read_text().splitlines()[0]
+    assert first.startswith(f"// RUN: triton-opt %s --pass-pipeline='builtin.module({FAILING}{{")
+    assert "kPack=3" in first
+    assert "Assertion" in (out / "error.txt").read_text()
+    readme = (out / "README.md").read_text()
+    for text in (FAILING, "hip:gfx942", "isPowerOf2_32", "Locations were taken out"):
+        assert text in readme
+
+
+def test_a_few_operations_are_left_of_a_matmul(isolated: tuple[Path, Done]) -> None:
+    out, _ = isolated
+    before, after = (parse((out / name).read_text()).count() for name in ("input.mlir", "reduced.mlir"))
+    assert before > 60
+    assert after <= 15
+
+
+def test_no_private_path_is_in_the_folder(smith: Smith, isolated: tuple[Path, Done]) -> None:
+    for path in isolated[0].iterdir():
+        text = path.read_text()
+        assert str(smith.root.parent) not in text
+        assert smith.cwd.name not in text
+        assert "loc(" not in text
+        assert not re.search(r"(?<![\w.])/(?:home|root|tmp|Users)/", text), path
+
+
+@pytest.mark.parametrize("file", ["input.mlir", "reduced.mlir"])
+def test_reproduce_fails_in_the_environments_python(
+    smith: Smith, isolated: tuple[Path, Done], tmp_path: Path, file: str
+) -> None:
+    moved = tmp_path / "attached"
+    shutil.copytree(isolated[0], moved)
+    environ = {"PATH": "/usr/bin:/bin"}
+    argv = (python(smith), moved / "reproduce.py", moved / file)
+    done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode
+    assert "isPowerOf2_32" in done.stderr
+    environ["PYTHON"] = str(python(smith))
+    whole = subprocess.run(
+        ("sh", moved / "command.sh"), env=environ, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert whole.returncode
+    assert "isPowerOf2_32" in whole.stderr
+
+
+def test_reducing_again_gives_the_same_file(
+    smith: Smith, isolated: tuple[Path, Done], tmp_path: Path
+) -> None:
+    done = smith("passes.reduce", isolated[0] / "input.mlir", "--out", tmp_path / "again.mlir", "--json")
+    assert (tmp_path / "again.mlir").read_text() == (isolated[0] / "reduced.mlir").read_text()
+    answer = json.loads(done.out)
+    assert answer["kind"] == "assertion"
+    assert answer["done"]
+    assert answer["after"]["ops"] < answer["before"]["ops"]
+    assert answer["candidates"] > 10
+
+
+def test_a_pass_that_does_not_fail_alone_comes_with_those_before_it(smith: Smith, tmp_path: Path) -> None:
+    folder = tmp_path / "crashed"
+    shutil.copytree(smith.cwd / "crashed", folder)
+    made = indexes.read(folder)
+    failing = [dump for dump in made.dumps if dump.argument == FAILING][-1]
+    given = made.path(failing).read_text()
+    head = given[given.index("\nmodule") : given.index("{\n", given.index("\nmodule"))]
+    made.path(failing).unlink()  # a hard link, perhaps
+    made.path(failing).write_text(f"{head.strip()} {{\n}}\n")  # on which nothing fails
+    done = smith("passes.isolate", folder, "--out", tmp_path / "out", "--json")
+    answer = json.loads(done.out)
+    assert answer["passes"][-1] == FAILING
+    assert len(answer["passes"]) > 1
+    assert answer["same"]
+    assert answer["numbers"][0] < failing.number
+    assert "shortest end of the pipeline" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_a_dump_without_a_failure(smith: Smith) -> None:
+    done = smith("passes.isolate", "fine", code=1)
+    assert "no pass of tiled_matmul failed in this dump" in done.error
+    assert "--pattern" in done.error
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("ttg.local_alloc", "of ttgir: 0 before"),
+        ("ld.shared", "LLVM's backend, from llir to ptx: 0 before"),
+        ("HMMA", "ptxas, from ptx to machine code: 0 before"),
+        ("tt.dot", "is there before the first pass already"),
+    ],
+)
+def test_the_first_pass_after_which_a_text_is_there(smith: Smith, pattern: str, said: str) -> None:
+    assert said in smith("passes.isolate", "fine", "--pattern", pattern).out
+
+
+def test_a_pattern_that_is_nowhere_and_a_limit(smith: Smith) -> None:
+    assert "is nowhere" in smith("passes.isolate", "fine", "--pattern", "no such text", code=1).error
+    done = smith("passes.isolate", "fine", "--when", "registers>2,spills>100000", "--json")
+    first, second = json.loads(done.out)["terms"]
+    assert first["holds"]
+    assert not second["holds"]
+    assert first["value"] > 2
+
+
+def test_a_file_that_is_not_interesting_at_the_start(smith: Smith, tmp_path: Path) -> None:
+    file = tmp_path / "fine.mlir"
+    file.write_text("module {\n  tt.func @f() {\n    tt.return\n  }\n}\n")
+    assert "nothing fails on this file" in smith("passes.reduce", file, "--pass", "cse", code=1).error
+    script = "echo no such thing; exit 1"
+    done = smith("passes.reduce", file, "--", "sh", "-c", script, code=1)
+    assert "does not say that the file is interesting" in done.error
+    assert "no such thing" in done.error
+    file.write_text("module {\n  tt.func @f() {\n    tt.retur\n  }\n}\n")
+    done = smith("passes.reduce", file, "--pass", "cse", code=1)
+    assert "no pass ran on this file" in done.error
+    assert "tt.retur" in done.error
+
+
+def test_passes_that_are_not_there(smith: Smith, tmp_path: Path) -> None:
+    file = tmp_path / "fine.mlir"
+    file.write_text("module {\n}\n")
+    done = smith("passes.reduce", file, "--pass", "tritongpu-coalesc", code=1)
+    assert "did you mean 'tritongpu-coalesce'?" in done.error
+    assert "--triton-opt PATH" in done.error
+    assert "which passes fail?" in smith("passes.reduce", file, code=2).error
+    assert (
+        "--timeout cannot be"
+        in smith("passes.reduce", file, "--pass", "cse", "--timeout", "-1", code=2).error
+    )
+
+
+def test_any_command_says_what_is_interesting(
+    smith: Smith, isolated: tuple[Path, Done], tmp_path: Path
+) -> None:
+    file = shutil.copy(isolated[0] / "input.mlir", tmp_path / "whole.mlir")
+    smith("passes.reduce", file, "--", "sh", "-c", "grep -q tt.dot {}")
+    left = (tmp_path / "whole.reduced.mlir").read_text()
+    assert "tt.dot" in left
+    assert parse(left).count() <= 2
+
+
+def test_interrupted_it_keeps_the_best(smith: Smith, isolated: tuple[Path, Done], tmp_path: Path) -> None:
+    file = shutil.copy(isolated[0] / "input.mlir", tmp_path / "whole.mlir")
+    shutil.copy(isolated[0] / "input.mlir", tmp_path / "before.mlir")
+    asked = tmp_path / "asked"
+    script = f"echo >> '{asked}'; sleep 0.1; grep -q tt.dot {{}}"
+    with smith.running("passes.reduce", file, "--", "sh", "-c", script) as process:
+        wait_for(lambda: asked.exists() and len(asked.read_text()) > 8, process)
+        done = interrupt(process)
+    assert process.returncode == 130, done.err
+    assert "the best so far is kept" in done.err
+    left = (tmp_path / "whole.reduced.mlir").read_text()
+    assert "tt.dot" in left
+    assert len(left) < len((tmp_path / "before.mlir").read_text())
