@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 from dataclasses import replace
@@ -69,6 +70,17 @@ def test_folders_that_the_variables_name_are_made(smith: Smith) -> None:
     smith("ir-env", "reproducer", "--env", "wheel", "--out", "made here", "--", *command)
     found = list((smith.cwd / "made here").iterdir())
     assert any("pass_manager" in path.read_text() or "pipeline" in path.read_text() for path in found)
+
+
+def test_wrong_words_of_profiles(smith: Smith) -> None:
+    (smith.root / "a file").write_text("mine")
+    done = smith("ir-env", "stages", "--triton", "3.9", "--out", "a file", "--", "true", code=2)
+    assert "--out cannot be made" in done.error
+    assert "contradict" in smith("ir-env", "nvidia", "--unset", "--json", code=2).error
+    assert "contradict" in smith("ir-env", "nvidia", "--env", "wheel", "--triton", "3.9", code=2).error
+    listed = json.loads(smith("ir-env", ",", "--json").out)
+    assert listed["schema"] == 1
+    assert "nvidia" in [row["name"] for row in listed["profiles"]]
 
 
 def test_an_edited_stage_changes_the_stages_after_it(smith: Smith) -> None:

@@ -145,20 +145,32 @@ def first(bench: Bench) -> tuple[Dumped, ...]:
 def choose(dumped: Sequence[Dumped], kernel: str, stage: str) -> Dumped:
     """The stage to change.
 
+    Args:
+        dumped: by the first run.
+        kernel: a name, or how a hash begins (types may be compiled apart); empty for the only one.
+        stage: of it.
+
     Raises:
-        UsageError: there is none, or several kernels have it and none is named.
+        UsageError: there is none, it is a binary, or several kernels have it and none is named.
     """
     kernels = tuple(dict.fromkeys(one.kernel for one in dumped))
-    if kernel and kernel not in kernels:
-        raise UsageError(f"no kernel {kernel!r} was compiled", hints=did_you_mean(kernel, kernels))
     here = [one for one in dumped if kernel in ("", one.kernel)]
+    here = here or [one for one in dumped if one.key.startswith(kernel)]
+    if not here:
+        raise UsageError(f"no kernel {kernel!r} was compiled", hints=did_you_mean(kernel, kernels))
     found = [one for one in here if one.stage == stage]
     if not found:
         known = tuple(dict.fromkeys(one.stage for one in here))
         raise UsageError(f"there is no stage {stage!r}", hints=did_you_mean(stage, known))
+    if not _is_text(found[0].path):
+        texts = ", ".join(dict.fromkeys(one.stage for one in here if _is_text(one.path)))
+        raise UsageError(f"{stage} is no text to change", hints=[f"one of {texts}"])
     if len(found) > 1:
         names = ", ".join(dict.fromkeys(f"{one.kernel} ({one.key[:8]})" for one in found))
-        raise UsageError(f"{len(found)} kernels have this stage: {names}", hints=["--kernel names one"])
+        raise UsageError(
+            f"{len(found)} kernels have this stage: {names}",
+            hints=[f"--name {found[0].kernel}, or how its hash begins: --name {found[0].key[:8]}"],
+        )
     return found[0]
 
 
@@ -175,9 +187,15 @@ def editor(environ: Mapping[str, str]) -> tuple[str, ...]:
 
     Raises:
         FactError: nobody says which.
+        UsageError: it is no command.
     """
     text = environ.get("VISUAL") or environ.get("EDITOR") or ""
-    words = tuple(shlex.split(text)) or next(((name,) for name in ("vi", "nano") if shutil.which(name)), ())
+    try:
+        named = tuple(shlex.split(text))
+    except ValueError as error:
+        hints = ["EDITOR=nano", "--edited FILE"]
+        raise UsageError(f"EDITOR cannot be {text!r}", why=str(error), hints=hints) from None
+    words = named or next(((name,) for name in ("vi", "nano") if shutil.which(name)), ())
     if not words:
         raise FactError(
             "there is no editor", hints=["EDITOR=nano tritonsmith ir-override ...", "--edited FILE"]
@@ -189,11 +207,13 @@ def edit(path: Path, words: Sequence[str]) -> None:
     """Let a person change a file.
 
     Raises:
-        SmithError: the editor failed.
+        SmithError: the editor failed, or took the file away.
     """
     code = process.foreground((*words, str(path)))
     if code:
         raise SmithError(f"{words[0]} ended with exit code {code}: nothing was compiled", where=path)
+    if not path.is_file():
+        raise SmithError(f"{words[0]} left no file: nothing was compiled", where=path)
 
 
 def second(bench: Bench, chosen: Dumped, place: Path) -> tuple[Diff, ...]:

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from packaging.version import InvalidVersion, Version
+
 from tritonsmith import configs
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.facts import variables
+from tritonsmith.facts import eras, variables
 
 _KERNEL = "{kernel}"
 _OUT = "{out}"
@@ -74,6 +76,21 @@ def chosen(names: Iterable[str]) -> tuple[Profile, ...]:
     return tuple(rows[name] for name in names)
 
 
+def version_of(text: str) -> str:
+    """A version of Triton that somebody typed: `3.4`, `3.4.0`.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        parts = Version(text).release
+    except InvalidVersion:
+        parts = ()
+    if len(parts) <= 1:
+        raise UsageError(f"--triton cannot be {text!r}", hints=["a version: --triton 3.4.0"])
+    return text
+
+
 def environment(profiles: Iterable[Profile], version: str, *, kernel: str = "", out: Path) -> Environment:
     """The variables of some profiles together.
 
@@ -117,6 +134,9 @@ def _notes(profiles: Iterable[Profile], version: str, kernel: str) -> Iterator[s
                 instead = variables.instead(name)
                 rest = f"; instead: {instead}" if instead else ""
                 yield f"Triton {version} does not know {name} ({row.span}){rest}"
+    newest = eras.releases()[-1].version
+    if version and Version(version).release[:2] > Version(newest).release:
+        yield f"nobody has looked at Triton {version} yet: this is what {newest} knows"
     if kernel and not any(_KERNEL in value for profile in profiles for value in profile.set.values()):
         yield "no variable of these profiles looks at --kernel"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from tritonsmith.errors import UsageError
@@ -41,25 +40,28 @@ def ir_env(
 
     from tritonsmith.passes import profiles
     from tritonsmith.plan import process
-    from tritonsmith.ui import console, tables
+    from tritonsmith.ui import console
 
     _, command = command_line()
-    if not profile:
-        if command:
-            raise UsageError(
-                "no profile is named", hints=["ir-env nvidia -- python script.py; ir-env lists them"]
-            )
-        rows = [[one.name, one.what, " ".join(one.set)] for one in profiles.known().values()]
-        console.out().print(tables.plain("sets of debug variables", ["name", "what it shows", "sets"], rows))
+    if sum(map(bool, (command, json, unset))) > 1:
+        raise UsageError("--unset, --json and a command contradict each other", hints=["give one of them"])
+    if sum(map(bool, (env, python, triton))) > 1:
+        raise UsageError("--env, --python and --triton contradict each other", hints=["give one of them"])
+    wanted = split(profile) or ()
+    if not wanted:
+        _list(json=json, idle=not command)
         return
-    chosen = profiles.chosen(split(profile) or ())
-    version = _checked(triton) if triton else _version(env, python)
+    chosen = profiles.chosen(wanted)
+    version = profiles.version_of(triton) if triton else _version(env, python)
     made = profiles.environment(chosen, version, kernel=kernel, out=Path(out).expanduser().absolute())
     for text in made.notes:
         console.note(text)
     if command:
         for folder in made.folders:
-            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise UsageError("--out cannot be made", where=folder, why=error.strerror) from None
         process.become(command, made.set)
     elif json:
         content = {"schema": 1, "triton": version, "set": dict(made.set), "notes": list(made.notes)}
@@ -68,10 +70,22 @@ def ir_env(
         print("".join(f"unset {name}\n" for name in made.set) if unset else made.exports(), end="")
 
 
-def _checked(version: str) -> str:
-    if not re.fullmatch(r"\d+(\.\d+)+\S*", version):
-        raise UsageError(f"--triton cannot be {version!r}", hints=["a version: --triton 3.4.0"])
-    return version
+def _list(*, json: bool, idle: bool) -> None:
+    from json import dumps
+
+    from tritonsmith.passes import profiles
+    from tritonsmith.ui import console, tables
+
+    if not idle:
+        hints = ["ir-env nvidia -- python script.py; ir-env lists them"]
+        raise UsageError("no profile is named", hints=hints)
+    every = profiles.known().values()
+    if json:
+        rows = [{"name": one.name, "what": one.what, "set": dict(one.set)} for one in every]
+        print(dumps({"schema": 1, "profiles": rows}, indent=2))
+        return
+    lines = [[one.name, one.what, " ".join(one.set)] for one in every]
+    console.out().print(tables.plain("sets of debug variables", ["name", "what it shows", "sets"], lines))
 
 
 def _version(env: str, python: str) -> str:

@@ -29,7 +29,7 @@ _KEPT = {name: text for name, text in ASKING.items() if name not in ("sweep", "j
     help={
         **_KEPT,
         "kernel": "FILE or FILE:KERNEL; a command after -- instead",
-        "name": "which kernel, if the command compiles several",
+        "name": "which kernel, if the command compiles several; or how its hash begins",
         "stage": "to change: ttir, ttgir, llir, ptx, amdgcn",
         "edited": "take this file instead of opening $EDITOR",
         "diff": "print what changed, not only how much",
@@ -120,12 +120,15 @@ def _of_command(command: list[str], python: str, out: Path | None) -> Bench:
 
 
 def _compile(asked: Asked, where: Place, out: Path, change: Mapping[str, str]) -> None:
+    import shlex
+
     from tritonsmith.kernels import compiling, report
 
     prepared = compiling.prepare(asked, where, out).under(change)
     made = compiling.act(prepared, where, silent=True).manifest
     if said := "\n".join(report.failures(made)):
-        hints = ["the file that was changed is kept", f"tritonsmith kernel.show {out} shows the stages"]
+        shown = shlex.join(("tritonsmith", "kernel.show", str(out)))
+        hints = ["the file that was changed is kept", f"{shown} shows the stages"]
         raise SmithError("Triton did not compile it", where=out, why=said, hints=hints)
 
 

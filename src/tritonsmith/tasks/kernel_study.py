@@ -64,6 +64,8 @@ def study(
     picture = Path(plot).expanduser().absolute() if given(plot) else None
     if picture:
         plotting.check(picture)
+        if not picture.parent.is_dir():  # or an hour of compiling ends without it
+            raise UsageError("--plot: there is no such folder", where=picture.parent)
     file = Path(kernels).expanduser().absolute()
     folder = (
         Path(out).expanduser().absolute() if given(out) else workspace.default().root / "studies" / file.stem
@@ -118,10 +120,16 @@ def _print(cells: Sequence[Cell], folder: Path, picture: Path | None, *, json: b
         for table in report.tables_of(cells):
             console.out().print(table)
         console.out().print(f"{folder}", markup=False)
+    failed = list(report.failures(cells))
     if picture:
-        plotting.write(cells, picture)
-        console.note(f"the plot is in {picture}")
-    if failed := list(report.failures(cells)):
+        try:
+            plotting.write(cells, picture)
+            console.note(f"the plot is in {picture}")
+        except SmithError as error:
+            if not failed:
+                raise
+            console.warn(error.what)  # the reason comes below
+    if failed:
         number = sum(bool(cell.row.error) for cell in cells)
         what = f"{number} of {len(cells)} points did not compile"
         hints = ["the manifest in a kernel's folder has the whole message"]

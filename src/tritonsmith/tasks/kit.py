@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import io
 import os
@@ -20,10 +21,13 @@ from invoke.tasks import task as invoke_task
 from tritonsmith.errors import (
     EXIT_BROKEN_PIPE,
     EXIT_BUG,
+    EXIT_FAILURE,
     EXIT_INTERRUPTED,
     SmithError,
     UsageError,
 )
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -94,25 +98,41 @@ def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
             try:
                 _need_folder()
                 result = body(*args, **kwargs)
-                sys.stdout.flush()
-            except SmithError as error:
-                from tritonsmith.ui import console
-
-                raise Exit(console.typed(f"error: {error}"), code=error.exit_code) from None
-            except KeyboardInterrupt:
-                raise Exit("interrupted", code=EXIT_INTERRUPTED) from None
-            except Exit:
-                raise
-            except BrokenPipeError:  # `| head` has read enough; Python's last flush must not fail again
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                raise Exit(code=EXIT_BROKEN_PIPE) from None
-            except Exception as error:  # noqa: BLE001 - a bug of ours gets a log, not a wall of text
-                raise Exit(_report_bug(error), code=EXIT_BUG) from None
+                if sys.stdout:  # None where the shell closed it: >&-
+                    sys.stdout.flush()
+            except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - see there
+                raise _end(error) from None
             return result
 
         return invoke_task(auto_shortflags=False, **{"klass": HelpfulTask, **options})(guarded)
 
     return decorate
+
+
+def _end(error: BaseException) -> BaseException:
+    """What a task ends with whose body raised an error."""
+    said_by_rich = isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
+    if isinstance(error, BrokenPipeError) or said_by_rich:  # `| head` has read enough
+        _drop_output()
+        return Exit(code=EXIT_BROKEN_PIPE)
+    if isinstance(error, SmithError):
+        from tritonsmith.ui import console
+
+        return Exit(console.typed(f"error: {error}"), code=error.exit_code)
+    if isinstance(error, KeyboardInterrupt):
+        return Exit("interrupted", code=EXIT_INTERRUPTED)
+    if isinstance(error, (Exit, SystemExit)):
+        return error
+    if isinstance(error, OSError) and error.errno in _FULL:
+        _drop_output()
+        return Exit(f"error: {error}", code=EXIT_FAILURE)
+    return Exit(_report_bug(error), code=EXIT_BUG)  # a bug of ours gets a log, not a wall of text
+
+
+def _drop_output() -> None:
+    """What is left in the buffer cannot be written: Python's last flush must not fail again."""
+    if sys.stdout:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_anything() -> None:
@@ -177,7 +197,7 @@ def some(items: Iterable[str]) -> tuple[str, ...] | None:
     return tuple(items) or None
 
 
-def _report_bug(error: Exception) -> str:
+def _report_bug(error: BaseException) -> str:
     from tritonsmith import __version__
 
     head = f"tritonsmith {__version__}, Python {sys.version}\n{' '.join(sys.argv)}\n{time.ctime()}"

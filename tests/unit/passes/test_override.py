@@ -39,14 +39,23 @@ def test_the_only_kernel_needs_no_name(tmp_path: Path) -> None:
     [
         ("mn", "ttgir", "did you mean 'mm'?"),
         ("mm", "ttgr", "did you mean 'ttgir'?"),
-        ("", "ttgir", "--kernel names one"),
+        ("", "ttgir", "--name mm"),
+        ("mm", "cubin", "cubin is no text to change"),
     ],
 )
 def test_what_is_not_there_is_said(tmp_path: Path, kernel: str, stage: str, said: str) -> None:
-    here = dumped(tmp_path, "mm.ttgir", "softmax.ttgir")
+    here = dumped(tmp_path, "mm.ttgir", "softmax.ttgir", "mm.cubin")
+    here[-1].path.write_bytes(b"\x7fELF\0")
     with pytest.raises(UsageError) as caught:
         override.choose(here, kernel, stage)
     assert said in str(caught.value)
+
+
+def test_a_kernel_that_was_compiled_twice_is_named_by_its_hash(tmp_path: Path) -> None:
+    here = (*dumped(tmp_path, "mm.ttgir"), *dumped(tmp_path, "mm.ttgir", key="B" * 52))
+    with pytest.raises(UsageError, match="--name AAAAAAAA"):
+        override.choose(here, "mm", "ttgir")
+    assert override.choose(here, "BBBBBBBB", "ttgir") == here[1]
 
 
 def test_versions_before_3_2_look_below_home(tmp_path: Path) -> None:
@@ -107,6 +116,10 @@ def test_an_editor_is_words_and_its_failure_ends_it(tmp_path: Path) -> None:
     assert file.read_text() == "xy"
     with pytest.raises(SmithError, match="exit code 3"):
         override.edit(file, (sys.executable, "-c", "raise SystemExit(3)"))
+    with pytest.raises(SmithError, match="left no file"):
+        override.edit(file, (sys.executable, "-c", "import os, sys; os.remove(sys.argv[1])"))
+    with pytest.raises(UsageError, match="EDITOR cannot be"):
+        override.editor({"EDITOR": "vi 'a"})
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:

@@ -80,6 +80,16 @@ def test_a_shell_takes_the_exports(tmp_path: Path) -> None:
     assert out.is_dir()
 
 
+def test_a_version_that_nobody_knows_is_said() -> None:
+    assert any("nobody has looked at Triton 4.0" in note for note in made("nvidia", version="4.0").notes)
+    for known in ("3.9.1", "3.9.0+git12", ""):
+        assert made("nvidia", version=known).notes == ()
+    for wrong in ("3", "3.x", "3.4 ; ls", ""):
+        with pytest.raises(UsageError, match="--triton cannot be"):
+            profiles.version_of(wrong)
+    assert profiles.version_of("3.4") == "3.4"
+
+
 def test_an_unknown_profile_names_the_nearest() -> None:
     with pytest.raises(UsageError, match="nvida") as caught:
         profiles.chosen(["nvida"])

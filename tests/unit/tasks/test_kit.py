@@ -221,22 +221,31 @@ def test_words_that_may_be_left_out(
     assert [one.name for one in body.get_arguments() if one.positional] == positional
 
 
-def test_a_reader_that_has_gone_is_no_bug() -> None:
-    code = (
-        "import sys; sys.argv = ['tritonsmith', 'env.list']\n"
-        "from tritonsmith.tasks import kit\n"
-        "from invoke.context import Context\n"
-        "from invoke.exceptions import Exit\n"
-        "@kit.task()\n"
-        "def body(context):\n"
-        "    for _ in range(100000): print('a line')\n"
-        "try:\n"
-        "    body(Context())\n"
-        "except Exit as end:\n"
-        "    sys.exit(end.code)\n"
-    )
+_PRINTS = """
+import sys; sys.argv = ['tritonsmith', 'env.list']
+from tritonsmith.tasks import kit
+from tritonsmith.ui import console
+from invoke.context import Context
+from invoke.exceptions import Exit
+@kit.task()
+def body(context):
+    for _ in range(100000): {call}
+try:
+    body(Context())
+except Exit as end:
+    if end.message: print(end.message, file=sys.stderr)
+    sys.exit(end.code)
+"""
+_CALLS = pytest.mark.parametrize("call", ["print('a line')", "console.out().print('a line')"])
+
+
+@_CALLS
+def test_a_reader_that_has_gone_is_no_bug(call: str) -> None:
     process = subprocess.Popen(
-        (sys.executable, "-c", code), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        (sys.executable, "-c", _PRINTS.format(call=call)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout
     assert process.stderr
@@ -245,3 +254,12 @@ def test_a_reader_that_has_gone_is_no_bug() -> None:
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait() == EXIT_BROKEN_PIPE
+
+
+@_CALLS
+@pytest.mark.parametrize(("place", "code"), [("/dev/full", 1), ("&-", 0)])
+def test_output_that_nobody_can_take_is_no_bug(call: str, place: str, code: int) -> None:
+    shell = ("sh", "-c", f'"$0" -c "$1" >{place}', sys.executable, _PRINTS.format(call=call))
+    done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, check=False)
+    said = "error: [Errno 28] No space left on device\n" if code else ""
+    assert (done.returncode, done.stderr) == (code, said)

@@ -16,7 +16,7 @@ from tritonsmith.kernels.normal.diffs import Diff
 from tritonsmith.kernels.resources import reading
 from tritonsmith.kernels.resources.rows import Row, Value
 
-_TEXTS = tuple(
+TEXTS = tuple(
     show.BINARY.get(name, name) for name in metrics.stage_names()
 )  # binaries are read as disassembly
 
@@ -210,7 +210,7 @@ def _compared(pair: Pair, rows: Mapping[tuple[str, str], Row]) -> Compared:
     first, second = (_measured(member, rows) for member in (pair.a, pair.b))
     ours, theirs = (member.point.stages for member in (pair.a, pair.b))
     found, alone = {}, {}
-    for stage in _TEXTS:
+    for stage in TEXTS:
         if stage in ours and stage in theirs:
             same = ours[stage].sha256 == theirs[stage].sha256
             found[stage] = (

@@ -13,7 +13,7 @@ from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.kernels import manifest, source
 from tritonsmith.kernels.asked import Asked, Sweep
-from tritonsmith.kernels.compare import kernels_file, running
+from tritonsmith.kernels.compare import kernels_file, resuming, running
 from tritonsmith.kernels.compare.pairing import folder_name
 from tritonsmith.kernels.compare.running import Job
 from tritonsmith.kernels.compare.sides import Side
@@ -110,7 +110,8 @@ def prepare(a: Side, b: Side, kernels: Sequence[Kernel], out: Path | None) -> Ga
         out: the folder of the comparison; one of the workspace's if None.
 
     Raises:
-        UsageError: kernels where both sides are folders, none where one is not.
+        UsageError: kernels where both sides are folders, none where one is not; none that is for the Triton
+            of a side; two that would share a folder; or that folder cannot be.
     """
     if kernels and a.folder and b.folder:
         raise UsageError("both sides are compiled already: no kernel is", hints=["leave the file out"])
@@ -126,6 +127,12 @@ def prepare(a: Side, b: Side, kernels: Sequence[Kernel], out: Path | None) -> Ga
     own = workspace.default().root / "kernels" / "compare"
     place = out or own / digest(a.label, b.label, [kernel.asked.flags() for kernel in kernels])
     jobs = [tuple(_jobs(side, kernels, place / name)) for side, name in ((a, "a"), (b, "b"))]
+    for side, wanted in zip((a, b), jobs, strict=True):
+        if not (side.folder or wanted):
+            raise UsageError(
+                f"no kernel of the list is for Triton {side.triton}", hints=["look at its versions = ..."]
+            )
+        resuming.check(wanted)
     return Gathering(a, b, jobs[0], jobs[1], place, own=out is None)
 
 

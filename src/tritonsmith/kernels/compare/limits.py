@@ -18,7 +18,8 @@ from tritonsmith.kernels.compare.comparing import Compared, Comparison
 from tritonsmith.kernels.resources.rows import Value
 
 _TERM = re.compile(
-    r"(?P<metric>[^<>=!]+?)\s*(?P<comparison><=|>=|==|!=|<|>)\s*(?P<sign>[+-]?)(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)"
+    r"(?P<metric>[^<>=!]+?)\s*(?P<comparison><=|>=|==|!=|<|>)\s*(?P<sign>[+-]?)(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)",
+    re.ASCII,
 )
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
     {
@@ -91,12 +92,12 @@ class Violation:
 
 
 def parse(text: str) -> tuple[Limit, ...]:
-    """The terms of `--fail-on`.
+    """The terms of `--fail-on`; one that comes twice counts once.
 
     Raises:
         UsageError: one of them makes no sense.
     """
-    return tuple(_term(part.strip()) for part in text.split(","))
+    return tuple(dict.fromkeys(_term(part.strip()) for part in text.split(",")))
 
 
 def check(limits: Sequence[Limit], comparison: Comparison) -> tuple[Violation, ...]:

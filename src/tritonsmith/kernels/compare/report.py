@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tritonsmith.kernels import show
 from tritonsmith.kernels.compare import metrics
-from tritonsmith.kernels.compare.comparing import Change, Compared, Comparison
+from tritonsmith.kernels.compare.comparing import TEXTS, Change, Compared, Comparison
 from tritonsmith.kernels.compare.limits import Limit, Violation
 from tritonsmith.kernels.compare.pairing import Member, folder_name
 from tritonsmith.kernels.normal.diffs import Diff
@@ -132,10 +132,11 @@ def files(comparison: Comparison, content: str, out: Path) -> Plan:
     phase = "write diffs"
     steps: list[Step] = [Write(out / FILE, content, phase=phase)]
     for one in comparison.compared:
-        for stage, diff in one.diffs.items():
-            path = out / _place(one, stage)
-            if not diff.same or path.exists():  # what an earlier run left there is no longer so
-                lines = () if diff.same else _unified(one, stage, diff)
+        for stage in TEXTS:
+            diff, path = one.diffs.get(stage), out / _place(one, stage)
+            differs = diff is not None and not diff.same
+            if differs or path.exists():  # what an earlier run left there is no longer so
+                lines = _unified(one, stage, diff) if diff and differs else ()
                 steps.append(Write(path, "".join(f"{line}\n" for line in lines), phase=phase))
     return Plan("write the comparison", tuple(steps))
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith.errors import FactError
+from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import variables
 from tritonsmith.kernels import manifest, targets, values
 from tritonsmith.kernels.asked import Asked
-from tritonsmith.kernels.compare import wheels
+from tritonsmith.kernels.compare import sides, wheels
 from tritonsmith.kernels.compare.sides import Side
 from tritonsmith.kernels.manifest import Manifest, Point
 
@@ -41,6 +41,23 @@ class Job:
         return f"{self.asked.kernel or self.asked.file.stem} by {self.side.label}"
 
 
+def check(jobs: Sequence[Job]) -> None:
+    """That each job has a folder of its own, and that folders can be there, before anything is compiled.
+
+    Raises:
+        UsageError: two jobs have one folder: their files would mix; or a file is where the folder goes.
+    """
+    seen: set[Path] = set()
+    for job in jobs:
+        if job.out in seen:
+            hints = ['give one of them another name: name = "..."']
+            raise UsageError("two kernels of the list would share a folder", where=job.out, hints=hints)
+        seen.add(job.out)
+        there = next(path for path in (job.out, *job.out.parents) if path.exists())
+        if not there.is_dir():
+            raise UsageError("this is a file, and the output goes into a folder", where=there)
+
+
 def command(job: Job, env: str) -> str:
     """What makes the folder again.
 
@@ -60,12 +77,13 @@ def kept(job: Job, env: str) -> Manifest | None:
 
     They are, if the file's content, the Triton's version and everything asked for are the same, and the
     files are there. A Triton that somebody builds changes while its version stays, so those of an
-    environment never are; nor are those that variables had an influence on, then or now.
+    environment or a checkout never are; nor are those that variables had an influence on, then or now.
     """
     steered = any(
         one.cache == "invalidates" and name in os.environ for name, one in variables.table().items()
     )
-    if steered or not job.side.triton:
+    python = job.side.python
+    if steered or not job.side.triton or (python and sides.is_checkout(Path(python))):
         return None
     try:
         old = manifest.read(job.out)

@@ -92,7 +92,9 @@ def run(
         try:
             refused = _compile(left, wanted, made, scheduler, count, timeout, env, silent=silent)
         except KeyboardInterrupt:
-            hints = ["kernel.study with the same --out goes on from here"]
+            if not resume:
+                raise InterruptedRunError("interrupted") from None
+            hints = ["the same command goes on from here"]
             raise InterruptedRunError("interrupted; what is complete is kept", hints=hints) from None
         if len(refused) == len(wanted) and len(set(map(str, refused))) == 1:
             raise refused[0]

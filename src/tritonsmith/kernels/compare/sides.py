@@ -88,9 +88,20 @@ def applied(asked: Asked, side: Side) -> Asked:
 
 def installed(python: Path) -> str:
     """The Triton beside an interpreter, read from files; empty if there is none."""
+    site = _site(python)
+    return installed_tritons.version_in(site) if site else ""
+
+
+def is_checkout(python: Path) -> bool:
+    """Whether that Triton is installed from a checkout: its package is elsewhere, only its name is here."""
+    site = _site(python)
+    return site is not None and not (site / "triton" / "__init__.py").is_file()
+
+
+def _site(python: Path) -> Path | None:
     prefix = python.parent.parent
     sites = (site for pattern in _SITES for site in sorted(prefix.glob(pattern)))
-    return next((found for site in sites if (found := installed_tritons.version_in(site))), "")
+    return next((site for site in sites if installed_tritons.version_in(site)), None)
 
 
 def _with(side: Side, word: str, *, alone: bool) -> Side:

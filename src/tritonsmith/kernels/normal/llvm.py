@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tritonsmith.kernels.normal.names import MARK, Define, Form, Line, by_meaning, in_order, named, split
+from tritonsmith.kernels.normal.names import (
+    MARK,
+    Define,
+    Form,
+    Line,
+    by_meaning,
+    in_order,
+    indented,
+    named,
+    split,
+)
 
 _STRING = r'"[^"\n]*+"?'  # a quote inside is spelled \22
 _NAME = re.compile(
@@ -30,7 +40,7 @@ def form(text: str) -> Form:
     """The normal form of LLVM IR."""
     text = _COMMENT.sub(r"\1", text.replace(MARK, " "))
     text = _DROPPED.sub("", _DEBUG.sub("", text))
-    kept = [line.rstrip() for line in text.split("\n")]
+    kept = [indented(line) for line in text.split("\n")]
     bodies, debug = _definitions([line for line in kept if line])
     kept = [line for line in (_without(line, debug) for line in kept) if line]
     known, attributes = by_meaning(bodies, _NAME)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from tritonsmith.kernels.normal.names import MARK, Define, Form, Line, named, split
+from tritonsmith.kernels.normal.names import MARK, Define, Form, Line, named, spaced, split
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"?'
 _NAME = re.compile(rf"({_STRING}|\.L(?:_x_|BB)?(?:\d++(?:_\d++)?+|_[0-9a-f]{{4}}(?:\.\d++)?+)(?![\w$]))")
@@ -70,7 +70,7 @@ def _form(text: str) -> Form:
 
 
 def _spaced(text: str) -> str:
-    words = " ".join(text.split())
+    words = spaced(text)
     return f"    {words}" if words and text[0].isspace() else words
 
 

@@ -10,7 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tritonsmith.kernels.normal.names import MARK, Define, Form, Line, by_meaning, in_order, named, split
+from tritonsmith.kernels.normal.names import (
+    MARK,
+    Define,
+    Form,
+    Line,
+    by_meaning,
+    in_order,
+    indented,
+    named,
+    split,
+)
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"?'
 _NAME = re.compile(rf"({_STRING}|%[\w$.-]++|\^[\w$.-]++|\#[A-Za-z_][\w$]*+(?:\.\d++)?+(?![.<\w]))")
@@ -19,9 +29,11 @@ _ALIAS = re.compile(r"^\#([A-Za-z_][\w$]*+(?:\.\d++)?+) = (.+)$")
 _KIND = re.compile(r"(\w+)(?:<|$)")
 _LOCATIONS = re.compile(r"^#(?:loc\w*|di_\w+) = .*\n?", re.MULTILINE)
 _LOCATION = re.compile(
-    rf" ?(?<![\w.$%#@])loc\((?:#\w+|unknown|{_STRING}(?:\(#\w+\)|:\d+:\d+)?|callsite\(#\w+ at #\w+\))\)"
+    rf"({_STRING})"
+    r"| ?(?<![\w.$%#@])loc\((?:#\w+|unknown|"
+    rf"{_STRING}(?:\(#\w+\)|:\d+:\d+)?|callsite\(#\w+ at #\w+\))\)"
 )
-_OPENED = re.compile(r" ?(?<![\w.$%#@])loc\(")
+_OPENED = re.compile(rf"({_STRING})| ?(?<![\w.$%#@])loc\(")
 _BRACKET = re.compile(rf"[()\n]|{_STRING}")
 _RESULTS = re.compile(r"(?::\d+)? = ")
 _OPERATION = re.compile(r'"?([A-Za-z_][\w.]*)')
@@ -34,7 +46,7 @@ _INTEGER = re.compile(
 
 def form(text: str) -> Form:
     """The normal form of MLIR."""
-    kept = [line.rstrip() for line in _without_locations(text).split("\n")]
+    kept = [indented(line) for line in _without_locations(text).split("\n")]
     kept = [line for line in kept if line and not line.lstrip().startswith("//")]
     bodies = {f"#{match[1]}": (_stem(match[2]), match[2]) for line in kept if (match := _ALIAS.match(line))}
     known, aliases = by_meaning(bodies, _ATTRIBUTE)
@@ -116,16 +128,18 @@ def _unknown(name: str) -> str:
 
 def _without_locations(text: str) -> str:
     """Without `loc(...)`, however deep its brackets; what is cut off stays."""
-    text = _LOCATION.sub("", _LOCATIONS.sub("", text.replace(MARK, " ")))
+    text = _LOCATIONS.sub("", text.replace(MARK, " "))
+    text = _LOCATION.sub(lambda found: found[1] or "", text)
     parts, done = [], 0
     while opened := _OPENED.search(text, done):
-        end = _closed(text, opened.end())
-        if end is None:
-            line = text.find("\n", opened.end())
-            end = line if line >= 0 else len(text)
-            parts.append(text[done:end])
+        if opened[1]:  # a string may say anything
+            cut = end = opened.end()
+        elif (closed := _closed(text, opened.end())) is not None:
+            cut, end = opened.start(), closed
         else:
-            parts.append(text[done : opened.start()])
+            line = text.find("\n", opened.end())
+            cut = end = line if line >= 0 else len(text)
+        parts.append(text[done:cut])
         done = end
     return "".join([*parts, text[done:]])
 

@@ -22,6 +22,7 @@ from zlib import crc32
 MARK = "\0"  # stands for a name in a masked line
 
 _ROUNDS = 8  # attributes that refer to attributes that refer to ...
+_BLANKS = re.compile(r'("(?:[^"\\\n]|\\.)*+"?)|[ \t]+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,21 @@ def split(pattern: re.Pattern[str], text: str) -> tuple[list[str], list[str]]:
             names.append(name)
             between.append(after)
     return between, names
+
+
+def spaced(text: str) -> str:
+    """One blank between the words of a line, none around them; strings stay as they are.
+
+    Printers change their minds: `ttg.async_wait  {num = 0 : i32}` is Triton 3.4's.
+    """
+    text = text.strip()
+    return _BLANKS.sub(lambda found: found[1] or " ", text) if "  " in text or "\t" in text else text
+
+
+def indented(text: str) -> str:
+    """The same, with the indentation as it is; a line of blanks is empty."""
+    words = spaced(text)
+    return text[: len(text) - len(text.lstrip())] + words if words else ""
 
 
 def named(lines: Iterable[Line], known: Mapping[str, str], stem: Callable[[str], str]) -> Form:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from tritonsmith.kernels.normal.names import MARK, Define, Form, Line, named, split
+from tritonsmith.kernels.normal.names import MARK, Define, Form, Line, named, spaced, split
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"?'
 # Registers as LLVM calls them; %tid.x, %ctaid.x, %SP and those of inline assembly keep their names.
@@ -37,7 +37,7 @@ def form(text: str) -> Form:
 
 def _spaced(text: str) -> str:
     """One blank between words, and four before what is indented."""
-    words = " ".join(text.split())
+    words = spaced(text)
     return f"    {words}" if words and text[0].isspace() else words
 
 

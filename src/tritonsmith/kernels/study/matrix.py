@@ -9,8 +9,9 @@ from pathlib import Path
 
 from tritonsmith.envs import workspace
 from tritonsmith.errors import ConfigError, SmithError, UsageError
-from tritonsmith.kernels.compare import running
+from tritonsmith.kernels.compare import resuming, running
 from tritonsmith.kernels.compare.kernels_file import Entry
+from tritonsmith.kernels.compare.pairing import folder_name
 from tritonsmith.kernels.compare.running import Job
 from tritonsmith.kernels.compare.sides import Side
 from tritonsmith.kernels.manifest import Manifest
@@ -78,8 +79,8 @@ def prepare(
         history: that repository.
 
     Raises:
-        SmithError: two sides are the same, a side has no version where the repository needs one, or no kernel
-            can be read.
+        SmithError: two sides are the same, a side has no version where the repository needs one, no kernel
+            can be read, or two would share a folder.
     """
     names = [name_of(side) for side in sides]
     if twice := [name for name in names if names.count(name) > 1]:
@@ -102,9 +103,10 @@ def prepare(
                 continue
             if text is not None:
                 files[asked.file] = Write(asked.file, text, phase="sources")
-            jobs.append((entry.name, Job(asked, side, out / name / _folder(entry.name))))
+            jobs.append((entry.name, Job(asked, side, out / name / folder_name(entry.name))))
     if not jobs:
         raise SmithError("no kernel is for these versions", why=lost[0].row.error if lost else None)
+    resuming.check([job for _, job in jobs])
     return Matrix(tuple(jobs), tuple(files.values()), tuple(lost))
 
 
@@ -162,7 +164,3 @@ def _cells(name: str, job: Job, made: Manifest) -> Iterator[Cell]:
 def _lost(entry: Entry, triton: str, wanted: tuple[Target, ...], error: SmithError) -> Iterator[Cell]:
     for target in entry.targets or wanted:
         yield Cell(triton, Row(entry.name, "", str(target), error=f"failed: {error.what}"))
-
-
-def _folder(name: str) -> str:
-    return re.sub(r"[^\w.+-]", "_", name)

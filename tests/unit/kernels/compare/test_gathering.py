@@ -67,6 +67,36 @@ def test_a_list_of_kernels(file: Path) -> None:
     assert [job.out.name for job in found.jobs_b] == ["k", "a_new_one"]
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [('name = "a b"', 'name = "a_b"'), ('name = "k"\nversions = ">=3.2"', 'name = "k"\nversions = ">=3.4"')],
+)
+def test_two_kernels_never_share_a_folder(file: Path, first: str, second: str) -> None:
+    one = '[[kernel]]\nfile = "k.py"\nsignature = "*fp32"\n'
+    file.with_name("list.toml").write_text(f"{one}{first}\n{one}{second}\n")
+    kernels = gathering.listed(file.with_name("list.toml"), H100, {}, ())
+    with pytest.raises(UsageError, match="two kernels of the list would share a folder"):
+        gathering.prepare(Side("3.4.0", version="3.4.0"), Side("3.9.0", version="3.9.0"), kernels, None)
+
+
+def test_a_list_with_nothing_for_a_side(file: Path) -> None:
+    file.with_name("list.toml").write_text(
+        '[[kernel]]\nfile = "k.py"\nsignature = "*fp32"\nversions = ">=3.6"\n'
+    )
+    kernels = gathering.listed(file.with_name("list.toml"), H100, {}, ())
+    with pytest.raises(UsageError, match=r"no kernel of the list is for Triton 3\.4\.0"):
+        gathering.prepare(Side("3.4.0", version="3.4.0"), Side("3.9.0", version="3.9.0"), kernels, None)
+
+
+def test_a_file_where_the_folder_goes_is_said_before_anything_is_compiled(file: Path) -> None:
+    kernels = gathering.one(Asked(file, "", "*fp32", H100))
+    sides = Side("3.4.0", version="3.4.0"), Side("wheel", env="wheel")
+    for out in (file, file / "below"):
+        with pytest.raises(UsageError, match="this is a file") as caught:
+            gathering.prepare(*sides, kernels, out)
+        assert caught.value.where == str(file)
+
+
 def test_what_contradicts_itself(file: Path, tmp_path: Path) -> None:
     kernels = gathering.one(Asked(file, "", "*fp32", H100))
     folder, other = Side("out", folder=tmp_path), Side("3.4.0", version="3.4.0")

@@ -68,6 +68,10 @@ def test_terms(text: str, limit: Limit) -> None:
     assert limits.parse(text) == (limit,)
 
 
+def test_a_term_that_comes_twice_counts_once() -> None:
+    assert limits.parse("spills>0, spills>0") == limits.parse("spills>0")
+
+
 def test_terms_are_separated_by_commas() -> None:
     found = limits.parse("registers>+5%, spills>0,code>=+1024,time>+50%")
     assert [one.metric for one in found] == ["registers", "spills", "code", "time"]

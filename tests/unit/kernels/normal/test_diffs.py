@@ -72,6 +72,37 @@ def test_operands_that_are_swapped_show() -> None:
     assert diffs.of(samples.PTX, other, "ptx").removed == 1
 
 
+@pytest.mark.parametrize(
+    ("stage", "line", "wider"),
+    [
+        ("ttgir", "%2 = ttg.async_wait {num = 0 : i32}", "%2 = ttg.async_wait  {num = 0 : i32}"),
+        ("llir", "define void @f() #0 {", "define  void\t@f()   #0 {"),
+        ("ptx", 'st.v2  [%rd1], "a  b";', 'st.v2 [%rd1],  "a  b";'),
+        ("amdgcn", '.asciz "a  b"', '.asciz  "a  b"'),
+    ],
+)
+def test_blanks_between_words_do_not_matter(stage: str, line: str, wider: str) -> None:
+    """Triton 3.4 prints two after `async_wait`, 3.9 one."""
+    assert diffs.of(f"  {line}\n", f"  {wider}\n", stage).same
+
+
+@pytest.mark.parametrize(
+    ("stage", "line"),
+    [
+        ("ttir", 'tt.print "a  b" : %x'),
+        ("ttir", 'tt.assert %x, "see loc(1)" : i1'),
+        ("ttir", 'tt.assert %x, "see loc(unknown)" : i1 loc(#loc)'),
+        ("llir", '@m = constant [5 x i8] c"a  b\\00"'),
+        ("ptx", '.string "a  b"'),
+        ("amdgcn", '.asciz "a  b; // c"'),
+    ],
+)
+def test_all_of_a_string_shows(stage: str, line: str) -> None:
+    for old, new in (("a  b", "a b"), ("; // c", "; // d"), ("loc(1)", "loc(2)"), ("(unknown)", "(#loc)")):
+        if old in line:
+            assert diffs.of(line, line.replace(old, new), stage).removed == 1
+
+
 def test_another_number_of_warps_shows_in_the_layouts() -> None:
     other = samples.TTGIR.replace("warpsPerCTA = [4, 1]", "warpsPerCTA = [8, 1]")
     other = other.replace('"ttg.num-warps" = 4', '"ttg.num-warps" = 8')

@@ -9,6 +9,8 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from invoke.context import Context
+from invoke.exceptions import Exit
 from rich.console import Console
 
 from tests.integration.harness import commit, git
@@ -22,6 +24,7 @@ from tritonsmith.kernels.compare import kernels_file, sides
 from tritonsmith.kernels.resources.rows import Row
 from tritonsmith.kernels.study import matrix, plotting, report, sources
 from tritonsmith.kernels.study.matrix import Cell, Matrix
+from tritonsmith.tasks.kernel_study import _print, study
 
 BOTH = targets.parse_all(["a100", "mi300x"])
 
@@ -61,6 +64,16 @@ def test_each_version_has_the_kernels_that_are_for_it(listed: Path) -> None:
         prepared(listed, "3.2.0", "3.2")
     listed.write_text('[[kernel]]\nfile = "old.py"\nsignature = ""\nversions = ">=4"\n')
     with pytest.raises(SmithError, match="no kernel is for these versions"):
+        prepared(listed, "3.2.0")
+
+
+def test_names_of_kernels_stay_in_the_folder_and_apart(listed: Path) -> None:
+    one = '[[kernel]]\nfile = "old.py"\nsignature = "*fp32,64"\n'
+    listed.write_text(f'{one}name = ".."\n')
+    ((_, job),) = prepared(listed, "3.2.0").jobs
+    assert job.out.resolve().parent == listed.parent / "out" / "3.2.0"
+    listed.write_text(f'{one}name = "a b"\n{one}name = "a_b"\n')
+    with pytest.raises(UsageError, match="would share a folder"):
         prepared(listed, "3.2.0")
 
 
@@ -180,6 +193,21 @@ def test_a_picture(tmp_path: Path) -> None:
         plotting.write(cells_of()[4:], path)
     with pytest.raises(SmithError, match="cannot write the plot"):
         plotting.write(cells_of(), tmp_path / "no" / "study.svg")
+
+
+def test_where_all_failed_the_reason_is_said_not_that_there_is_no_picture(tmp_path: Path) -> None:
+    failed = Cell("3.0.0", Row("k", "", "cuda:90:32", error="failed: no gather"))
+    with pytest.raises(SmithError, match="1 of 1 points did not compile") as caught:
+        _print([failed], tmp_path, tmp_path / "p.svg", json=False, csv=False)
+    assert "no gather" in str(caught.value)
+    assert not (tmp_path / "p.svg").exists()
+
+
+def test_a_picture_without_a_folder_is_said_first(listed: Path) -> None:
+    with pytest.raises(Exit, match="--plot: there is no such folder") as caught:
+        study(Context(), str(listed), triton=["3.4.0"], plot=str(listed.parent / "none" / "p.svg"))
+    assert caught.value.code == 2
+    assert not workspace.default().root.exists()
 
 
 def test_a_whole_study_reads_binaries(listed: Path, tmp_path: Path) -> None:
