@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,17 @@ def scale(a_ptr, b_ptr, SIZE: tl.constexpr):
     at = tl.arange(0, SIZE)
     rows = tl.load(a_ptr + at[:, None] * SIZE + at[None, :])
     tl.store(b_ptr + at, tl.sum(rows, axis=0))
+
+
+@triton.jit
+def product(a_ptr, b_ptr, c_ptr, depth, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    sums = tl.zeros((SIZE, SIZE), dtype=tl.float32)
+    for step in range(0, depth, SIZE):
+        left = tl.load(a_ptr + at[:, None] * depth + (step + at)[None, :])
+        right = tl.load(b_ptr + (step + at)[:, None] * SIZE + at[None, :])
+        sums = tl.dot(left, right, sums)
+    tl.store(c_ptr + at[:, None] * SIZE + at[None, :], sums)
 
 
 @triton.jit
@@ -142,6 +156,104 @@ def test_one_pass_is_shown_before_and_after(smith: Smith) -> None:
     assert "loc(" not in smith("passes.show", "scale", "convert-triton-to-tritongpu", "--normal").out
 
 
+@pytest.fixture(scope="module")
+def products(smith: Smith) -> tuple[Index, Index]:
+    """Dumps of a matrix product for two GPUs: their instructions are not the same."""
+    signature = ("--signature", "*fp16:16,*fp16:16,*fp32:16,i32:16,SIZE=64")
+    for target in ("h100", "a100"):
+        smith("passes.dump", "kernels.py:product", *signature, "--target", target, "--out", target)
+    return indexes.read(smith.root / "h100"), indexes.read(smith.root / "a100")
+
+
+@pytest.mark.usefixtures("products")
+def test_what_one_pass_did_line_by_line(smith: Smith) -> None:
+    text = smith("passes.diff", "h100", "tritongpu-accelerate-matmul").out
+    lines = text.splitlines()
+    assert [line for line in lines if line.startswith("-") and "tt.dot" in line]
+    assert [line for line in lines if line.startswith("+") and "ttng.warp_group_dot" in line]
+    assert "loc(" not in text
+    assert len([line for line in lines if line[:1] in "+-"]) < 20  # a hundred values have new names
+
+
+def test_what_several_passes_did(smith: Smith, products: tuple[Index, Index]) -> None:
+    numbers = {dump.argument: dump.number for dump in products[0].dumps}
+    first, last = numbers["convert-triton-to-tritongpu"], numbers["tritongpu-allocate-warp-groups"]
+    rows = answer(smith, "passes.diff", "h100", str(first), str(last))["operations"]
+    counts = {row["what"]: row["after"] - row["before"] for row in rows}
+    assert counts["tt.dot"] == -1
+    assert counts["ttng.warp_group_dot"] >= 1
+    assert "nothing changed" in smith("passes.diff", "h100", str(first), str(first)).out
+
+
+@pytest.mark.usefixtures("products")
+def test_operations_and_layouts_are_counted(smith: Smith) -> None:
+    made = answer(smith, "passes.diff", "h100", "tritongpu-coalesce")
+    assert set(made) == {"schema", "operations", "layouts", "diff"}
+    assert all(row["after"] > row["before"] for row in made["operations"])
+    assert [row["what"] for row in made["operations"]] == ["ttg.convert_layout"]
+    assert all(row["what"].startswith("#ttg.blocked<{") for row in made["layouts"])
+    text = smith("passes.diff", "h100", "tritongpu-coalesce", "--ops").out
+    assert "ttg.convert_layout" in text
+    assert "@@" not in text
+    (line,) = [
+        line
+        for line in smith("passes.diff", "h100", "tritongpu-coalesce", "--layouts").out.splitlines()
+        if made["layouts"][0]["what"] in line  # on one line, where nobody looks at a terminal
+    ]
+    assert line.split()[-1] == f"{made['layouts'][0]['after'] - made['layouts'][0]['before']:+}"
+
+
+def test_two_targets_part_at_the_pass_that_chooses_instructions(
+    smith: Smith, products: tuple[Index, Index]
+) -> None:
+    made = answer(smith, "passes.diff", "h100", "--against", "a100")
+    places = [
+        next(dump.number for dump in one.dumps if dump.argument == "tritongpu-accelerate-matmul")
+        for one in products
+    ]
+    assert made["parted"]
+    assert made["passes"] == places
+    assert any("warp_group_dot" in line for line in made["diff"]["lines"])
+    assert "they part at tritongpu-accelerate-matmul" in smith("passes.diff", "h100", "--against", "a100").out
+    same = answer(smith, "passes.diff", "h100", "--against", "h100")
+    assert (same["parted"], same["passes"]) == (False, [None, None])
+
+
+@pytest.mark.usefixtures("products")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["999"], 2, "there is no pass 999"),
+        (["canonicalize"], 2, "ran more than once"),
+        (["0", "999"], 2, "there is no pass 999"),
+        (["tritongpu-coalesc"], 2, "did you mean 'tritongpu-coalesce'"),
+        ([], 2, "name a pass"),
+        (["0", "--against", "a100"], 2, "--against compares whole dumps"),
+        (["--against", "nowhere"], 1, "no index"),
+        (["--against", "a100", "--kernel", "produce"], 2, "did you mean 'product'"),
+        (["enable-line-info"], 1, "nothing was printed after it"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(smith: Smith, words: list[str], code: int, said: str) -> None:
+    assert said in smith("passes.diff", "h100", *words, code=code).error
+
+
+def test_kernels_of_one_dump_are_compared_by_name(smith: Smith) -> None:
+    flags = ("--target", "h100", "--sweep", "num_warps=1,2", "--out", "warps")
+    smith("passes.dump", "kernels.py:double", "--signature", "*fp32:16,SIZE=32", *flags)
+    made = answer(smith, "passes.diff", "warps", "--against", "warps", "--kernel", "double,double-2")
+    assert "convert-triton-to-tritongpu" in made["said"]
+    smith("passes.diff", "warps", "--against", "warps", "--kernel", "a,b,c", code=2)
+
+
+@pytest.mark.usefixtures("scale")
+def test_a_text_of_llvms_is_born_by_the_translation(smith: Smith) -> None:
+    events = answer(smith, "passes.find", "scale", "ret void")["events"]
+    assert (events[0]["before"], events[0]["what"]) == (0, "born")
+    assert events[-1]["what"] == "died"
+    smith("passes.find", "scale", "", code=2)
+
+
 def test_a_saved_log_gives_the_same(smith: Smith, scale: Index) -> None:
     log = smith.root / "log"
     log.write_bytes(b"".join(scale.pieces()))
@@ -149,6 +261,11 @@ def test_a_saved_log_gives_the_same(smith: Smith, scale: Index) -> None:
     again = indexes.read(smith.root / "imported")
     assert again.dumps == scale.dumps
     assert again.kernels == scale.kernels
+    lines = b"".join(scale.pieces()).splitlines(keepends=True)
+    log.write_bytes(b"".join(b"2026-11-21T10:00:00.5Z " + line for line in lines))
+    assert "2026-11-21" in smith("passes.import", "log", "--out", "times").err
+    assert indexes.read(smith.root / "times").dumps == scale.dumps
+    assert "it is a folder" in smith("passes.import", "scale", "--out", "folder", code=1).error
 
 
 def test_a_program_keeps_its_output_and_its_exit_code(smith: Smith) -> None:
@@ -186,7 +303,7 @@ def test_a_crash_in_llvm_keeps_all_that_came_before(smith: Smith) -> None:
     flags = ("--target", "h100", "--out", "crashed")
     crashing("passes.dump", "kernels.py:double", "--signature", "*fp32:16,SIZE=32", *flags, code=1)
     (kernel,) = indexes.read(smith.root / "crashed").kernels
-    assert kernel.failed
+    assert kernel.failed == "after LLVMDIScope"  # MLIR's last one: its time was printed, so it had ended
     assert "LLVM ERROR" in kernel.error
 
 
@@ -202,3 +319,25 @@ def test_a_kernel_and_a_program_are_one_too_many(smith: Smith) -> None:
     smith("passes.dump", "--", "no-such-program", code=1)
     smith("passes.list", "nowhere", code=1)
     smith("passes.show", "scale", "no-such-pass", code=2)
+
+
+def test_what_a_compiler_printed_comes_out_again_to_the_byte(smith: Smith) -> None:
+    """A stream that went to a file, and not through this tool: passes, times, PTX, output."""
+    python = smith.env("wheel") / "venv" / "bin" / "python"
+    variables = ("MLIR_ENABLE_DUMP", "LLVM_IR_ENABLE_DUMP", "NVPTX_ENABLE_DUMP", "TRITON_ALWAYS_COMPILE")
+    times = ("MLIR_ENABLE_TIMING", "LLVM_ENABLE_TIMING", "PYTHONUNBUFFERED")
+    environ = {**os.environ, **dict.fromkeys((*variables, *times), "1"), "TRITON_HOME": str(smith.root)}
+    log = smith.root / "by hand.log"
+    with log.open("wb") as file:
+        subprocess.run(
+            [python, "program.py"], cwd=smith.root, env=environ, stdout=file, stderr=file, check=False
+        )
+    (smith.root / "by hand.log.gz").write_bytes(gzip.compress(log.read_bytes()))
+    for name in (log.name, f"{log.name}.gz"):
+        smith("passes.import", name, "--out", "by hand")
+        made = indexes.read(smith.root / "by hand")
+        assert b"".join(made.pieces()) == log.read_bytes()
+        assert {dump.path.rpartition(".")[2] for dump in made.dumps} >= {"mlir", "ll", "ptx"}
+        assert all(dump.whole for dump in made.dumps)
+        assert all(made.path(dump).stat().st_size == dump.size for dump in made.dumps)
+        assert len(made.kernels) == 3

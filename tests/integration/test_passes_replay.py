@@ -95,10 +95,54 @@ def test_a_dump_that_is_not_what_the_pass_makes(smith: Smith) -> None:
         (["--all", "--kernel", "paste"], 2, "no kernel 'paste'"),
         (["tritongpu-coalesce", "--triton-opt", "gone"], 1, "there is no such program"),
         (["tritongpu-coalesce", "--python", "/bin/sh"], 1, "this interpreter has no Triton"),
+        (["tritongpu-coalesce", "--triton-opt", "/bin/true"], 1, "wrote no IR"),
+        (["--from", "9", "--until", "3"], 2, "there is no pass from 9 to 3"),
     ],
 )
 def test_what_it_cannot_do_is_said(smith: Smith, flags: list[str], code: int, words: str) -> None:
     assert words in smith("passes.replay", "amd", *flags, code=code).error
+
+
+def test_what_an_earlier_replay_left_is_no_answer(smith: Smith) -> None:
+    """A program that writes nothing, where a triton-opt had written what was expected."""
+    program = smith.cwd / "opt"
+    (number,) = [
+        one for one in answer(smith, "nvidia", "--all")["passes"] if one["passes"] == ["triton-combine"]
+    ]
+    program.write_text(f'#!/bin/sh\nfor last; do :; done; cp "{number["next"]}" "$last"\n')
+    program.chmod(0o755)
+    flags = ("nvidia", "triton-combine", "--triton-opt", "opt")
+    assert "byte by byte" in smith("passes.replay", *flags).out
+    program.write_text("#!/bin/sh\n")
+    assert "wrote no IR" in smith("passes.replay", *flags, code=1).error
+
+
+def test_other_dumps_are_no_input_of_a_pass(smith: Smith) -> None:
+    (smith.cwd / "llvm.log").write_text(
+        "// -----// IR Dump Before A (a) ('builtin.module' operation) //----- //\n"
+        "module {\n  tt.func public @f() {\n    tt.return\n  }\n}\n\n"
+        "; *** IR Dump After B on f ***\ndefine void @f() {\n  ret void\n}\n"
+    )
+    smith("passes.import", "llvm.log", "--out", "imported")
+    made = json.loads((smith.cwd / "imported" / "index.json").read_text())
+    made["python"] = json.loads((smith.cwd / "nvidia" / "index.json").read_text())["python"]
+    (smith.cwd / "imported" / "index.json").write_text(json.dumps(made))
+    done = smith("passes.replay", "imported", "1", code=2)
+    assert "only MLIR's passes can be run alone" in done.error
+
+
+def test_a_file_that_is_gone_is_named(smith: Smith) -> None:
+    shutil.copytree(smith.cwd / "nvidia", smith.cwd / "less")
+    path = next((smith.cwd / "less").rglob("*tritongpu-coalesce.mlir"))
+    path.unlink()
+    assert str(path.name) in smith("passes.replay", "less", "tritongpu-coalesce", code=1).error
+
+
+def test_another_triton_is_said(smith: Smith) -> None:
+    shutil.copytree(smith.cwd / "nvidia", smith.cwd / "older")
+    path = smith.cwd / "older" / "index.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "triton": "1.2.3"}))
+    assert "the dump is by Triton 1.2.3, and 3." in smith("passes.replay", "older", "triton-combine").err
 
 
 def test_a_dry_run_prints_the_commands(smith: Smith) -> None:

@@ -156,6 +156,21 @@ def test_passes_are_walked_by_keys(page: Page, dumped: Dumped) -> None:
     assert texts(page, ".entry[aria-selected=true] .number") == [second]
 
 
+@pytest.mark.parametrize("width", [800, 1400])
+def test_all_of_it_is_on_a_small_screen(page: Page, dumped: Dumped, width: int) -> None:
+    page.size(width, 900)
+    try:
+        show(page, dumped.both)
+        edges = page.js(
+            "[...document.querySelectorAll('header *')].map(one => one.getBoundingClientRect().right)"
+        )
+        assert max(edges) <= width
+        assert page.js("document.documentElement.scrollWidth") == width
+        assert page.js("document.querySelector('.texts').clientWidth") > width / 2
+    finally:
+        page.size(1400, 900)
+
+
 def test_an_address_leads_to_a_pass(page: Page, dumped: Dumped) -> None:
     number = next(dump.number for dump in dumped.index.dumps if dump.argument == "tritongpu-coalesce")
     show(page, dumped.alone, f"#tiled_matmul/{number}")
@@ -306,7 +321,11 @@ def test_a_failure_is_named_and_a_kernel_without_passes_is_empty(
 ) -> None:
     made = folder(tmp_path / "dump", {"k": [("A", "a\n"), ("B", "b\n")]})
     failed = replace(made.kernels[0], failed="B", error="it broke <b>badly</b>")
-    kernels = (failed, Kernel("empty", "empty", ""))
+    kernels = (
+        failed,
+        Kernel("empty", "empty", ""),
+        Kernel("late", "late", "", failed="after B", error="ptxas"),
+    )
     (made.folder / index.FILE).write_text(replace(made, kernels=kernels).render())
     with_wheel.beside(tmp_path)("passes.report", made.folder)
     show(page, made.folder / "report.html", "#k/1")
@@ -316,6 +335,8 @@ def test_a_failure_is_named_and_a_kernel_without_passes_is_empty(
     page.js("location.hash = '#empty'")
     page.wait("document.querySelectorAll('.entry').length === 0")
     assert texts(page, ".cm-line") == []
+    page.js("location.hash = '#late'")
+    page.wait("document.querySelector('.summary .failed')?.textContent === ' failed after B'")
     page.key("j")
     page.key("u")
 

@@ -653,13 +653,20 @@ def failed(status: str, error: str, began: float) -> Table:
     }
 
 
-def text_of(path: str) -> str:
-    """The content of a file; nothing if it cannot be read."""
+def text_of(path: str, most: int = 4 * LONGEST_LOG) -> str:
+    """The last bytes of a file, from a line's beginning on; nothing if it cannot be read.
+
+    A log with a dump of each pass may have a gigabyte.
+    """
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - most, 0))
+            raw = file.read()
     except OSError:
         return ""
+    text = raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    return text if size <= most else text.partition("\n")[2] or text
 
 
 def finished(request: Table, point: Table, result: Table) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tritonsmith.errors import FactError
@@ -76,8 +76,9 @@ class Run:
 
 
 def language(dump: Dump) -> str:
-    """What the IR of a dump is written in: `mlir` or `llvm`."""
-    return "llvm" if dump.stage == LLVM else "mlir"
+    """What the IR of a dump is written in, as `kernels.normal` calls it: `mlir`, `llvm`, `ptx`, `amdgcn`."""
+    kind = _kind(dump)
+    return kind if kind in ("ptx", "amdgcn") else "llvm" if dump.stage == LLVM else "mlir"
 
 
 def left(index: Index, dump: Dump) -> Dump:
@@ -86,15 +87,20 @@ def left(index: Index, dump: Dump) -> Dump:
     Raises:
         FactError: nothing was printed that shows it.
     """
-    return sides(index, dump)[1]
+    return dump if dump.when == "after" else sides(index, dump)[1]
 
 
 def sides(index: Index, dump: Dump) -> tuple[Dump, Dump]:
     """The IR before a pass, and after it.
 
     Raises:
-        FactError: nothing was printed that shows what the pass left.
+        FactError: nothing was printed that shows one of them.
     """
+    if dump.against is None and dump.when == "after":
+        hints = ["passes.show prints what it left"]
+        raise FactError(
+            f"what {dump.name} was given is not in this dump", where=index.path(dump), hints=hints
+        )
     if dump.against is None:
         why = "the pass failed" if dump.when == "failed" else "nothing was printed after it"
         raise FactError(f"what {dump.name} left is not in this dump", where=index.path(dump), why=why)
@@ -108,11 +114,7 @@ def text(index: Index, dump: Dump) -> str:
     Raises:
         FactError: its file is gone.
     """
-    try:
-        return index.path(dump).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        hints = ["passes.dump or passes.import makes the folder again"]
-        raise FactError("a file of this dump cannot be read", where=index.path(dump), hints=hints) from error
+    return index.text(dump)
 
 
 def diff(before: str, after: str, language: str) -> Diff:
@@ -145,21 +147,27 @@ def parting(one: Run, other: Run) -> Parting:
     """The first pass at which two runs part.
 
     Passes are paired by their names. A pass that only one of them has parts them if it changed something.
-    Runs for two targets do not part where the name of the target is all that differs.
+    Runs for two targets do not part where the name of the target is all that differs. LLVM's passes and the
+    assembly count where both runs printed them.
     """
-    mine, yours = _befores(one.dumps), _befores(other.dumps)
+    kinds = {_kind(dump) for dump in one.dumps} & {_kind(dump) for dump in other.dumps}
+    mine, yours = _passes(one.dumps, kinds), _passes(other.dumps, kinds)
     pairs = alignment.pairs([_name(dump) for dump in mine], [_name(dump) for dump in yours])
-    if pairs and _differ(one, mine[pairs[0][0]], other, yours[pairs[0][1]]):
+    if (
+        pairs
+        and mine[pairs[0][0]].when == "before"
+        and _differ(one, mine[pairs[0][0]], other, yours[pairs[0][1]])
+    ):
         return Parting(0, mine[pairs[0][0]], yours[pairs[0][1]], already=True)
     same, at, there = 0, 0, 0
-    for left, right in [*pairs, (len(mine), len(yours))]:
-        alone = next((dump for dump in mine[at:left] if dump.changed), None)
-        foreign = next((dump for dump in yours[there:right] if dump.changed), None)
+    for here, over in [*pairs, (len(mine), len(yours))]:
+        alone = next((dump for dump in mine[at:here] if dump.changed), None)
+        foreign = next((dump for dump in yours[there:over] if dump.changed), None)
         if alone or foreign:
             return Parting(same, alone, foreign)
-        if left < len(mine) and _left_differs(one, mine[left], other, yours[right]):
-            return Parting(same, mine[left], yours[right])
-        same, at, there = same + 1, left + 1, right + 1
+        if here < len(mine) and _left_differs(one, mine[here], other, yours[over]):
+            return Parting(same, mine[here], yours[over])
+        same, at, there = same + 1, here + 1, over + 1
     return Parting(len(pairs), None, None)
 
 
@@ -171,8 +179,10 @@ def said(found: Parting) -> str:
         return f"they do not part: {found.same} passes leave the same in both"
     after = f"{found.same} passes leave the same in both"
     if found.one and found.other and _name(found.one) == _name(found.other):
-        here, there = found.one.number, found.other.number
-        return f"{after}; they part at {_name(found.one)} ({here} here, {there} there), which left:"
+        at = f"{_name(found.one)} ({found.one.number} here, {found.other.number} there)"
+        ended = [where for dump, where in ((found.one, "here"), (found.other, "there")) if not shows(dump)]
+        end = f": nothing was printed after it {ended[0]}" if ended else ", which left:"
+        return f"{after}; they part at {at}{end}"
     alone = [
         f"{_name(dump)} ({dump.number}) changes something {where} only"
         for dump, where in ((found.one, "here"), (found.other, "there"))
@@ -185,15 +195,29 @@ def _name(dump: Dump) -> str:
     return dump.argument or dump.name
 
 
-def _befores(dumps: Sequence[Dump]) -> list[Dump]:
-    return [dump for dump in dumps if dump.when == "before" and not dump.inside and dump.whole]
+def _kind(dump: Dump) -> str:
+    return dump.path.rpartition(".")[2]
+
+
+def _passes(dumps: Sequence[Dump], kinds: Collection[str]) -> list[Dump]:
+    """One dump for each pass."""
+    return [
+        dump
+        for dump in dumps
+        if dump.when != "failed" and not dump.inside and dump.whole and _kind(dump) in kinds
+    ]
+
+
+def shows(dump: Dump) -> bool:
+    """Whether it is known what the pass of a dump left."""
+    return dump.when == "after" or dump.against is not None
 
 
 def _left_differs(one: Run, mine: Dump, other: Run, yours: Dump) -> bool:
     """Whether what two passes left is not the same."""
-    if mine.against is None or yours.against is None:
-        return (mine.against is None) != (yours.against is None)
-    return _differ(one, one.index.dumps[mine.against], other, other.index.dumps[yours.against])
+    if not shows(mine) or not shows(yours):
+        return shows(mine) != shows(yours)
+    return _differ(one, left(one.index, mine), other, left(other.index, yours))
 
 
 def _differ(one: Run, mine: Dump, other: Run, yours: Dump) -> bool:

@@ -26,6 +26,7 @@ from tritonsmith.passes.splitting import Splitter
 from tritonsmith.plan import MakeDir, Plan, Remove, attached
 from tritonsmith.plan.attached import Attached
 from tritonsmith.plan.runner import Runner
+from tritonsmith.ui import console
 from tritonsmith.ui.progress import PhaseProgress
 
 _TRACE = "Traceback (most recent call last)"
@@ -119,22 +120,25 @@ def dump_kernel(what: OfKernel, *, silent: bool = False) -> tuple[Index, Manifes
     reader = _Reader(logs, splitter, over)
     try:
         reader.start()
+        manifest: Manifest | None = None
         try:
             manifest = compiling.act(what.compile, where, silent=silent).manifest
-        finally:
+        finally:  # ^C too: what came until then is a dump, and its folder can be used again
             over.set()
             reader.join()
-        if reader.error:
-            raise reader.error
-        died = next((one.error for one in manifest.points if one.status in ("crashed", "timeout")), "")
-        index = splitter.close(
-            command=what.compile.asked.flags(),
-            triton=manifest.triton,
-            python=str(where.python),
-            environ=_set(prepared),
-            reproducers=_reproducers(prepared.out),
-            died=died,
-        )
+            if reader.error:
+                raise reader.error
+            points = manifest.points if manifest else ()
+            index = splitter.close(
+                command=what.compile.asked.flags(),
+                triton=manifest.triton if manifest else "",
+                python=str(where.python),
+                environ=_set(prepared),
+                reproducers=_reproducers(prepared.out),
+                died=next((one.error for one in points if one.status in ("crashed", "timeout")), ""),
+            )
+            if manifest is None and index.dumps:
+                console.note(f"what came until then is in {index.folder}")
     finally:
         splitter.stop()
         _clear(prepared, where.space)
@@ -276,6 +280,7 @@ def _after(streams: Sequence[str], out: Path, work: Path, space: Workspace) -> P
 
 def _begin(prepared: Prepared, space: Workspace) -> None:
     space.claim()
+    _clear(prepared, space)  # a run that was killed had this process id
     if prepared.own:
         _do(space, Remove((prepared.out,), space.root, phase="prepare"))
     importing.empty(prepared.out)
@@ -324,7 +329,7 @@ def check(index: Index) -> None:
     if not index.dumps:
         raise SmithError(
             "no pass printed its IR",
-            where=index.folder,
+            where=index.folder / index.output,
             hints=[
                 "a program that compiles no kernel prints none",
                 "a Triton that is given dump variables of its own in the program may not see these",

@@ -14,6 +14,10 @@ from tritonsmith.passes import locations
 from tritonsmith.passes.index import Dump, Index
 from tritonsmith.ui import tables
 
+WIDE = 1000  # columns of a table that no terminal shows
+_GAP = 3  # characters between two columns
+_SHORTEST = 12  # characters of a name
+
 
 @dataclass(frozen=True)
 class Event:
@@ -66,8 +70,10 @@ def find(index: Index, kernel: str, text: str, *, regex: bool = False) -> Found:
         regex: it is a regular expression; `^` and `$` match at lines.
 
     Raises:
-        UsageError: the expression is none.
+        UsageError: the expression is none, or there is no text.
     """
+    if not text:
+        raise UsageError("an empty text is everywhere", hints=["name what to look for: convert_layout"])
     try:
         pattern = re.compile(text if regex else re.escape(text), re.MULTILINE)
         sought = re.compile(pattern.pattern.encode(), re.MULTILINE)
@@ -77,8 +83,8 @@ def find(index: Index, kernel: str, text: str, *, regex: bool = False) -> Found:
     counts: dict[str, int] = {}
     for dump in mine:
         if dump.sha256 not in counts:
-            raw = locations.without(dump.path.rpartition(".")[2], index.path(dump).read_bytes())
-            plain = raw.count(text.encode()) if text and not regex else sum(1 for _ in sought.finditer(raw))
+            raw = locations.without(_kind(dump), index.content(dump))
+            plain = raw.count(text.encode()) if not regex else sum(1 for _ in sought.finditer(raw))
             counts[dump.sha256] = plain
     events = tuple(_events(index, mine, counts))
     here = [counts[dump.sha256] for dump in mine]
@@ -87,16 +93,31 @@ def find(index: Index, kernel: str, text: str, *, regex: bool = False) -> Found:
 
 
 def _events(index: Index, dumps: tuple[Dump, ...], counts: dict[str, int]) -> Iterator[Event]:
+    last: Dump | None = None
     for dump in dumps:
+        before = after = counts[dump.sha256]
         if dump.against is not None:
-            here, there = counts[dump.sha256], counts[index.dumps[dump.against].sha256]
-            before, after = (here, there) if dump.when == "before" else (there, here)
-            if before != after:
-                yield Event(dump, before, after)
+            there = counts[index.dumps[dump.against].sha256]
+            before, after = (before, there) if dump.when == "before" else (there, before)
+        elif dump.when != "before" and last is not None and _kind(last) != _kind(dump):
+            before = counts[last.sha256]  # another language: the translation to it counts as a pass
+        if before != after:
+            yield Event(dump, before, after)
+        last = dump
 
 
-def table(found: Found, text: str) -> Table:
-    """The events, one a line."""
+def _kind(dump: Dump) -> str:
+    return dump.path.rpartition(".")[2]
+
+
+def table(found: Found, text: str, width: int = WIDE) -> Table:
+    """The events, one a line.
+
+    Args:
+        found: where the text comes.
+        text: it.
+        width: characters of the terminal: a name that is too long is cut.
+    """
     lines = [
         [
             str(event.dump.number),
@@ -109,9 +130,14 @@ def table(found: Found, text: str) -> Table:
         for event in found.events
     ]
     title = f"{text}: {found.first} at first, in {found.dumps} dumps"
-    return tables.plain(
-        title, ["pass", "stage", "name", "before", "after", ""], lines, right=["pass", "before", "after"]
-    )
+    heads = ["pass", "stage", "name", "before", "after", ""]
+    made = tables.plain(title, heads, lines, right=["pass", "before", "after"])
+    for column in made.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
+        column.width = max(len(str(cell)) for cell in (column.header, *column.cells))
+    name, taken = made.columns[2], sum((column.width or 0) + _GAP for column in made.columns)
+    name.width = max((name.width or 0) - max(taken - width, 0), _SHORTEST)
+    return made
 
 
 def as_json(found: Found) -> dict[str, Any]:

@@ -14,8 +14,10 @@ from typing import BinaryIO, cast
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.passes import index as indexes
+from tritonsmith.passes import prefixes
 from tritonsmith.passes.index import FILE, Index
 from tritonsmith.passes.splitting import Splitter
+from tritonsmith.ui import console
 from tritonsmith.ui.progress import PhaseProgress
 
 CHUNK = 1 << 20
@@ -41,16 +43,40 @@ def read(
     name = source if source == "-" else str(Path(source).expanduser().absolute())
     if source != "-" and not Path(name).exists():
         raise FactError("cannot read this log", where=source, why="there is no such file")
+    if source != "-" and Path(name).is_dir():
+        hints = [f"passes.list {source} reads it"] if (Path(name) / FILE).is_file() else []
+        raise FactError("cannot read this log", where=source, why="it is a folder", hints=hints)
     empty(out)
     splitter = Splitter(out)
     try:
-        for chunk in _chunks(source, progress):
+        for chunk in prefixes.without(_chunks(source, progress), _say):
             splitter.feed(chunk)
     except FactError as error:
         splitter.close(command=name, python=python)
         hints = ["what could be read of it lies there all the same: passes.list " + str(out)]
         raise FactError(error.what, where=error.where, why=error.why, hints=hints) from error
     return splitter.close(command=name, python=python)
+
+
+def _say(prefix: str) -> None:
+    console.note(f"each line begins as with {prefix!r}: that is no part of the IR, and is left out")
+
+
+def check(index: Index) -> None:
+    """Fail if the log has no dump.
+
+    Raises:
+        SmithError: there is no banner in it.
+    """
+    if not index.dumps:
+        raise SmithError(
+            "no pass printed its IR in this log",
+            where=index.command,
+            hints=[
+                "MLIR_ENABLE_DUMP=1 TRITON_ALWAYS_COMPILE=1 python script.py 2> log has it print",
+                "MLIR prints to standard error: was that saved?",
+            ],
+        )
 
 
 def place(source: str) -> Path:

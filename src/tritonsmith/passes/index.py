@@ -22,6 +22,7 @@ from tritonsmith.errors import FactError
 
 FILE = "index.json"
 OUTPUT = "output.log"
+BESIDE = (FILE, OUTPUT, "list.json", "report.html", "reproducers")  # names in the folder that are no kernel's
 SCHEMA = 1
 
 When = Literal["before", "after", "failed"]
@@ -131,6 +132,29 @@ class Index:
     def path(self, dump: Dump) -> Path:
         """The file of a dump."""
         return self.folder / dump.path
+
+    def content(self, dump: Dump) -> bytes:
+        """The IR of a dump, as it was printed.
+
+        Raises:
+            FactError: its file is gone.
+        """
+        try:
+            return self.path(dump).read_bytes()
+        except OSError as error:
+            hints = ["passes.dump or passes.import makes the folder again"]
+            why = error.strerror or str(error)
+            raise FactError(
+                "cannot read a file of this dump", where=self.path(dump), why=why, hints=hints
+            ) from error
+
+    def text(self, dump: Dump) -> str:
+        """The same as text, with lines that end in a line feed.
+
+        Raises:
+            FactError: its file is gone.
+        """
+        return self.content(dump).decode("utf-8", "replace").replace("\r\n", "\n")
 
     def render(self) -> str:
         """The text of `index.json`."""

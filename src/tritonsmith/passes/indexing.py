@@ -13,13 +13,14 @@ from pathlib import Path
 from tritonsmith.passes import banners, locations, timing
 from tritonsmith.passes.banners import Banner
 from tritonsmith.passes.index import FILE, Dump, Index, Kernel
-from tritonsmith.passes.runs import ASSEMBLY, LLIR, Run, Runs, Text, look, stages
+from tritonsmith.passes.runs import ASSEMBLY, LLIR, UNUSUAL, Run, Runs, Text, look, stages
 
 _SAID = 1 << 16  # bytes after a dump in which the compiler's last words are looked for
 _ERROR = 20_000  # characters
 MODULE, FUNCTION = "builtin.module", "func.func"  # where a banner does not tell
 _TOGETHER = 8  # runs that go on at the same time
 _FAILED = re.compile(rb"Pipeline failed while executing \[`([^`]+)`")
+_PIPELINE_FAILED = b"PassManager::run failed"  # which reports on time as well: python/src/ir.cc at 63068fcc27
 _TRACE = b"Traceback (most recent call last)"
 _RUNNING = re.compile(rb"(?m:^)Running pass: (\S+) on |Running pass '([^'\n]+)' on function")
 
@@ -102,6 +103,7 @@ class Book:
             return
         if b"{-#" in data:
             data = self._reproducer(run, data)
+        data = data.replace(b"\r\n", b"\n")
         if len(run.said) < _SAID:
             run.said += data[: _SAID - len(run.said)]
         if b"ime report ..." in data or b"timing report" in data:
@@ -135,7 +137,7 @@ class Book:
         else:
             run.said = b""
         level = text.level if text.module or text.level > LLIR else run.level
-        slug = re.sub(r"[^\w.\-]+", "-", banner.argument or banner.name).strip("-.")[:80] or "pass"
+        slug = re.sub(UNUSUAL, "-", banner.argument or banner.name).strip("-.")[:80] or "pass"
         path = f"{run.name}/{len(run.places):03d}-{slug}.{banner.kind}"
         spelled = raw.decode("utf-8", "surrogateescape")
         row = Row(
@@ -273,7 +275,7 @@ class Book:
         if not failed and last.level != ASSEMBLY and (mark or died or not last.whole):
             running = [first or second for first, second in _RUNNING.findall(said)]
             if last.banner.kind == "mlir" or not last.whole:
-                failed = last.banner.name
+                failed = f"after {last.banner.name}" if self._over(run) else last.banner.name
             else:  # of LLVM's passes nothing is printed before they run, but for this log
                 failed = _text(running[-1]) if running else f"after {last.banner.name}"
         error = ""
@@ -283,6 +285,15 @@ class Book:
             begin = trace if trace >= 0 else begin
             error = _text(said[begin:]).strip()[:_ERROR] or died
         return Kernel(run.name, run.function, run.target, failed, error)
+
+    def _over(self, run: Run) -> bool:
+        """Whether a report on time said that the last pass had ended, before anything went wrong."""
+        rows = [self._rows[place] for place in run.places]
+        passes = [row for row in rows if row.banner.kind == "mlir" and not row.banner.inside]
+        if run.timed < len(passes) or _PIPELINE_FAILED in run.said:
+            return False
+        mark = banners.marks().search(run.said)
+        return mark is None or run.said.find(b"ime report ...") < mark.start()
 
     def _dumps(self) -> list[Dump]:
         names: dict[int, str] = {}

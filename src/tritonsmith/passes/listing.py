@@ -29,6 +29,10 @@ _NAMES = re.compile(rb"%[-\w$.]+(?::\d+|#\d+)?|\^\w+|![0-9]+|#[a-z_]*\d+(?![\w.]
 _SHOWN = 4  # kinds of operations in a cell
 _SYMBOL = 24  # characters of another function's name
 WIDE = 1000  # columns of a table that no terminal shows, at most
+_GAP = 3  # characters between two columns
+_LEAST = {"name": 28, "operations": 20, "what it does": 20}  # characters, of columns that can be cut
+_FIRST_TO_GO = ("size", "stage", "time", "operations", "what it does")  # which is asked for
+_SHORTEST = 12  # characters of a name
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class _Texts:
         if found is None:
             if len(self._known) > 4:  # noqa: PLR2004 - a pass inside another one, at most
                 self._known.pop(next(iter(self._known)))
-            raw = self._index.path(dump).read_bytes()
+            raw = self._index.content(dump)
             kind = dump.path.rpartition(".")[2]
             plain = _NAMES.sub(b"%", locations.without(kind, raw))
             operations = (
@@ -129,6 +133,7 @@ def table(
     summaries: Mapping[str, str] | None = None,
     *,
     changed: bool = False,
+    width: int = WIDE,
 ) -> Table:
     """The pipeline, one pass a line; passes that changed nothing are dim.
 
@@ -138,6 +143,7 @@ def table(
         counted: of `rows`.
         summaries: what each pass does, by its name on a command line.
         changed: leave out passes that changed nothing.
+        width: characters of the terminal: what does not fit is cut or left out, the pass's number never.
     """
     columns = ["pass", "stage", "name", "lines", "operations", "size", "time"]
     columns += ["what it does"] if summaries is not None else []
@@ -153,17 +159,38 @@ def table(
         size = formats.size(dump.size) + ("" if dump.whole else " cut")
         line = [str(dump.number), dump.stage, name + scope, lines, _operations(row), size, took]
         cells.append([*line, summaries.get(dump.argument, "")] if summaries is not None else line)
-    made = tables.plain(_title(index, kernel), columns, cells, right=["pass", "lines", "size", "time"])
-    for column in made.columns:
-        column.no_wrap, column.overflow = True, "ellipsis"
-        if column.header in ("name", "lines", "stage"):
-            column.min_width = max((len(str(cell)) for cell in column.cells), default=0)
+    widths = _widths(columns, cells, width)
+    kept = [[line[columns.index(name)] for name in widths] for line in cells]
+    made = tables.plain(_title(index, kernel), list(widths), kept, right=["pass", "lines", "size", "time"])
+    for column, size_ in zip(made.columns, widths.values(), strict=True):
+        column.no_wrap, column.overflow, column.width = True, "ellipsis", size_
     for line_, (dump, _) in zip(made.rows, chosen, strict=True):
         if dump.changed is False:
             line_.style = "dim"
         elif kernel.failed and dump.name == kernel.failed:
             line_.style = "red"
     return made
+
+
+def _widths(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> dict[str, int]:
+    """The columns that fit, and how wide each of them is."""
+    found = {
+        name: max(len(name), *(len(line[at]) for line in cells), 0) if cells else len(name)
+        for at, name in enumerate(columns)
+    }
+    least = {name: min(size, _LEAST.get(name, size)) for name, size in found.items()}
+
+    def over() -> int:
+        return sum(least.values()) + _GAP * len(least) - width
+
+    for name in _FIRST_TO_GO:
+        if over() > 0:
+            least.pop(name, None)
+    least["name"] = max(least["name"] - max(over(), 0), _SHORTEST)
+    for name in ("name", "operations", "what it does"):  # what is left of the terminal
+        if name in least:
+            least[name] = min(found[name], least[name] + max(-over(), 0))
+    return least
 
 
 def natural(made: Table, console: Console) -> Table:

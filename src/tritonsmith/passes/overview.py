@@ -50,4 +50,4 @@ def show(index: Index, *, json: bool = False, aside: bool = False) -> None:
     to.print(f"{index.folder}", markup=False)
     torn = sum(not dump.whole for dump in index.dumps[:-1])
     if torn:
-        console.warn(f"{torn} dumps are torn: threads printed at the same time; compile in one thread")
+        console.warn(f"{torn} dumps are torn: threads or processes printed at the same time; use one")

@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tritonsmith.passes.banners import Banner
+from tritonsmith.passes.index import BESIDE
 
 TTIR, TTGIR, LLIR, LLVM, ASSEMBLY = range(5)
+UNUSUAL = (
+    r"[^A-Za-z0-9_.\-]+"  # what no name of a file should have; a letter beyond ASCII is up to four bytes
+)
 STAGES = ("ttir", "ttgir", "llir", "llvm")
 
 _NAME = rb'@("(?:[^"\\]|\\.)*"|[\w$.\-]+)'
@@ -100,7 +104,7 @@ class Runs:
         self.all: list[Run] = []
         self.current: Run | None = None
         self._of: dict[str, list[Run]] = {}
-        self._names: set[str] = set()
+        self._names = set(BESIDE)
 
     def find(self, banner: Banner, body: bytes, text: Text, digest: str) -> Run:
         """The run that a dump belongs to; a new one, if it begins here."""
@@ -160,12 +164,12 @@ class Runs:
         return (same or fitting or going)[-1] if going else None
 
     def _name(self, function: str) -> str:
-        base = re.sub(r"[^\w.\-]+", "-", function).strip("-.")[:100] or "kernel"
+        base = re.sub(UNUSUAL, "-", function).strip("-.")[:100] or "kernel"
         name, number = base, 1
-        while name in self._names:
+        while name.lower() in self._names:  # `Add` is `add` on file systems of macOS
             number += 1
             name = f"{base}-{number}"
-        self._names.add(name)
+        self._names.add(name.lower())
         return name
 
 

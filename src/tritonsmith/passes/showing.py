@@ -19,7 +19,7 @@ def text(index: Index, dump: Dump, *, plain: bool = False) -> str:
         dump: one of it.
         plain: values renumbered, locations taken out.
     """
-    content = index.path(dump).read_text(encoding="utf-8", errors="replace")
+    content = index.text(dump)
     language = _LANGUAGES.get(_kind(dump))
     return normal.text(content, language) if plain and language else content
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.kit import Words, given, task
+from tritonsmith.tasks.kit import Words, given, split, task
 
 if TYPE_CHECKING:
     from tritonsmith.passes.index import Dump, Index
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
         "folder": "a folder that passes.dump or passes.import wrote",
         "number": "of the pass, as passes.list has it; or its name, if it ran once",
         "to": "another number: the IR before that pass, instead of what the first one left",
-        "kernel": "which one, where the dump has several",
+        "kernel": "which one, where the dump has several; with --against also two: double,double-2",
         "ops": "operations whose number changed, instead of lines",
         "layouts": "layouts whose uses changed, by what they are and not by their alias",
         "against": "another such folder: the first pass at which the two part",
@@ -64,12 +65,21 @@ def _part(made: Index, other: Index, kernel: str, *, ops: bool, layouts: bool, j
     from tritonsmith.passes import choosing, differing
     from tritonsmith.ui import console
 
-    first, second = (differing.Run(one, choosing.kernel(one, kernel)) for one in (made, other))
+    names = split(kernel) or ("",)
+    if len(names) > 2:  # noqa: PLR2004 - one for each dump
+        raise UsageError(
+            "--kernel names one kernel, or one for each dump", hints=["--kernel double,double-2"]
+        )
+    both = ((made, names[0]), (other, names[-1]))
+    first, second = (differing.Run(one, choosing.kernel(one, name)) for one, name in both)
     found = differing.parting(first, second)
     said = differing.said(found)
-    if not (found.one and found.other):
+    numbers = [dump and dump.number for dump in (found.one, found.other)]
+    about = {"said": said, "parted": bool(found.one or found.other), "passes": numbers}
+    known = found.already or all(dump and differing.shows(dump) for dump in (found.one, found.other))
+    if not (found.one and found.other and known):
         if json:
-            print(dumps({"schema": 1, "parted": bool(found.one or found.other), "said": said}))
+            print(dumps({"schema": 1, **about}))
         else:
             console.out().print(said, markup=False)
         return
@@ -78,7 +88,7 @@ def _part(made: Index, other: Index, kernel: str, *, ops: bool, layouts: bool, j
         one, two = differing.left(made, one), differing.left(other, two)
     if not json:
         console.out().print(said, markup=False)
-    _print((made, one), (other, two), ops=ops, layouts=layouts, json=json, said=said)
+    _print((made, one), (other, two), ops=ops, layouts=layouts, json=json, about=about)
 
 
 def _print(
@@ -88,12 +98,12 @@ def _print(
     ops: bool,
     layouts: bool,
     json: bool,
-    said: str = "",
+    about: Mapping[str, object] | None = None,
 ) -> None:
     from dataclasses import asdict
     from json import dumps
 
-    from tritonsmith.passes import differing
+    from tritonsmith.passes import differing, listing
     from tritonsmith.ui import console, tables, unified
 
     before, after = differing.text(*one), differing.text(*two)
@@ -106,13 +116,14 @@ def _print(
     found = differing.diff(before, after, kind) if json or not counted else None
     if json:
         content = {name: [asdict(row) for row in rows] for name, rows in counted.items()}
-        print(dumps({"schema": 1, "said": said, **content, "diff": asdict(found) if found else None}))
+        print(dumps({"schema": 1, **(about or {}), **content, "diff": asdict(found) if found else None}))
         return
     out = console.out()
     for what, rows in counted.items():
         cells = [[row.what, str(row.before), str(row.after), f"{row.after - row.before:+}"] for row in rows]
         table = tables.plain(what, [what, "before", "after", ""], cells, right=["before", "after", ""])
-        out.print(table if rows else f"no {what} changed")
+        shown = table if out.is_terminal else listing.natural(table, out)
+        out.print(shown if rows else f"no {what} changed")
     if found:
         lines = unified.coloured(found.lines)
         out.print(lines if found.lines else "nothing changed but locations and names\n", end="")

@@ -26,7 +26,7 @@ def find(
     from pathlib import Path
 
     from tritonsmith.errors import SmithError
-    from tritonsmith.passes import choosing, finding, index
+    from tritonsmith.passes import choosing, finding, index, listing
     from tritonsmith.ui import console
 
     made = index.read(Path(folder).expanduser())
@@ -36,5 +36,10 @@ def find(
         print(dumps(finding.as_json(found)))
         return
     if not found.dumps:
-        raise SmithError(f"no pass of {chosen.name} was given {text!r}", where=made.folder)
-    console.out().print(finding.table(found, text))
+        hints = ["locations are not searched"] if "loc" in text or "dbg" in text else []
+        raise SmithError(f"no pass of {chosen.name} was given {text!r}", where=made.folder, hints=hints)
+    out = console.out()
+    if out.is_terminal:
+        out.print(finding.table(found, text, out.width))
+    else:
+        out.print(listing.natural(finding.table(found, text), out))

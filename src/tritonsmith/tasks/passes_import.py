@@ -21,10 +21,10 @@ def import_(context: Any, file: str, out: str = "", python: str = "", json: bool
     """Take a log of dumps apart that somebody saved: MLIR_ENABLE_DUMP=1 python script.py 2> log."""
     from pathlib import Path
 
-    from tritonsmith.passes import dumping, importing, overview
+    from tritonsmith.passes import importing, overview
 
     folder = Path(out).expanduser().absolute() if given(out) else importing.place(file)
     interpreter = str(Path(python).expanduser().absolute()) if python else ""
     index = importing.shown(file, folder, python=interpreter)
     overview.show(index, json=json)
-    dumping.check(index)
+    importing.check(index)

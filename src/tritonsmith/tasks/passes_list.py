@@ -45,7 +45,8 @@ def listing(
         return
     said = summaries.asked(some(source or ()), wanted=summary)
     out = console.out()
-    table = listing.table(made, chosen, counted, said, changed=changed)
+    width = out.width if out.is_terminal else listing.WIDE
+    table = listing.table(made, chosen, counted, said, changed=changed, width=width)
     out.print(table if out.is_terminal else listing.natural(table, out))
     if chosen.failed:
         console.warn(

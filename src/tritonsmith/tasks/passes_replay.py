@@ -95,7 +95,8 @@ def replay(
     chosen = tool.choose(dump, space, env=env, python=python, triton_opt=triton_opt, source=source)
     seen = running.look(dump, one, chosen, space, options_of(option or ()))
     first, last = count(from_, "from"), count(until, "until")
-    wanted = chain.chosen(seen.links, number, first, last, everything=all_)
+    mine = dump.of(one.name)
+    wanted = chain.chosen(seen.links, number, first, last, everything=all_, dumps=mine)
     groups = [(link,) for link in wanted] if all_ else [wanted]
     if len(groups) > 1 and (debug or mlir or gdb or lldb or out):
         raise UsageError(
@@ -140,7 +141,7 @@ def _answer(outcome: Outcome, prepared: Prepared, out: str, *, quiet: bool) -> N
         console.out().print(job.log.read_text(encoding="utf-8", errors="replace"), markup=False, end="")
     made = running.keep(job.out, Path(out).expanduser().absolute()) if out else job.out
     if outcome.verdict == "differs":
-        hints = [f"diff {made} {job.after}", *report.suspects(outcome, prepared)]
+        hints = [f"diff {made} {job.after}", *report.suspects(prepared)]
         raise SmithError(report.sentence(outcome), where=made, hints=hints)
     if not quiet:
         console.out().print(report.sentence(outcome), markup=False)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -412,3 +413,18 @@ def test_a_file_of_a_package_imports_its_neighbours(place: Path) -> None:
     kernel.write_text("import triton\nfrom .sizes import SIZE\n@triton.jit\ndef k(x, WHAT=SIZE): pass\n")
     _, (_, row) = run(place, point("p", "x"), file=str(kernel))
     assert row["status"] == "ok"
+
+
+def test_of_a_log_only_the_end_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"begin\n" + b"x" * 50 + "\r\nä end\n".encode())
+    assert worker.text_of(str(log)) == f"begin\n{'x' * 50}\nä end\n"
+    assert worker.text_of(str(log), most=20) == "ä end\n"
+    with log.open("r+b") as file:
+        file.truncate(3 << 30)  # a hole: no disk, but as much memory as ever
+    tracemalloc.start()
+    worker.text_of(str(log))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 << 20
+    assert worker.text_of(str(tmp_path / "gone")) == ""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.unit.passes import streams
+from tests.unit.passes.streams import banner, split
 from tritonsmith.errors import FactError
 from tritonsmith.passes import differing
 from tritonsmith.passes.differing import Change, Run
@@ -126,3 +129,59 @@ def test_kernels_that_are_not_the_same_are_said_to_be(tmp_path: Path) -> None:
     one = run(tmp_path / "a", [("cse", module(ADD))], module(ADD))
     two = run(tmp_path / "b", [("cse", module(MUL))], module(MUL))
     assert differing.parting(one, two).already
+
+
+LLVM_IR = "define void @add() {{\n  {}\n}}\n"
+
+
+def llvm_run(folder: Path, *lines: str, backend: bool = False) -> Run:
+    """One pass of MLIR's, then LLVM's, each with the line that it left; then PTX with the last line."""
+    stream = banner("Last", "last") + streams.module("%0 = x")
+    stream += "".join(
+        f"; *** IR Dump After P{number} on add ***\n{LLVM_IR.format(line)}"
+        for number, line in enumerate(lines)
+    )
+    more = f"// -----// NVPTX Dump //----- //\n.version 8.4\n.entry add(\n)\n{{\n\t{lines[-1]};\n}}\n"
+    index = split(stream + more * backend, folder)
+    return Run(index, index.kernels[0])
+
+
+def test_runs_part_in_llvms_passes_too(tmp_path: Path) -> None:
+    one, other = llvm_run(tmp_path / "a", "fmul", "fma"), llvm_run(tmp_path / "b", "fmul", "fadd")
+    found = differing.parting(one, other)
+    assert found.one is not None
+    assert (found.same, found.one.name) == (2, "P1")
+    assert differing.left(one.index, found.one) == found.one
+    assert differing.parting(one, llvm_run(tmp_path / "c", "fmul", "fma")).one is None
+
+
+def test_runs_part_in_assembly_if_nothing_else_was_printed(tmp_path: Path) -> None:
+    one, other = (llvm_run(tmp_path / word, "x", word, backend=True) for word in ("fma", "mul"))
+    only = [replace(run.index, dumps=run.dumps[:1] + run.dumps[-1:]) for run in (one, other)]
+    found = differing.parting(*(Run(index, index.kernels[0]) for index in only))
+    assert found.one is not None
+    assert (found.one.stage, differing.language(found.one)) == ("ptx", "ptx")
+
+
+def test_what_only_one_run_printed_is_no_difference(tmp_path: Path) -> None:
+    one, other = (
+        llvm_run(tmp_path / "a", "fmul", "fma"),
+        llvm_run(tmp_path / "b", "fmul", "fma", backend=True),
+    )
+    assert differing.parting(one, other).one is None
+    mlir = replace(one.index, dumps=one.dumps[:1])
+    found = differing.parting(one, Run(mlir, mlir.kernels[0]))
+    assert (found.one, found.other, found.same) == (None, None, 1)
+
+
+def test_a_run_that_ends_parts_from_one_that_goes_on(tmp_path: Path) -> None:
+    one = run(tmp_path / "a", [("cse", module(ADD)), ("licm", module(ADD))], "x")
+    short = replace(one.index, dumps=(replace(one.dumps[0], against=None),))
+    found = differing.parting(one, Run(short, short.kernels[0]))
+    assert "part at cse (0 here, 0 there): nothing was printed after it there" in differing.said(found)
+
+
+def test_what_llvms_first_pass_was_given_is_not_known(tmp_path: Path) -> None:
+    made = llvm_run(tmp_path / "a", "fmul")
+    with pytest.raises(FactError, match="what P0 was given is not in this dump"):
+        differing.sides(made.index, made.dumps[1])

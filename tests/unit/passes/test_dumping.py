@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.unit.kernels.test_compiling import place, wanted, where
 from tests.unit.passes.streams import banner, module
 from tritonsmith.envs import workspace
-from tritonsmith.errors import FactError, SmithError
+from tritonsmith.errors import FactError, InterruptedRunError, SmithError
+from tritonsmith.kernels.compiling import Place
 from tritonsmith.passes import dumping
+from tritonsmith.passes import index as indexes
 from tritonsmith.passes.choices import Choices
 from tritonsmith.passes.index import Index
 from tritonsmith.plan import attached
+
+__all__ = ["place", "where"]  # the fixtures
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -153,3 +159,42 @@ def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
 
         attached.follow(reader, over, heard.append, lambda: None)
     assert b"".join(heard) == b"xxxx"
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_compile_that_cannot_be_leaves_a_folder_that_can_be_used_again(
+    place: Path, where: Place, times: int
+) -> None:
+    """No Triton; ^C is an exception at the same place."""
+    (place / "site" / "triton" / "__init__.py").write_text("raise ImportError('gone')\n")
+    asked = wanted(place)
+    for _ in range(times):
+        what = dumping.of_kernel(asked, where, Choices(), place / "dump")
+        with pytest.raises(SmithError, match="gone"):
+            dumping.dump_kernel(what, silent=True)
+    assert indexes.read(place / "dump").dumps == ()
+
+
+def test_what_came_before_an_interrupt_is_a_dump(
+    place: Path, where: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = banner("A", "a") + module(LOAD)
+    compiler = place / "site" / "triton" / "compiler" / "compiler.py"
+    old = 'print("about to compile", file=sys.stderr)'
+    assert old in compiler.read_text()
+    more = f"sys.stderr.write({text!r}); sys.stderr.flush(); os.kill({os.getpid()}, 2); time.sleep(60)"
+    compiler.write_text(compiler.read_text().replace(old, more))
+    with pytest.raises((KeyboardInterrupt, InterruptedRunError)):
+        dumping.dump_kernel(dumping.of_kernel(wanted(place), where, Choices(), place / "dump"), silent=True)
+    assert [dump.name for dump in indexes.read(place / "dump").dumps] == ["A"]
+    assert str(place / "dump") in capsys.readouterr().err
+
+
+def test_what_a_killed_run_left_is_not_in_the_way(tmp_path: Path) -> None:
+    """In containers another run soon has the same process id."""
+    space = workspace.default()
+    space.claim()
+    work = space.root / "passes" / ".work" / str(os.getpid())
+    (work / "cache").mkdir(parents=True)
+    (work / "stream").write_text(banner("Old", "old") + module(LOAD))
+    assert [dump.name for dump in run(tmp_path)[0].dumps] == ["A", "B"]

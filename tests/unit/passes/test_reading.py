@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from rich.console import Console
 
 from tests.unit.passes.streams import HEAD, banner, module, split, texts
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.passes import choosing, finding, importing, listing, overview, showing, summaries
+from tritonsmith.passes import choosing, differing, finding, importing, listing, overview, showing, summaries
 from tritonsmith.passes import index as indexes
 from tritonsmith.passes.index import Index
 
@@ -77,6 +78,18 @@ def test_the_table_has_a_line_for_each_pass_and_dims_those_that_did_nothing(made
     assert json.loads(json.dumps(listing.as_json(made, kernel, rows)))["passes"][2]["removed"] == 1
 
 
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
+def test_a_table_for_a_narrow_terminal_has_the_numbers_and_the_names(made: Index, width: int) -> None:
+    rows = listing.rows(made, "add")
+    table = listing.table(made, choosing.kernel(made, ""), rows, width=width)
+    console = Console(width=width, file=io.StringIO())
+    console.print(table)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, lines)) <= width
+    assert any(line.split()[0] == "2" and "tritongpu-co" in line and "+1 -1" in line for line in lines[3:-1])
+    assert ("convert_layout" in "".join(lines)) == (width >= 80)
+
+
 def test_a_text_is_born_multiplies_and_dies(made: Index) -> None:
     found = finding.find(made, "add", "convert_layout")
     assert [(event.dump.number, event.before, event.after, event.what) for event in found.events] == [
@@ -86,7 +99,37 @@ def test_a_text_is_born_multiplies_and_dies(made: Index) -> None:
     ]
     assert (found.first, found.last, found.dumps) == (0, 0, 2)
     assert [event["what"] for event in finding.as_json(found)["events"]] == ["born", "multiplied", "died"]
-    assert finding.table(found, "convert_layout").row_count == 3
+    table = finding.table(found, "convert_layout", 62)
+    assert table.row_count == 3
+    console = Console(width=62, file=io.StringIO())
+    console.print(table)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert [line.split()[0] for line in shown.splitlines()[-4:-1]] == ["1", "2", "3"]
+    assert "tritongpu-coa…" in shown
+    assert max(map(len, shown.splitlines())) <= 62
+
+
+def test_the_translation_to_llvm_counts_as_a_pass(tmp_path: Path) -> None:
+    ir = "define void @add() {{\n  {}\n}}\n"
+    stream = banner("Last", "last") + module(LOAD, head=HEAD)
+    stream += "".join(
+        f"; *** IR Dump After {name} on add ***\n{ir.format(line)}"
+        for name, line in (("A", "load i8"), ("B", "load i8"), ("C", "ret void"))
+    )
+    made = split(
+        stream + "// -----// NVPTX Dump //----- //\n.version 8.4\n.entry add(\n)\n", tmp_path / "out"
+    )
+    found = {text: finding.find(made, "add", text).events for text in ("load i8", "ret void", "tt.load")}
+    assert {text: [(event.dump.name, event.what) for event in events] for text, events in found.items()} == {
+        "load i8": [("A", "born"), ("C", "died")],
+        "ret void": [("C", "born"), ("ptx", "died")],
+        "tt.load": [("A", "died")],
+    }
+
+
+def test_an_empty_text_is_not_searched(made: Index) -> None:
+    with pytest.raises(UsageError, match="empty"):
+        finding.find(made, "add", "")
 
 
 def test_locations_are_not_searched(made: Index) -> None:
@@ -257,3 +300,49 @@ def test_an_index_that_is_broken(tmp_path: Path) -> None:
     (tmp_path / indexes.FILE).write_text('{"schema": 99}')
     with pytest.raises(FactError, match="cannot read"):
         indexes.read(tmp_path)
+
+
+def test_a_folder_is_no_log(made: Index, tmp_path: Path) -> None:
+    with pytest.raises(FactError, match="it is a folder") as caught:
+        importing.read(str(made.folder), tmp_path / "new")
+    assert "passes.list" in str(caught.value)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_log_from_ci_is_taken_apart_without_its_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (banner("A", "a") + module(LOAD) + banner("B", "b") + module(STORE)).splitlines(keepends=True)
+    log = tmp_path / "log"
+    log.write_text("".join(f"2026-11-21T10:00:0{at % 10}.5Z {line}" for at, line in enumerate(lines)))
+    made = importing.read(str(log), tmp_path / "new")
+    assert texts(made) == [module(LOAD), module(STORE)]
+    assert [kernel.function for kernel in made.kernels] == ["add"]
+    assert "2026-11-21T10:00:00.5Z" in capsys.readouterr().err
+
+
+def test_a_log_without_a_dump(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"hello\n")
+    with pytest.raises(SmithError, match="MLIR_ENABLE_DUMP"):
+        importing.check(importing.read(str(tmp_path / "log"), tmp_path / "new"))
+
+
+def test_a_file_that_is_gone_is_named(made: Index) -> None:
+    dump = made.dumps[2]
+    made.path(dump).unlink()
+    tries = (
+        lambda: listing.rows(made, "add"),
+        lambda: finding.find(made, "add", "x"),
+        lambda: showing.text(made, dump),
+        lambda: differing.text(made, dump),
+    )
+    for one in tries:
+        with pytest.raises(FactError) as caught:
+            one()
+        assert str(made.path(dump)) in str(caught.value)
+        assert "passes.import makes the folder again" in str(caught.value)
+
+
+def test_lines_that_end_as_on_windows_are_shown_as_lines(tmp_path: Path) -> None:
+    made = split((banner("A", "a") + module(LOAD)).replace("\n", "\r\n"), tmp_path / "out")
+    assert showing.text(made, made.dumps[0]).strip() == module(LOAD).strip()

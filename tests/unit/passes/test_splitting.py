@@ -18,6 +18,17 @@ from tritonsmith.passes.splitting import Splitter
 
 LOAD, SUM = "%0 = tt.load %arg0 : !tt.ptr<f32>", "%1 = arith.addf %0, %0 : f32"
 
+
+def _report(name: str) -> str:
+    """MLIR's, on a pipeline of one pass."""
+    line = "===-------------------------------------------------------------------------==="
+    return (
+        f"{line}\n                         ... Execution time report ...\n{line}\n"
+        "  Total Execution Time: 0.5000 seconds\n\n  ----Wall Time----  ----Name----\n"
+        f"    0.5000 (100.0%)  {name}\n    0.5000 (100.0%)  Total\n\n"
+    )
+
+
 # ---------------------------------------------------------------- nothing is lost
 
 _NAMES = st.sampled_from(["CSE", "Inliner", "TritonGPUCoalesce"])
@@ -318,6 +329,30 @@ def test_two_threads_compile_one_kernel_for_two_targets(tmp_path: Path) -> None:
     assert [kernel.target for kernel in made.kernels] == ["cuda:90", "hip:gfx942"]
 
 
+@pytest.mark.parametrize(
+    ("names", "folders"),
+    [
+        (['"foo<bar, 3>"', "k" * 300], ["foo-bar-3", "k" * 100]),
+        (['"' + "核" * 120 + '"', '"../../x"'], ["kernel", "x"]),  # 360 bytes
+        (["Add", "add"], ["Add", "add-2"]),  # one folder, where case does not count
+        (["index.json", "output.log", "reproducers"], ["index.json-2", "output.log-2", "reproducers-2"]),
+    ],
+)
+def test_names_that_files_cannot_have(names: list[str], folders: list[str], tmp_path: Path) -> None:
+    stream = "".join(banner("é" * 200, "é" * 200) + module(LOAD, kernel=name) for name in names)
+    made = split(stream, tmp_path / "out")
+    assert [kernel.name for kernel in made.kernels] == folders
+    assert [kernel.function for kernel in made.kernels] == [name.strip('"') for name in names]
+    assert b"".join(made.pieces()).decode() == stream
+    assert indexes.read(made.folder) == made
+
+
+def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
+    stream = banner("InlinerPass", "inline") + module(LOAD) + _report("InlinerPass")
+    (dump,) = split(stream.replace("\n", "\r\n"), tmp_path / "out").dumps
+    assert dump.seconds == 0.5
+
+
 # ---------------------------------------------------------------- output and failures
 
 
@@ -394,6 +429,28 @@ def test_a_crash_in_llvm_names_the_pass_that_llvm_logged(tmp_path: Path) -> None
 def test_a_program_that_dies_without_a_word(tmp_path: Path) -> None:
     made = split(banner("A", "a") + module(LOAD), tmp_path / "out", died="signal 11")
     assert (made.kernels[0].failed, made.kernels[0].error) == ("A", "signal 11")
+
+
+def test_a_pass_whose_time_is_known_did_not_fail(tmp_path: Path) -> None:
+    """What comes after MLIR's report is LLVM's, or an assembler's: ptxas, for one."""
+    stream = banner("InlinerPass", "inline") + module(LOAD) + _report("InlinerPass")
+    said = "LLVM ERROR: cannot select\n"
+    kernels = [
+        split(stream + said, tmp_path / "llvm").kernels[0],
+        split(stream, tmp_path / "killed", died="signal 9").kernels[0],
+        split(stream.replace(_report("InlinerPass"), said + _report("InlinerPass")), tmp_path / "b").kernels[
+            0
+        ],
+        split(stream + "RuntimeError: PassManager::run failed\n", tmp_path / "c").kernels[0],
+        split(stream + banner("B", "b") + module(LOAD) + said, tmp_path / "d").kernels[0],
+    ]
+    assert [one.failed for one in kernels] == [
+        "after InlinerPass",
+        "after InlinerPass",
+        "InlinerPass",
+        "InlinerPass",
+        "B",
+    ]
 
 
 def test_what_a_finished_program_says_is_no_failure(tmp_path: Path) -> None:

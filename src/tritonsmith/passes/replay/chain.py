@@ -104,12 +104,19 @@ def kernel_of(index: Index, name: str) -> Kernel:
 
 
 def chosen(
-    links: Sequence[Link], number: str, first: int | None, last: int | None, *, everything: bool
+    links: Sequence[Link],
+    number: str,
+    first: int | None,
+    last: int | None,
+    *,
+    everything: bool,
+    dumps: Sequence[Dump] = (),
 ) -> tuple[Link, ...]:
     """The passes that are asked for.
 
     Args:
         links: all of them.
+        dumps: those that are no input of such a pass as well: an error says so.
         number: of a pass, or its argument where it is there once; empty for a range.
         first: number of the first of a range; the pipeline's first if None.
         last: number of its last; the pipeline's last if None.
@@ -126,20 +133,29 @@ def chosen(
     if everything:
         return tuple(links)
     if number:
-        return (_one(links, number),)
+        return (_one(links, number, dumps),)
     numbers = [link.dump.number for link in links]
-    begin = numbers[0] if first is None else _one(links, str(first)).dump.number
-    end = numbers[-1] if last is None else _one(links, str(last)).dump.number
+    begin = numbers[0] if first is None else _one(links, str(first), dumps).dump.number
+    end = numbers[-1] if last is None else _one(links, str(last), dumps).dump.number
     found = tuple(link for link in links if begin <= link.dump.number <= end and not link.inside)
     if not found:
         raise UsageError(f"there is no pass from {begin} to {end}", hints=["--from comes before --until"])
     return found
 
 
-def _one(links: Sequence[Link], wanted: str) -> Link:
+def _one(links: Sequence[Link], wanted: str, dumps: Sequence[Dump] = ()) -> Link:
     same = [link for link in links if wanted in (str(link.dump.number), link.dump.argument)]
     if len(same) == 1:
         return same[0]
+    if other := next((one for one in dumps if not same and wanted in (str(one.number), one.name)), None):
+        why = (
+            "its dump is cut off"
+            if not other.whole
+            else "the pass before it printed that while it ran"
+            if other.inside
+            else "its input was not printed by itself: only MLIR's passes can be run alone"
+        )
+        raise UsageError(f"{other.number} {other.name} cannot be replayed", why=why)
     if not same:
         listing = ", ".join(f"{link.dump.number} {link.dump.argument}" for link in links)
         raise UsageError(f"there is no pass {wanted} in this dump", hints=[f"its passes: {listing}"])

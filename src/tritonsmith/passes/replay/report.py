@@ -60,10 +60,10 @@ def sentence(outcome: Outcome) -> str:
     return f"{outcome.job.title}: {WORDS[outcome.verdict]}"
 
 
-def suspects(outcome: Outcome, prepared: Prepared) -> list[str]:
+def suspects(prepared: Prepared) -> list[str]:
     """What may be the reason for another outcome."""
     hints = []
-    if not tells_options(outcome.job.links):
+    if not tells_options(prepared.seen.links):
         hints.append(
             "this dump does not tell options of passes: name those of its compile, --option num_stages=4"
         )

@@ -13,6 +13,7 @@ from tritonsmith import configs
 from tritonsmith.envs import workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError
+from tritonsmith.facts import installed_tritons
 from tritonsmith.passes.index import Index, Kernel
 from tritonsmith.passes.replay import asking, chain, checking, jobs
 from tritonsmith.passes.replay.asking import WORKER, Rehearsal
@@ -95,13 +96,22 @@ def look(index: Index, kernel: Kernel, tool: Tool, space: Workspace, options: Ma
         tool: who replays.
         space: the workspace.
         options: of the compile.
+
+    Raises:
+        FactError: a file of the dump is gone.
     """
+    for dump in index.of(kernel.name):
+        if not index.path(dump).is_file():
+            index.content(dump)  # whose error says what to do
     rehearsal, notes = asking.NOTHING, []
     if tool.python:
         try:
             rehearsal = asking.rehearse(tool.python, space, index, kernel, options)
         except FactError as error:  # the dump itself may tell enough
             notes.append(f"nobody knows what the backend would run: {error.why or error.what}")
+        own = installed_tritons.of_python(tool.python)
+        if not tool.opt and own and index.triton and own.version != index.triton:
+            notes.append(f"the dump is by Triton {index.triton}, and {own.version} replays it")
     links = chain.of(index.of(kernel.name), rehearsal.own)
     return Seen(index, kernel, links, rehearsal, tuple(notes))
 
@@ -190,6 +200,9 @@ def act(
     """
     space.claim()
     prepared.work.mkdir(parents=True, exist_ok=True)
+    for job in prepared.jobs:  # of an earlier replay: it is no answer of this one
+        job.out.unlink(missing_ok=True)
+        job.log.unlink(missing_ok=True)
     run = _by_opt if prepared.tool.opt else _by_bindings
     found = []
     for outcome in run(prepared, space):
@@ -214,8 +227,7 @@ def _by_opt(prepared: Prepared, space: Workspace) -> Iterator[Outcome]:
             why = _said(failure.output) or f"exit code {failure.code}"
             yield Outcome(job, "crashed" if died else "failed", why, time.monotonic() - began)
         else:
-            seconds = time.monotonic() - began
-            yield Outcome(job, checking.verdict(job.out, job.after), "", seconds)
+            yield _ran(job, time.monotonic() - began)
 
 
 def _by_bindings(prepared: Prepared, space: Workspace) -> Iterator[Outcome]:
@@ -238,10 +250,17 @@ def _by_bindings(prepared: Prepared, space: Workspace) -> Iterator[Outcome]:
             raise SmithError("the worker left no result", where=job.log)
         row = results[job.number]
         if row["status"] == "ok":
-            yield Outcome(job, checking.verdict(job.out, job.after), "", row["seconds"])
+            yield _ran(job, row["seconds"])
         else:
             log = job.log.read_text(encoding="utf-8", errors="replace").splitlines()
             yield Outcome(job, row["status"], _said(log) or row["error"], row["seconds"])
+
+
+def _ran(job: Job, seconds: float) -> Outcome:
+    """What a job without an error made."""
+    if not job.out.is_file():
+        return Outcome(job, "failed", "it ended well, and wrote no IR: is it a triton-opt?", seconds)
+    return Outcome(job, checking.verdict(job.out, job.after), "", seconds)
 
 
 def _said(lines: Sequence[str]) -> str:

@@ -127,10 +127,7 @@ class _Writing:
         if not path.resolve().is_relative_to(side.folder.resolve()):
             # The folder may be somebody else's, and the report may go to a third one.
             raise FactError("a file of this dump lies outside its folder", where=path)
-        try:
-            text = path.read_bytes()
-        except OSError as error:
-            raise FactError("cannot read a file of this dump", where=path, why=error.strerror) from error
+        text = side.content(dump)
         self._names |= dict.fromkeys(sources.names(text))
         return self._text(file, text)
 

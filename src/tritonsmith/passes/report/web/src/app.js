@@ -127,7 +127,7 @@ export class App {
     document.body.classList.toggle("with-source", settings.source);
     const seen = this.entries.filter(changed).length;
     const failed =
-      this.kernel.failed && h("b.failed", { title: this.kernel.error }, ` failed in ${this.kernel.failed}`);
+      this.kernel.failed && h("b.failed", { title: this.kernel.error }, ` failed ${where(this.kernel.failed)}`);
     this.summary.replaceChildren(
       `${this.entries.length} passes, ${seen} ${this.other ? "differ" : "changed"}`,
       failed,
@@ -296,4 +296,9 @@ function decoded(text) {
   } catch {
     return text; // not an address that this page made
   }
+}
+
+/** `in CSEPass`; or `after CSEPass`, where nobody knows what ran. */
+function where(failed) {
+  return failed.startsWith("after ") ? failed : `in ${failed}`;
 }
