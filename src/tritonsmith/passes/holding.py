@@ -65,7 +65,7 @@ def texts(
     previous: Dump | None = None
     for dump in dumps:
         if dump.sha256 not in counts:
-            raw = locations.without(dump.path.rpartition(".")[2], index.path(dump).read_bytes())
+            raw = locations.without(dump.path.rpartition(".")[2], index.content(dump))
             counts[dump.sha256] = _count(pattern, raw.decode("utf-8", errors="replace"))
         if counts[dump.sha256]:
             return _found(index, pattern.pattern, dump, previous, counts)

@@ -178,7 +178,7 @@ def _run(
     seen: Seen, links: Sequence[Link], made: Way, recorded: Failure, notes: tuple[str, ...]
 ) -> Isolated | None:
     """Run passes on the input of the first: without locations, or else with them but for folders."""
-    given = seen.index.path(links[0].dump).read_text(encoding="utf-8", errors="replace")
+    given = seen.index.text(links[0].dump)
     limit = float(configs.load("passes-replay")["limits"]["pass"])
     best: Isolated | None = None
     with tempfile.TemporaryDirectory(prefix="tritonsmith-isolate-") as folder:
