@@ -57,6 +57,11 @@ def own(name: str) -> Tool | None:
     return find(name, folders=[Path(sys.executable).parent])
 
 
+def versioned(name: str) -> list[str]:
+    """Names under which distributions install a program of LLVM's, newest first: `lldb-19`."""
+    return [f"{name}-{major}" for major in _LLVM_MAJORS]
+
+
 def version_of(program: Path) -> str:
     """The version that `PROGRAM --version` prints, or empty."""
     output = answers.ask(program, "--version")
@@ -96,15 +101,12 @@ def compilers(
     if compiler:
         cxx = find(compiler)
     else:
-        cxx = _unversioned(
-            find("clang++", folders=beside, names=[f"clang++-{major}" for major in _LLVM_MAJORS])
-        )
+        cxx = _unversioned(find("clang++", folders=beside, names=versioned("clang++")))
     cc = find(_c_name(cxx.path)) if cxx else None
-    lld_names = [f"ld.lld-{major}" for major in _LLVM_MAJORS]
     near = [*beside, *([cxx.path.resolve().parent] if cxx else [])]
     found_linker = None
     if linker == "lld":
-        found_linker = find("ld.lld", folders=near, names=lld_names)
+        found_linker = find("ld.lld", folders=near, names=versioned("ld.lld"))
     elif linker == "mold":
         found_linker = find("mold")
     return Compilers(cc, cxx, found_linker, None if launcher == "none" else find(launcher))

@@ -11,7 +11,7 @@ from tritonsmith.build.debuggers import GDB, LLDB
 from tritonsmith.envs import receipts, settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
-from tritonsmith.facts import libtriton
+from tritonsmith.facts import libtriton, tools
 from tritonsmith.passes.index import Index
 from tritonsmith.plan.process import capture
 
@@ -93,7 +93,7 @@ def debugger(name: str) -> str:
     Raises:
         FactError: it is not here.
     """
-    found = shutil.which(name)
+    found = next(filter(None, map(shutil.which, (name, *tools.versioned(name)))), None)
     if found is None:
         hints = [f"install {name}", "or paste elsewhere what --dry-run prints"]
         raise FactError(f"there is no {name} here", hints=hints)

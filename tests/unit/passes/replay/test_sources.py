@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.passes.replay.dumps import dump
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.passes.replay import debugging, sources
+from tritonsmith.passes.replay import debugging, sources, tool
 from tritonsmith.passes.replay.chain import Link
 from tritonsmith.passes.replay.tool import Tool
 
@@ -130,3 +130,15 @@ def test_the_commands_of_the_debuggers(tmp_path: Path, checkout: Path) -> None:
     assert "break lib/a/B.cpp:7" in gdb
     lldb = debugging.command("lldb", mine, ("opt", "in.mlir"), "lib/a/B.cpp:7")
     assert lldb == ("lldb", "-o", "breakpoint set -f B.cpp -l 7", "-o", "run", "--", "opt", "in.mlir")
+
+
+def test_a_debugger_under_a_distributions_name_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "lldb-19"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert tool.debugger("lldb") == str(program)
+    with pytest.raises(FactError, match="there is no gdb here"):
+        tool.debugger("gdb")
