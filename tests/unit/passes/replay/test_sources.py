@@ -8,7 +8,8 @@ import pytest
 
 from tests.unit.passes.replay.dumps import dump
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.passes.replay import debugging, sources, tool
+from tritonsmith.passes.replay import debugging, sources
+from tritonsmith.passes.replay import tool as tools
 from tritonsmith.passes.replay.chain import Link
 from tritonsmith.passes.replay.tool import Tool
 
@@ -139,6 +140,6 @@ def test_a_debugger_under_a_distributions_name_is_found(
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert tool.debugger("lldb") == str(program)
+    assert tools.debugger("lldb") == str(program)
     with pytest.raises(FactError, match="there is no gdb here"):
-        tool.debugger("gdb")
+        tools.debugger("gdb")
