@@ -1,15 +1,18 @@
-"""Dumps by released wheels: every byte, every pass, its time and its stage.
+"""Dumps by released wheels and by builds: every byte, every pass, its time and its stage.
 
-Needs TRITONSMITH_TRITON_WHEELS: a folder with one virtual environment for each version, named by it.
+Needs TRITONSMITH_TRITON_WHEELS: a folder with one virtual environment for each version, named by it. Those
+with other names (`debug`) have builds of a checkout.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.real.test_kernels import python
+from tests.support import REAL_WHEELS
 from tritonsmith.kernels import compiling, targets
 from tritonsmith.kernels.asked import Asked
 from tritonsmith.passes import dumping, listing
@@ -20,15 +23,20 @@ TYPES = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16"
 SIGNATURE = f"{TYPES},TILE_M=64,TILE_N=64,TILE_K=32"
 
 
+VERSIONS = ("3.0.0", "3.2.0", "3.4.0", "3.6.0", "3.9.0")
+BUILDS = [path.name for path in Path(os.environ.get(REAL_WHEELS) or os.devnull).glob("[a-z]*")]
+
+
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
-@pytest.mark.parametrize("version", ["3.0.0", "3.2.0", "3.4.0", "3.6.0", "3.9.0"])
-def test_every_wheel_tells_all_of_a_matmul(version: str, target: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [*VERSIONS, *BUILDS])
+def test_every_triton_tells_all_of_a_matmul(version: str, target: str, tmp_path: Path) -> None:
     where = compiling.place("wheel", str(python(version)), jobs=1)
     asked = Asked(KERNEL, "tiled_matmul", SIGNATURE, targets.parse_all([target]))
     what = dumping.of_kernel(asked, where, Choices(llvm=True, backend=True), tmp_path / "out")
     index, manifest = dumping.dump_kernel(what, silent=True)
-    assert manifest.triton == index.triton == version
+    assert manifest.triton == index.triton
+    assert version in (manifest.triton, *BUILDS)
 
     (kernel,) = index.kernels
     assert (kernel.target, kernel.failed) == (target, "")
