@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tritonsmith.tasks.kernel_flags import ASKING, REPEATED, KernelFirst
-from tritonsmith.tasks.kit import given, some, split, task
+from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
+from tritonsmith.tasks.kit import Words, given, some, split, task
 
 
 @task(
     name="compile",
-    klass=KernelFirst,
+    klass=Words,
+    positional=["kernel"],
     iterable=[*REPEATED, "stage"],
     help={
         **ASKING,

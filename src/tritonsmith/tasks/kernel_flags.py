@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from invoke.parser.argument import Argument
-
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.tasks.kit import HelpfulTask, split
+from tritonsmith.tasks.kit import split
 
 if TYPE_CHECKING:
     from tritonsmith.kernels.asked import Asked
@@ -28,22 +25,6 @@ ASKING = {
     "timeout": "seconds until a compile is given up (default: 600)",
 }
 REPEATED = ("target", "option", "sweep")  # `iterable` of the task
-
-
-class KernelFirst(HelpfulTask):
-    """A task that takes FILE[:KERNEL] as its word, or none with `--from-cache`.
-
-    Invoke's positional arguments are never optional.
-    """
-
-    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
-        """The arguments, `kernel` first."""
-        arguments = super().get_arguments(ignore_unknown_help=ignore_unknown_help)
-        if not any(word.startswith(("--from-cache", "--help")) for word in sys.argv):
-            for argument in arguments:
-                if argument.name == "kernel":
-                    argument.positional, argument.default = True, None
-        return arguments
 
 
 def asked(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.kernel_flags import ASKING, REPEATED, KernelFirst
-from tritonsmith.tasks.kit import given, task
+from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
+from tritonsmith.tasks.kit import Words, given, task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 @task(
-    klass=KernelFirst,
+    klass=Words,
+    positional=["kernel"],
     iterable=list(REPEATED),
     help={
         **ASKING,

@@ -27,8 +27,9 @@ def smith(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 
     def run(*argv: str) -> Answer:
         code = 0
+        monkeypatch.setattr(sys, "argv", ["invoke", *argv])
         try:
-            SmithProgram(name="tritonsmith", namespace=namespace, version="0").run(["tritonsmith", *argv])
+            SmithProgram(name="tritonsmith", namespace=namespace, version="0").run()
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 1
         out, err = capsys.readouterr()
