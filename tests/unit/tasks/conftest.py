@@ -27,9 +27,9 @@ def smith(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 
     def run(*argv: str) -> Answer:
         code = 0
-        monkeypatch.setattr(sys, "argv", ["invoke", *argv])
+        monkeypatch.setattr(sys, "argv", ["invoke", *argv])  # where tasks count their words
         try:
-            SmithProgram(name="tritonsmith", namespace=namespace, version="0").run()
+            SmithProgram(name="tritonsmith", namespace=namespace, version="0").run(["tritonsmith", *argv])
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 1
         out, err = capsys.readouterr()
