@@ -129,3 +129,11 @@ def test_wrong_words(smith: Smith) -> None:
     assert "not an empty folder" in nothing("ir-override", *asked, "--out", "full", code=2).error
     assert (smith.root / "full" / "mine").read_text() == "mine"
     assert [path.name for path in (smith.root / "full").iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("task", ["ir-override", "passes.dump"])
+def test_a_mistake_comes_before_a_missing_triton(smith: Smith, tmp_path: Path, task: str) -> None:
+    empty = with_editor(Smith(tmp_path, cwd=smith.cwd), "true")
+    error = empty(task, "no such.py", *SIGNATURE, code=1).error
+    assert "no such.py" in error
+    assert "no Python with Triton" not in error

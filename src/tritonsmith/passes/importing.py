@@ -42,7 +42,8 @@ def read(
         workspace.default().claim()
     name = source if source == "-" else str(Path(source).expanduser().absolute())
     if source != "-" and not Path(name).exists():
-        raise FactError("cannot read this log", where=source, why="there is no such file")
+        hints = ["check the path; passes.import - reads standard input"]
+        raise FactError("cannot read this log", where=source, why="there is no such file", hints=hints)
     if source != "-" and Path(name).is_dir():
         hints = [f"passes.list {source} reads it"] if (Path(name) / FILE).is_file() else []
         raise FactError("cannot read this log", where=source, why="it is a folder", hints=hints)

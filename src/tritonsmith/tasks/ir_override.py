@@ -83,7 +83,8 @@ def ir_override(
             num_warps=num_warps,
             num_stages=num_stages,
         )
-        bench = _of_kernel(asked, kernel_flags.place(env, python, "1", timeout), folder)
+        where = kernel_flags.place(env, python, "1", timeout, asked)
+        bench = _of_kernel(asked, where, folder)
     chosen = override.choose(override.first(bench), name, wanted)
     place = override.put(bench, chosen)
     if source:

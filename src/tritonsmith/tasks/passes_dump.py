@@ -90,7 +90,7 @@ def dump(
         num_stages=num_stages,
         from_cache=from_cache,
     )
-    where = kernel_flags.place(env, python, "1", timeout)
+    where = kernel_flags.place(env, python, "1", timeout, asked)
     what = dumping.of_kernel(asked, where, choices, folder)
     if dry_run:
         show.plan(what.prepared.plan)

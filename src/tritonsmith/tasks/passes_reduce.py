@@ -134,7 +134,9 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("cannot read this file", where=path, why=str(error)) from error
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        hints = ["name a file of MLIR, or a folder that passes.dump or passes.isolate wrote"]
+        raise UsageError("cannot read this file", where=path, why=why, hints=hints) from error
 
 
 def _runnable(program: str) -> None:

@@ -125,8 +125,9 @@ def read(path: Path) -> tuple[Entry, ...]:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        near = (one.name for one in path.parent.glob(f"*{SUFFIX}")) if path.parent.is_dir() else ()
-        raise UsageError("there is no such file", where=path, hints=did_you_mean(path.name, near)) from None
+        near = [one.name for one in path.parent.glob(f"*{SUFFIX}")]
+        hints = did_you_mean(path.name, near) if near else ["docs/study.md tells what such a list holds"]
+        raise UsageError("there is no such file", where=path, hints=hints) from None
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError("this file is not valid TOML", where=path, why=str(error)) from error
     _check(table, _TOP, str(path))
