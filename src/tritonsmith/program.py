@@ -12,6 +12,7 @@ from invoke.program import Program
 from tritonsmith import __version__
 from tritonsmith.errors import EXIT_USAGE, did_you_mean
 from tritonsmith.tasks import namespace
+from tritonsmith.ui import secrets
 
 
 class SmithProgram(Program):
@@ -34,7 +35,7 @@ def _usage_errors() -> Iterator[None]:
         yield
     except ParseError as error:
         lines = [f"error: {error}", *(f"  - {hint}" for hint in _hints(error))]
-        raise Exit("\n".join(lines), code=EXIT_USAGE) from None
+        raise Exit(secrets.hidden("\n".join(lines)), code=EXIT_USAGE) from None
 
 
 def _hints(error: ParseError) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Plan
 from tritonsmith.plan.runner import CommandFailedError
+from tritonsmith.ui import secrets
 from tritonsmith.wheels import venv
 
 RECEIPT_BESIDE = "tritonsmith-receipt.json"
@@ -195,7 +196,10 @@ def last_build(env: str) -> Layer | None:
         env: name or path of the env file.
     """
     receipt = receipts.read(workspace.default().env(find(env).stem).receipt("build-triton"))
-    return ("the last build-triton", receipt["settings"]) if receipt and "settings" in receipt else None
+    if not receipt or "settings" not in receipt:
+        return None
+    told = {key: value for key, value in receipt["settings"].items() if secrets.MARK not in str(value)}
+    return "the last build-triton", told  # a secret is in the env file alone
 
 
 def find_triton(settings: Settings) -> tuple[Workspace, Located]:

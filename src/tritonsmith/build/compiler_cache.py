@@ -22,7 +22,7 @@ from tritonsmith.errors import ConfigError, FactError
 from tritonsmith.facts.machine import version_key
 from tritonsmith.facts.tools import Compilers, Tool
 from tritonsmith.plan import Link, Step
-from tritonsmith.ui.secrets import without_passwords
+from tritonsmith.ui import secrets
 
 SCHEMES = ("redis", "http", "file")
 _SCRIPT = Path(__file__).with_name("through_link.sh")
@@ -195,7 +195,7 @@ def check_remote(remote: str) -> None:
     Raises:
         ConfigError: it may not; passwords are not repeated.
     """
-    shown = without_passwords(remote)
+    shown = secrets.hidden(remote)
     secret = [
         "say the whole of it in CCACHE_REMOTE_STORAGE, or as remote_storage in your ccache.conf (mode 600)",
         'leave remote out of the env file, and say precompiled-headers = "off" under [llvm]',

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from tritonsmith import configs
 from tritonsmith.build import cmake, compiler_cache, debuggers, precompiled_headers
@@ -19,6 +20,7 @@ from tritonsmith.facts import git_head
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers
 from tritonsmith.plan import Download, Extract, GitFetch, MakeDir, Remove, Run, Step, Write
+from tritonsmith.plan.git_remote import GitRemote
 from tritonsmith.plan.steps import digest, stamped
 from tritonsmith.store.entry import Compiler, Key
 
@@ -60,7 +62,7 @@ def locate(source: str) -> LlvmSource:
     if not source:
         return LlvmSource("git", str(configs.load("triton-eras")["llvm-source"]["repositories"][0]))
     if source.startswith(_SCHEMES):
-        return LlvmSource("tarball" if source.endswith(_ARCHIVES) else "git", source)
+        return LlvmSource("tarball" if urlsplit(source).path.endswith(_ARCHIVES) else "git", source)
     path = Path(source).expanduser().absolute()
     if (path / "llvm" / "CMakeLists.txt").is_file():
         head = git_head.read(path)
@@ -120,6 +122,7 @@ def obtain(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> So
 def _worktree(source: LlvmSource, request: LlvmRequest, commit: str, workspace: Workspace) -> SourceTree:
     path = workspace.sources / f"llvm-{commit[:12]}"
     steps: list[Step] = []
+    login: tuple[tuple[str, str], ...] = ()  # the contents of files are fetched at the checkout
     if source.kind == "checkout":
         repository = Path(source.location)
     else:
@@ -133,6 +136,7 @@ def _worktree(source: LlvmSource, request: LlvmRequest, commit: str, workspace: 
         upstream = configs.load("triton-eras")["llvm-source"]["repositories"]
         urls = tuple(upstream) if source.location in upstream else (source.location,)
         steps.append(GitFetch(repository, urls, commit, phase=PHASE_SOURCES))
+        login = GitRemote.of(source.location).env
     git = ("git", "-C", str(path))
     add = (
         "git",
@@ -150,9 +154,14 @@ def _worktree(source: LlvmSource, request: LlvmRequest, commit: str, workspace: 
     steps += [
         MakeDir(workspace.sources, phase=PHASE_SOURCES),
         Remove((path,), workspace.root, phase=PHASE_SOURCES),  # half a worktree of an interrupted run
-        Run(add, cwd=workspace.sources, phase=PHASE_SOURCES),
-        Run((*git, "sparse-checkout", "set", *_folders(request)), cwd=workspace.sources, phase=PHASE_SOURCES),
-        Run((*git, "checkout", "--force", "--detach", commit), cwd=workspace.sources, phase=PHASE_SOURCES),
+        *(
+            Run(argv, cwd=workspace.sources, env=login, phase=PHASE_SOURCES)
+            for argv in (
+                add,
+                (*git, "sparse-checkout", "set", *_folders(request)),
+                (*git, "checkout", "--force", "--detach", commit),
+            )
+        ),
     ]
     return SourceTree(path, commit, stamped(steps, workspace.sources / f".llvm-{commit[:12]}.done", path))
 
@@ -167,7 +176,7 @@ def _tarball(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> 
                 where=source.location,
                 hints=["add --sha256 HEX (or sha256 = in the env file's [llvm])"],
             )
-        archive = workspace.downloads / source.location.rsplit("/", 1)[-1]
+        archive = workspace.downloads / urlsplit(source.location).path.rsplit("/", 1)[-1]
         steps.append(Download(source.location, sha256, archive, phase=PHASE_SOURCES))
     else:
         archive = Path(source.location)

@@ -74,12 +74,12 @@ def whom(row: Variable | None) -> str:
 
 def shown(subject: Subject, name: str) -> str:
     """`NAME=value`, a long value shortened."""
-    return f"{name}={short(subject.environ[name])}"
+    return f"{name}={short(secrets.variable(name, subject.environ[name]))}"
 
 
 def short(value: str) -> str:
-    """A value in a line of text, without passwords, quoted where it must be."""
-    value = secrets.without_passwords(value)  # before it is cut: the @ behind one may be lost
+    """A value in a line of text, without secrets, quoted where it must be."""
+    value = secrets.hidden(value)  # before it is cut: the @ behind one may be lost
     return shlex.quote(value if len(value) <= _SHORT else f"{value[: _SHORT - 3]}...")
 
 

@@ -18,6 +18,7 @@ from tritonsmith.doctor.redact import Redactor
 from tritonsmith.doctor.subject import Subject
 from tritonsmith.facts import gpu_runtimes, tools, torch_install
 from tritonsmith.plan.process import capture
+from tritonsmith.ui import secrets
 
 # Those that collect_env.py picks, with what Triton is built and used with.
 _PACKAGES = re.compile(
@@ -85,7 +86,7 @@ def _rows(subject: Subject, hide: Redactor, *, deep: bool) -> Iterator[tuple[str
     yield from _triton(subject)
     yield from _torch(subject, deep=deep)
     shown = [
-        f"`{name}={hide.path(value)}`"
+        f"`{name}={hide.path(secrets.variable(name, value))}`"
         for name, value in sorted(subject.environ.items())
         if _VARIABLES.match(name)
     ]

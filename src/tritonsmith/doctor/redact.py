@@ -37,14 +37,14 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """The text without them."""
-        text = _QUOTED.sub(lambda match: self.path(match[0]), secrets.without_passwords(text))
+        text = _QUOTED.sub(lambda match: self.path(match[0]), secrets.hidden(text))
         for folder, label in self.folders:
             text = re.sub(rf"{re.escape(folder)}(?![\w.-])", label, text)
         return self._unnamed(_PATH.sub(lambda match: _last_part(match[0]), text))
 
     def path(self, text: str) -> str:
         """The same of a text that is one path, or a list of paths: a space does not end one."""
-        return "".join(self._whole(part) for part in _BETWEEN.split(secrets.without_passwords(text)))
+        return "".join(self._whole(part) for part in _BETWEEN.split(secrets.hidden(text)))
 
     def _whole(self, path: str) -> str:
         scheme = "file://" if path.startswith("file://") else ""

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.finding import Finding, Status
-from tritonsmith.ui import console, tables
+from tritonsmith.ui import console, secrets, tables
 
 _MARKS: dict[Status, str] = {
     "ok": "✓",
@@ -59,20 +59,22 @@ def screen(findings: tuple[Finding, ...], *, whole: bool = True) -> RenderableTy
 
 def _lines(finding: Finding) -> Text:
     style = tables.STATUS_STYLES[finding.status]
-    text = Text.assemble(
-        (f"  {_MARKS[finding.status]} {finding.name:<18}", style), console.typed(finding.seen)
-    )
+    text = Text.assemble((f"  {_MARKS[finding.status]} {finding.name:<18}", style), _said(finding.seen))
     if finding.where:
-        text.append(f"  {finding.where}", style="dim")
+        text.append(f"  {secrets.hidden(finding.where)}", style="dim")
     if finding.affects:
-        text.append(f"\n{'':<22}{finding.affects}")
+        text.append(f"\n{'':<22}{secrets.hidden(finding.affects)}")
     if finding.remedy:
-        text.append(f"\n{'':<22}to mend: {console.typed(finding.remedy)}")
+        text.append(f"\n{'':<22}to mend: {_said(finding.remedy)}")
     for command in finding.commands:
-        text.append(f"\n{'':<22}$ {console.typed(command)}", style="cyan")
+        text.append(f"\n{'':<22}$ {_said(command)}", style="cyan")
     if finding.wrong:
         text.append(f"\n{'':<22}{finding.docs}", style="dim")
     return text
+
+
+def _said(text: str) -> str:
+    return console.typed(secrets.hidden(text))
 
 
 def listing(checks: Iterable[Check]) -> RenderableType:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith import __version__
+from tritonsmith.ui import secrets
 
 SCHEMA = 1
 
@@ -23,7 +24,8 @@ def render(task: str, content: Mapping[str, Any]) -> str:
     """
     when = datetime.now(UTC).isoformat(timespec="seconds")
     head = {"schema": SCHEMA, "task": task, "tritonsmith": __version__, "finished": when}
-    return json.dumps(head | dict(content), indent=2, default=_plain) + "\n"
+    plain = json.loads(json.dumps(head | dict(content), default=_plain))
+    return json.dumps(secrets.data(plain), indent=2) + "\n"
 
 
 def _plain(value: object) -> object:

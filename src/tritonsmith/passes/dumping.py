@@ -26,7 +26,7 @@ from tritonsmith.passes.splitting import Splitter
 from tritonsmith.plan import MakeDir, Plan, Remove, attached
 from tritonsmith.plan.attached import Attached
 from tritonsmith.plan.runner import Runner
-from tritonsmith.ui import console
+from tritonsmith.ui import console, secrets
 from tritonsmith.ui.progress import PhaseProgress
 
 _TRACE = "Traceback (most recent call last)"
@@ -224,7 +224,7 @@ def dump_program(prepared: Prepared, step: Attached, space: Workspace) -> tuple[
         code = attached.run(step, splitter.feed, splitter.idle)
         splitter.idle()
         index = splitter.close(
-            command=shlex.join(step.argv),
+            command=secrets.hidden(shlex.join(step.argv)),
             triton=_version(prepared.work / "cache", step.argv[0]),
             python=_python(step.argv[0]),
             environ=_set(prepared),

@@ -16,6 +16,7 @@ from tritonsmith.facts import pytorch_pins
 from tritonsmith.facts.pytorch_pins import PinFile
 from tritonsmith.pins import history
 from tritonsmith.plan import GitFetch, MakeDir, Plan, locks
+from tritonsmith.plan.git_remote import GitRemote
 from tritonsmith.plan.runner import Runner
 from tritonsmith.plan.steps import digest
 from tritonsmith.ui.progress import PhaseProgress
@@ -126,8 +127,9 @@ def read(repository: str, ref: str, space: Workspace, triton: Path | None = None
 
 
 def _folder(url: str, space: Workspace) -> Path:
-    name = url.rstrip("/").rpartition("/")[2].removesuffix(".git") or "pytorch"
-    return space.sources / f"pins-{re.sub(r'[^A-Za-z0-9._-]', '_', name)}-{digest(url)[:8]}"
+    bare = GitRemote.of(url).url
+    name = bare.rstrip("/").rpartition("/")[2].removesuffix(".git") or "pytorch"
+    return space.sources / f"pins-{re.sub(r'[^A-Za-z0-9._-]', '_', name)}-{digest(bare)[:8]}"
 
 
 @contextmanager
@@ -140,6 +142,7 @@ def _fetched(url: str, ref: str, space: Workspace) -> Iterator[Repo]:
         except StepError as error:
             raise _unreachable(url, ref, error) from error
         with history.opened(_folder(url, space)) as clone:
+            clone.git.update_environment(**dict(GitRemote.of(url).env))
             yield clone
 
 

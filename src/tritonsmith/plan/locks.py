@@ -13,6 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from tritonsmith.errors import LockedError, SmithError
+from tritonsmith.ui import secrets
 
 _HINTS = ("wait for it to end, or stop it with ^C in its terminal", "use another --env")
 
@@ -49,9 +50,8 @@ def hold(
     try:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with suppress(OSError):  # held without a name
-            holder.write_text(
-                json.dumps({"pid": os.getpid(), "purpose": purpose, "since": now}), encoding="utf-8"
-            )
+            told = {"pid": os.getpid(), "purpose": purpose, "since": now}
+            holder.write_text(json.dumps(secrets.data(told)), encoding="utf-8")
         yield
     finally:
         holder.unlink(missing_ok=True)

@@ -20,6 +20,7 @@ from typing import IO
 from tritonsmith.errors import InterruptedRunError, OwnershipError, StepError
 from tritonsmith.plan import archive, download, entries, ownership, process, shelving, stash
 from tritonsmith.plan.entries import RemoveEntries
+from tritonsmith.plan.git_remote import GitRemote
 from tritonsmith.plan.shelving import ShelfStep
 from tritonsmith.plan.steps import (
     NINJA_STATUS,
@@ -39,10 +40,12 @@ from tritonsmith.plan.steps import (
     Write,
 )
 from tritonsmith.plan.used import BuildUsed
+from tritonsmith.ui import secrets
 from tritonsmith.ui.progress import PhaseProgress
 
 _NINJA = re.compile(r"^\[(\d+)/(\d+)\]\s*(.*)$")
 _COMPARED = 1 << 18  # bytes
+_LOG_MODE = 0o600  # what programs say is for who ran them
 _KEPT_LINES = 4000  # of a failing command, for the search for its first error
 
 
@@ -111,7 +114,8 @@ class Runner:
             return outcome
         try:
             self._log_path.parent.mkdir(parents=True, exist_ok=True)
-            opened = self._log_path.open("a", encoding="utf-8", errors="backslashreplace", buffering=1)
+            handle = os.open(self._log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _LOG_MODE)
+            opened = open(handle, "a", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: PTH123, SIM115
             with opened as self._log, self._progress:  # names of files may hold bytes that are no UTF-8
                 self._write_log(f"# {plan.title}")
                 self._act_on(todo, outcome)
@@ -181,17 +185,18 @@ class Runner:
     @_do.register
     def _(self, step: GitFetch) -> None:
         step.repository.parent.mkdir(parents=True, exist_ok=True)
-        commands = [("git", "init", "--quiet", str(step.repository)), *map(step.fetch_argv, step.urls)]
+        where, quiet = step.repository.parent, {"GIT_TERMINAL_PROMPT": "0"}
+        code, lines = self._stream(("git", "init", "--quiet", str(step.repository)), where, quiet, self._line)
+        if code:
+            raise CommandFailedError(step, code, lines, self._log_path)
         failures: list[str] = []
-        for argv in commands:
-            code, lines = self._stream(argv, step.repository.parent, {"GIT_TERMINAL_PROMPT": "0"}, self._line)
-            if argv[1] == "init":
-                if code:
-                    raise CommandFailedError(step, code, lines, self._log_path)
-                continue
+        for remote in map(GitRemote.of, step.urls):
+            argv = step.fetch_argv(remote.url)
+            code, lines = self._stream(argv, where, quiet | dict(remote.env), self._line)
             if code == 0:
+                remote.tidy(step.repository)
                 return
-            failures.append(f"{argv[-2]}: {_said(lines) or f'exit code {code}'}")
+            failures.append(f"{remote.url}: {_said(lines) or f'exit code {code}'}")
         raise StepError(
             f"none of the remotes gave commit {step.commit}",
             where=step.repository,
@@ -282,8 +287,10 @@ class Runner:
             if value is None:
                 environ.pop(name, None)
         kept: deque[str] = deque(maxlen=_KEPT_LINES)
+        hide = secrets.SecretLines()
 
-        def on_line(line: str) -> None:
+        def on_line(said: str) -> None:
+            line = hide(said)
             kept.append(line)
             self._log.write(f"{line}\n")
             show(line)
@@ -301,14 +308,16 @@ class Runner:
             self._progress.update(int(match[1]), int(match[2]), match[3])
 
     def _bytes(self, title: str) -> Callable[[int, int | None], None]:
+        shown = secrets.hidden(title)  # before the screen cuts it
+
         def show(done: int, total: int | None) -> None:
-            self._progress.update(done, total, title)
+            self._progress.update(done, total, shown)
 
         return show
 
     def _write_log(self, *lines: str) -> None:
         now = datetime.now().astimezone().isoformat(timespec="seconds")
-        self._log.write("".join(f"{line}\n" for line in (*lines, f"# at {now}")))
+        self._log.write(secrets.hidden("".join(f"{line}\n" for line in (*lines, f"# at {now}"))))
         self._log.flush()
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 
+from tritonsmith.plan.git_remote import GitRemote
 from tritonsmith.plan.stash import Journal
 
 NINJA_STATUS = "[%f/%t] "  # what the runner reads the progress from
@@ -115,13 +116,17 @@ class GitFetch(Step):
     blobless: bool = True
 
     def fetch_argv(self, url: str) -> tuple[str, ...]:
-        """The command that fetches from one remote."""
+        """The command that fetches from one remote, whose URL has no secrets (`GitRemote`)."""
         blobs = ("--filter=blob:none",) if self.blobless else ()
         return ("git", "-C", str(self.repository), "fetch", "--depth=1", *blobs, "--", url, self.commit)
 
     def shell(self) -> list[str]:
-        tries = " || ".join(shlex.join(self.fetch_argv(url)) for url in self.urls)
+        tries = " || ".join(map(self._try, map(GitRemote.of, self.urls)))
         return [shlex.join(("git", "init", "--quiet", str(self.repository))), tries]
+
+    def _try(self, remote: GitRemote) -> str:
+        change = [f"{name}={value}" for name, value in remote.env]
+        return shlex.join((*(("env", *change) if change else ()), *self.fetch_argv(remote.url)))
 
 
 @dataclass(frozen=True)

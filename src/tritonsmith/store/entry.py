@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from tritonsmith.envs.schema import Scope
 from tritonsmith.plan.steps import digest
+from tritonsmith.ui import secrets
 
 SCHEMA = 1
 Kind = Literal["built", "prebuilt", "imported", "adopted"]
@@ -180,7 +181,7 @@ class Manifest:
 
     def render(self) -> str:
         """The text of the manifest's file."""
-        return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2) + "\n"
+        return json.dumps(secrets.data({"schema": SCHEMA, **asdict(self)}), indent=2) + "\n"
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def prepare(entry: Entry, dest: str, space: Workspace, machine: Machine) -> Expo
     plan = Plan(f"export {entry.name}", (MakeDir(archive.parent, phase=PHASE_PACK), pack))
     if is_url(target):
         plan += _upload(archive, target, space)
-    return Export(plan, secrets.without_passwords(target), len(items), tuple(_notes(manifest)))
+    return Export(plan, secrets.hidden(target), len(items), tuple(_notes(manifest)))
 
 
 def _upload(archive: Path, url: str, space: Workspace) -> Plan:
@@ -107,7 +107,7 @@ def _target(name: str, dest: str) -> str:
     if dest.startswith(("http://", "https://")):
         raise UsageError(
             "nothing can be put on a web server this way",
-            where=secrets.without_passwords(dest),
+            where=secrets.hidden(dest),
             hints=[
                 "export to a file, and copy it and its .sha256 there",
                 "or name a bucket: s3://BUCKET/PATH/",

@@ -36,7 +36,7 @@ def local(place: str) -> Path:
 
 def shown(place: str) -> str:
     """Where something came from, to be written down: no passwords, and no signature of a signed URL."""
-    return secrets.without_passwords(place.partition("?")[0] if is_url(place) else place)
+    return secrets.hidden(place.partition("?")[0] if is_url(place) else place)
 
 
 def checksum(place: str) -> str:

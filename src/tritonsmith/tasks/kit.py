@@ -116,9 +116,9 @@ def _end(error: BaseException) -> BaseException:
         _drop_output()
         return Exit(code=EXIT_BROKEN_PIPE)
     if isinstance(error, SmithError):
-        from tritonsmith.ui import console
+        from tritonsmith.ui import console, secrets
 
-        return Exit(console.typed(f"error: {error}"), code=error.exit_code)
+        return Exit(secrets.hidden(console.typed(f"error: {error}")), code=error.exit_code)
     if isinstance(error, KeyboardInterrupt):
         return Exit("interrupted", code=EXIT_INTERRUPTED)
     if isinstance(error, (Exit, SystemExit)):
@@ -228,10 +228,10 @@ def _bug_log(text: str) -> Path | None:
 
 
 def _redacted(text: str) -> str:
-    """Without passwords in URLs, and without the name of the home folder."""
+    """Without secrets, and without the name of the home folder."""
     from tritonsmith.ui import secrets
 
-    text = secrets.without_passwords(text)
+    text = secrets.hidden(text)
     try:
         home = str(Path.home())
     except RuntimeError:  # a container's user without a name, and no HOME

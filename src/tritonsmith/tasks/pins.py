@@ -123,12 +123,13 @@ def _live(pytorch: str, repository: str, ref: str, source: str, *, json: bool, d
     from tritonsmith.envs import workspace
     from tritonsmith.facts import pytorch_pins
     from tritonsmith.pins import as_json, live, report
+    from tritonsmith.tasks import show
 
     version = _version(pytorch) if pytorch else ""
     wanted = ref or (f"v{version}" if version else "main")
     where, space = repository or live.default_repository(), workspace.default()
     if dry_run:
-        print(live.fetch(where, wanted, space).shell(), end="")
+        show.plan(live.fetch(where, wanted, space))
         return
     reading = live.read(where, wanted, space, _clone(source))
     if json:
@@ -143,6 +144,7 @@ def _update(pytorch: str, repository: str, source: str, *, json: bool, dry_run: 
     from tritonsmith.envs import workspace
     from tritonsmith.facts import pytorch_pins
     from tritonsmith.pins import as_json, live, update
+    from tritonsmith.tasks import show
     from tritonsmith.ui import console
 
     file = update.target()
@@ -151,7 +153,7 @@ def _update(pytorch: str, repository: str, source: str, *, json: bool, dry_run: 
     versions = tuple(_version(version) for version in versions)
     if dry_run and live.is_url(where):
         for version in versions:
-            print(live.fetch(where, f"v{version}", space).shell(), end="")
+            show.plan(live.fetch(where, f"v{version}", space))
         console.note(f"what would be written to {file} is known when that was read; a clone tells at once")
         return
     found, missing = update.readings(versions, where, space, _clone(source))
@@ -160,7 +162,7 @@ def _update(pytorch: str, repository: str, source: str, *, json: bool, dry_run: 
     for version in missing:
         console.warn(f"the repository has no pins at v{version}")
     if dry_run:
-        print(plan.shell(), end="")
+        show.plan(plan)
         return
     update.act(plan, space)
     if json:

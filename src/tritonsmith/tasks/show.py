@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritonsmith.errors import SmithError
-from tritonsmith.ui import console
+from tritonsmith.ui import console, secrets
 
 if TYPE_CHECKING:
     from tritonsmith.build.llvm import Choice
@@ -22,10 +22,16 @@ _WORTH_A_TABLE = 1.0  # seconds; what was done already takes some tenths
 def plan(what: Plan) -> None:
     """A plan as a shell script, on standard output, to the letter: rich would expand its tabs.
 
-    As bytes: names of files need not be UTF-8.
+    As bytes: names of files need not be UTF-8. A secret is not shown, and that is said in the script.
     """
+    script = what.shell()
+    shown = secrets.hidden(script)
+    if shown != script:
+        shown = shown.replace(
+            "\n", f"\n# note: {secrets.MARK} stands for a secret; put it in before you run this\n", 1
+        )
     sys.stdout.flush()
-    sys.stdout.buffer.write(os.fsencode(what.shell()))
+    sys.stdout.buffer.write(os.fsencode(shown))
 
 
 def choice(taken: Choice) -> None:

@@ -19,6 +19,7 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
     from tritonsmith.envs import session, settings, workspace
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels import up as use_case
+    from tritonsmith.tasks import show
     from tritonsmith.ui import console, tables
 
     chosen = settings.load(env)
@@ -32,7 +33,7 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
         )
     prepared = use_case.prepare(chosen, workspace.default().env(chosen.name))
     if dry_run:
-        print(prepared.plan.shell(), end="")
+        show.plan(prepared.plan)
         return
     with session.opened("up", chosen.name) as running:
         answer = use_case.act(prepared, running)

@@ -9,23 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from tritonsmith.ui.screen import Screen
 
 
 @cache
-def out() -> Console:
+def out() -> Screen:
     """Where the answer goes: tables, plans, JSON."""
-    from rich.console import Console  # noqa: PLC0415 - `invoke --list` does without
+    from tritonsmith.ui.screen import Screen  # noqa: PLC0415 - `invoke --list` does without Rich
 
-    return Console(highlight=False, emoji=False, soft_wrap=True)  # `cuda:100:32` holds an emoji's name
+    return Screen(highlight=False, emoji=False, soft_wrap=True)  # `cuda:100:32` holds an emoji's name
 
 
 @cache
-def err() -> Console:
+def err() -> Screen:
     """Where progress, notes and warnings go."""
-    from rich.console import Console  # noqa: PLC0415
+    from tritonsmith.ui.screen import Screen  # noqa: PLC0415
 
-    return Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+    return Screen(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
 def typed(text: str) -> str:

@@ -1,12 +1,136 @@
-"""What no text may show."""
+"""What a secret looks like: the one place that knows. Every log, screen, lock and receipt goes through it.
+
+A secret is told by where it stands (the login of a URL, a query such as `?token=`, a header), by the name of
+the variable, key or option that holds it, or by its shape (`ghp_...`, a JWT, a private key). A hash is none.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
-_LOGIN = re.compile(r"://[^/\s]+@")  # up to the last @ before the path: a password may hold one
+MARK = "***"
+
+# Names of variables, keys and options. In a running text `key` and `auth` count in capitals only.
+_STRONG = (
+    r"token(?![a-z])|secret(?!ar)|passw(?:or)?d|passphrase|credential|cookie"
+    r"|api_?key|access_?key|private_?key"
+)
+_NAME = re.compile(rf"{_STRONG}|(?:^|[_.-])(?:key|auth|authorization)(?:$|[_.-])", re.IGNORECASE)
+_STRONG_NAME = re.compile(_STRONG, re.IGNORECASE)
+_HARMLESS = re.compile(
+    r"(?:[-+]?\d{1,9}(?:\.\d+)?|true|false|on|off|yes|no|none|null|\*\*\*)?", re.IGNORECASE
+)
+_VALUE = r"""(?:(?:'[^']*'|"[^"]*")+|[^\s'",]+)"""
+
+_LOGIN = re.compile(r"://[^/\s'\"<>]+@")  # up to the last @ before the path: a password may hold one
+_QUERY = re.compile(
+    r"([?&;](?:x-(?:amz|goog|ms)-[\w-]+|aws_?access_?key_?id|key-pair-id|policy|auth|sig|key|[\w-]+_key"
+    r"|[\w.-]*(?:token|secret|password|passwd|credential|signature)[\w.-]*)=)[^&\s'\"<>#;|)\],]+",
+    re.IGNORECASE,
+)
+_ASSIGNED = re.compile(rf"(?<![\w?&])([A-Za-z_]\w*)((?::[A-Z]+)?=)({_VALUE})")  # CMake's -DNAME:TYPE=, too
+# JSON, and what Python prints of a table.
+_KEYED = re.compile(r"""(["'])([A-Za-z_][\w.-]*)\1(\s*:\s*)(["'])((?:(?!\4)[^\\\n]|\\.)*)\4""")
+_OPTION = re.compile(
+    r"(?<![\w-])(--(?:\w+-){0,3}(?:token|password|passwd|secret|api-?key|access-?key|credentials?))([= ]+)"
+    rf"(?!-){_VALUE}"
+)
+_HEADER = re.compile(
+    r"(?<![\w-])((?:proxy-)?authorization|(?:set-)?cookie|(?:[a-z]+-){1,3}token|x-api-key)(\s*:\s*)"
+    r"[^\s'\"][^\n'\"]*",
+    re.IGNORECASE,
+)
+_SHAPE = re.compile(
+    r"(?<![A-Za-z0-9_-])(?:"
+    r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}"
+    r"|(?:AKIA|ASIA)[A-Z0-9]{16}|sk-(?=[\w-]*\d)[\w-]{20,}|xox[a-z]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}"
+    r"|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w-]{20,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"
+    r")"
+)
+_BEGIN, _END = "-----BEGIN ", "-----END "
+_PRIVATE = re.compile(
+    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
+)
+
+# What is hidden has one of these in it, in any case; most lines of a build have none, and are done with here.
+_SIGNS = (
+    *("@", "token", "secret", "passw", "passphrase", "credential", "cookie", "auth", "key"),
+    *("sig=", "signature=", "policy=", "x-amz-", "x-goog-", "x-ms-"),
+    *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "hf_", "akia", "asia", "sk-", "xox"),
+    *("npm_", "pypi-", "aiza", "ya29", "eyj"),
+)
 
 
-def without_passwords(text: str) -> str:
-    """The text, each `://user:password@` of a URL as `://***@`."""
-    return _LOGIN.sub("://***@", text)
+def hidden(text: str) -> str:
+    """The text, with `***` for each secret in it."""
+    lower = text.lower()
+    if not any(sign in lower for sign in _SIGNS):
+        return text
+    text = _PRIVATE.sub(rf"\1 {MARK} \2", text) if _BEGIN in text else text
+    text = _LOGIN.sub(f"://{MARK}@", text)
+    text = _QUERY.sub(rf"\1{MARK}", text)
+    text = _HEADER.sub(rf"\1\2{MARK}", text)
+    text = _OPTION.sub(rf"\1\2{MARK}", text)
+    text = _ASSIGNED.sub(_assigned, text)
+    text = _KEYED.sub(_keyed, text)
+    return _SHAPE.sub(MARK, text)
+
+
+def variable(name: str, value: str) -> str:
+    """The value of a variable or a key, or `***` if its name says that it is a secret."""
+    return MARK if is_secret(name) and not _HARMLESS.fullmatch(value) else hidden(value)
+
+
+def is_secret(name: str) -> bool:
+    """Whether the name of a variable or a key says that its value is a secret."""
+    return _NAME.search(name) is not None
+
+
+def data(value: Any) -> Any:
+    """The same of what is to be written as JSON: tables, lists and texts; the rest is as it was."""
+    if isinstance(value, str):
+        return hidden(value)
+    if isinstance(value, Mapping):
+        return {name: _value(str(name), one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [data(one) for one in value]
+    return value
+
+
+class SecretLines:
+    """Hides secrets in a stream that comes line by line: a private key has many lines."""
+
+    def __init__(self) -> None:
+        self._inside = False
+
+    def __call__(self, line: str) -> str:
+        """The line, without its secrets."""
+        if self._inside:
+            self._inside = _END not in line
+            return MARK
+        if _BEGIN in line and "PRIVATE KEY" in line:
+            self._inside = _END not in line
+        return hidden(line)
+
+
+def _value(name: str, value: Any) -> Any:
+    return MARK if isinstance(value, str) and _hides(name, value) else data(value)
+
+
+def _hides(name: str, value: str) -> bool:
+    """In a text or a table: `key` may be any key there, `KEY` is a variable's name."""
+    named = _STRONG_NAME.search(name) or (name.isupper() and is_secret(name))
+    return bool(named) and not _HARMLESS.fullmatch(value)
+
+
+def _assigned(match: re.Match[str]) -> str:
+    name, equals, value = match.groups()
+    hide = _hides(name, value.strip("'\""))
+    return f"{name}{equals}{MARK}" if hide else match[0]
+
+
+def _keyed(match: re.Match[str]) -> str:
+    quote, name, between, other, value = match.groups()
+    return f"{quote}{name}{quote}{between}{other}{MARK}{other}" if _hides(name, value) else match[0]

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from tritonsmith.ui import secrets
 from tritonsmith.ui.format import duration
 
 STATUS_STYLES = {
@@ -38,7 +39,7 @@ def plain(
         fixed = column in right
         table.add_column(column, justify="right" if fixed else "left", overflow="fold", no_wrap=fixed)
     for row in rows:
-        table.add_row(*map(Text, row))  # a `[toolchain]` in it is no markup
+        table.add_row(*(Text(secrets.hidden(cell)) for cell in row))  # a `[toolchain]` in it is no markup
     return table
 
 
