@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import locale
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,6 +18,7 @@ from tritonsmith.errors import FactError
 
 GRACE_AFTER_INT = 5.0  # seconds; Ninja lets running compiles finish writing
 GRACE_AFTER_TERM = 2.0
+_PLAIN_LOCALES = ("C.UTF-8", "en_US.UTF-8")  # macOS has the second only
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ def ask(
     Returns:
         Its answer; None if the program is missing or takes too long.
     """
-    changed = {"LC_ALL": "C", **(change or {})}
+    changed = {"LC_ALL": _plain_locale(), **(change or {})}
     kept = {name: value for name, value in os.environ.items() if name not in changed}
     environment = kept | {name: value for name, value in changed.items() if value is not None}
     try:
@@ -61,6 +65,20 @@ def ask(
         return None
     out, err = (text.decode("utf-8", errors="replace").strip() for text in (done.stdout, done.stderr))
     return Answer(done.returncode, out, err)
+
+
+@cache
+def _plain_locale() -> str:
+    """English messages and UTF-8: in the locale `C` Python 3.11 cannot read a `.pth` file that names an é."""
+    before = locale.setlocale(locale.LC_CTYPE)
+    try:
+        for name in _PLAIN_LOCALES:
+            with suppress(locale.Error):
+                locale.setlocale(locale.LC_CTYPE, name)
+                return name
+    finally:
+        locale.setlocale(locale.LC_CTYPE, before)
+    return "C"
 
 
 def capture(argv: Sequence[str], *, cwd: Path | None = None, timeout: float = 20.0) -> str | None:

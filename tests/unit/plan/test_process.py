@@ -128,7 +128,7 @@ def test_stop_of_a_process_that_ended() -> None:
     ("code", "output"),
     [
         ("print(' said ')", "said"),
-        ("import os; print(os.environ['LC_ALL'])", "C"),
+        ("import locale; print(locale.setlocale(locale.LC_ALL, ''), locale.getencoding())", "C.UTF-8 UTF-8"),
         ("raise SystemExit(3)", None),
         ("import time; time.sleep(600)", None),
     ],
@@ -136,6 +136,18 @@ def test_stop_of_a_process_that_ended() -> None:
 def test_capture(code: str, output: str | None, tmp_path: Path) -> None:
     timeout = 0.2 if "sleep" in code else 20.0
     assert process.capture(python(code), cwd=tmp_path, timeout=timeout) == output
+
+
+def test_a_python_whose_site_packages_name_a_folder_beyond_ascii(tmp_path: Path) -> None:
+    venv = tmp_path / "mein Code é"
+    subprocess.run((sys.executable, "-m", "venv", "--without-pip", venv), check=True)
+    (site,) = venv.glob("lib/python*/site-packages")
+    (site / "sources.pth").write_text(f"{venv}/src\n", encoding="utf-8")
+    (venv / "src").mkdir()
+    assert (
+        process.capture((str(venv / "bin" / "python"), "-c", "import sys; print(sys.path[-1])"))
+        == f"{venv}/src"
+    )
 
 
 def test_capture_of_a_missing_program() -> None:
