@@ -6,6 +6,7 @@ import errno
 import functools
 import io
 import os
+import signal
 import sys
 import time
 import traceback
@@ -93,6 +94,7 @@ def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
     def decorate(body: Callable[P, R]) -> Any:
         @functools.wraps(body)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+            _heed_interrupts()
             _print_anything()
             _write_bytecode()
             try:
@@ -133,6 +135,12 @@ def _drop_output() -> None:
     """What is left in the buffer cannot be written: Python's last flush must not fail again."""
     if sys.stdout:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _heed_interrupts() -> None:
+    """A script's `tritonsmith TASK &` begins with SIGINT ignored, and so would every compiler it starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _print_anything() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -263,3 +264,32 @@ def test_output_that_nobody_can_take_is_no_bug(call: str, place: str, code: int)
     done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, check=False)
     said = "error: [Errno 28] No space left on device\n" if code else ""
     assert (done.returncode, done.stderr) == (code, said)
+
+
+HEARS = """
+import subprocess, sys
+from invoke.context import Context
+from tritonsmith.tasks import kit
+
+@kit.task()
+def body(context):
+    subprocess.run(("sh", "-c", "trap 'echo heard; exit' INT; kill -INT $$; echo deaf"), check=False)
+    print("ready", flush=True)
+    sys.stdin.read()
+
+try:
+    body(Context())
+except kit.Exit as end:
+    sys.exit(end.code)
+"""
+
+
+def test_what_a_script_starts_in_the_background_heeds_interrupts_and_so_do_its_children() -> None:
+    """There SIGINT is ignored from the start, which programs inherit and a shell cannot even undo."""
+    argv = ("sh", "-c", "trap '' INT; exec \"$@\"", "sh", sys.executable, "-c", HEARS)
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "heard\n"
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
