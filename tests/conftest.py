@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +17,17 @@ from tritonsmith.ui import console
 
 _TESTS = Path(__file__).parent
 _KINDS = ("unit", "integration", "real")
+# All that a unit test finds on PATH: what every POSIX machine has, and git; no compiler of this host.
+_PROGRAMS = """
+    basename bash cat chmod cmp cp curl cut dirname echo env expr false find git grep gzip head kill ln ls
+    mkdir mktemp mount mv printf ps pwd python3 readlink rm rmdir sed sh sha256sum sleep sort stat
+    tail tar tee test touch tr true umount uname wc xargs xz
+"""
+_HOST_PATH = os.environ.get("PATH", os.defpath)
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # run by `&` in a script: no child would ever heed ^C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _guard = Guard()
 sys.addaudithook(_guard)
@@ -35,6 +48,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     reports = terminalreporter.stats.get("skipped", [])
     for line in not_run((report.nodeid, str(report.longrepr)) for report in reports):
         terminalreporter.write_line(line, yellow=True, bold=True)
+
+
+@pytest.fixture(scope="session")
+def programs_on_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for PATH with links to the few programs that a unit test may start by name."""
+    folder = tmp_path_factory.mktemp("programs")
+    for name in _PROGRAMS.split():
+        if found := shutil.which(name):
+            (folder / name).symlink_to(found)
+    return folder
+
+
+@pytest.fixture
+def host_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a unit test that drives a program of this host, and names it by `require`."""
+    monkeypatch.setenv("PATH", _HOST_PATH)
 
 
 @pytest.fixture
@@ -65,6 +94,7 @@ def isolated(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     request.getfixturevalue("home")
+    request.getfixturevalue("monkeypatch").setenv("PATH", str(request.getfixturevalue("programs_on_path")))
     for cached in (configs.load, console.out, console.err):
         cached.cache_clear()
     temporary = request.getfixturevalue("tmp_path_factory").getbasetemp()

@@ -10,7 +10,7 @@ from tritonsmith.doctor.check import check
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.doctor.subject import Subject
 from tritonsmith.facts.machine import version_key
-from tritonsmith.kernels import example, targets
+from tritonsmith.kernels import disassembly, example, targets
 from tritonsmith.kernels.targets import Target
 from tritonsmith.plan.runner import CommandFailedError, Runner
 from tritonsmith.ui.progress import PhaseProgress
@@ -31,7 +31,7 @@ def compiles(subject: Subject) -> Iterator[Finding]:
         place = Path(folder)
         try:
             runner = Runner(place / "log", PhaseProgress(live=False, silent=True), subject.environ)
-            runner.run(example.plan_in(place, python, wanted))
+            runner.run(example.plan_in(place, python, wanted, disassembly.locate(subject.space)))
         except CommandFailedError as failure:
             last = [line for line in failure.output if line.strip()][-1:]
             yield Finding(

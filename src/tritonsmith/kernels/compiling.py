@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import machine
 from tritonsmith.kernels import disassembly, manifest, points, results, source
 from tritonsmith.kernels.asked import Asked
+from tritonsmith.kernels.disassembly import HostPrograms
 from tritonsmith.kernels.inspecting import described, refused
 from tritonsmith.kernels.manifest import FILE, Manifest, Point, Stage
 from tritonsmith.kernels.points import Wanted
@@ -42,6 +43,7 @@ class Place:
         jobs: compiles at once.
         timeout: seconds for one point.
         flags: those that name this place again, for a shell.
+        programs: of this machine, that Triton does not bring along.
     """
 
     python: Path
@@ -50,6 +52,7 @@ class Place:
     jobs: int
     timeout: int
     flags: tuple[str, ...] = ()
+    programs: HostPrograms = field(default_factory=HostPrograms)
 
     def output(self, asked: Asked, kernel: str) -> Path:
         """Where the files of a kernel go if nobody says where."""
@@ -139,7 +142,8 @@ def place(env: str, python: str = "", *, jobs: int | None = None, timeout: int |
         raise FactError("there is no Python with Triton here yet", where=path, hints=hints)
     here = machine.read()
     fitting = max(1, min(here.cores, here.memory // (table["memory"] * _MIB)))
-    return Place(path, space, folder, jobs or fitting, timeout or table["timeout"], flags)
+    programs = disassembly.locate(space)
+    return Place(path, space, folder, jobs or fitting, timeout or table["timeout"], flags, programs)
 
 
 def check(asked: Asked) -> None:
@@ -253,7 +257,7 @@ def request(
         "keep": [],
         "stages": table["stages"]["compiler"],
         "stand-ins": table["stand-ins"]["modules"],
-        "disassemblers": {one.binary: one.request() for one in disassembly.all_(where.space)},
+        "disassemblers": {one.binary: one.request() for one in where.programs.disassemblers},
     }
 
 
@@ -262,7 +266,7 @@ def run_step(where: Place, asked_file: Path, work: Path, phase: str) -> Run:
     argv = (str(where.python), str(WORKER), "compile", str(asked_file))
     environ: tuple[tuple[str, str | None], ...] = (
         *((name, None) for name in configs.load("kernels")["variables"]["unset"]),
-        *disassembly.linker(where.space),
+        *where.programs.linker,
     )
     return Run(argv, cwd=work, env=environ, ninja=True, phase=phase)
 

@@ -39,8 +39,25 @@ class Disassembler:
         return {"stage": self.stage, "programs": list(self.programs), "flags": list(self.flags)}
 
 
-def all_(space: Workspace) -> tuple[Disassembler, ...]:
-    """All that are known, with where they may be on this machine."""
+@dataclass(frozen=True)
+class HostPrograms:
+    """Programs of this machine that a compile takes beside Triton's own: a fact, so that plans do not look.
+
+    Attributes:
+        disassemblers: in the order of configs/kernels.toml.
+        linker: the change of the environment that lets AMD's backend up to 3.4 link; empty if none is due.
+    """
+
+    disassemblers: tuple[Disassembler, ...] = ()
+    linker: tuple[tuple[str, str], ...] = ()
+
+
+def locate(space: Workspace) -> HostPrograms:
+    """What this machine has."""
+    return HostPrograms(_disassemblers(space), _linker(space))
+
+
+def _disassemblers(space: Workspace) -> tuple[Disassembler, ...]:
     found = []
     for binary, row in configs.load("kernels")["disassemblers"].items():
         named = os.environ.get(row["variable"], "") if row["variable"] else ""
@@ -58,8 +75,7 @@ def remedy(stage: str) -> str:
     return f"no {stage}: {row['program']} is not here; {row['remedy']}"
 
 
-def linker(space: Workspace) -> tuple[tuple[str, str], ...]:
-    """The change of the environment that lets AMD's backend up to 3.4 link; empty if none is due."""
+def _linker(space: Workspace) -> tuple[tuple[str, str], ...]:
     table = configs.load("kernels")["linker"]
     if os.environ.get(table["variable"]) or Path(table["default"]).exists():
         return ()

@@ -10,6 +10,7 @@ from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.kernels import compiling, points, source, targets
 from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.compiling import Place
+from tritonsmith.kernels.disassembly import HostPrograms
 from tritonsmith.kernels.targets import Target
 from tritonsmith.plan import MakeDir, Plan, Write
 
@@ -25,36 +26,36 @@ def results_file(place: Path) -> Path:
     return place / "kernels" / "results.jsonl"
 
 
-def plan(env: EnvDir, wanted: tuple[Target, ...]) -> Plan:
+def plan(env: EnvDir, wanted: tuple[Target, ...], programs: HostPrograms) -> Plan:
     """Steps that compile the kernel in the env's interpreter.
 
     Args:
         env: has Triton installed.
         wanted: what for.
+        programs: of this machine.
     """
-    return plan_in(env.path, env.python, wanted)
+    return plan_in(env.path, env.python, wanted, programs)
 
 
-def plan_in(place: Path, python: Path, wanted: tuple[Target, ...]) -> Plan:
+def plan_in(place: Path, python: Path, wanted: tuple[Target, ...], programs: HostPrograms) -> Plan:
     """Steps that compile the kernel, with a cache of its own; they fail if one of the targets does.
 
     Args:
         place: folder that gets the files, in `kernels`.
         python: interpreter that has Triton.
         wanted: what for.
+        programs: of this machine; of its disassemblers none is taken, so that nothing else can fail.
     """
     folder = place / "kernels"
     asked = Asked(FILE, KERNEL, SIGNATURE, wanted)
     kernel = source.find(source.read(FILE), KERNEL, FILE)
-    where = Place(python, Workspace(place), folder, max(1, len(wanted)), _TIMEOUT)
+    needed = HostPrograms(linker=programs.linker)
+    where = Place(python, Workspace(place), folder, max(1, len(wanted)), _TIMEOUT, programs=needed)
     every = points.expand(asked, kernel)
     out = folder / KERNEL
     request = compiling.request(FILE, KERNEL, every, out, folder, where, strict=True)
     stages = [name for name in request["stages"] if name != "source"]
-    request |= {
-        "stages": stages,
-        "disassemblers": {},
-    }  # what the compiler itself makes: nothing else can fail
+    request |= {"stages": stages}
     file = folder / f"{KERNEL}.request.json"
     return Plan(
         "compile the bundled vector-add",

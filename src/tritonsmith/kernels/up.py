@@ -11,6 +11,7 @@ from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import StepError
 from tritonsmith.kernels import example
 from tritonsmith.kernels import targets as gpu_targets
+from tritonsmith.kernels.disassembly import HostPrograms
 from tritonsmith.kernels.targets import Target
 from tritonsmith.plan import Plan
 from tritonsmith.plan.runner import CommandFailedError
@@ -30,12 +31,13 @@ class Prepared:
     targets: tuple[Target, ...]
 
 
-def prepare(settings: Settings, env: EnvDir) -> Prepared:
+def prepare(settings: Settings, env: EnvDir, programs: HostPrograms) -> Prepared:
     """Make the plan.
 
     Args:
         settings: an env that names a wheel.
         env: its folder.
+        programs: of this machine.
 
     Raises:
         FactError: there is no such interpreter.
@@ -44,7 +46,7 @@ def prepare(settings: Settings, env: EnvDir) -> Prepared:
     requirement = "triton" if wheel == "newest" else f"triton=={wheel}"
     base = venv.base_interpreter(settings.python.interpreter)
     targets = gpu_targets.default()
-    plan = venv.plan(env, base, (requirement,)) + example.plan(env, targets)
+    plan = venv.plan(env, base, (requirement,)) + example.plan(env, targets, programs)
     return Prepared(plan, targets)
 
 

@@ -105,7 +105,7 @@ def install_triton(
     """Install the checkout into the environment, editable, and compile a kernel with it."""
     from tritonsmith.build import commands
     from tritonsmith.envs import session, settings
-    from tritonsmith.kernels import example, targets
+    from tritonsmith.kernels import disassembly, example, targets
     from tritonsmith.tasks import show
     from tritonsmith.ui import console, tables
 
@@ -119,7 +119,8 @@ def install_triton(
         show.warnings(("the rest depends on the sources, which are not here yet",))
         return
     commands.bring_sources(chosen, located)
-    proof = example.plan(space.env(chosen.name), targets.proof(chosen.triton.backends))
+    wanted, programs = targets.proof(chosen.triton.backends), disassembly.locate(space)
+    proof = example.plan(space.env(chosen.name), wanted, programs)
     prepared = commands.install_triton(chosen, space, located, proof, force=force)
     show.warnings(prepared.warnings)
     if chosen.llvm.debug_libraries:

@@ -18,6 +18,7 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
     from tritonsmith.doctor import examination, report
     from tritonsmith.envs import session, settings, workspace
     from tritonsmith.errors import UsageError
+    from tritonsmith.kernels import disassembly
     from tritonsmith.kernels import up as use_case
     from tritonsmith.tasks import show
     from tritonsmith.ui import console, tables
@@ -31,7 +32,8 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
                 f"invoke setup-mlir --env {env}, then invoke build-triton --env {env}",
             ],
         )
-    prepared = use_case.prepare(chosen, workspace.default().env(chosen.name))
+    space = workspace.default()
+    prepared = use_case.prepare(chosen, space.env(chosen.name), disassembly.locate(space))
     if dry_run:
         show.plan(prepared.plan)
         return

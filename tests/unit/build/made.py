@@ -20,6 +20,7 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Compilers, Tool
+from tritonsmith.kernels.disassembly import HostPrograms
 from tritonsmith.store.shelf import Store
 
 System = Literal["linux", "macos"]
@@ -72,6 +73,11 @@ def machine(system: System = "linux", **changes: Any) -> Machine:
     else:
         seen = Machine("Linux", "x86_64", 16, 64 * GIB, os_id="ubuntu", glibc="2.39", glibcxx="3.4.33")
     return replace(seen, **changes)
+
+
+def programs(system: System) -> HostPrograms:
+    """The linker of the LLVM that `compilers` are of."""
+    return HostPrograms(linker=(("TRITON_HIP_LLD_PATH", str(_LLVMS[system] / "bin" / "ld.lld")),))
 
 
 def compilers(system: System = "linux", **changes: Tool | None) -> Compilers:

@@ -91,7 +91,7 @@ def shell(plan: Plan, system: System) -> str:
 def test_up(version: str, system: System, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(venv, "base_interpreter", lambda _: made.python(system))
     settings = Settings("wheel", triton=TritonSettings(wheel=WHEELS[version]))
-    prepared = up.prepare(settings, made.workspace(system).env("wheel"))
+    prepared = up.prepare(settings, made.workspace(system).env("wheel"), made.programs(system))
     golden(f"up-{system}-{version}.sh", shell(prepared.plan, system))
 
 
@@ -118,7 +118,7 @@ def test_install_triton(
     request = request_for(facts.settings, facts.checkout)
     monkeypatch.setattr(commands, "gather", lambda *_: (facts, request))
     located = Located(facts.checkout.root, Plan("there"))
-    proof = example.plan(facts.env, (targets.parse("a100"),))
+    proof = example.plan(facts.env, (targets.parse("a100"),), made.programs(system))
     prepared = commands.install_triton(facts.settings, facts.workspace, located, proof, force=True)
     golden(f"install-triton-{system}-{version}.sh", shell(prepared.plan, system))
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +23,8 @@ COLLECT_ENV = {
     "CUDA used to build PyTorch": "cuda none",
     "ROCM used to build PyTorch": "hip none",
     "OS": "| OS |",
-    "GCC version": "g++",
-    "Clang version": "clang++",
+    "GCC version": "g++ 12.2.0",
+    "Clang version": "clang++ 19.1.7",
     "CMake version": "cmake 3",
     "Libc version": "| Libc | glibc",
     "Python version": "| Python | 3.",
@@ -66,8 +67,12 @@ ROCM = {
 
 
 @pytest.fixture
-def subject(home: Path) -> Subject:
-    """A checkout, and a real Python environment with a torch of two files, below the home folder."""
+def subject(home: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
+    """A checkout, two compilers, and a real Python environment with a torch of two files, below home."""
+    for name, version in (("g++", "g++ (Debian 12.2.0-14) 12.2.0"), ("clang++", "clang version 19.1.7")):
+        put(home / "bin", {name: f"#!/bin/sh\necho '{version}'\n"})
+        (home / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join((str(home / "bin"), os.environ["PATH"])))
     venv = home / "venv"
     subprocess.run((sys.executable, "-m", "venv", "--without-pip", venv), check=True)
     site = site_of(venv)

@@ -187,6 +187,7 @@ def test_a_limit_that_the_environment_sets_is_not_changed_in_a_file(
     assert found.commands == (f"export CCACHE_MAXSIZE={math.ceil(2 * TRITON)}G",)
 
 
+@pytest.mark.usefixtures("host_path")
 def test_the_fix_raises_the_limit_of_a_real_ccache(
     subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

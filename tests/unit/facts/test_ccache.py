@@ -105,6 +105,7 @@ def test_one_that_does_not_answer(tmp_path: Path, text: str) -> None:
     assert ccache.read(program) is None
 
 
+@pytest.mark.usefixtures("host_path")
 def test_the_one_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require("ccache")
     monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "cache"))

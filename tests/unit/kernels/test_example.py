@@ -5,15 +5,18 @@ from pathlib import Path
 
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.kernels import example
+from tritonsmith.kernels.disassembly import HostPrograms
 from tritonsmith.kernels.targets import Target
 from tritonsmith.plan import Run, Write
 
 
 def test_the_plan(tmp_path: Path) -> None:
     env = Workspace(tmp_path).env("wheel")
-    _, write, run = example.plan(env, (Target("cuda", 90, 32), Target("hip", "gfx942", 64))).steps
+    wanted = (Target("cuda", 90, 32), Target("hip", "gfx942", 64))
+    _, write, run = example.plan(env, wanted, HostPrograms(linker=(("TRITON_HIP_LLD_PATH", "/lld"),))).steps
     assert isinstance(write, Write)
     assert isinstance(run, Run)
+    assert ("TRITON_HIP_LLD_PATH", "/lld") in run.env
     request = json.loads(write.text)
     assert [point["target"] for point in request["points"]] == [["cuda", 90, 32], ["hip", "gfx942", 64]]
     assert request["strict"]

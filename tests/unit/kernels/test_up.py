@@ -8,6 +8,7 @@ import pytest
 from tritonsmith.envs import receipts, session, settings, workspace
 from tritonsmith.errors import StepError
 from tritonsmith.kernels import example, targets, up
+from tritonsmith.kernels.disassembly import HostPrograms
 from tritonsmith.plan import Plan, Run, Write
 from tritonsmith.wheels import venv
 
@@ -17,7 +18,7 @@ def test_prepare(tmp_path: Path, wheel: str, requirement: str) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(f'[triton]\nwheel = "{wheel}"\n')
     env = workspace.default().env("mine")
-    prepared = up.prepare(settings.load(str(file)), env)
+    prepared = up.prepare(settings.load(str(file)), env, HostPrograms())
     assert prepared.plan.phases == (venv.PHASE, example.PHASE)
     runs = [step for step in prepared.plan.steps if isinstance(step, Run)]
     assert runs[1].argv[-1] == requirement
