@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -87,7 +88,22 @@ def _runs(process: psutil.Process) -> bool:
 
 def require(*programs: str) -> None:
     """Skip the test if a program is missing; fail it where `CI` says that all of them ought to be there."""
-    missing = [name for name in programs if shutil.which(name) is None]
+    _give_up_without([name for name in programs if shutil.which(name) is None])
+
+
+def require_c() -> None:
+    """The same for a C compiler, and the C library's headers: a minimal Debian has gcc without them."""
+    require("cc")
+    probe = subprocess.run(
+        ("cc", "-fsyntax-only", "-x", "c", "-"),
+        input=b"#include <stdio.h>\n",
+        capture_output=True,
+        check=False,
+    )
+    _give_up_without(["libc6-dev"] if probe.returncode else [])
+
+
+def _give_up_without(missing: list[str]) -> None:
     if not missing:
         return
     message = f"missing: {', '.join(missing)}"

@@ -16,7 +16,7 @@ import pytest
 from tests.integration.aot import comparing
 from tests.integration.aot.comparing import GRIDS, KERNELS, VECTOR_ADD, Upstream
 from tests.integration.harness import Smith, capture
-from tests.support import require
+from tests.support import require_c
 from tritonsmith.kernels.aot import sources
 
 EXAMPLE = KERNELS.parent
@@ -28,7 +28,7 @@ FLAGS = ("-std=c11", "-Wall", "-Werror")
 @pytest.fixture(scope="module")
 def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
     """The tool, with an environment that has the newest Triton."""
-    require("cc")
+    require_c()
     root = tmp_path_factory.mktemp("ahead of time")
     return with_wheel.beside(root)
 
