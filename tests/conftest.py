@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import Guard, not_run
+from tests.support import Guard, group_of, not_run
 from tritonsmith import configs
 from tritonsmith.ui import console
 
@@ -33,12 +33,16 @@ _guard = Guard()
 sys.addaudithook(_guard)
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by the folder that it lies in."""
+    """Mark each test by its folder, and those that share what a fixture made."""
     for item in items:
         kind = item.path.relative_to(_TESTS).parts[0]
         if kind in _KINDS:
             item.add_marker(kind)
+        group = group_of(item)
+        if group:
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -46,7 +50,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     """Say plainly what did not run, as the last thing."""
     yield
     reports = terminalreporter.stats.get("skipped", [])
-    for line in not_run((report.nodeid, str(report.longrepr)) for report in reports):
+    for line in not_run((report.nodeid, report.longrepr[-1]) for report in reports):
         terminalreporter.write_line(line, yellow=True, bold=True)
 
 

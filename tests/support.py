@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import socket
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from filelock import FileLock
 
 REAL_HOME = Path.home()
 REAL_SOURCE = "TRITONSMITH_TRITON_SOURCE"
@@ -112,34 +112,45 @@ def _give_up_without(missing: list[str]) -> None:
     pytest.skip(message)
 
 
+def group_of(item: pytest.Item) -> str:
+    """What names the tests that must run on one worker, because they share what a fixture made; else nothing.
+
+    Whoever looks at the one mini-Triton is in its group, else whoever has a fixture of its own module's is in
+    that module's. `with_wheel` is shared by all workers.
+    """
+    found = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - pytest has no other way to ask
+    scopes = {name: made[-1].scope for name, made in found.items() if made[-1].baseid.startswith("tests")}
+    scopes.pop("with_wheel", None)
+    if scopes.get("smith") == "session":
+        return "mini-triton"
+    return item.path.stem if {"module", "session"} & set(scopes.values()) else ""
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that is made once in a run of the tests, by the first worker that asks for it.
+
+    Args:
+        factory: the session's.
+        name: of the folder.
+        make: fills it. If it fails, the next worker that asks tries again, in an empty folder.
+    """
+    workers = os.environ.get("PYTEST_XDIST_WORKER")
+    folder = (factory.getbasetemp().parent if workers else factory.getbasetemp()) / name
+    whole = folder.with_name(f"{name}.whole")
+    with FileLock(folder.with_name(f"{name}.lock")):
+        if not whole.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            whole.touch()
+    return folder
+
+
 def not_run(skipped: Iterable[tuple[str, str]]) -> list[str]:
-    """Lines for the end of a run: which kinds of tests did not run, and what they lack.
+    """Lines for the end of a run: how many tests of which kind did not run, and why.
 
     Args:
         skipped: node ids of skipped tests, and why.
     """
-    tools: set[str] = set()
-    counts: Counter[str] = Counter()
-    for node, reason in skipped:
-        match = re.search(r"missing: ([^')]+)", reason)
-        if match and node.startswith("tests/integration"):
-            tools.update(match[1].split(", "))
-            counts["integration"] += 1
-        elif node.startswith("tests/real") and REAL_WHEELS in reason:
-            counts["wheels"] += 1
-        elif node.startswith("tests/real") and REAL_BUILD in reason:
-            counts["build"] += 1
-        elif node.startswith("tests/real") and not os.environ.get(REAL_SOURCE):
-            counts["real"] += 1
-    lines = []
-    if tools:
-        lines.append(
-            f"integration: not run, missing: {', '.join(sorted(tools))} ({counts['integration']} skipped)"
-        )
-    if counts["real"]:
-        lines.append(f"real: not run, {REAL_SOURCE} names no checkout of Triton ({counts['real']} skipped)")
-    if counts["wheels"]:
-        lines.append(f"real: not run, {REAL_WHEELS} names no Tritons ({counts['wheels']} skipped)")
-    if counts["build"]:
-        lines.append(f"real: not run, {REAL_BUILD} names no build of Triton ({counts['build']} skipped)")
-    return lines
+    counts = Counter((node.split("/")[1], reason.removeprefix("Skipped: ")) for node, reason in skipped)
+    return [f"{kind}: {count} not run, {reason}" for (kind, reason), count in sorted(counts.items())]

@@ -10,15 +10,18 @@ import psutil
 import pytest
 
 from tests.integration.harness import LLVM, Done, Smith, interrupt, plant, require_llvm, wait_for
+from tests.support import made_once
 
 
 @pytest.fixture(scope="session")
 def with_wheel(tmp_path_factory: pytest.TempPathFactory) -> Smith:
     """The tool after `up`. It takes half a GiB: whoever only reads it works `beside` it."""
-    root = tmp_path_factory.mktemp("with wheel")
-    made = Smith(root, cwd=root)
-    made("up")
-    return made
+
+    def up(root: Path) -> None:
+        Smith(root, cwd=root)("up")
+
+    root = made_once(tmp_path_factory, "with wheel", up)
+    return Smith(root, cwd=root)
 
 
 @pytest.fixture(scope="session")

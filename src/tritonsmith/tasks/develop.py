@@ -12,18 +12,18 @@ from invoke.exceptions import Exit
 from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.tasks.kit import task
 
+# Tests that share a fixture stay on one worker, see tests/support.py; the slowest ones are named.
+_PARALLEL = ("--numprocesses=logical", "--dist=loadgroup", "--durations=10", "--durations-min=1")
 _REPOSITORY = Path(__file__).parents[3]
 
 
 @task(help={"only": "unit, integration or real", "args": "more arguments for pytest, as one text"})
 def test(context: Any, only: str = "", args: str = "") -> None:  # noqa: PT028 - a task, not a test
-    """Run linters, type checks and the whole test suite."""
-    import shlex
-
+    """Run linters, type checks and the whole test suite, on all cores."""
     if not only and not args:
         lint(context)
     marker = ("-m", only) if only else ()
-    _run((sys.executable, "-m", "pytest", *marker, *shlex.split(args)))
+    _run((sys.executable, "-m", "pytest", *_PARALLEL, *marker, *shlex.split(args)))
 
 
 @task()
