@@ -103,6 +103,7 @@ def remove(journal: Journal, stash: Path, root: Path) -> None:
         OSError: something could not be moved; everything was put back.
     """
     _prove(journal, stash, root)
+    _spare(journal, stash, root)
     for path in journal.paths:
         if path.is_dir() and not path.is_symlink():
             raise _refused(path, "it is a folder")
@@ -211,6 +212,17 @@ def _prove(journal: Journal, stash: Path, root: Path) -> None:
     for path in (stash, *journal.paths, *journal.folders):
         if not inside(path, whole):
             raise _refused(path, f"it does not lie below {root}")
+
+
+def _spare(journal: Journal, stash: Path, root: Path) -> None:
+    """Without these nothing is an environment any more, and the next run could not put them back."""
+    site, whole = stash.parent.resolve(), root.resolve()
+    way = {folder.parent.resolve() / folder.name for folder in stash.absolute().parents if folder.name}
+    kept = {*way, *site.parents, site, whole / "pyvenv.cfg", whole / "bin"}  # links on the way, too
+    for path in (*journal.paths, *journal.folders):
+        target = path.parent.resolve() / path.name
+        if target in kept or (target.parent == whole / "bin" and target.name.startswith(("python", "pypy"))):
+            raise _refused(path, "the environment itself is made of it")
 
 
 def _refused(path: Path, why: str) -> OwnershipError:

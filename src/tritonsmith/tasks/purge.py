@@ -54,6 +54,7 @@ def purge_wheels(
     survey = purge.survey(seen, system=system)
     if dry_run:
         show.plan(survey.plan)
+        _tell(survey)
         return
     if not survey.plan.steps:
         console.out().print(f"nothing to remove: nothing in {seen.prefix} owns triton/", markup=False)
@@ -112,6 +113,6 @@ def _tell(survey: Survey) -> None:
     for note in survey.notes:
         console.note(note)
     for path in survey.refused[:_SHOWN]:
-        console.warn(f"stays, since it lies outside the environment: {path}")
+        console.warn(f"stays, though a RECORD lists it, since no wheel puts a file there: {path}")
     if len(survey.refused) > _SHOWN:
         console.warn(f"so do {len(survey.refused) - _SHOWN} more")

@@ -27,6 +27,12 @@ from tritonsmith.wheels import venv
 PHASE = "purge"
 NOBODY = "(no owner)"
 _SCRIPT_HEAD = 400  # bytes, in which a script of setuptools names its distribution
+# What an environment is made of, beside the folders of the interpreter itself.
+_ITSELF = re.compile(r"(?:python|pypy|pip)[\w.-]*|activate(?:[._].*)?|Activate\.ps1")
+_PIPS = re.compile(r"pip|pip-.*")
+# A script that an installer wrote: `#!/path/python`, or through sh where that path is long or holds a space.
+_SCRIPT = re.compile(rb"#![^\n]*(?:python|pypy)|#!/bin/sh\n'''exec' ")
+_DATA = ("share", "include/site")  # of a virtual environment, where nobody else puts files there
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ class Survey:
 
     Attributes:
         rows: what goes.
-        refused: recorded files that stay, since they lie outside the environment.
+        refused: recorded files that stay, since they are no wheel's: outside the environment, or of its own.
         notes: what else is worth knowing.
         plan: the steps; none if there is nothing to remove.
     """
@@ -72,23 +78,36 @@ class _Site:
         site: the folder, resolved.
         root: the environment's folder, resolved: nothing outside it goes.
         goes: path to the metadata of its owner; None for nobody's.
-        refused: recorded paths outside the root.
+        refused: recorded paths that stay, since a wheel puts nothing there.
     """
 
-    def __init__(self, site: Path, root: Path) -> None:
+    def __init__(self, site: Path, root: Path, *, virtual: bool) -> None:
         self.site, self.root = site.resolve(), root
+        self._data = tuple(root / name for name in _DATA) if virtual else ()
         self.goes: dict[Path, Path | None] = {}
         self.refused: list[Path] = []
         self._parents: dict[Path, Path] = {}
 
     def add(self, owner: Path | None, paths: Iterable[Path], staying: frozenset[Path] = frozenset()) -> None:
-        """Let files go, unless they lie outside, are gone, or belong to somebody who stays as well."""
+        """Let files go, unless they are no wheel's, are gone, or belong to somebody who stays as well."""
         for path in paths:
             target = self.at_its_parent(path)
-            if target.name == ".." or target == self.root or not target.is_relative_to(self.root):
+            if not self._may_go(target):
                 self.refused.append(path)
             elif target not in staying and os.path.lexists(target) and not _is_folder(target):
                 self.goes.setdefault(target, owner)
+
+    def _may_go(self, target: Path) -> bool:
+        """Whether a wheel may have put a file there. A RECORD is a text that anybody could have written."""
+        if target.name == "..":
+            return False
+        if target.is_relative_to(self.site):
+            return target != self.site and not _PIPS.fullmatch(target.relative_to(self.site).parts[0])
+        if not target.is_relative_to(self.root):
+            return False
+        if target.parent == self.root / "bin":
+            return not _ITSELF.fullmatch(target.name) and (not os.path.lexists(target) or _is_script(target))
+        return any(folder in target.parents for folder in self._data)
 
     def row(self, owner: Path | None, title: str, what: str) -> Row:
         """The line of one owner; a file that two of them list counts for the first."""
@@ -151,7 +170,7 @@ def survey(python: PythonEnv, *, system: bool = False) -> Survey:
         system: it may be the system's.
 
     Raises:
-        OwnershipError: it is the system's Python.
+        OwnershipError: it is the system's Python, or its packages lie in a folder outside of it.
         SmithError: an earlier purge was killed, and `recovery` was not run.
     """
     _check(python, system=system)
@@ -162,6 +181,7 @@ def survey(python: PythonEnv, *, system: bool = False) -> Survey:
                 where=site / stash.NAME,
                 hints=[f"end it first: invoke purge-wheels --python {shlex.quote(str(python.executable))}"],
             )
+    _check_sites(python)
     found = [_survey_site(site, python) for site in _own_sites(python)]
     rows = tuple(row for _, rows in found for row in rows)
     steps = tuple(_step(one, python) for one, rows in found if rows)
@@ -171,7 +191,7 @@ def survey(python: PythonEnv, *, system: bool = False) -> Survey:
 
 
 def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[Row, ...]]:
-    one = _Site(site, _root(site, python))
+    one = _Site(site, _root(site, python), virtual=(python.prefix / "pyvenv.cfg").is_file())
     here = [found for found in python.distributions if found.site == site]
     owners = distributions.owners(here)
     alone = orphans.read(site, here)
@@ -188,6 +208,7 @@ def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[Row, ...]]
     for info, paths in wanted.items():
         one.add(info, paths, staying)
     one.add(None, (file for path in alone.all for file in distributions.files_below(path)))
+    one.add(None, (file for hook in alone.hooks for file in _bytecode(hook.parent, {hook.stem})))
     rows = [one.row(found.info, found.title, _what(found)) for found in owners]
     return one, (*rows, one.row(None, NOBODY, alone.words)) if alone.any else tuple(rows)
 
@@ -211,11 +232,13 @@ def _files(found: Distribution, root: Path) -> Iterator[Path]:
         if path.suffix == ".py":
             modules.setdefault(path.parent, set()).add(path.stem)
     for folder, stems in modules.items():
-        yield from (
-            path for path in (folder / "__pycache__").glob("*.pyc") if path.name.split(".")[0] in stems
-        )
+        yield from _bytecode(folder, stems)
     if found.info.suffix in (".egg-link", ".egg"):
         yield from _setuptools_scripts(root / "bin", found.name)
+
+
+def _bytecode(folder: Path, stems: Container[str]) -> Iterator[Path]:
+    return (path for path in (folder / "__pycache__").glob("*.pyc") if path.name.split(".")[0] in stems)
 
 
 def _setuptools_scripts(folder: Path, name: str) -> Iterator[Path]:
@@ -291,6 +314,21 @@ def _what(found: Distribution) -> str:
     return distributions.known_names().get(found.name, f"says its {found.owns}")
 
 
+def _check_sites(python: PythonEnv) -> None:
+    """An environment whose site folder is a link to elsewhere: "nothing to remove" would be a lie."""
+    own = _own_sites(python)
+    for site in python.sites:
+        linked = site not in own and site.absolute().is_relative_to(python.prefix.absolute())
+        here = [found for found in python.distributions if found.site == site]
+        if linked and (distributions.owners(here) or orphans.read(site, here).any):
+            raise OwnershipError(
+                "its packages lie outside of this environment; nothing was removed",
+                where=site,
+                why=f"that is a link to {site.resolve()}, which may be another environment's, too",
+                hints=["name the interpreter whose folder that is: --python PATH"],
+            )
+
+
 def _check(python: PythonEnv, *, system: bool) -> None:
     if not python.base or system:
         return
@@ -305,6 +343,13 @@ def _check(python: PythonEnv, *, system: bool) -> None:
             "or --system if you mean it",
         ],
     )
+
+
+def _is_script(path: Path) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return _SCRIPT.match(file.read(_SCRIPT_HEAD)) is not None
 
 
 def _is_folder(path: Path) -> bool:

@@ -77,7 +77,7 @@ def triton(site: Path, name: str = "triton", version: str = "3.5.0", **more: str
     files = {
         "triton/__init__.py": f"__version__ = '{version}'\n",
         "triton/_C/libtriton.so": f"library of {name}",
-        "../../../bin/proton": f"#!script of {name}",
+        "../../../bin/proton": f"#!/usr/bin/python\n# script of {name}",
     }
     return install(site, name, version, files | modules)
 

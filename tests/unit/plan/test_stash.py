@@ -309,6 +309,21 @@ def test_what_lies_outside_or_is_a_folder_is_refused(root: Path, path: str) -> N
     assert not place(root).exists()
 
 
+@pytest.mark.parametrize("path", ["pyvenv.cfg", "bin/python", "bin/python3.11", "bin/pypy3", "link"])
+def test_what_makes_the_environment_is_refused(root: Path, path: str) -> None:
+    """Whatever a RECORD says: without it the next run would find no environment to heal."""
+    for name in ("pyvenv.cfg", "bin/python", "bin/python3.11", "bin/pypy3"):
+        (root / name).write_text(name)
+    (root / "link").symlink_to(root / "site")
+    before = snapshot(root)
+    where = root / "link" / stash.NAME if path == "link" else place(root)
+    good = root / "site" / "triton" / "__init__.py"
+    for journal in (Journal((good, root / path)), Journal((good,), (), (root / "site",))):
+        with pytest.raises(OwnershipError, match="will not remove this; nothing was touched"):
+            stash.remove(journal, where, root)
+    assert snapshot(root) == before
+
+
 @pytest.mark.parametrize("change", ["edit", "folder", "stash"])
 def test_nothing_else_of_a_journal_may_lie_outside(root: Path, change: str) -> None:
     outside = root.parent / "elsewhere"

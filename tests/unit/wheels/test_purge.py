@@ -142,7 +142,10 @@ def test_an_egg_link_goes_and_easy_install_loses_its_line(env: Path, tmp_path: P
     mine = snapshot(source)
     put(
         env / "bin",
-        {"proton": "#!/x\n# EASY-INSTALL-DEV-SCRIPT: 'triton==2.1.0','proton'\n", "other": "#!/x 'triton'"},
+        {
+            "proton": "#!/x/python\n# EASY-INSTALL-DEV-SCRIPT: 'triton==2.1.0','proton'\n",
+            "other": "#!/x 'triton'",
+        },
     )
     easy = f"import sys; sys.__plen = 1\n/src/other\n{source / 'python'}\n"
     put(site, {"triton.egg-link": f"{source / 'python'}\n../", "easy-install.pth": easy})
@@ -242,6 +245,105 @@ def test_a_recorded_file_outside_the_environment_is_refused_and_named(
     assert precious.read_text() == "precious"
     assert not (site_of(env) / "triton").exists()
     assert [name for name in names(env) if "triton" in name] == []
+
+
+ITSELF = {
+    "pyvenv.cfg": "home = /usr/bin\n",
+    "bin/python3.11": "#!/usr/bin/python\n# a wrapper",
+    "bin/pip": "#!/x/python\n",
+    "bin/activate": "#!/usr/bin/python\n",
+    "bin/tool": "#!/bin/sh\nno Python's",
+    "bin/program": "\x7fELF",
+    "lib64/libpython.so": "",
+    "include/python3.11/Python.h": "",
+    "etc/some.conf": "",
+}
+
+
+@pytest.mark.parametrize("name", [*ITSELF, "bin/python", "bin/linked"])
+def test_a_record_cannot_name_the_environment_itself(env: Path, name: str) -> None:
+    put(env, ITSELF)
+    for link in ("bin/python", "bin/linked"):
+        (env / link).symlink_to(env / "bin" / "tool")
+    before = snapshot(env)
+    text = f"../../../{name}"
+    triton(site_of(env))
+    with (site_of(env) / "triton-3.5.0.dist-info" / "RECORD").open("a") as record:
+        record.write(f"{text},,\n")
+    survey = purged(env)
+    assert survey.refused == (site_of(env) / text,)
+    assert snapshot(env) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["share/man/man1/proton.1", "include/site/python3.11/triton/x.h", "bin/other"]
+)
+def test_data_and_scripts_of_a_wheel_go(env: Path, name: str) -> None:
+    put(env, {"pyvenv.cfg": ""})
+    before = snapshot(env)
+    triton(site_of(env))
+    script = "#!/bin/sh\n'" + '\'\'exec\' "/a long path/python" "$0" "$@"\n'
+    install(site_of(env), "triton", "3.5.0", {"triton/__init__.py": "", f"../../../{name}": script})
+    put(env, {"bin/proton": "#!/usr/bin/python\n"})
+    (env / "bin" / "proton").unlink()
+    assert purged(env).refused == ()
+    assert snapshot(env) == before
+
+
+def test_without_its_own_record_pip_stays(env: Path) -> None:
+    """Its files are nobody's then, and what is left could not be mended without it."""
+    put(site_of(env), {"pip/__init__.py": "", "pip/_vendor/x.py": "", "pip-23.0.dist-info/METADATA": ""})
+    before = snapshot(env)
+    names_ = ("pip/__init__.py", "pip/_vendor/x.py", "pip-23.0.dist-info/METADATA", "pipes.py")
+    install(site_of(env), "triton", "3.5.0", {"triton/__init__.py": "", "pipes.py": ""}, also_recorded=names_)
+    survey = purged(env)
+    assert [path.name for path in survey.refused] == ["__init__.py", "x.py", "METADATA"]
+    assert snapshot(env) == before
+
+
+@pytest.mark.parametrize("entry", [".", "..", "../site-packages", "../../python3.11/site-packages"])
+def test_a_site_folder_that_is_a_link_stays(env: Path, entry: str) -> None:
+    site = site_of(env)
+    real = env / "lib" / "other" / "real"  # as deep, so that `../../../bin` is the same folder
+    real.parent.mkdir()
+    site.rename(real)
+    site.symlink_to(real)
+    before = snapshot(env)
+    triton(site)
+    with (site / "triton-3.5.0.dist-info" / "RECORD").open("a") as record:
+        record.write(f"{entry},,\n")
+    assert len(purged(env).refused) == 1
+    assert snapshot(env) == before
+
+
+def test_packages_outside_of_the_environment_are_not_passed_over_in_silence(
+    env: Path, tmp_path: Path
+) -> None:
+    site = site_of(env)
+    site.rename(tmp_path / "elsewhere")
+    site.symlink_to(tmp_path / "elsewhere")
+    assert purge.survey(python_of(env)).plan.steps == ()  # without a Triton there is nothing to say
+    triton(site)
+    before = snapshot(tmp_path / "elsewhere")
+    with pytest.raises(OwnershipError, match="outside of this environment; nothing was removed") as error:
+        purge.survey(python_of(env))
+    assert str(tmp_path / "elsewhere") in str(error.value)
+    assert snapshot(tmp_path / "elsewhere") == before
+
+
+def test_bytecode_of_an_editable_install_that_is_gone_goes(env: Path, tmp_path: Path) -> None:
+    before = snapshot(env)
+    editable(site_of(env), checkout(tmp_path / "src"), finder=True)
+    name = "__editable___triton_3_6_0_finder"
+    put(
+        site_of(env),
+        {f"__pycache__/{name}.cpython-311.pyc": "", f"__pycache__/{name}.cpython-311.opt-1.pyc": ""},
+    )
+    for path in (site_of(env) / "triton-3.6.0.dist-info").iterdir():
+        path.unlink()
+    (site_of(env) / "triton-3.6.0.dist-info").rmdir()
+    purged(env)
+    assert snapshot(env) == before
 
 
 def test_an_environment_in_the_home_folder_keeps_to_its_site_folder(home: Path) -> None:
