@@ -73,7 +73,12 @@ def build_triton(
     warnings = preflight.enforce(problems, force=force)
     plan = triton.plan(inputs, again=again)
     last = receipts.read(inputs.env.receipt("build-triton"))
-    notes = (*pin_change.notes(last, request, inputs.llvm), *configured.notes(configured.pending(plan)))
+    given = receipts.read(inputs.env.receipt("setup-mlir"))
+    pins = (
+        *pin_change.notes(last, request, inputs.llvm),
+        *pin_change.newer_archive(given, request, settings.name),
+    )
+    notes = (*pins, *configured.notes(configured.pending(plan)))
     return _prepared(replace(plan, notes=(*plan.notes, *notes)), inputs, request, warnings)
 
 

@@ -167,10 +167,10 @@ def _prebuilt(request: LlvmRequest, facts: Facts, workspace: Workspace) -> Choic
     name, machine = archive.name, facts.means.machine
     plan = llvm_prebuilt.plan(archive, workspace, facts.store)
     _refuse_read_only(facts.store)
-    prefix, commit = facts.store.path(name), request.pin.commit
+    prefix, commit, build = facts.store.path(name), request.pin.commit, request.pin.build
 
     def describe_it() -> Manifest:
-        known = Known(commit=commit, origin=archive.url)
+        known = Known(commit=commit, origin=archive.url, build=build)
         return describe.manifest(name, "prebuilt", llvm_tree.read(prefix), machine, known)
 
     return Choice("prebuilt", prefix, commit, plan, entry=name, describe=describe_it, kind="prebuilt")

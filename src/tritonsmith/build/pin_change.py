@@ -58,6 +58,25 @@ def right_llvm(
     )
 
 
+def newer_archive(receipt: Mapping[str, Any] | None, request: LlvmRequest, env: str) -> Iterator[str]:
+    """A sentence where upstream built the archive of the same commit again since it was unpacked.
+
+    Args:
+        receipt: of `setup-mlir`; None if there is none.
+        request: what the checkout wants now.
+        env: name of the environment.
+    """
+    had, pin = receipt or {}, request.pin
+    before = had.get("pin_build")
+    if pin is None or had.get("kind") != "prebuilt" or None in (before, pin.build) or before == pin.build:
+        return
+    if llvm_tree.same_commit(pin.commit, str(had.get("pin") or "")):
+        yield (
+            f"upstream built the archive of this LLVM pin again: {pin.file} names build {pin.build}, here is "
+            f"build {before}; `invoke setup-mlir --env {env}` takes the new one"
+        )
+
+
 def notes(last: Mapping[str, Any] | None, request: LlvmRequest, tree: LlvmTree) -> Iterator[str]:
     """Sentences about what is another than at the last build.
 

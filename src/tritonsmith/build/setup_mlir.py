@@ -102,6 +102,7 @@ def prepare(
         "kind": choice.kind,
         "commit": choice.commit,
         "pin": request.pin.commit if request.pin else "",
+        "pin_build": request.pin.build if request.pin else None,
         "projects": request.projects,
         "build_type": settings.llvm.build_type,
         "assertions": settings.llvm.assertions,

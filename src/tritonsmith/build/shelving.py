@@ -73,6 +73,7 @@ def wanted(request: LlvmRequest, machine: Machine, triton: str) -> Wanted:
         scope=settings.scope,
         triton=triton,
         shared=settings.shared,
+        build=request.pin.build if request.pin and not settings.any_commit else None,
         machine=Abi(machine.system, machine.arch, machine.glibc, machine.glibcxx),
     )
 

@@ -117,8 +117,9 @@ def _library(library: Libtriton, python: PythonEnv, subject: Subject) -> Finding
     if library.machine and library.machine != host:
         affects = f"it does not load on {host} (triton#2921)"
         return Finding("error", f"it is for {library.machine}", where, affects=affects)
-    tag = f"cpython-{python.minor.replace('.', '')}"
-    if library.tag.startswith("cpython") and library.tag != tag:
+    tag = python.tag
+    stable = library.tag == "abi3" and not python.free_threaded
+    if library.tag.startswith(("cpython", "abi3")) and not stable and library.tag != tag:
         affects = "it does not load (triton#4995)"
         commands = installing(subject)
         return Finding(

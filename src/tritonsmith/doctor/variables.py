@@ -41,6 +41,8 @@ def _problem(subject: Subject, name: str, in_tree: frozenset[str]) -> Finding | 
         return _cmake_option(subject, name)
     if row and row.is_inert(version):
         why = f"nothing of {environ.triton(version)} reads it"
+        if row.still:
+            why = f"of {environ.triton(version)} only {row.still} read it, not Python"
         return None if row.unless in subject.environ else _useless(subject, row, name, why)
     if name in in_tree or (row and row.exists(version)):
         return None

@@ -16,7 +16,7 @@ from pathlib import Path
 
 # `23.0.0git 1f126a6dea50d185c0781743a667390037ae88bd`; a release's tarball has no commit: `19.1.7`.
 _PRODUCER = re.compile(rb"\0(\d\d\.\d+\.\d+(?:git|svn|-?rc\d+)?)(?: ([0-9a-f]{40}))?(?=\0)")
-_TAG = re.compile(r"libtriton\.(?P<tag>cpython-\d+|abi3|pypy\d+)")
+_TAG = re.compile(r"libtriton\.(?P<tag>cpython-\d+[a-z]*|abi3t?|pypy\d+)\b")
 _MACHINES = {
     0x3E: "x86_64",
     0xB7: "aarch64",
@@ -34,7 +34,7 @@ class Libtriton:
     Attributes:
         path: the file.
         machine: that it is for: `x86_64`, `aarch64`; empty if it is no 64-bit ELF file.
-        tag: of Python in the file's name: `cpython-311`, `abi3`; empty for a plain `libtriton.so`.
+        tag: of Python in the file's name: `cpython-311`, `cpython-314t`, `abi3`; empty for `libtriton.so`.
         llvm_version: `23.0.0git`; empty if it is not in the file: LLVM is linked as a shared library.
         llvm_commit: 40 hex digits; empty if LLVM did not record it.
         compilers: what compiled and linked it, as they named themselves.

@@ -29,6 +29,7 @@ print(json.dumps({
     "headers": os.path.isfile(os.path.join(include, "Python.h")),
     "purelib": sysconfig.get_path("purelib"),
     "platform": sysconfig.get_platform(),
+    "soabi": sysconfig.get_config_var("SOABI") or "",
     "prefix": sys.prefix,
     "virtual": sys.prefix != sys.base_prefix,
     "managed": os.path.isfile(os.path.join(stdlib, "EXTERNALLY-MANAGED")),
@@ -58,6 +59,7 @@ class PythonEnv:
         managed: the base is the system's: PEP 668's EXTERNALLY-MANAGED is there.
         path: `sys.path` of a program that is started in no particular folder, `.pth` files included.
         distributions: everything that is installed, in the order of the path.
+        soabi: `cpython-311-x86_64-linux-gnu`, as in the names of its extension modules; may be empty.
     """
 
     executable: Path
@@ -73,11 +75,23 @@ class PythonEnv:
     managed: bool = False
     path: tuple[Path, ...] = ()
     distributions: tuple[Distribution, ...] = ()
+    soabi: str = ""
 
     @property
     def minor(self) -> str:
         """`3.11`."""
         return ".".join(self.version.split(".")[:2])
+
+    @property
+    def tag(self) -> str:
+        """`cpython-311`, or `cpython-314t` of a free-threaded one, which loads no `cpython-314`."""
+        told = "-".join(self.soabi.split("-")[:2])
+        return told or f"cpython-{self.minor.replace('.', '')}"
+
+    @property
+    def free_threaded(self) -> bool:
+        """Whether it was built without the global lock (PEP 703): an ABI of its own, without `abi3`."""
+        return self.tag.endswith("t")
 
     @property
     def sites(self) -> tuple[Path, ...]:
@@ -148,6 +162,7 @@ def _bare(executable: Path, seen: dict[str, Any]) -> PythonEnv:
         prefix=prefix,
         base=not seen["virtual"] and not (prefix / "conda-meta").is_dir(),
         managed=seen["managed"] and not seen["virtual"],
+        soabi=seen["soabi"],
     )
 
 

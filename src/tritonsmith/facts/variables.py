@@ -47,6 +47,7 @@ class Variable:
         cache: `invalidates` the key of compiled kernels, is `neutral` to it, or empty.
         by: `c++` for a flag that is read there too.
         inert: first release line that names it and does nothing with it; empty if there is none.
+        still: programs that read an inert one all the same; empty if there are none.
         unless: another variable beside which an inert one does no harm.
     """
 
@@ -61,6 +62,7 @@ class Variable:
     cache: str = ""
     by: str = ""
     inert: str = ""
+    still: str = ""
     unless: str = ""
 
     def exists(self, version: str) -> bool:

@@ -47,6 +47,7 @@ class Known:
         linker: what linked it.
         source: its source tree.
         origin: where it came from.
+        build: upstream's build number of the archive.
     """
 
     commit: str = ""
@@ -60,6 +61,7 @@ class Known:
     linker: str = ""
     source: str = ""
     origin: str = ""
+    build: int | None = None
 
 
 def manifest(
@@ -108,6 +110,7 @@ def manifest(
         key=known.key,
         source=known.source or (str(source) if source and kind == "built" else ""),
         origin=known.origin,
+        build=known.build,
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         tool=__version__,
     )

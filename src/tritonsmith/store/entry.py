@@ -144,6 +144,7 @@ class Manifest:
         made: UTC, ISO 8601.
         tool: version of tritonsmith.
         bytes: on disk when it was published; None if nobody counted.
+        build: upstream's number of a prebuilt archive, of which one commit may have several; None for others.
         looks: of an adopted tree: a digest of what tells that somebody built or installed it anew.
     """
 
@@ -177,6 +178,7 @@ class Manifest:
     made: str = ""
     tool: str = ""
     bytes: int | None = None
+    build: int | None = None
     looks: str = ""
 
     def render(self) -> str:

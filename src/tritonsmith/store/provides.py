@@ -31,6 +31,7 @@ class Wanted:
         triton: which Triton's closure that is: its commit and options.
         shared: with shared libraries, or with archives.
         machine: where it must link and run.
+        build: upstream's build number of that commit; another prebuilt archive of it is not what is meant.
         key: digest of the key, where the caller has one: an entry of that very key is taken first.
     """
 
@@ -46,6 +47,7 @@ class Wanted:
     triton: str = ""
     shared: bool | None = None
     machine: Abi = field(default_factory=Abi)
+    build: int | None = None
     key: str = ""
 
 
@@ -189,6 +191,8 @@ def _identity(have: Manifest, wanted: Wanted) -> Iterator[str]:
     if wanted.commit and not wanted.any_commit and not same_commit(have.commit, wanted.commit):
         known = f"it is at {have.commit[:12]}" if have.commit else "its commit is not known"
         yield f"{known}, wanted is {wanted.commit[:12]}"
+    elif wanted.build is not None and _is_another_build(have, wanted.build):
+        yield f"it is upstream's build {have.build or 'of an unknown number'}, wanted is build {wanted.build}"
     if have.diff:  # whoever works on sources names them, and builds them where they are
         yield "its sources were changed"
     serving = configs.load("store")["serves"].get(wanted.build_type, [wanted.build_type])
@@ -212,6 +216,11 @@ def _parts(have: Manifest, wanted: Wanted) -> Iterator[str]:
         yield f"code generators {', '.join(sorted(missing))}"
     if gone := wanted.packages - set(have.packages):
         yield f"CMake packages {', '.join(sorted(gone))}"
+
+
+def _is_another_build(have: Manifest, number: int) -> bool:
+    """Only archives of upstream's have numbers; one that was shelved before they were kept does not tell."""
+    return have.build != number and (have.kind == "prebuilt" or have.build is not None)
 
 
 def _differ(one: str, other: str) -> bool:

@@ -110,7 +110,7 @@ def debug_library(
         )
     )
     in_debug = f"{', '.join(outcome.replaced)} at -O0 -g" if outcome.replaced else "LLVM's own libraries"
-    show.done(f"Triton in {outcome.triton} links {in_debug}", running, _next(outcome))
+    show.done(f"Triton in {outcome.triton} links {in_debug}", running, next_words(outcome))
 
 
 def _check(wanted: Wanted, *, undo: bool, list_: bool, as_json: bool, listed: tuple[str, ...]) -> None:
@@ -150,8 +150,11 @@ def _tell(outcome: Outcome) -> None:
     show.warnings(outcome.prepared.warnings)
 
 
-def _next(outcome: Outcome) -> str:
-    sources = [source for operation in outcome.operations for source in operation.library.sources]
+def next_words(outcome: Outcome) -> str:
+    """How to stop under gdb: in a file that was asked for, else in a library that was, else in any."""
+    named = [op.library.sources for op in outcome.operations if op.library.name in outcome.fresh]
+    others = [op.library.sources for op in outcome.operations if op.library.name not in outcome.fresh]
+    sources = [*outcome.files, *(source for library in (*named, *others) for source in library)]
     if not sources:
         return ""
     program = outcome.triton / "bin" / "triton-opt"

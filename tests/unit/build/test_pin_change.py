@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from tests.unit.facts import fakes
 from tritonsmith.build import pin_change
 from tritonsmith.errors import FactError
 from tritonsmith.facts import llvm_tree
+from tritonsmith.facts.checkout import LlvmPin
 from tritonsmith.facts.llvm_tree import LlvmTree
 
 from . import made
@@ -70,6 +72,26 @@ def test_what_is_told() -> None:
         f"the checkout's LLVM pin changed from {OLD[:12]} to {made.request().describe_pin()}",
         "the LLVM is another than before: /llvm/old -> /llvm/new",
     ]
+
+
+@pytest.mark.parametrize(
+    ("receipt", "told"),
+    [
+        ({"kind": "prebuilt", "pin": made.PIN, "pin_build": 1}, True),
+        ({"kind": "prebuilt", "pin": made.PIN, "pin_build": 2}, False),
+        ({"kind": "prebuilt", "pin": made.PIN}, False),  # before numbers were kept
+        ({"kind": "built", "pin": made.PIN, "pin_build": 1}, False),
+        ({"kind": "prebuilt", "pin": OLD, "pin_build": 1}, False),  # another commit is told as such
+        (None, False),
+    ],
+)
+def test_an_archive_that_was_built_again(receipt: dict[str, object] | None, told: bool) -> None:
+    """`62b7cf96` has build 1, and build 2 since 2104a207c0: the same hash is not the same archive."""
+    pin = LlvmPin(made.PIN, "cmake/llvm-info.json", build=2)
+    request = replace(made.request(), pin=pin)
+    said = list(pin_change.newer_archive(receipt, request, "dev"))
+    assert bool(said) is told
+    assert all("names build 2, here is build 1" in words for words in said)
 
 
 def test_an_llvm_in_words_tells_it_from_another_at_the_same_path(tmp_path: Path) -> None:

@@ -159,6 +159,28 @@ def test_a_library_for_another_python(subject: Subject, env: Path) -> None:
     assert found.status == "ok"
 
 
+@pytest.mark.parametrize(
+    ("tag", "soabi", "says"),
+    [
+        ("cpython-314", "cpython-314t", "it is for cpython-314, not cpython-314t"),
+        ("cpython-314t", "cpython-314", "it is for cpython-314t, not cpython-314"),
+        ("abi3", "cpython-314t", "it is for abi3, not cpython-314t"),
+        ("cpython-314t", "cpython-314t", ""),
+        ("abi3", "cpython-314", ""),
+    ],
+)
+def test_free_threading_has_an_abi_of_its_own(
+    subject: Subject, env: Path, tag: str, soabi: str, says: str
+) -> None:
+    """A Python 3.14t loads no extension module of 3.14, nor one of the stable ABI."""
+    triton(site_of(env))
+    ending = "-x86_64-linux-gnu" if tag.startswith("cpython") else ""
+    with_library(subject, env, "19.1.7", f"libtriton.{tag}{ending}.so")
+    seen = see(subject, env, version="3.14.0", soabi=f"{soabi}-x86_64-linux-gnu")
+    found = only(installed.llvm_revision, seen)
+    assert (found.status, found.seen) == ("error", says) if says else found.status == "ok"
+
+
 def test_no_library(subject: Subject, env: Path) -> None:
     install(site_of(env), "triton", "3.5.0", {"triton/__init__.py": ""})
     found = only(installed.llvm_revision, see(subject, env))

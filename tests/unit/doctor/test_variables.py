@@ -80,6 +80,12 @@ def test_what_is_read_is_listed_shortened(subject: Subject) -> None:
         ("3.9.0", "MLIR_ENABLE_REMARK", "only Triton in 3.2 reads it", "MLIR_ENABLE_DIAGNOSTICS=remarks"),
         ("3.9.0", "USE_TTGIR_LOC", "only Triton 3.0 to 3.1 reads it", "USE_IR_LOC=ttgir"),
         ("3.9.0", "TRITON_PLUGIN_VERSION_CHECK", "nothing of Triton 3.9.0 reads it", "unset it"),
+        (
+            "3.9.0",
+            "TRITON_PLUGIN_PATHS",
+            "of Triton 3.9.0 only triton-opt, triton-lsp and triton-reduce read it, not Python",
+            "libtriton.passes.plugin.extend_with(PATH)",
+        ),
         ("3.6.0", "TRITON_USE_ASSERT_ENABLED_LLVM", "nothing of Triton 3.6.0 reads it", "unset it"),
         (
             "3.3.1",
@@ -243,7 +249,7 @@ def test_paths_that_are_there(subject: Subject, program: Path) -> None:
         "TRITON_PLUGIN_PATHS": f"{program}:{program}",
         "TRITON_DUMP_DIR": f"{folder}/made/later",
     }
-    assert statuses(look(variables.paths, subject, **fine)) == ["ok"]
+    assert statuses(look(variables.paths, subject, "3.8.0", **fine)) == ["ok"]  # 3.9 reads no plugins
 
 
 def test_paths_that_are_not(subject: Subject, program: Path) -> None:

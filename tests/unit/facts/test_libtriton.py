@@ -52,6 +52,12 @@ def test_how_it_was_built(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("tag", ["cpython-314t", "cpython-314", "cpython-39", "abi3"])
+def test_the_tag_of_a_name(tmp_path: Path, tag: str) -> None:
+    path = elf.write(tmp_path / f"libtriton.{tag}-x86_64-linux-gnu.so", {})
+    assert libtriton.read(path).tag == tag
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"#!/bin/sh\n", b"\xcf\xfa\xed\xfe" + b"\0" * 100, b"\x7fELF\x01\x01" + b"\0" * 80]
 )

@@ -43,6 +43,9 @@ def test_what_a_venv_says_of_itself(venv: Path) -> None:
     assert seen.headers is (seen.include / "Python.h").is_file()
     assert seen.platform.startswith(("linux-", "macosx-"))
     assert (seen.dists, seen.triton_owners) == ((), ())
+    assert seen.soabi == sysconfig.get_config_var("SOABI")
+    assert f".{seen.tag}" in sysconfig.get_config_var("EXT_SUFFIX")
+    assert seen.free_threaded is bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 def test_who_owns_triton(venv: Path) -> None:

@@ -14,7 +14,7 @@ KINDS = {
 }
 KEYS = {
     *("since", "until", "inert", "at", "kind", "by", "effect", "cache", "cache-since", "unless", "what"),
-    *("source", "seen"),
+    *("source", "seen", "still"),
 }
 
 

@@ -46,6 +46,9 @@ def entry(name: str = "one", **changes: Any) -> Entry:
         ({"abi": Abi("Linux", "x86_64", "2.31", "3.4.28", cxx11=None)}, {}),
         ({"abi": Abi()}, {}),
         ({"targets": ("Native", "NVPTX")}, {}),
+        ({"kind": "prebuilt", "build": 2}, {"build": 2}),
+        ({"kind": "prebuilt", "build": 1}, {}),
+        ({}, {"build": 2}),  # built here, of that very commit
     ],
 )
 def test_it_serves(have: dict[str, Any], want: dict[str, Any]) -> None:
@@ -57,6 +60,13 @@ def test_it_serves(have: dict[str, Any], want: dict[str, Any]) -> None:
     [
         ({"commit": "f" * 40}, {}, "it is at ffffffffffff, wanted is 0123456789ab"),
         ({"commit": ""}, {}, "its commit is not known, wanted is 0123456789ab"),
+        ({"kind": "prebuilt", "build": 1}, {"build": 2}, "it is upstream's build 1, wanted is build 2"),
+        ({"kind": "imported", "build": 1}, {"build": 2}, "it is upstream's build 1, wanted is build 2"),
+        (
+            {"kind": "prebuilt"},
+            {"build": 2},
+            "it is upstream's build of an unknown number, wanted is build 2",
+        ),
         ({"diff": "d"}, {}, "its sources were changed"),
         ({}, {"build_type": "RelWithDebInfo"}, "it is Release, wanted is RelWithDebInfo"),
         ({"build_type": "RelWithDebInfo"}, {"build_type": "Debug"}, "it is RelWithDebInfo, wanted is Debug"),

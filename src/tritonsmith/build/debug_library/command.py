@@ -58,6 +58,7 @@ class Outcome:
         found: for each pass and file, where it is, in words.
         replaced: library to its archive, after the plan.
         triton: Triton's build folder.
+        files: sources that the command line named, or whose passes it named.
     """
 
     prepared: Prepared
@@ -66,6 +67,7 @@ class Outcome:
     found: tuple[str, ...]
     replaced: Mapping[str, Path]
     triton: Path
+    files: tuple[Path, ...] = ()
 
     def unused(self) -> tuple[str, ...]:
         """Libraries that Triton's build does not link, as its ninja file says after the run."""
@@ -157,8 +159,8 @@ def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> Bench:
     )
 
 
-def names(wanted: Wanted, table: Bench) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Libraries that are meant, and for each pass and file the words that say why.
+def names(wanted: Wanted, table: Bench) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Path, ...]]:
+    """Libraries that are meant, for each pass and file the words that say why, and those files.
 
     Raises:
         UsageError: a name that does not exist, with the nearest ones.
@@ -172,7 +174,7 @@ def names(wanted: Wanted, table: Bench) -> tuple[tuple[str, ...], tuple[str, ...
         library = _library_of(place.file, table)
         chosen[library] = None
         words.append(f"{given}: {place.file.relative_to(project)} ({place.words}) is in {library}")
-    return tuple(chosen), tuple(words)
+    return tuple(chosen), tuple(words), tuple(place.file for _, place in places)
 
 
 def _library_of(file: Path, table: Bench) -> str:
@@ -203,7 +205,7 @@ def operate(
         FactError: something does not agree.
     """
     table, env = bench(inputs, tree, jobs), inputs.env
-    fresh, found = names(wanted, table)
+    fresh, found, files = names(wanted, table)
     listed = inputs.settings.llvm.debug_libraries
     named.check(listed, table.folders)
     earlier = [name for name in relink.read(env, inputs.llvm) if name in table.folders]
@@ -217,7 +219,7 @@ def operate(
         "agreement": {operation.library.name: operation.rows for operation in operations},
     }
     warnings = tuple(_warnings(operations, inputs))
-    return Outcome(Prepared(plan, warnings, receipt), operations, fresh, found, archives, env.build)
+    return Outcome(Prepared(plan, warnings, receipt), operations, fresh, found, archives, env.build, files)
 
 
 def undo(only: Iterable[str], inputs: Inputs) -> Outcome:

@@ -61,7 +61,7 @@ def by_pass(argument: str, project: Path) -> Place:
     """The source of the pass with this argument: `cse`, `early-cse`, `nvptx-lower-args`.
 
     Args:
-        argument: as `mlir-opt`, `opt` or a dump's banner writes it.
+        argument: as `mlir-opt`, `opt` or a dump's banner writes it, whole.
         project: folder of llvm-project.
 
     Raises:
@@ -157,7 +157,7 @@ def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[Place]
             known.add(its_argument)
             if its_argument == argument:
                 name = quoted or called
-                for file in _containing(lib, (f" {name}::run(", f"\n{name}::run(")):
+                for file in _containing(lib, (f"{name}::run(",)):
                     yield Place(file, f"{name} in {registry.name}")
     if argument not in known:
         for file in _containing(lib, ("INITIALIZE_PASS",)):
@@ -170,8 +170,8 @@ def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[Place]
 
 
 def _containing(root: Path, texts: tuple[str, ...]) -> Iterator[Path]:
-    wanted = [text.encode() for text in texts]
+    """Files with one of these texts where a name begins: `XBase<` is not the end of `AffineXBase<`."""
+    wanted = re.compile(rb"(?<!\w)(?:%s)" % b"|".join(re.escape(text.encode()) for text in texts))
     for file in sorted(root.rglob("*.cpp")):
-        content = file.read_bytes().replace(b"\r\n", b"\n")
-        if any(text in content for text in wanted):
+        if wanted.search(file.read_bytes().replace(b"\r\n", b"\n")):
             yield file

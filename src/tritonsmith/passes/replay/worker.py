@@ -13,12 +13,12 @@ Whatever may end the process, a pass or the adding of one, happens in a child.
 """
 
 # `open` and os.path: as in kernels/worker.py.
-# ruff: noqa: PLC0415, PTH100, PTH118, PTH120, PTH123, PTH207
+# ruff: noqa: PLC0415, PTH100, PTH113, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
 import contextlib
-import glob
+import importlib.machinery
 import importlib.util
 import json
 import os
@@ -56,10 +56,12 @@ def library() -> str:
     spec = importlib.util.find_spec("triton")
     if spec is None or not spec.origin:
         raise UnusableError("this interpreter has no Triton")
-    found = sorted(glob.glob(os.path.join(os.path.dirname(spec.origin), "_C", "libtriton*.so")))
-    if not found:
-        raise UnusableError(f"{os.path.dirname(spec.origin)} has no libtriton.so")
-    return found[0]
+    folder = os.path.join(os.path.dirname(spec.origin), "_C")
+    found = [os.path.join(folder, "libtriton" + ending) for ending in importlib.machinery.EXTENSION_SUFFIXES]
+    for path in found:  # in Python's own order: a library for another Python may lie beside it
+        if os.path.isfile(path):
+            return path
+    raise UnusableError(f"{os.path.dirname(spec.origin)} has no libtriton.so for this Python")
 
 
 def load(path: str) -> Any:

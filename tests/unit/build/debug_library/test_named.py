@@ -46,6 +46,33 @@ def test_a_pass_is_found_where_it_runs(with_passes: Path, argument: str, file: s
     assert named.by_pass(argument, with_passes).file == with_passes / file
 
 
+def test_an_argument_that_is_the_end_of_another_finds_its_own_file(with_passes: Path) -> None:
+    """As LLVM 19 has them: `AffineLoopInvariantCodeMotionBase<` ends in the other's base class."""
+    files = {
+        "mlir/include/mlir/Transforms/Passes.td": (
+            'def LoopInvariantCodeMotion : Pass<"loop-invariant-code-motion"> {}\n'
+        ),
+        "mlir/include/mlir/Dialect/Affine/Passes.td": (
+            "def AffineLoopInvariantCodeMotion\n"
+            '    : Pass<"affine-loop-invariant-code-motion", "func::FuncOp"> {}\n'
+        ),
+        "mlir/lib/Transforms/LoopInvariantCodeMotion.cpp": (
+            "#define GEN_PASS_DEF_LOOPINVARIANTCODEMOTION\n"
+            "struct LoopInvariantCodeMotion : public impl::LoopInvariantCodeMotionBase<X> {};\n"
+        ),
+        "mlir/lib/Dialect/Affine/Transforms/AffineLoopInvariantCodeMotion.cpp": (
+            "#define GEN_PASS_DEF_AFFINELOOPINVARIANTCODEMOTION\n"
+            "struct X : public affine::impl::AffineLoopInvariantCodeMotionBase<X> {};\n"
+        ),
+    }
+    for name, text in files.items():
+        (with_passes / name).parent.mkdir(parents=True, exist_ok=True)
+        (with_passes / name).write_text(text, encoding="utf-8")
+    for argument, name in (("", "LoopInv"), ("affine-", "AffineLoopInv")):
+        found = named.by_pass(f"{argument}loop-invariant-code-motion", with_passes)
+        assert found.file.name == f"{name}ariantCodeMotion.cpp"
+
+
 def test_a_misspelt_pass_gets_the_nearest(with_passes: Path) -> None:
     with pytest.raises(UsageError, match="neither MLIR nor LLVM has a pass 'early-mimi'") as caught:
         named.by_pass("early-mimi", with_passes)

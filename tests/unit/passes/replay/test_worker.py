@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import os
 import signal
+import sys
 import types
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,22 @@ def test_a_child_that_hangs_is_given_up() -> None:
 )
 def test_types_of_arguments(doc: str, kinds: list[str] | None) -> None:
     assert worker.kinds_of(types.SimpleNamespace(__doc__=doc)) == kinds
+
+
+def test_the_library_of_this_python_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others may lie beside it; `cpython-314t` comes after `cpython-314` in the alphabet, and is another."""
+    own = next(ending for ending in importlib.machinery.EXTENSION_SUFFIXES if "cpython" in ending)
+    folder = tmp_path / "triton" / "_C"
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").touch()
+    for name in ("libtriton.cpython-30-x86_64-linux-gnu.so", "libtriton_amd_codegen.so"):
+        (folder / name).touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.delitem(sys.modules, "triton", raising=False)
+    with pytest.raises(worker.UnusableError, match=r"no libtriton\.so for this Python"):
+        worker.library()
+    (folder / f"libtriton{own}").touch()
+    assert worker.library() == str(folder / f"libtriton{own}")
 
 
 def library(made: list[Any]) -> Any:
