@@ -12,6 +12,7 @@ from rich.text import Text
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.finding import Finding, Status
 from tritonsmith.ui import console, secrets, tables
+from tritonsmith.ui.tables import Grid
 
 _MARKS: dict[Status, str] = {
     "ok": "✓",
@@ -77,7 +78,7 @@ def _said(text: str) -> str:
     return console.typed(secrets.hidden(text))
 
 
-def listing(checks: Iterable[Check]) -> RenderableType:
+def listing(checks: Iterable[Check]) -> Grid:
     """What the doctor can look at."""
     rows = [[check.id, "--deep" if check.deep else "", check.title] for check in checks]
     return tables.plain("checks", ["check", "", "looks at"], rows)

@@ -7,27 +7,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.measure import Measurement
-from rich.table import Table
-
 from tritonsmith import configs
 from tritonsmith.kernels.manifest import Manifest, Point
-from tritonsmith.ui import console, tables
+from tritonsmith.ui import tables
 from tritonsmith.ui.format import duration
+from tritonsmith.ui.tables import Grid
 
 _OF_LOG = 12  # lines, of a crash
 _WORKER = Path(__file__).with_name("worker.py")
-_WIDEST = 1000  # characters
 _LINES = 40  # of an error on the screen; the manifest has all of it
 
 
-def table(manifest: Manifest) -> Iterator[Table]:
+def table(manifest: Manifest) -> Iterator[Grid]:
     """A table for each vendor: one line per point, one column per stage, sizes in the cells."""
     for backend in dict.fromkeys(point.backend for point in manifest.points):
         yield _table(manifest, [point for point in manifest.points if point.backend == backend])
 
 
-def _table(manifest: Manifest, points: Sequence[Point]) -> Table:
+def _table(manifest: Manifest, points: Sequence[Point]) -> Grid:
     here = {name for point in points for name in point.stages} - {"source"}  # the ttir, before the first pass
     names = [name for name in stages(manifest) if name in here]
     failed = any(point.status != "ok" for point in points)
@@ -37,16 +34,7 @@ def _table(manifest: Manifest, points: Sequence[Point]) -> Table:
         rows.append([point.id, *([point.status] if failed else []), *sizes, duration(point.seconds)])
     title = f"{manifest.kernel} by Triton {manifest.triton} on Python {manifest.python}; sizes in KiB"
     columns = ["point", *(["status"] if failed else []), *names, "time"]
-    return whole(tables.plain(title, columns, rows, right=[*names, "time"]))
-
-
-def whole(table: Table) -> Table:
-    """As wide as it is: on a narrow screen its lines break, and would else lose whole columns."""
-    for column in table.columns:
-        column.no_wrap = True
-    screen = console.out()
-    table.width = Measurement.get(screen, screen.options.update(width=_WIDEST), table).maximum
-    return table
+    return tables.plain(title, columns, rows, right=[*names, "time"])
 
 
 def stages(manifest: Manifest) -> tuple[str, ...]:

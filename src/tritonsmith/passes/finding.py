@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rich.table import Table
-
 from tritonsmith.errors import UsageError
 from tritonsmith.passes import locations
 from tritonsmith.passes.index import Dump, Index
 from tritonsmith.ui import tables
+from tritonsmith.ui.tables import Grid
 
-WIDE = 1000  # columns of a table that no terminal shows
-_GAP = 3  # characters between two columns
-_SHORTEST = 12  # characters of a name
+_NAME = 28  # characters of a pass's name, at least
 
 
 @dataclass(frozen=True)
@@ -110,13 +107,12 @@ def _kind(dump: Dump) -> str:
     return dump.path.rpartition(".")[2]
 
 
-def table(found: Found, text: str, width: int = WIDE) -> Table:
+def table(found: Found, text: str) -> Grid:
     """The events, one a line.
 
     Args:
         found: where the text comes.
         text: it.
-        width: characters of the terminal: a name that is too long is cut.
     """
     lines = [
         [
@@ -131,13 +127,7 @@ def table(found: Found, text: str, width: int = WIDE) -> Table:
     ]
     title = f"{text}: {found.first} at first, in {found.dumps} dumps"
     heads = ["pass", "stage", "name", "before", "after", ""]
-    made = tables.plain(title, heads, lines, right=["pass", "before", "after"])
-    for column in made.columns:
-        column.no_wrap, column.overflow = True, "ellipsis"
-        column.width = max(len(str(cell)) for cell in (column.header, *column.cells))
-    name, taken = made.columns[2], sum((column.width or 0) + _GAP for column in made.columns)
-    name.width = max((name.width or 0) - max(taken - width, 0), _SHORTEST)
-    return made
+    return tables.plain(title, heads, lines, right=["pass", "before", "after"], cut={"name": _NAME})
 
 
 def as_json(found: Found) -> dict[str, Any]:

@@ -11,15 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
-
 from tritonsmith.kernels.normal import diffs
 from tritonsmith.passes import locations
 from tritonsmith.passes.index import FILE, Dump, Index, Kernel
 from tritonsmith.ui import format as formats
 from tritonsmith.ui import tables
+from tritonsmith.ui.tables import Grid
 
 KEPT = "list.json"
 SCHEMA = 1
@@ -28,11 +25,8 @@ SCHEMA = 1
 _NAMES = re.compile(rb"%[-\w$.]+(?::\d+|#\d+)?|\^\w+|![0-9]+|#[a-z_]*\d+(?![\w.])|#[a-z_]+(?![\w.<])")
 _SHOWN = 4  # kinds of operations in a cell
 _SYMBOL = 24  # characters of another function's name
-WIDE = 1000  # columns of a table that no terminal shows, at most
-_GAP = 3  # characters between two columns
 _LEAST = {"name": 28, "operations": 20, "what it does": 20}  # characters, of columns that can be cut
 _FIRST_TO_GO = ("size", "stage", "time", "operations", "what it does")  # which is asked for
-_SHORTEST = 12  # characters of a name
 
 
 @dataclass(frozen=True)
@@ -133,8 +127,7 @@ def table(
     summaries: Mapping[str, str] | None = None,
     *,
     changed: bool = False,
-    width: int = WIDE,
-) -> Table:
+) -> Grid:
     """The pipeline, one pass a line; passes that changed nothing are dim.
 
     Args:
@@ -143,7 +136,6 @@ def table(
         counted: of `rows`.
         summaries: what each pass does, by its name on a command line.
         changed: leave out passes that changed nothing.
-        width: characters of the terminal: what does not fit is cut or left out, the pass's number never.
     """
     columns = ["pass", "stage", "name", "lines", "operations", "size", "time"]
     columns += ["what it does"] if summaries is not None else []
@@ -153,50 +145,28 @@ def table(
     for dump, row in chosen:
         name = dump.argument or dump.name
         other = dump.symbol if dump.symbol != kernel.function else ""
-        scope = f" @{other[:_SYMBOL]}" if other else ""
+        scope = f" @{tables.clipped(other, _SYMBOL)}" if other else ""
         lines = "" if row is None or not (row.added or row.removed) else f"+{row.added} -{row.removed}"
         took = "" if dump.seconds is None else _milliseconds(dump.seconds)
         size = formats.size(dump.size) + ("" if dump.whole else " cut")
         line = [str(dump.number), dump.stage, name + scope, lines, _operations(row), size, took]
         cells.append([*line, summaries.get(dump.argument, "")] if summaries is not None else line)
-    widths = _widths(columns, cells, width)
-    kept = [[line[columns.index(name)] for name in widths] for line in cells]
-    made = tables.plain(_title(index, kernel), list(widths), kept, right=["pass", "lines", "size", "time"])
-    for column, size_ in zip(made.columns, widths.values(), strict=True):
-        column.no_wrap, column.overflow, column.width = True, "ellipsis", size_
-    for line_, (dump, _) in zip(made.rows, chosen, strict=True):
-        if dump.changed is False:
-            line_.style = "dim"
-        elif kernel.failed and dump.name == kernel.failed:
-            line_.style = "red"
-    return made
+    styles = [_style(kernel, dump) for dump, _ in chosen]
+    return tables.plain(
+        _title(index, kernel),
+        columns,
+        cells,
+        right=["pass", "lines", "size", "time"],
+        cut=_LEAST,
+        spare=_FIRST_TO_GO,
+        styles=styles,
+    )
 
 
-def _widths(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> dict[str, int]:
-    """The columns that fit, and how wide each of them is."""
-    found = {
-        name: max(len(name), *(len(line[at]) for line in cells), 0) if cells else len(name)
-        for at, name in enumerate(columns)
-    }
-    least = {name: min(size, _LEAST.get(name, size)) for name, size in found.items()}
-
-    def over() -> int:
-        return sum(least.values()) + _GAP * len(least) - width
-
-    for name in _FIRST_TO_GO:
-        if over() > 0:
-            least.pop(name, None)
-    least["name"] = max(least["name"] - max(over(), 0), _SHORTEST)
-    for name in ("name", "operations", "what it does"):  # what is left of the terminal
-        if name in least:
-            least[name] = min(found[name], least[name] + max(-over(), 0))
-    return least
-
-
-def natural(made: Table, console: Console) -> Table:
-    """The table as wide as it wants to be, for a file or a pipe."""
-    made.width = Measurement.get(console, console.options.update(width=WIDE), made).maximum
-    return made
+def _style(kernel: Kernel, dump: Dump) -> str:
+    if dump.changed is False:
+        return "dim"
+    return "red" if kernel.failed and dump.name == kernel.failed else ""
 
 
 def _title(index: Index, kernel: Kernel) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-
 from tritonsmith.passes.index import Index
 from tritonsmith.ui import console, tables
 from tritonsmith.ui import format as formats
+from tritonsmith.ui.tables import Grid
 
 
-def table(index: Index) -> Table:
+def table(index: Index) -> Grid:
     """One line for each kernel."""
     rows = []
     for kernel in index.kernels:
@@ -43,7 +42,7 @@ def show(index: Index, *, json: bool = False, aside: bool = False) -> None:
     to = console.err() if aside else console.out()
     if json:
         text = index.render()
-        to.print(text, markup=False, end="") if aside else print(text, end="")
+        to.print(text, markup=False, end="") if aside else console.write(text, end="")
         return
     if index.kernels:
         to.print(table(index))

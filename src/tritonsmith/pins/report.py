@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rich.table import Table
-
 from tritonsmith.facts import pytorch_pins
 from tritonsmith.facts.pytorch_pins import CHANNELS, UNKNOWN, WHEEL, Pin, Release, WheelName
 from tritonsmith.pins.holders import Holders, Holding, undecided
 from tritonsmith.pins.installed import Installed
 from tritonsmith.pins.live import Reading
 from tritonsmith.ui import tables
+from tritonsmith.ui.tables import Grid
 
 _SHORT = 8  # digits, as in the `+git` suffix of a version
 _WIDE = 16
@@ -26,7 +25,7 @@ _SAID = {
 }
 
 
-def table(releases: Iterable[Release]) -> Table:
+def table(releases: Iterable[Release]) -> Grid:
     """One line per release: the pin and the wheel, each with its LLVM."""
     rows = [
         (
@@ -144,7 +143,7 @@ def _grades(release: Release) -> Iterator[str]:
     yield from (f"{grade}: {text}" for grade, text in pytorch_pins.grades().items() if grade in used)
 
 
-def names() -> Table:
+def names() -> Grid:
     """What the wheels are called, by channel and era."""
     titles = pytorch_pins.titles()
     rows = [
@@ -225,7 +224,7 @@ def holders(found: Holders) -> Iterator[str]:
         yield f"{title} that hold it: {', '.join(held) or 'none'}"
 
 
-def holdings(found: Holders) -> Table:
+def holdings(found: Holders) -> Grid:
     """One line per release, one column per kind of pin."""
     by_place = {(one.release, one.where): one for one in found.holdings}
     rows = []

@@ -26,11 +26,10 @@ _FILTERS = {
     "keep_newest": "pass over the newest so many entries of each kernel",
     "root": "look at this cache alone",
 }
-_KERNEL = 14  # characters of a kernel's name that stay on one line
 _GROUPS = 20  # rows of the summary
 
 
-@task(help={**_FILTERS, "limit": "rows at most (0: all)", "json": "print JSON (docs/caches.md)"})
+@task(tables=True, help={**_FILTERS, "limit": "rows at most (0: all)", "json": "print JSON (docs/caches.md)"})
 def listing(
     context: Any,
     kernel: str = "",
@@ -64,6 +63,7 @@ def listing(
 
 
 @task(
+    tables=True,
     help={
         **_FILTERS,
         "dump": "the dumps of TRITON_KERNEL_DUMP too",
@@ -73,7 +73,7 @@ def listing(
         "override": "the overrides too, which people write by hand; --all leaves them",
         "yes": "do not ask",
         "dry_run": "print the plan as a shell script, and do nothing",
-    }
+    },
 )
 def clear_cache(
     context: Any,
@@ -170,9 +170,7 @@ def _show_listing(found: Listing, *, filtered: bool) -> None:
     columns = ["kernel", "target", "Triton", "stages", "size", "age", "options", "cache"]
     rows = [use_case.cells(row, found.now) for row in found.rows]
     if rows:
-        table = tables.plain("newest first", columns, rows, right=["size", "age"])
-        table.columns[0].min_width = _KERNEL
-        console.out().print(table)
+        console.out().print(tables.plain("newest first", columns, rows, right=["size", "age"]))
     if found.chosen > len(rows):
         console.out().print(f"... and {found.chosen - len(rows)} more (--limit 0 shows all)", markup=False)
     if filtered:

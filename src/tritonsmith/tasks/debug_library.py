@@ -48,7 +48,7 @@ def _name_follows(argv: list[str]) -> bool:
     return any(one == "debug-library" and not other.startswith("-") for one, other in pairwise(argv))
 
 
-@task(help=_HELP, klass=_NameFirst)
+@task(tables=True, help=_HELP, klass=_NameFirst)
 def debug_library(
     context: Any,
     library: str = "",

@@ -10,6 +10,7 @@ from tritonsmith.tasks.kit import split, task
 
 
 @task(
+    tables=True,
     help={
         "env": "environment to look at (default: the one used last, else dev)",
         "python": "path of an interpreter to look at instead of the environment's",
@@ -56,7 +57,7 @@ def doctor(
     elif report:
         from tritonsmith.doctor import issue
 
-        print(issue.render(subject, found, deep=deep))
+        console.write(issue.render(subject, found, deep=deep))
     elif not fix or not dry_run:
         console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none yet'}")
         console.out().print(screen.screen(found, whole=bool(names)))

@@ -7,7 +7,7 @@ from typing import Any
 from tritonsmith.tasks.kit import task
 
 
-@task(help={"env": "environment to explain"})
+@task(tables=True, help={"env": "environment to explain"})
 def explain(context: Any, env: str = "dev") -> None:
     """Show every setting of an environment, and where its value came from."""
     from tritonsmith.envs import settings
@@ -17,7 +17,7 @@ def explain(context: Any, env: str = "dev") -> None:
     console.out().print(tables.plain(f"environment {env}", ["key", "value", "from"], rows))
 
 
-@task()
+@task(tables=True)
 def listing(context: Any) -> None:
     """List the environments that have an env file."""
     from tritonsmith.envs import settings

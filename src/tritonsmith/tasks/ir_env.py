@@ -9,6 +9,7 @@ from tritonsmith.tasks.kit import Words, command_line, split, task
 
 
 @task(
+    tables=True,
     name="ir-env",
     klass=Words,
     positional=["profile"],
@@ -65,9 +66,9 @@ def ir_env(
         process.become(command, made.set)
     elif json:
         content = {"schema": 1, "triton": version, "set": dict(made.set), "notes": list(made.notes)}
-        print(dumps(content, indent=2))
+        console.write(dumps(content, indent=2))
     else:
-        print("".join(f"unset {name}\n" for name in made.set) if unset else made.exports(), end="")
+        console.write("".join(f"unset {name}\n" for name in made.set) if unset else made.exports(), end="")
 
 
 def _list(*, json: bool, idle: bool) -> None:
@@ -82,7 +83,7 @@ def _list(*, json: bool, idle: bool) -> None:
     every = profiles.known().values()
     if json:
         rows = [{"name": one.name, "what": one.what, "set": dict(one.set)} for one in every]
-        print(dumps({"schema": 1, "profiles": rows}, indent=2))
+        console.write(dumps({"schema": 1, "profiles": rows}, indent=2))
         return
     lines = [[one.name, one.what, " ".join(one.set)] for one in every]
     console.out().print(tables.plain("sets of debug variables", ["name", "what it shows", "sets"], lines))

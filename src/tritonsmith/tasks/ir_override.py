@@ -22,6 +22,7 @@ _KEPT = {name: text for name, text in ASKING.items() if name not in ("sweep", "j
 
 
 @task(
+    tables=True,
     name="ir-override",
     klass=Words,
     positional=["kernel"],

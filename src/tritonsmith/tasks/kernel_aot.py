@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 @task(
+    tables=True,
     iterable=[*REPEATED, "signature", "point"],
     help={
         **ASKING,
@@ -61,6 +62,7 @@ def aot(
     from tritonsmith.kernels.aot import emitting, interface
     from tritonsmith.kernels.aot import grid as grids
     from tritonsmith.tasks import kernel_flags, show
+    from tritonsmith.ui import console
 
     grids.parse(grid)  # before minutes of compiling
     interface.check_name(out_name)
@@ -103,7 +105,7 @@ def aot(
         return
     emitting.act(made)
     if json:
-        print(dumps(emitting.as_json(made, checked=check), indent=2))
+        console.write(dumps(emitting.as_json(made, checked=check), indent=2))
     else:
         _show(made, checked=check)
 
@@ -129,9 +131,7 @@ def _show(made: Prepared, *, checked: bool) -> None:
         ]
         title = f"{group.variants[0].point.target}; binaries in KiB"
         columns = ["function", "algorithm", "hints", "binary"]
-        table = tables.plain(title, columns, rows, right=["binary"])
-        table.columns[0].no_wrap = True
-        console.out().print(table)
+        console.out().print(tables.plain(title, columns, rows, right=["binary"]))
     count = sum(len(group.sources) for group in made.groups)
     console.out().print(f"{made.folder}", markup=False)
     if checked:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 @task(
+    tables=True,
     name="compare",
     klass=Words,
     positional=["side_a", "side_b", "kernel"],
@@ -134,7 +135,7 @@ def _print(
     for text in found.notes:
         console.note(text)
     if json:
-        print(content)
+        console.write(content)
     else:
         _print_tables(found, stages, diff=diff)
     if out:
@@ -167,7 +168,7 @@ def _print_tables(found: Comparison, stages: tuple[str, ...], *, diff: bool) -> 
         if out.is_terminal:
             out.print(report.coloured(lines), end="")
         else:
-            print("\n".join(lines))
+            console.write("\n".join(lines))
     if not texts:
         console.note(f"nothing differs in {', '.join(stages) or 'the stages'}")
 

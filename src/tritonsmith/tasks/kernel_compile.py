@@ -10,6 +10,7 @@ from tritonsmith.tasks.kit import Words, given, some, split, task
 
 
 @task(
+    tables=True,
     name="compile",
     klass=Words,
     positional=["kernel"],
@@ -73,7 +74,7 @@ def compile_(
     for text in made.notes:
         console.note(text)
     if json:
-        print(dumps(report.as_json(made.manifest, made.notes), indent=2))
+        console.write(dumps(report.as_json(made.manifest, made.notes), indent=2))
     else:
         for table in report.table(made.manifest):
             console.out().print(table)

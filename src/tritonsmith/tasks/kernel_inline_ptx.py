@@ -55,6 +55,7 @@ def inline_ptx(
     from tritonsmith.kernels import compiling
     from tritonsmith.kernels.ptx import compiled, inlining
     from tritonsmith.tasks import kernel_flags, show
+    from tritonsmith.ui import console
 
     if header and elementwise:
         raise UsageError(
@@ -95,7 +96,7 @@ def inline_ptx(
         made = inlining.compile_one(asked, where, given(point))
     text = _text(made, given(function), header=header, elementwise=elementwise)
     if not out:
-        print(text, end="")
+        console.write(text, end="")
         return
     plan = inlining.writing(text, Path(out).expanduser().absolute())
     if dry_run:

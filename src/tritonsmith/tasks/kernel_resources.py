@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 @task(
+    tables=True,
     klass=Words,
     positional=["kernel"],
     iterable=list(REPEATED),
@@ -147,9 +148,9 @@ def _print(found: Found, *, spills: bool, json: bool, csv: bool, cached: bool, p
     for text in found.notes:
         console.note(text)
     if json:
-        print(dumps(report.as_json(found), indent=2))
+        console.write(dumps(report.as_json(found), indent=2))
     elif csv:
-        print(report.as_csv(found.rows), end="")
+        console.write(report.as_csv(found.rows), end="")
     else:
         for table in report.tables_of(found.rows, cached=cached):
             console.out().print(table)

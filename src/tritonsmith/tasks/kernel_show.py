@@ -86,4 +86,4 @@ def show_(
     if out.is_terminal:
         out.print(show.highlighted(content, wanted), end="")
     else:
-        print(content, end="")
+        console.write(content, end="")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 @task(
+    tables=True,
     positional=["kernels"],
     iterable=["triton", "target"],
     help={
@@ -113,9 +114,9 @@ def _print(cells: Sequence[Cell], folder: Path, picture: Path | None, *, json: b
     from tritonsmith.ui import console
 
     if json:
-        print(dumps(report.as_json(cells), indent=2))
+        console.write(dumps(report.as_json(cells), indent=2))
     elif csv:
-        print(report.as_csv(cells), end="")
+        console.write(report.as_csv(cells), end="")
     else:
         for table in report.tables_of(cells):
             console.out().print(table)

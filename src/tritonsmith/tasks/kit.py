@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import inspect
 import io
 import os
 import signal
@@ -28,6 +29,8 @@ from tritonsmith.errors import (
     UsageError,
 )
 
+WIDE = "wide"
+_WIDE_HELP = "show tables as wide as they are, though their lines break on the screen"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 P = ParamSpec("P")
@@ -85,16 +88,22 @@ def command_line() -> tuple[list[str], list[str]]:
     return words[:at], words[at + 1 :]
 
 
-def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
+def task(*, tables: bool = False, **options: Any) -> Callable[[Callable[P, R]], Any]:
     """`invoke.task` without one-letter flags, whose body may raise this project's errors.
 
     A `SmithError` becomes its message and exit code, ^C becomes 130, anything else a log file and 3.
+
+    Args:
+        tables: it prints some, and so it takes `--wide`.
+        options: of `invoke.task`.
     """
 
     def decorate(body: Callable[P, R]) -> Any:
         @functools.wraps(body)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
             _heed_interrupts()
+            if tables:
+                _widen(bool(kwargs.pop(WIDE, False)))
             _print_anything()
             _write_bytecode()
             try:
@@ -106,9 +115,26 @@ def task(**options: Any) -> Callable[[Callable[P, R]], Any]:
                 raise _end(error) from None
             return result
 
+        if tables:
+            _add_wide(guarded, body)
+            options["help"] = {**options.get("help", {}), WIDE: _WIDE_HELP}
         return invoke_task(auto_shortflags=False, **{"klass": HelpfulTask, **options})(guarded)
 
     return decorate
+
+
+def _add_wide(guarded: Any, body: Callable[..., Any]) -> None:
+    """One more flag, which the body knows nothing of."""
+    seen = inspect.signature(body)
+    flag = inspect.Parameter(WIDE, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False)
+    guarded.__signature__ = seen.replace(parameters=[*seen.parameters.values(), flag])
+
+
+def _widen(wide: bool) -> None:
+    if wide or "tritonsmith.ui.tables" in sys.modules:
+        from tritonsmith.ui import tables
+
+        tables.widen(wide=wide)
 
 
 def _end(error: BaseException) -> BaseException:
@@ -118,9 +144,10 @@ def _end(error: BaseException) -> BaseException:
         _drop_output()
         return Exit(code=EXIT_BROKEN_PIPE)
     if isinstance(error, SmithError):
-        from tritonsmith.ui import console, secrets
+        from tritonsmith.ui import console, printable, secrets
 
-        return Exit(secrets.hidden(console.typed(f"error: {error}")), code=error.exit_code)
+        text = secrets.hidden(console.typed(f"error: {error}"))
+        return Exit(printable.printable(text), code=error.exit_code)
     if isinstance(error, KeyboardInterrupt):
         return Exit("interrupted", code=EXIT_INTERRUPTED)
     if isinstance(error, (Exit, SystemExit)):

@@ -27,7 +27,7 @@ _HELP = {
 }
 
 
-@task(help=_HELP, iterable=["target"])
+@task(tables=True, help=_HELP, iterable=["target"])
 def setup_mlir(
     context: Any,
     target: Any,

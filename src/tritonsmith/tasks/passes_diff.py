@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 @task(
+    tables=True,
     name="diff",
     klass=Words,
     positional=["folder", "number", "to"],
@@ -79,7 +80,7 @@ def _part(made: Index, other: Index, kernel: str, *, ops: bool, layouts: bool, j
     known = found.already or all(dump and differing.shows(dump) for dump in (found.one, found.other))
     if not (found.one and found.other and known):
         if json:
-            print(dumps({"schema": 1, **about}))
+            console.write(dumps({"schema": 1, **about}))
         else:
             console.out().print(said, markup=False)
         return
@@ -103,7 +104,7 @@ def _print(
     from dataclasses import asdict
     from json import dumps
 
-    from tritonsmith.passes import differing, listing
+    from tritonsmith.passes import differing
     from tritonsmith.ui import console, tables, unified
 
     before, after = differing.text(*one), differing.text(*two)
@@ -116,14 +117,15 @@ def _print(
     found = differing.diff(before, after, kind) if json or not counted else None
     if json:
         content = {name: [asdict(row) for row in rows] for name, rows in counted.items()}
-        print(dumps({"schema": 1, **(about or {}), **content, "diff": asdict(found) if found else None}))
+        console.write(
+            dumps({"schema": 1, **(about or {}), **content, "diff": asdict(found) if found else None})
+        )
         return
     out = console.out()
     for what, rows in counted.items():
         cells = [[row.what, str(row.before), str(row.after), f"{row.after - row.before:+}"] for row in rows]
         table = tables.plain(what, [what, "before", "after", ""], cells, right=["before", "after", ""])
-        shown = table if out.is_terminal else listing.natural(table, out)
-        out.print(shown if rows else f"no {what} changed")
+        out.print(table if rows else f"no {what} changed")
     if found:
         lines = unified.coloured(found.lines)
         out.print(lines if found.lines else "nothing changed but locations and names\n", end="")

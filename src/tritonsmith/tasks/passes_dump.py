@@ -10,6 +10,7 @@ from tritonsmith.tasks.kit import Words, command_line, given, task
 
 
 @task(
+    tables=True,
     name="dump",
     klass=Words,
     positional=["kernel"],

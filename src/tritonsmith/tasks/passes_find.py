@@ -8,6 +8,7 @@ from tritonsmith.tasks.kit import task
 
 
 @task(
+    tables=True,
     name="find",
     positional=["folder", "text"],
     help={
@@ -26,20 +27,16 @@ def find(
     from pathlib import Path
 
     from tritonsmith.errors import SmithError
-    from tritonsmith.passes import choosing, finding, index, listing
+    from tritonsmith.passes import choosing, finding, index
     from tritonsmith.ui import console
 
     made = index.read(Path(folder).expanduser())
     chosen = choosing.kernel(made, kernel)
     found = finding.find(made, chosen.name, text, regex=regex)
     if json:
-        print(dumps(finding.as_json(found)))
+        console.write(dumps(finding.as_json(found)))
         return
     if not found.dumps:
         hints = ["locations are not searched"] if "loc" in text or "dbg" in text else []
         raise SmithError(f"no pass of {chosen.name} was given {text!r}", where=made.folder, hints=hints)
-    out = console.out()
-    if out.is_terminal:
-        out.print(finding.table(found, text, out.width))
-    else:
-        out.print(listing.natural(finding.table(found, text), out))
+    console.out().print(finding.table(found, text))

@@ -8,6 +8,7 @@ from tritonsmith.tasks.kit import given, task
 
 
 @task(
+    tables=True,
     name="import",
     positional=["file"],
     help={

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 @task(
+    tables=True,
     name="isolate",
     positional=["folder"],
     iterable=["option"],
@@ -95,7 +96,7 @@ def isolate(
         return
     reducing.write(plan, space, "passes.isolate")
     if json:
-        print(dumps(report.isolated_json(found, reduced, to)))
+        console.write(dumps(report.isolated_json(found, reduced, to)))
         return
     for text in found.notes:
         console.note(text)
@@ -103,7 +104,7 @@ def isolate(
     if reduced:
         console.out().print(report.sizes(reduced))
         console.out().print(report.summary(reduced), markup=False)
-    print(to)
+    console.write(to)
 
 
 def _beside(folder: Path) -> Path:
@@ -136,7 +137,7 @@ def _held(
         step = holding.binary_step(manifest)
         if json:
             rows = [{"term": term, "value": value, "holds": holds} for term, value, holds in terms]
-            print(dumps({"schema": 1, "step": step, "terms": rows}))
+            console.write(dumps({"schema": 1, "step": step, "terms": rows}))
             return
         for term, value, holds in terms:
             text = (
@@ -151,7 +152,7 @@ def _held(
     if held is None:
         held = holding.texts(made, kernel, sought, holding.stages_of(_compiled(made, space, python, env)))
     if json:
-        print(dumps(holding.as_json(held, pattern)))
+        console.write(dumps(holding.as_json(held, pattern)))
     elif held is None:
         raise SmithError(holding.sentence(held, pattern), where=made.folder)
     else:

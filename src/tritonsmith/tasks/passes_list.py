@@ -9,6 +9,7 @@ from tritonsmith.tasks.kit import some, task
 
 
 @task(
+    tables=True,
     name="list",
     positional=["folder"],
     iterable=["source"],
@@ -41,13 +42,10 @@ def listing(
     chosen = choosing.kernel(made, kernel)
     counted = listing.rows(made, chosen.name)
     if json:
-        print(dumps(listing.as_json(made, chosen, counted)))
+        console.write(dumps(listing.as_json(made, chosen, counted)))
         return
     said = summaries.asked(some(source or ()), wanted=summary)
-    out = console.out()
-    width = out.width if out.is_terminal else listing.WIDE
-    table = listing.table(made, chosen, counted, said, changed=changed, width=width)
-    out.print(table if out.is_terminal else listing.natural(table, out))
+    console.out().print(listing.table(made, chosen, counted, said, changed=changed))
     if chosen.failed:
         console.warn(
             f"{chosen.failed} failed" + (f": {chosen.error.splitlines()[0]}" if chosen.error else "")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 @task(
+    tables=True,
     name="reduce",
     positional=["file"],
     iterable=["option"],
@@ -99,11 +100,11 @@ def reduce_(
     found = reducing.reduce(text, way, space, options, report.progress())
     reducing.save(files.headed(found.text, way.pipeline) if way.pipeline else found.text, to, space)
     if json:
-        print(dumps({**report.as_json(found), "path": str(to)}))
+        console.write(dumps({**report.as_json(found), "path": str(to)}))
     else:
         console.out().print(report.sizes(found))
         console.out().print(report.summary(found), markup=False)
-        print(to)
+        console.write(to)
     if found.why == report.INTERRUPTED:
         raise InterruptedRunError("interrupted; the best so far is kept", where=to)
 

@@ -31,6 +31,7 @@ class PassLast(HelpfulTask):
 
 
 @task(
+    tables=True,
     name="replay",
     klass=PassLast,
     positional=["folder"],
@@ -115,7 +116,7 @@ def replay(
         return
     outcomes = running.act(prepared, space)
     if json:
-        print(dumps(report.as_json(outcomes, prepared), indent=2))
+        console.write(dumps(report.as_json(outcomes, prepared), indent=2))
     elif all_:
         console.out().print(report.table(outcomes, prepared))
         console.out().print(report.summary(outcomes), markup=False)
@@ -166,7 +167,7 @@ def _debug(prepared: Prepared, name: str, *, dry_run: bool) -> None:
     found = debugging.source(job.links[0], prepared.tool)
     argv = debugging.command(name, prepared.tool, job.argv, found.place)
     if dry_run:
-        print(shlex.join(argv))
+        console.write(shlex.join(argv))
         return
     program = tool.debugger(name)
     prepared.work.mkdir(parents=True, exist_ok=True)

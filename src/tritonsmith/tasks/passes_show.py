@@ -39,8 +39,8 @@ def show(
     shown = showing.after(made, dump) if after else dump
     out = console.out()
     if path:
-        print(made.path(shown))
+        console.write(made.path(shown))
     elif out.is_terminal:
         out.print(showing.highlighted(made, shown, plain=normal), end="")
     else:
-        print(showing.text(made, shown, plain=normal), end="")
+        console.write(showing.text(made, shown, plain=normal), end="")

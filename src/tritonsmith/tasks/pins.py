@@ -25,7 +25,7 @@ _HELP = {
 }
 
 
-@task(help=_HELP)
+@task(tables=True, help=_HELP)
 def pins(
     context: Any,
     pytorch: str = "",

@@ -17,13 +17,14 @@ _DEFAULT = "dev"
 
 
 @task(
+    tables=True,
     help={
         "env": "environment (default: dev, or the one that is active where dev has no interpreter)",
         "python": "path of an interpreter to purge instead of the environment's",
         "system": "allow an interpreter that is in no virtual environment",
         "yes": "do not ask",
         "dry_run": "print the plan as a shell script, and do nothing",
-    }
+    },
 )
 def purge_wheels(
     context: Any,

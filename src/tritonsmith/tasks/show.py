@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tritonsmith.errors import SmithError
 from tritonsmith.ui import console, secrets
+from tritonsmith.ui.printable import printable
 
 if TYPE_CHECKING:
     from tritonsmith.build.llvm import Choice
@@ -31,6 +32,11 @@ def plan(what: Plan) -> None:
             "\n", f"\n# note: {secrets.MARK} stands for a secret; put it in before you run this\n", 1
         )
     sys.stdout.flush()
+    if sys.stdout.isatty() and printable(shown) != shown:
+        console.warn(
+            "names with control characters are shown, not printed: to run this script, take it from a file"
+        )
+        shown = printable(shown)
     sys.stdout.buffer.write(os.fsencode(shown))
 
 

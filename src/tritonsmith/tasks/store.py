@@ -20,7 +20,7 @@ _STORE = {
 }
 
 
-@task(help={**_STORE, "json": "print JSON (docs/store.md)"})
+@task(tables=True, help={**_STORE, "json": "print JSON (docs/store.md)"})
 def listing(context: Any, store: str = "", env: str = "dev", json: bool = False) -> None:
     """List the LLVMs in the store, and who uses them."""
     import time
@@ -70,6 +70,7 @@ def verify(
 
 
 @task(
+    tables=True,
     help={
         **_STORE,
         "max_size": "delete only until the store takes no more than this: 50GB",

@@ -30,7 +30,7 @@ _BUILD = {
 }
 
 
-@task(help=_BUILD, iterable=["target", "cmake_arg", "plugin_dir"])
+@task(tables=True, help=_BUILD, iterable=["target", "cmake_arg", "plugin_dir"])
 def build_triton(
     context: Any,
     target: Any,
@@ -86,7 +86,7 @@ def build_triton(
     show.debuggers(running.env.build)
 
 
-@task(help=_COMMON, iterable=["plugin_dir"])
+@task(tables=True, help=_COMMON, iterable=["plugin_dir"])
 def install_triton(
     context: Any,
     plugin_dir: Any,
@@ -137,7 +137,7 @@ def install_triton(
     show.done(f"import triton works in {running.env.python}", running, "invoke link-compile-commands")
 
 
-@task(help={name: _COMMON[name] for name in ("env", "source", "dry_run")})
+@task(tables=True, help={name: _COMMON[name] for name in ("env", "source", "dry_run")})
 def link_compile_commands(context: Any, env: str = "dev", source: str = "", dry_run: bool = False) -> None:
     """Link one compile_commands.json, of Triton and LLVM, at the checkout's root, for clangd."""
     from tritonsmith.build import commands

@@ -8,10 +8,11 @@ from tritonsmith.tasks.kit import task
 
 
 @task(
+    tables=True,
     help={
         "env": "environment to set up (an env file that names a wheel)",
         "dry_run": "print the plan as a shell script",
-    }
+    },
 )
 def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
     """Set up an environment with a released Triton, and compile a kernel without a GPU."""

@@ -9,6 +9,7 @@ from tritonsmith.tasks.kit import task
 
 
 @task(
+    tables=True,
     name="env-triton",
     help={
         "pytorch": "a release: 2.9.1, or 2.9 for its newest patch (default: the torch of the environment)",

@@ -1,31 +1,52 @@
-"""Two consoles: answers go to standard output, everything else to standard error."""
+"""Two consoles: answers go to standard output, everything else to standard error.
+
+What a terminal gets is `printable`, whoever wrote it; what a file or a program gets is to the letter.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
+
+from tritonsmith.ui.printable import printable
 
 if TYPE_CHECKING:
     from tritonsmith.ui.screen import Screen
 
 
+UNBOUNDED = 10_000  # columns of a screen that nobody looks at
+
+
 @cache
 def out() -> Screen:
     """Where the answer goes: tables, plans, JSON."""
-    from tritonsmith.ui.screen import Screen  # noqa: PLC0415 - `invoke --list` does without Rich
-
-    return Screen(highlight=False, emoji=False, soft_wrap=True)  # `cuda:100:32` holds an emoji's name
+    return _screen(sys.stdout, stderr=False)
 
 
 @cache
 def err() -> Screen:
     """Where progress, notes and warnings go."""
-    from tritonsmith.ui.screen import Screen  # noqa: PLC0415
+    return _screen(sys.stderr, stderr=True)
 
-    return Screen(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+
+def _screen(stream: TextIO | None, *, stderr: bool) -> Screen:
+    from tritonsmith.ui.screen import Screen  # noqa: PLC0415 - `invoke --list` does without Rich
+
+    watched = stream is not None and stream.isatty()
+    width = None if watched or os.environ.get("COLUMNS", "").isdecimal() else UNBOUNDED
+    return Screen(  # `cuda:100:32` holds an emoji's name
+        stderr=stderr, highlight=False, emoji=False, soft_wrap=True, width=width
+    )
+
+
+def write(what: object, end: str = "\n") -> None:
+    """Print a text to the letter; to a terminal, what it can show of it."""
+    text, stream = str(what), sys.stdout
+    print(printable(text) if stream and stream.isatty() else text, end=end)
 
 
 def typed(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from tritonsmith.ui.console import err
 from tritonsmith.ui.format import duration
+from tritonsmith.ui.printable import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -87,7 +88,8 @@ class PhaseProgress:
         """
         if self._bars and self._bar is not None:
             share = _share(done, total)
-            self._bars.update(self._bar, completed=done, total=total, current=current[:60], share=share)
+            shown = printable(current[:60])  # what a compiler says of a file's name, say
+            self._bars.update(self._bar, completed=done, total=total, current=shown, share=share)
             return
         now = self._clock()
         if now - self._said < PLAIN_INTERVAL:

@@ -1,17 +1,23 @@
-"""Tables: what a person would rather look at than read."""
+"""Tables: what a person would rather look at than read. Each fits the screen, whatever is in it.
+
+Where a table is too wide, its texts fold between words; where that does not help, it is turned: a line for
+each metric, as many rows side by side as fit. Numbers and words are never broken, and what is cut has a mark.
+`--wide` shows tables as they are, and so do files and pipes, unless COLUMNS says how wide they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from rich import box
-from rich.markup import escape
-from rich.table import Table
+from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from tritonsmith.ui import secrets
+from tritonsmith.ui import console, secrets
 from tritonsmith.ui.format import duration
+from tritonsmith.ui.printable import printable
 
 STATUS_STYLES = {
     "ok": "green",
@@ -21,29 +27,347 @@ STATUS_STYLES = {
     "error": "bold red",
     "crashed": "bold magenta",
 }
+_GAP = "  "
+_TEXT = 16  # characters that a column of text has at least, if it wants so many
+_ACROSS = 16  # characters of a text that stands beside others in a table that is turned
+_SHORTEST = 12  # characters that are left of a name, at least
+_BREAKS = re.compile(r"\s+|(?<=[,;/])(?=[^\s\d])|(?<=[^\d][,;/])(?=\S)")  # `1,024` is one word
+
+Cell = str | Text
+
+
+class _Screen:
+    """Whether tables are to be shown as wide as they are."""
+
+    wide = False
+
+
+def widen(*, wide: bool) -> None:
+    """What `--wide` does."""
+    _Screen.wide = wide
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Attributes:
+        head: above it.
+        right: set to the right: numbers.
+        cut: shortened with a mark, not folded, and to no less than so many characters; 0: never.
+        spare: left out where the screen is narrow, those with the smallest number first; 0: never.
+    """
+
+    head: Text
+    right: bool = False
+    cut: int = 0
+    spare: int = 0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table; printing it fits it to the screen.
+
+    Attributes:
+        title: above it; may be empty.
+        columns: from left to right.
+        rows: their cells.
+        keys: so many columns at the left name a row.
+        styles: of the rows; empty where no row has one.
+        across: always a line for each metric, with the rows side by side.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Text, ...], ...]
+    keys: int = 1
+    styles: tuple[str, ...] = ()
+    across: bool = False
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
+        wide = _Screen.wide or options.max_width >= console.UNBOUNDED
+        for line in self.lines(None if wide else options.max_width):
+            line.no_wrap, line.overflow = True, "ignore"
+            yield line
+
+    def lines(self, width: int | None) -> Iterator[Text]:
+        """The table, line by line.
+
+        Args:
+            width: of the screen; None for as wide as it is.
+        """
+        if self.across:
+            shown: tuple[Iterable[Text], tuple[str, ...]] = (self._turned(width), ())
+        else:
+            shown = self._upright(width)
+        body, left_out = shown
+        yield from _folded(Text(self.title, "table.title"), width) if self.title else ()
+        if left_out:
+            yield from _folded(Text(f"not shown: {', '.join(left_out)}; --wide", "dim"), width)
+        yield from body
+        yield Text("")
+
+    def _upright(self, width: int | None) -> tuple[Iterable[Text], tuple[str, ...]]:
+        chosen = list(range(len(self.columns)))
+        spare = [one for one in chosen if self.columns[one].spare]
+        spare.sort(key=lambda one: self.columns[one].spare)
+        gone: list[str] = []
+        while True:
+            least, most = self._extents(chosen, _TEXT)
+            room = None if width is None else width - len(_GAP) * (len(chosen) - 1)
+            if room is None or sum(least) <= room or not spare:
+                break
+            gone.append(_one_line(self.columns[spare[0]].head).plain)
+            chosen.remove(spare.pop(0))
+        if room is not None and sum(least) > room:
+            least = self._squeezed(chosen, self._extents(chosen, 0)[0], room)
+        if room is not None and sum(least) > room:
+            return self._turned(width), ()
+        widths = most if room is None else _shared(least, most, room)
+        return self._drawn(chosen, widths), tuple(gone)
+
+    def _extents(self, chosen: Sequence[int], text: int) -> tuple[list[int], list[int]]:
+        """Of each column, how wide it has to be, and how wide it would be.
+
+        Args:
+            chosen: the columns.
+            text: what a column of text has at least, if it wants so much.
+        """
+        least, most = [], []
+        for number in chosen:
+            column, cells = self.columns[number], [row[number] for row in self.rows]
+            head = _longest_word([column.head])
+            natural = max(_natural([column.head]), _natural(cells))
+            if column.right:
+                floor = max(head, _natural(cells))
+            elif column.cut:
+                floor = max(head, min(column.cut, natural))
+            else:
+                floor = max(head, _longest_word(cells), min(text, natural))
+            least.append(floor)
+            most.append(natural)
+        return least, most
+
+    def _squeezed(self, chosen: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+        """Columns that may be cut, cut further."""
+        found, over = list(least), sum(least) - room
+        for place, number in enumerate(chosen):
+            if self.columns[number].cut:
+                less = min(max(0, over), max(0, found[place] - _SHORTEST))
+                found[place] -= less
+                over -= less
+        return found
+
+    def _drawn(self, chosen: Sequence[int], widths: Sequence[int]) -> Iterator[Text]:
+        columns = [self.columns[number] for number in chosen]
+        heads = [list(_folded(column.head, width)) for column, width in zip(columns, widths, strict=True)]
+        yield from _side_by_side(heads, columns, widths, "table.header", bottom=True)
+        yield _rule(widths)
+        for number, row in enumerate(self.rows):
+            cells = []
+            for column, place, width in zip(columns, chosen, widths, strict=True):
+                cells.append([_cut(row[place], width)] if column.cut else list(_folded(row[place], width)))
+            yield from _side_by_side(cells, columns, widths, self.styles[number] if self.styles else "")
+
+    def _turned(self, width: int | None) -> Iterator[Text]:
+        """A line for each metric; rows stand side by side, in as many blocks as it takes."""
+        metrics = [
+            number
+            for number in range(self.keys, len(self.columns))
+            if any(row[number].plain.strip() for row in self.rows)
+        ]
+        labels = [_one_line(self.columns[number].head) for number in metrics]
+        corner = Text("\n").join(column.head for column in self.columns[: self.keys])
+        first = max(_natural(labels), _natural([corner]))
+        if width is not None:
+            first = min(first, max(_longest_word([*labels, corner]), width // 2))
+        room = None if width is None else max(_SHORTEST, width - first - len(_GAP))
+        names = [_key(row[: self.keys]) for row in self.rows]
+        widths = [
+            _across([name, *(row[number] for number in metrics)], room)
+            for name, row in zip(names, self.rows, strict=True)
+        ]
+        label = Column(Text(""))
+        for block in _blocks(widths, room):
+            taken = [first, *(widths[number] for number in block)]
+            columns = [label, *(Column(Text(""), right=True) for _ in block)]
+            heads = [list(_folded(names[number], widths[number])) for number in block]
+            yield from _side_by_side(
+                [list(_folded(corner, first)), *heads], columns, taken, "table.header", bottom=True
+            )
+            yield _rule(taken)
+            for metric, name in zip(metrics, labels, strict=True):
+                cells = [list(_folded(self.rows[number][metric], widths[number])) for number in block]
+                yield from _side_by_side([list(_folded(name, first)), *cells], columns, taken, "")
+            if block[-1] != len(names) - 1:
+                yield Text("")
 
 
 def plain(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()
-) -> Table:
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Cell]],
+    *,
+    right: Sequence[str] = (),
+    cut: Mapping[str, int] | None = None,
+    spare: Sequence[str] = (),
+    keys: int = 1,
+    styles: Sequence[str] = (),
+    across: bool = False,
+) -> Grid:
     """A table.
 
     Args:
         title: above it.
         columns: their heads.
         rows: cells as text.
-        right: heads of columns that are set to the right.
+        right: heads of columns that are set to the right: numbers, which are never broken.
+        cut: heads of columns that are shortened with a mark, each with the characters that are left at least.
+        spare: heads of columns that are left out where the screen is narrow, the first one first.
+        keys: so many columns name a row.
+        styles: of the rows.
+        across: a line for each metric, with the rows side by side.
     """
-    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        fixed = column in right
-        table.add_column(column, justify="right" if fixed else "left", overflow="fold", no_wrap=fixed)
-    for row in rows:
-        table.add_row(*(Text(secrets.hidden(cell)) for cell in row))  # a `[toolchain]` in it is no markup
-    return table
+    order = {head: number for number, head in enumerate(spare, 1)}
+    made = [
+        Column(Text(printable(head)), head in right, (cut or {}).get(head, 0), order.get(head, 0))
+        for head in columns
+    ]
+    cells = tuple(tuple(map(_clean, row)) for row in rows)
+    return Grid(printable(secrets.hidden(title)), tuple(made), cells, keys, tuple(styles), across)
 
 
-def stages(answer: Mapping[str, Any]) -> Table:
+def clipped(text: str, most: int) -> str:
+    """The text, with a mark where it is longer than so many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _clean(cell: Cell) -> Text:
+    """Without secrets and control characters; a `[toolchain]` in it is no markup."""
+    if isinstance(cell, Text):
+        return Text(printable(secrets.hidden(cell.plain)), cell.style)
+    return Text(printable(secrets.hidden(cell)))
+
+
+def _natural(cells: Iterable[Text]) -> int:
+    return max((line.cell_len for cell in cells for line in cell.split("\n", allow_blank=True)), default=0)
+
+
+def _longest_word(cells: Iterable[Text]) -> int:
+    words = (Text(word) for cell in cells for word in _BREAKS.split(cell.plain) if word)
+    return max((word.cell_len for word in words), default=0)
+
+
+def _one_line(head: Text) -> Text:
+    return Text(" ".join(head.plain.split()), head.style)
+
+
+def _key(cells: Sequence[Text]) -> Text:
+    return Text("\n").join(cell for cell in cells if cell.plain) if len(cells) > 1 else cells[0]
+
+
+def _across(cells: Sequence[Text], room: int | None) -> int:
+    """How wide a row of a turned table is."""
+    natural = _natural(cells)
+    if room is None:
+        return natural
+    return min(room, max(_longest_word(cells), min(natural, _ACROSS)))
+
+
+def _blocks(widths: Sequence[int], room: int | None) -> Iterator[list[int]]:
+    """Numbers of the rows that stand side by side."""
+    block: list[int] = []
+    taken = 0
+    for number, width in enumerate(widths):
+        more = width + (len(_GAP) if block else 0)
+        if block and room is not None and taken + more > room:
+            yield block
+            block, taken, more = [], 0, width
+        block.append(number)
+        taken += more
+    if block:
+        yield block
+
+
+def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
+    """Widths of columns: what is left of the room goes to the narrowest that want more."""
+    found = list(least)
+    left = room - sum(found)
+    while left > 0 and (wanting := [one for one in range(len(found)) if found[one] < most[one]]):
+        found[min(wanting, key=lambda one: found[one])] += 1
+        left -= 1
+    return found
+
+
+def _cut(cell: Text, width: int) -> Text:
+    """One line, with a mark where something is missing."""
+    made = _one_line(cell)
+    made.truncate(width, overflow="ellipsis")
+    return made
+
+
+def _folded(cell: Text, width: int | None) -> Iterator[Text]:
+    """The lines of a cell: broken between words, and within a word only if it is wider than all there is."""
+    for line in cell.split("\n", allow_blank=True):
+        if width is None or line.cell_len <= width:
+            yield line
+        else:
+            yield from _broken(line, width)
+
+
+def _broken(line: Text, width: int) -> Iterator[Text]:
+    indent = len(line.plain) - len(line.plain.lstrip())  # what hangs below a name hangs in all its lines
+    indent = indent if indent < width // 2 else 0
+    begin, end = indent, indent
+    places = sorted({*(found.end() for found in _BREAKS.finditer(line.plain, indent)), len(line.plain)})
+
+    def piece(stop: int) -> Text:
+        part = line[begin:stop]
+        part.rstrip()
+        return Text(" " * indent, line.style) + part
+
+    for place in places:
+        if end > begin and piece(place).cell_len > width:
+            yield piece(end)
+            begin = end
+        while piece(place).cell_len > width:  # one word
+            stop = begin + 1
+            while piece(stop + 1).cell_len <= width:
+                stop += 1
+            yield piece(stop)
+            begin = stop
+        end = place
+    if begin < end:
+        yield piece(end)
+
+
+def _rule(widths: Sequence[int]) -> Text:
+    return Text("─" * (sum(widths) + len(_GAP) * (len(widths) - 1)), "table.header")
+
+
+def _side_by_side(
+    cells: Sequence[Sequence[Text]],
+    columns: Sequence[Column],
+    widths: Sequence[int],
+    style: str,
+    *,
+    bottom: bool = False,
+) -> Iterator[Text]:
+    """The lines of a row: cells of several lines, one beside the other."""
+    height = max(map(len, cells), default=0)
+    for number in range(height):
+        line = Text(style=style)
+        for lines, column, width in zip(cells, columns, widths, strict=True):
+            at = number - (height - len(lines)) if bottom else number
+            part = lines[at] if 0 <= at < len(lines) else Text("")
+            blank = " " * max(0, width - part.cell_len)
+            line.append(blank if column.right else "").append_text(part)
+            line.append(("" if column.right else blank) + _GAP)
+        line.rstrip()
+        yield line
+
+
+def stages(answer: Mapping[str, Any]) -> Grid:
     """The worker's answer: one line per target, one column per stage, sizes in the cells."""
     names = list(dict.fromkeys(name for result in answer["results"] for name in result["stages"]))
     rows = []
@@ -52,12 +376,10 @@ def stages(answer: Mapping[str, Any]) -> Table:
         cells = [sizes.get(name, "") for name in names]
         rows.append([result["target"], *cells, duration(result["seconds"])])
     title = f"vector_add by Triton {answer['triton']} on Python {answer['python']}, no GPU; sizes in KiB"
-    table = plain(title, ["target", *names, "time"], rows, right=[*names, "time"])
-    table.columns[0].no_wrap = True
-    return table
+    return plain(title, ["target", *names, "time"], rows, right=[*names, "time"])
 
 
-def phases(seconds: Mapping[str, float]) -> Table:
+def phases(seconds: Mapping[str, float]) -> Grid:
     """How long each phase took, and its share."""
     whole = sum(seconds.values()) or 1.0
     rows = [[phase, duration(took), f"{100 * took / whole:.0f} %"] for phase, took in seconds.items()]

@@ -208,7 +208,7 @@ def test_points_and_stages_are_chosen(tmp_path: Path) -> None:
 def test_the_table_and_the_failures(tmp_path: Path) -> None:
     manifest = made(tmp_path)
     (table,) = report.table(manifest)
-    assert [column.header for column in table.columns] == [
+    assert [str(column.head) for column in table.columns] == [
         "point",
         "status",
         "ttgir",

@@ -3,12 +3,11 @@ from __future__ import annotations
 import io
 
 from rich.console import Console
-from rich.table import Table
 
 from tritonsmith.ui import tables
 
 
-def render(table: Table) -> list[list[str]]:
+def render(table: tables.Grid) -> list[list[str]]:
     """Lines of a table, split where two blanks are."""
     file = io.StringIO()
     Console(file=file, width=200, emoji=False).print(table)

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
 from tritonsmith.kernels import show
@@ -22,6 +21,7 @@ from tritonsmith.kernels.resources.rows import Value
 from tritonsmith.plan import Plan, Step, Write
 from tritonsmith.ui import tables
 from tritonsmith.ui.format import duration
+from tritonsmith.ui.tables import Cell, Grid
 
 FILE = "compare.json"
 _STYLES = {"better": "green", "worse": "red", "": ""}
@@ -39,7 +39,7 @@ def head(comparison: Comparison) -> Iterator[str]:
         yield f"{side}: {label}" + (f", by Triton {', '.join(versions)}" if versions else "")
 
 
-def blocks(comparison: Comparison) -> Iterator[Text | Table]:
+def blocks(comparison: Comparison) -> Iterator[Text | Grid]:
     """What changed, pair by pair; then, in one line each, what did not and what has no counterpart."""
     for one in comparison.compared:
         if not one.unchanged:
@@ -141,7 +141,7 @@ def files(comparison: Comparison, content: str, out: Path) -> Plan:
     return Plan("write the comparison", tuple(steps))
 
 
-def _block(one: Compared) -> Iterator[Text | Table]:
+def _block(one: Compared) -> Iterator[Text | Grid]:
     yield Text(f"\n{one.pair.kernel} {one.pair.point}", style="bold")
     differs = [
         text for text in one.pair.differs if not text.startswith("target ")
@@ -171,28 +171,25 @@ def _failure(side: str, member: Member, style: str) -> Iterator[Text]:
         yield Text(f"     ... {len(lines) - _OF_ERROR} more lines in --json")
 
 
-def _table(one: Compared) -> Table:
+def _table(one: Compared) -> Grid:
     columns = ["metric", "A", "B", "change"]
-    made = tables.plain("", columns, (), right=columns[1:])
-    made.title = None
+    rows: list[list[Cell]] = []
     for change in one.changes:
-        style = _STYLES[change.verdict]
-        made.add_row(
-            change.metric.title, _cell(change.a), _cell(change.b), Text(_change(change), style=style)
-        )
-    return made
+        more = Text(_change(change), style=_STYLES[change.verdict])
+        rows.append([change.metric.title, _cell(change.a), _cell(change.b), more])
+    return tables.plain("", columns, rows, right=columns[1:])
 
 
-def _summary(changed: Sequence[Compared]) -> Table:
+def _summary(changed: Sequence[Compared]) -> Grid:
     names = metrics.summary()
-    made = tables.plain("in short, A -> B", ["kernel", *names], (), right=names)
+    rows: list[list[Cell]] = []
     for one in changed:
-        cells = []
+        cells: list[Cell] = [f"{one.pair.kernel} {one.pair.point}"]
         for change in map(one.in_short, names):
             text = _cell(change.a) if change.a == change.b else f"{_cell(change.a)} -> {_cell(change.b)}"
             cells.append(Text(text, style=_STYLES[change.verdict]))
-        made.add_row(Text(f"{one.pair.kernel} {one.pair.point}"), *cells)
-    return made
+        rows.append(cells)
+    return tables.plain("in short, A -> B", ["kernel", *names], rows, right=names)
 
 
 def _change(change: Change) -> str:
@@ -301,4 +298,4 @@ def _cell(value: Value) -> str:
     if value is None:
         return "-"
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    return text[:_FEW]
+    return tables.clipped(text, _FEW)

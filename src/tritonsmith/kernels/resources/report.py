@@ -8,13 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.table import Table
-
-from tritonsmith.kernels.report import whole
 from tritonsmith.kernels.resources import instructions
 from tritonsmith.kernels.resources.reading import Found
 from tritonsmith.kernels.resources.rows import COLUMNS, Row, Value, classes, columns
 from tritonsmith.ui import tables
+from tritonsmith.ui.tables import Grid
 
 _MOST = 50  # rows on the screen
 _VENDORS = {"cuda": "NVIDIA", "hip": "AMD"}
@@ -23,7 +21,7 @@ _OF_ERROR = 60
 _CSV = ("kernel", "point", "target", "options", "error", "notes")
 
 
-def tables_of(rows: Sequence[Row], *, cached: bool) -> Iterator[Table]:
+def tables_of(rows: Sequence[Row], *, cached: bool) -> Iterator[Grid]:
     """For each vendor a table of resources, and one of instructions where there is a disassembly.
 
     Args:
@@ -65,7 +63,7 @@ def as_csv(rows: Sequence[Row]) -> str:
     return stream.getvalue()
 
 
-def _resources(vendor: str, rows: Sequence[Row], *, cached: bool) -> Table:
+def _resources(vendor: str, rows: Sequence[Row], *, cached: bool) -> Grid:
     shown = columns(rows)
     heads = [column.title for column in shown]
     failed = any(row.error for row in rows)
@@ -73,33 +71,29 @@ def _resources(vendor: str, rows: Sequence[Row], *, cached: bool) -> Table:
         [
             *_names(row, cached=cached),
             *(spelled(row.values.get(column.key)) for column in shown),
-            *([row.error[:_OF_ERROR]] if failed else []),
+            *([tables.clipped(row.error, _OF_ERROR)] if failed else []),
         ]
         for row in rows
     ]
     right = [column.title for column in shown if column.key != "limiter"]
-    return _table(
-        f"resources, {vendor}", [*_heads(cached=cached), *heads, *(["error"] if failed else [])], cells, right
-    )
+    names = _heads(cached=cached)
+    columns_ = [*names, *heads, *(["error"] if failed else [])]
+    return tables.plain(f"resources, {vendor}", columns_, cells, right=right, keys=len(names))
 
 
-def _instructions(vendor: str, rows: Sequence[Row], language: str) -> Table:
+def _instructions(vendor: str, rows: Sequence[Row], language: str) -> Grid:
     """Classes down, kernels across: there are many more classes than fit side by side."""
     names = classes(rows, (instructions.TOTAL, *instructions.names(language)))
     counted = [row for row in rows if row.instructions]
-    cells = [[name, *(spelled(row.instructions.get(name)) for row in counted)] for name in names]
-    heads = [
-        row.target.removesuffix(":32") + "".join(f"\n{part}" for part in row.options.split(", "))
+    cells = [
+        [
+            row.target.removesuffix(":32") + "".join(f"\n{part}" for part in row.options.split(", ")),
+            *(spelled(row.instructions.get(name)) for name in names),
+        ]
         for row in counted
     ]
-    made = tables.plain(f"instructions, {vendor}; widths in bits per thread", ["class", *heads], cells)
-    for column in made.columns[1:]:
-        column.justify = "right"
-    return whole(made)
-
-
-def _table(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[str]) -> Table:
-    return whole(tables.plain(title, heads, cells, right=right))
+    title = f"instructions, {vendor}; widths in bits per thread"
+    return tables.plain(title, ["class", *names], cells, right=names, across=True)
 
 
 def _heads(*, cached: bool) -> list[str]:

@@ -50,7 +50,7 @@ COLUMNS = (
     Column("blocks_per_sm", "blocks", "per SM"),
     Column("waves_per_simd", "waves", "per SIMD"),
     Column("compiler_waves_per_simd", "LLVM\nsays", "waves"),
-    Column("occupancy_percent", "occu-\npancy", "%"),
+    Column("occupancy_percent", "occupancy", "%"),
     Column("limiter", "limited by"),
 )
 SPILLS = ("spill_store_bytes", "spill_load_bytes", "sgpr_spills", "vgpr_spills")

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from rich.table import Table
-
 from tritonsmith.kernels.resources.rows import COLUMNS
 from tritonsmith.kernels.study.matrix import Cell, order
 from tritonsmith.ui import tables
+from tritonsmith.ui.tables import Grid
 
 _NONE = "-"  # that kernel is not for that version
 _FAILED = "x"
@@ -63,7 +62,7 @@ def targets(cells: Sequence[Cell]) -> list[str]:
     return list(dict.fromkeys(cell.row.target for cell in cells))
 
 
-def tables_of(cells: Sequence[Cell]) -> Iterator[Table]:
+def tables_of(cells: Sequence[Cell]) -> Iterator[Grid]:
     """A table for each target and metric: a kernel a line, a Triton a column."""
     names = versions(cells)
     for target in targets(cells):

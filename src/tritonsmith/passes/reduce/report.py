@@ -6,13 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from tritonsmith.passes.isolating import Isolated
 from tritonsmith.passes.reduce.reducing import INTERRUPTED, Reduced
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.ui import console, tables
 from tritonsmith.ui.format import duration
+from tritonsmith.ui.tables import Grid
 
 __all__ = ["INTERRUPTED", "as_json", "isolated", "isolated_json", "progress", "sizes", "summary"]
 
@@ -28,7 +27,7 @@ def progress() -> Callable[[Size, int], None]:
     return show
 
 
-def sizes(found: Reduced) -> Table:
+def sizes(found: Reduced) -> Grid:
     """Before and after."""
     rows = [
         [name, str(getattr(found.before, key)), str(getattr(found.after, key))]

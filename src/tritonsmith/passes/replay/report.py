@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from rich.table import Table
-
 from tritonsmith.passes.replay.checking import RAN, Verdict
 from tritonsmith.passes.replay.jobs import tells_options
 from tritonsmith.passes.replay.running import Outcome, Prepared
 from tritonsmith.ui import tables
 from tritonsmith.ui.format import duration
+from tritonsmith.ui.tables import Grid
 
 SCHEMA = 1
 _LONGEST = 100
@@ -25,19 +24,23 @@ WORDS = {
 }
 
 
-def table(outcomes: Sequence[Outcome], prepared: Prepared) -> Table:
+def table(outcomes: Sequence[Outcome], prepared: Prepared) -> Grid:
     """A line for each job."""
     rows = []
     for one in outcomes:
         took = "" if one.seconds is None else duration(one.seconds)
         rows.append(
-            [str(one.job.number), one.job.links[0].dump.argument, one.verdict, took, one.why[:_LONGEST]]
+            [
+                str(one.job.number),
+                one.job.links[0].dump.argument,
+                one.verdict,
+                took,
+                tables.clipped(one.why, _LONGEST),
+            ]
         )
     kernel, by = prepared.seen.kernel, prepared.tool.opt or prepared.tool.python
     title = f"{kernel.name} {kernel.target}, by {by}"
-    made = tables.plain(title, ["", "pass", "replay", "time", "why"], rows, right=["", "time"])
-    made.columns[1].no_wrap = made.columns[2].no_wrap = True
-    return made
+    return tables.plain(title, ["", "pass", "replay", "time", "why"], rows, right=["", "time"], keys=2)
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:

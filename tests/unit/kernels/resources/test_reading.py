@@ -132,7 +132,8 @@ def test_tables_have_units_and_lose_no_column(mixed: Manifest) -> None:
         "per lane",
         "per SIMD",
         "limited by",
-        "failed: PTXASError",
+        "failed:",
+        "PTXASError",
         "tensor core",
         "scratch load 32",
     ):

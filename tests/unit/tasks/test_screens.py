@@ -1,0 +1,348 @@
+"""The tables of every task, on narrow and on wide screens.
+
+Each task that prints tables is here with what makes its widest: names of real kernels, sweeps, long paths.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import tritonsmith
+from tests.unit.caches import made as caches
+from tests.unit.kernels.compare.making import point as compared_point
+from tests.unit.kernels.compare.making import written
+from tests.unit.kernels.resources import elf_maker
+from tests.unit.kernels.resources.test_instructions import SASS
+from tests.unit.kernels.resources.test_reading import manifest, point
+from tests.unit.passes.streams import HEAD, banner, module, split
+from tests.unit.store import made as stores
+from tests.unit.tasks.conftest import Smith
+from tests.unit.ui.fitting import check
+from tritonsmith.doctor import checks
+from tritonsmith.doctor import report as doctor
+from tritonsmith.envs import workspace
+from tritonsmith.kernels import report as compiles
+from tritonsmith.kernels.compare import comparing
+from tritonsmith.kernels.compare import report as compare
+from tritonsmith.kernels.manifest import Manifest
+from tritonsmith.kernels.normal.diffs import Diff
+from tritonsmith.kernels.resources import report as resources
+from tritonsmith.kernels.resources.rows import COLUMNS, Row
+from tritonsmith.kernels.study import report as study
+from tritonsmith.kernels.study.matrix import Cell
+from tritonsmith.passes import overview
+from tritonsmith.passes.index import Index
+from tritonsmith.passes.reduce import report as reduce
+from tritonsmith.passes.reduce.search import Size
+from tritonsmith.passes.replay import report as replay
+from tritonsmith.store import listing as store_lists
+from tritonsmith.tasks import namespace, show
+from tritonsmith.tasks import store as store_task
+from tritonsmith.tasks.caches import _show_plan as show_cleared
+from tritonsmith.tasks.debug_library import _list, _tell
+from tritonsmith.tasks.ir_override import _print as print_stages
+from tritonsmith.tasks.kernel_aot import _show as show_sources
+from tritonsmith.tasks.kit import WIDE
+from tritonsmith.tasks.purge import _show as show_wheels
+from tritonsmith.ui import tables
+from tritonsmith.ui.tables import Grid
+
+KERNEL = "_attn_fwd_inner_with_tensor_descriptors_and_a_long_name"
+SWEEP = {"BLOCK_M": 128, "BLOCK_N": 256, "num_warps": 8, "num_stages": 3}
+OPTIONS = ", ".join(f"{name}={value}" for name, value in SWEEP.items())
+FOLDER = Path("/home/somebody/work space/projects/triton-experiments/attention/outputs/of today")
+
+
+class World:
+    """Where the samples are made.
+
+    Attributes:
+        folder: for files.
+        smith: runs a command line.
+    """
+
+    def __init__(self, folder: Path, smith: Smith) -> None:
+        self.folder, self.smith = folder, smith
+
+    def compiled(self) -> Manifest:
+        """Two vendors, a sweep, a failure."""
+        stages = {"ttir": "x" * 3000, "ttgir": "x" * 70_000, "llir": "x" * 300_000, "ptx": "x", "sass": SASS}
+        both = [
+            point(self.folder, target, SWEEP | {"num_warps": warps}, {**stages, "cubin": elf_maker.cubin()})
+            for target in ("cuda:90:32", "cuda:100:32")
+            for warps in (4, 8)
+        ]
+        bad = point(self.folder, "cuda:120:32", SWEEP, {}, status="failed", error="PTXASError: " + "no " * 40)
+        return manifest(self.folder, *both, bad)
+
+    def index(self) -> Index:
+        """A dump with long names and many kinds of operations."""
+        lines = [f'"some.operation_{number}"() : () -> ()' for number in range(9)]
+        text = banner("Some very long name of a pass that nobody shortened", "") + module(
+            *lines[:3], head=HEAD
+        )
+        text += banner("ConvertTritonToTritonGPU", "convert-triton-to-tritongpu") + module(*lines, head=HEAD)
+        text += banner("Last", "last") + module(head=HEAD)
+        return split(text, self.folder / "dump")
+
+
+def _resources(_: World) -> Iterable[Grid]:
+    rows = []
+    for backend, target in (("cuda", "cuda:100:32"), ("hip", "hip:gfx942:64")):
+        for number in range(9):
+            values: dict[str, Any] = {column.key: 10**number for column in COLUMNS}
+            values["limiter"] = "shared memory"
+            counted = {f"{backend} global load {width}": width for width in range(20)}
+            rows.append(Row(KERNEL, "a" * 64, target, OPTIONS, values, counted, "" if number else "no " * 40))
+    yield from resources.tables_of(rows, cached=False)
+    yield from resources.tables_of(rows, cached=True)
+    yield from resources.tables_of([row for row in rows if not row.error][:1], cached=False)
+
+
+def _compare(world: World) -> Iterable[Grid]:
+    a = written(
+        world.folder / "a", [compared_point("cuda:80:32"), compared_point("cuda:90:32")], registers=40
+    )
+    b = written(
+        world.folder / "b", [compared_point("cuda:80:32"), compared_point("cuda:90:32")], registers=50
+    )
+    found = comparing.compare([a], [b], names=("3.4.0", "/a/long/path/of/a/python"))
+    return [one for one in compare.blocks(found) if isinstance(one, Grid)]
+
+
+def _study(_: World) -> Iterable[Grid]:
+    values = {"registers_per_thread": 255, "code_bytes": 1_234_567}
+    versions = [f"3.{number}.0" for number in range(12)] + ["/home/somebody/triton/.venv/bin/python"]
+    return study.tables_of([Cell(one, Row(KERNEL, "p", "cuda:80:32", values=values)) for one in versions])
+
+
+def _cache(world: World) -> Iterable[Grid]:
+    root = world.folder / "cache"
+    root.mkdir()
+    caches.kernel(root, KERNEL, num_warps=8, num_stages=5, ago=7200)
+    caches.kernel(root, "add", target=("hip", "gfx942", 64))
+    world.smith("cache.list", "--root", str(root))
+    return ()
+
+
+def _clear(world: World) -> Iterable[Grid]:
+    from tritonsmith.caches import clear, filters
+
+    root = world.folder / "cache"
+    root.mkdir()
+    caches.kernel(root, KERNEL)
+    wanted = filters.Filters()
+    show_cleared(clear.prepare((caches.as_root(root),), wanted, living=()))
+    return ()
+
+
+def _store() -> store_lists.Listing:
+    space = workspace.default()
+    store = stores.store_in(space)
+    for name in ("22.1.0-abcdef123456-RelWithDebInfo-assertions-x86_64-gcc-14-lld", "one"):
+        stores.put(store, space, name)
+        stores.receipt(space, "an-environment-with-a-long-name", store.path(name))
+    return store_lists.make(store, space, time.time())
+
+
+def _store_list(_: World) -> Iterable[Grid]:
+    store_task._show(_store())
+    return ()
+
+
+def _store_gc(_: World) -> Iterable[Grid]:
+    from tritonsmith.store import collecting
+
+    found = _store()
+    store_task._show_plan(collecting.prepare(found, collecting.Limits()), found)
+    return ()
+
+
+def _passes(name: str) -> Callable[[World], Iterable[Grid]]:
+    words = {"list": [], "find": ["some.operation_1"], "diff": ["1", "--ops"]}[name]
+
+    def make(world: World) -> Iterable[Grid]:
+        answer = world.smith(f"passes.{name}", str(world.index().folder), *words)
+        assert answer.code == 0, answer.err
+        return ()
+
+    return make
+
+
+def _overview(world: World) -> Iterable[Grid]:
+    return [overview.table(world.index())]
+
+
+def _replay(_: World) -> Iterable[Grid]:
+    dump = SimpleNamespace(argument="tritongpu-optimize-accumulator-init-and-much-more")
+    job = SimpleNamespace(number=117, links=[SimpleNamespace(dump=dump)])
+    outcomes: Any = [SimpleNamespace(job=job, verdict="no binding", seconds=125.0, why="because " * 20)]
+    kernel = SimpleNamespace(name=KERNEL, target="hip:gfx942:64")
+    by: Any = SimpleNamespace(
+        seen=SimpleNamespace(kernel=kernel), tool=SimpleNamespace(opt=FOLDER, python=None)
+    )
+    return [replay.table(outcomes, by)]
+
+
+def _reduce(_: World) -> Iterable[Grid]:
+    size = Size(12_345, 123_456_789, 99_999)
+    said = 'assertion: `isa<To>(Val) && "cast<Ty>() argument of incompatible type!"\' in decltype(auto)'
+    found: Any = SimpleNamespace(failure=said, before=size, after=size)
+    return [reduce.sizes(found)]
+
+
+def _override(_: World) -> Iterable[Grid]:
+    print_stages((Diff("ttgir", 12, 3, ("+a",)),), FOLDER, whole=False)
+    return ()
+
+
+def _aot(world: World) -> Iterable[Grid]:
+    binary = world.folder / "binary"
+    binary.write_bytes(b"x" * 4000)
+    hints = [SimpleNamespace(name=f"{name}_ptr", hint=16) for name in ("query", "key", "value", "out", "lse")]
+    variant = SimpleNamespace(
+        name=f"{KERNEL}_sm90_0d1d2d3d4d5d6c7c8", algo="a" * 8, arguments=hints, binary=binary,
+        point=SimpleNamespace(target="cuda:90:32"),
+    )  # fmt: skip
+    prepared: Any = SimpleNamespace(groups=[SimpleNamespace(variants=[variant], sources=[1])], folder=FOLDER)
+    show_sources(prepared, checked=False)
+    return ()
+
+
+def _purge(_: World) -> Iterable[Grid]:
+    row = SimpleNamespace(
+        site=FOLDER, title="triton 3.9.0+git0123456789abcdef", what="a wheel", files=999, size=1
+    )
+    found: Any = SimpleNamespace(rows=[row], notes=(), refused=())
+    show_wheels(found)
+    return ()
+
+
+def _library(world: World) -> Iterable[Grid]:
+    rows: Any = [SimpleNamespace(name="MLIRGPUToNVVMTransforms", state="in debug", folder=FOLDER)]
+    _list(rows, as_json=False)
+    flags = "-O0 -g -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS " * 3
+    row = SimpleNamespace(what="flags of the compiler", llvm=flags, here="-O2")
+    library = SimpleNamespace(name="MLIRTransforms", sources=("a.cpp",))
+    operation = SimpleNamespace(library=library, tables=(), rows=(row,))
+    outcome: Any = SimpleNamespace(
+        found=(), operations=(operation,), fresh=("MLIRTransforms",), prepared=SimpleNamespace(warnings=())
+    )
+    _tell(outcome)
+    return _phases(world)
+
+
+def _phases(_: World) -> Iterable[Grid]:
+    session: Any = SimpleNamespace(
+        seconds={"configure LLVM for a closure of many targets": 3.0, "build": 4321.0}
+    )
+    show.done("done", session)
+    return ()
+
+
+def _stages(_: World) -> Iterable[Grid]:
+    names = ("source", "ttir", "ttgir", "llir", "ptx", "cubin", "amdgcn", "hsaco")
+    results = [
+        {"target": target, "seconds": 1.0, "stages": {name: {"bytes": 123_456} for name in names}}
+        for target in ("cuda:100:32", "hip:gfx1250:32")
+    ]
+    return [tables.stages({"triton": "3.9.0+git0123456789", "python": "3.14.0", "results": results})]
+
+
+def _run(*argv: str) -> Callable[[World], Iterable[Grid]]:
+    def make(world: World) -> Iterable[Grid]:
+        answer = world.smith(*argv)
+        assert answer.code == 0, answer.err
+        return ()
+
+    return make
+
+
+SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
+    "build-triton": _phases,
+    "cache.list": _cache,
+    "clear-cache": _clear,
+    "debug-library": _library,
+    "doctor": lambda _: [doctor.listing(checks.ALL)],
+    "env-triton": _phases,
+    "env.explain": _run("env.explain", "--env", "debug"),
+    "env.list": _run("env.list"),
+    "install-triton": _stages,
+    "ir-env": _run("ir-env"),
+    "ir-override": _override,
+    "kernel.aot": _aot,
+    "kernel.compare": _compare,
+    "kernel.compile": lambda world: compiles.table(world.compiled()),
+    "kernel.resources": _resources,
+    "kernel.study": _study,
+    "link-compile-commands": _phases,
+    "passes.diff": _passes("diff"),
+    "passes.dump": _overview,
+    "passes.find": _passes("find"),
+    "passes.import": _overview,
+    "passes.isolate": _reduce,
+    "passes.list": _passes("list"),
+    "passes.reduce": _reduce,
+    "passes.replay": _replay,
+    "pins": _run("pins"),
+    "purge-wheels": _purge,
+    "setup-mlir": _phases,
+    "store.gc": _store_gc,
+    "store.list": _store_list,
+    "up": _stages,
+}
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_every_table_of_every_task_fits(
+    name: str, tmp_path: Path, smith: Smith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Grid] = []
+    plain = tables.plain
+
+    def recorded(*args: Any, **more: Any) -> Grid:
+        seen.append(plain(*args, **more))
+        return seen[-1]
+
+    monkeypatch.setattr(tables, "plain", recorded)
+    for grid in SAMPLES[name](World(tmp_path, smith)):
+        assert grid in seen
+    assert seen
+    for grid in seen:
+        assert grid.rows
+        for width in (80, 100, 160):
+            check(grid, width)
+
+
+def test_no_task_that_prints_tables_is_forgotten() -> None:
+    with_tables = {
+        name
+        for name in namespace.task_names
+        if any(one.name == WIDE for one in namespace[name].get_arguments(ignore_unknown_help=True))
+    }
+    assert with_tables == set(SAMPLES)
+
+
+def test_there_is_one_way_to_make_a_table() -> None:
+    """What imports rich's own tables would not fit."""
+    sources = Path(tritonsmith.__file__).parent.rglob("*.py")
+    assert [path.name for path in sources if "rich.table" in path.read_text(encoding="utf-8")] == []
+
+
+def test_wide_shows_a_table_as_it_is(smith: Smith, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tritonsmith.ui import console
+
+    def widest(*argv: str) -> int:
+        console.out.cache_clear()
+        return max(map(len, smith("pins", *argv).out.splitlines()))
+
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow, wide, again = widest(), widest("--wide"), widest()
+    assert narrow == again < wide
+    assert smith("pins", "--json").out == smith("pins", "--wide", "--json").out
