@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.support import Guard, group_of, not_run
-from tritonsmith import configs
 from tritonsmith.ui import console
 
 _TESTS = Path(__file__).parent
@@ -99,7 +98,7 @@ def isolated(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     request.getfixturevalue("home")
     request.getfixturevalue("monkeypatch").setenv("PATH", str(request.getfixturevalue("programs_on_path")))
-    for cached in (configs.load, console.out, console.err):
+    for cached in (console.out, console.err):
         cached.cache_clear()
     temporary = request.getfixturevalue("tmp_path_factory").getbasetemp()
     _guard.allowed = (temporary, _TESTS.parent, Path(sys.prefix), Path(sys.base_prefix))

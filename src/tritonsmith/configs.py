@@ -21,12 +21,16 @@ def data_dir(name: str) -> Path:
     return in_checkout if in_checkout.is_dir() else _PACKAGE / "_data" / name
 
 
-@cache
 def load(name: str) -> dict[str, Any]:
     """The parsed table of `configs/NAME.toml`; treat it as read-only.
 
     Raises:
         FileNotFoundError: no such file ships with the tool, which is a bug of ours.
     """
-    with (data_dir("configs") / f"{name}.toml").open("rb") as file:
+    return _parsed(data_dir("configs") / f"{name}.toml")
+
+
+@cache
+def _parsed(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
         return tomllib.load(file)

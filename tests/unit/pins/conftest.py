@@ -90,6 +90,5 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
         document["release"] = list(rows)
         (folder / "pytorch-pins.toml").write_text(tomlkit.dumps(document), encoding="utf-8")
         monkeypatch.setattr(configs, "data_dir", lambda _: folder)
-        configs.load.cache_clear()
 
     return put

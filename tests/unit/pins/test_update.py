@@ -127,7 +127,6 @@ def test_what_is_written_can_be_read_back(text: str, tmp_path: Path, monkeypatch
     revision = update.revise(text, "2.16.0", reading("2.16.0", pin("cuda", "1" * 40, "3.9.9")))
     (tmp_path / "pytorch-pins.toml").write_text(revision.text, encoding="utf-8")
     monkeypatch.setattr(configs, "data_dir", lambda _: tmp_path)
-    configs.load.cache_clear()
     release = pytorch_pins.find("2.16").release
     assert (release.cuda.commit, release.cuda.grade) == ("1" * 40, "read")
     assert (release.cuda.requires, release.wheel.commit, release.xpu) == ("", "", None)
