@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import socket
+import struct
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import pytest
 from filelock import FileLock
+
+T = TypeVar("T")
 
 REAL_HOME = Path.home()
 REAL_SOURCE = "TRITONSMITH_TRITON_SOURCE"
@@ -84,6 +89,24 @@ def _runs(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def as_plain_user(body: Callable[[], T]) -> T:
+    """The result of a function, called without root's right to pass over the modes of files.
+
+    It is called in a thread, because rights are a thread's own, and these do not come back.
+    """
+    if os.geteuid() != 0:
+        return body()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(_without_rights, body).result()
+
+
+def _without_rights(body: Callable[[], T]) -> T:
+    version_and_thread = struct.pack("Ii", 0x20080522, 0)  # <linux/capability.h>
+    if ctypes.CDLL(None, use_errno=True).capset(version_and_thread, bytes(24)):
+        raise OSError(ctypes.get_errno(), "capset")
+    return body()
 
 
 def require(*programs: str) -> None:

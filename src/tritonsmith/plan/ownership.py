@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import stat
 from pathlib import Path
 
 from tritonsmith.errors import OwnershipError
@@ -12,6 +14,7 @@ from tritonsmith.errors import OwnershipError
 CACHEDIR_SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55"
 _TAG = "CACHEDIR.TAG"
 _MARKER = "tritonsmith-owned"
+_BEGUN = re.compile(rf"{re.escape(_TAG)}(\.\d+)?")
 
 
 def mark(root: Path) -> None:
@@ -24,7 +27,10 @@ def mark(root: Path) -> None:
     """
     if is_marked(root):
         return
-    if root.is_dir() and any(entry.name != _TAG or entry.is_symlink() for entry in root.iterdir()):
+    foreign = root.is_dir() and any(not is_begun(entry) for entry in root.iterdir())
+    if foreign and not is_marked(
+        root
+    ):  # another process may have marked it before we looked at what is in it
         raise OwnershipError(
             "will not take over a folder that already has files in it",
             where=root,
@@ -32,10 +38,15 @@ def mark(root: Path) -> None:
             hints=["set TRITONSMITH_HOME to an empty or new folder"],
         )
     root.mkdir(parents=True, exist_ok=True)
-    (root / _TAG).write_text(
-        f"{CACHEDIR_SIGNATURE}\n# This folder belongs to tritonsmith.\n", encoding="ascii"
-    )
+    fresh = root / f"{_TAG}.{os.getpid()}"  # whoever marks it at the same time sees no half tag
+    fresh.write_text(f"{CACHEDIR_SIGNATURE}\n# This folder belongs to tritonsmith.\n", encoding="ascii")
+    fresh.replace(root / _TAG)
     (root / _MARKER).write_text("schema = 1\n", encoding="ascii")
+
+
+def is_begun(path: Path) -> bool:
+    """Whether something in a folder is what a process leaves, or just writes, that begins to mark it."""
+    return bool(_BEGUN.fullmatch(path.name)) and not path.is_symlink()
 
 
 def is_marked(root: Path) -> bool:
@@ -101,4 +112,35 @@ def remove(path: Path, root: Path) -> None:
     if target.is_symlink() or target.is_file():
         target.unlink()
     elif target.is_dir():
-        shutil.rmtree(target)
+        remove_tree(target)
+
+
+def remove_tree(folder: Path) -> None:
+    """Delete a folder and what is in it, folders that nobody may enter included.
+
+    Raises:
+        OSError: something stays; names it by its whole path.
+    """
+    try:
+        shutil.rmtree(folder)
+    except PermissionError:
+        _unlock(folder)
+        shutil.rmtree(folder, onerror=_named)
+
+
+def _unlock(folder: Path) -> None:
+    """Let the owner into a folder and those in it, as far as they are ours; links are not followed."""
+    for place, folders, _, handle in os.fwalk(folder.parent, follow_symlinks=False):
+        here = Path(place)
+        folders[:] = [folder.name] if here == folder.parent else folders
+        for name in folders:
+            about = os.stat(name, dir_fd=handle, follow_symlinks=False)
+            locked = stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_IRWXU != stat.S_IRWXU
+            if locked and about.st_uid == os.geteuid():
+                os.chmod(name, stat.S_IRWXU, dir_fd=handle)
+
+
+def _named(_: object, path: str, failure: tuple[object, BaseException, object]) -> None:
+    """What `shutil.rmtree` could not do: it works with names below descriptors, which tell nobody where."""
+    error = failure[1]
+    raise OSError(error.errno, error.strerror, path) if isinstance(error, OSError) else error

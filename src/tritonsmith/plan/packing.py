@@ -20,20 +20,25 @@ import os
 import shlex
 import tarfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
+from tritonsmith import configs, outside
 from tritonsmith.errors import DownloadError, StepError
-from tritonsmith.plan import ar, archive, download, ownership, placeholders
+from tritonsmith.plan import ar, archive, ownership, placeholders
+from tritonsmith.plan.compression import DamagedError, TooMuchError
+from tritonsmith.plan.fresh_tree import FreshTree
 from tritonsmith.plan.shelving import ShelfStep, Update, act
+from tritonsmith.plan.tarball import Member, Tarball
 
 SCHEMA = 1
 HEAD, TREE, SUMS = "tritonsmith-llvm.json", "tree", "SHA256SUMS"
 CHECKSUMS = "tritonsmith-checksums.json"  # in an unpacked tree: of its files as they are there
 ARRIVED = ".tritonsmith-import"  # in an unpacked tree: the archive's checksum
 _CHUNK = 1 << 20  # bytes
+_PATTERN = 256  # characters of a pattern of names: none is longer
 
 
 @dataclass(frozen=True)
@@ -163,13 +168,10 @@ def _(step: Pack, update: Update) -> None:
 
     try:
         sha256 = _write(step, partial, count)
-    except (ar.BadArchiveError, tarfile.TarError) as error:
-        raise StepError(
-            "cannot pack this tree",
-            where=step.dest,
-            why=str(error),
-            hints=["a build may be at work in it, or have been stopped: `invoke store.verify` tells"],
-        ) from error
+    except BaseException:  # half an archive may be what fills the disk
+        with suppress(OSError):
+            partial.unlink()
+        raise
     partial.replace(step.dest)
     text = f"{sha256}  {step.dest.name}\n"
     fresh = sidecar.with_name(f"{sidecar.name}.partial")
@@ -198,18 +200,38 @@ def _(step: Unpack, update: Update) -> None:
     placeholders.check(step.dest)
     act(Check(step.archive, step.sha256, phase=step.phase), update)
     ownership.remove(step.scratch, step.owner)
-    step.scratch.mkdir(parents=True)
-    unpacked = step.scratch / "unpacked"
-    title = step.title
-    archive.extract(step.archive, unpacked, strip=0, progress=lambda done, total: update(done, total, title))
-    head = read_head(unpacked / HEAD)
-    tree = unpacked / TREE
-    sums = _verified(tree, (unpacked / SUMS).read_text(encoding="utf-8"), step.archive, update)
-    sums |= placeholders.settle(tree, step.dest, head["texts"])
-    (tree / CHECKSUMS).write_text(json.dumps({"schema": SCHEMA, "sha256": sums}), encoding="utf-8")
-    (tree / ARRIVED).write_text(step.sha256, encoding="utf-8")
-    tree.rename(step.dest)
-    ownership.remove(step.scratch, step.owner)
+    with (
+        archive.opened(step.archive, lambda done, total: update(done, total, step.title)) as tarball,
+        FreshTree(step.scratch) as tree,
+    ):
+        head = _fill(tree, tarball)
+        tree.finish()
+        sums = tree.sums | placeholders.settle(step.scratch, step.dest, head["texts"])
+        for name, text in (
+            (CHECKSUMS, json.dumps({"schema": SCHEMA, "sha256": sums})),
+            (ARRIVED, step.sha256),
+        ):
+            with (step.scratch / name).open("x", encoding="utf-8") as file:
+                file.write(text)
+        step.scratch.rename(step.dest)
+
+
+def _fill(tree: FreshTree, tarball: Tarball) -> dict[str, Any]:
+    """Put everything into a tree, and compare it with its checksums; what the archive says that it is."""
+    head: dict[str, Any] = {}
+    promised: dict[str, str] | None = None
+    for member in tarball:
+        first, *inner = member.parts or ("",)
+        if not head:
+            head = _head(member, tarball)
+        elif first == TREE and inner and inner[0] not in (CHECKSUMS, ARRIVED):
+            archive.add(tree, member, tarball, 1)
+        elif member.parts == (SUMS,) and promised is None:
+            promised = _promised(_small(member, tarball, "sums"))
+        elif member.parts != (TREE,) or member.kind != "folder":
+            raise DamagedError(f"entry {member.name!r} is none that an export has")
+    _compare(promised or {}, tree.sums)
+    return head
 
 
 def beside(path: Path) -> Path:
@@ -224,49 +246,39 @@ def peek(path: Path) -> dict[str, Any]:
         DownloadError: it is no archive of a store.
     """
     try:
-        with path.open("rb") as raw, _first(raw) as text:
-            return _head(text)
+        with archive.opened(path) as tarball:
+            for member in tarball:
+                return _head(member, tarball)
+            raise DamagedError("it is empty")
     except OSError as error:
         raise DownloadError("cannot read this archive", where=path, why=error.strerror) from error
-    except Exception as error:  # zstandard, tarfile and json raise what they like for a damaged one
+    except DownloadError as error:
         raise DownloadError(
             "this is no archive of a store",
             where=path,
-            why=str(error) or type(error).__name__,
+            why=error.why,
             hints=["`invoke store.export NAME DEST` makes one"],
         ) from error
 
 
-def read_head(path: Path) -> dict[str, Any]:
-    """What an unpacked archive says that it is.
-
-    Raises:
-        StepError: it says nothing that this version understands.
-    """
-    try:
-        return _head(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise StepError("this is no archive of a store", where=path, why=str(error)) from error
+def _small(member: Member, tarball: Tarball, limit: str) -> bytes:
+    """The content of an entry that is read into memory."""
+    allowed: int = configs.load("archives")["limits"][limit]
+    if member.kind != "file" or member.size > allowed:
+        raise TooMuchError(f"{member.name} is no file of at most {allowed:,} bytes")
+    return b"".join(tarball.content())
 
 
-@contextmanager
-def _first(raw: IO[bytes]) -> Iterator[bytes]:
-    with archive.opened(raw) as tar:
-        member = tar.next()
-        if member is None or member.name != HEAD or not member.isfile():
-            raise ValueError(f"it does not begin with {HEAD}")
-        file = tar.extractfile(member)
-        assert file is not None  # noqa: S101 - a file
-        yield file.read()
-        raw.seek(0, os.SEEK_END)  # or the end of the `with` would read on
-
-
-def _head(text: bytes) -> dict[str, Any]:
-    seen = json.loads(text)
+def _head(member: Member, tarball: Tarball) -> dict[str, Any]:
+    if member.parts != (HEAD,):
+        raise DamagedError(f"it does not begin with {HEAD}")
+    seen = outside.json_of(_small(member, tarball, "head"))
     if not isinstance(seen, dict) or seen.get("schema") != SCHEMA:
-        raise ValueError(f"no archive of schema {SCHEMA}: made by another version of tritonsmith")
-    if not (isinstance(seen.get("manifest"), dict) and isinstance(seen.get("texts"), list)):
-        raise ValueError(f"{HEAD} is damaged")  # noqa: TRY004 - of what was read
+        raise DamagedError(f"no archive of schema {SCHEMA}: made by another version of tritonsmith")
+    texts = seen.get("texts")
+    patterns = isinstance(texts, list) and all(isinstance(one, str) and len(one) < _PATTERN for one in texts)
+    if not (isinstance(seen.get("manifest"), dict) and patterns):
+        raise DamagedError(f"{HEAD} is damaged")
     return seen
 
 
@@ -298,7 +310,7 @@ def _write(step: Pack, partial: Path, count: Callable[[int, str], None]) -> str:
     """Write the archive; its checksum."""
     import zstandard  # noqa: PLC0415 - for this step alone
 
-    with partial.open("wb") as file:
+    with partial.open("wb") as file, _told(step):
         hashed = _Hashed(file)
         packer = zstandard.ZstdCompressor(level=step.level, threads=-1, write_checksum=True)
         with (
@@ -312,6 +324,19 @@ def _write(step: Pack, partial: Path, count: Callable[[int, str], None]) -> str:
         file.flush()
         os.fsync(file.fileno())
     return hashed.sha256.hexdigest()
+
+
+@contextmanager
+def _told(step: Pack) -> Iterator[None]:
+    try:
+        yield
+    except (ar.BadArchiveError, tarfile.TarError) as error:
+        raise StepError(
+            "cannot pack this tree",
+            where=step.dest,
+            why=str(error),
+            hints=["a build may be at work in it, or have been stopped: `invoke store.verify` tells"],
+        ) from error
 
 
 def _add_items(tar: tarfile.TarFile, step: Pack, count: Callable[[int, str], None]) -> Iterator[str]:
@@ -373,24 +398,26 @@ class _Pieces(io.RawIOBase):
         return data
 
 
-def _verified(tree: Path, sums: str, source: Path, update: Update) -> dict[str, str]:
-    """The checksum of each file, which must be the one that the archive promises.
+def _promised(text: bytes) -> dict[str, str]:
+    """What `SHA256SUMS` says: the checksum of each file."""
+    found: dict[str, str] = {}
+    for line in os.fsdecode(text).split("\n")[:-1]:
+        sha256, blanks, name = line.partition("  ")
+        if not (blanks and name) or name in found:
+            raise DamagedError(f"{SUMS} has a line that is none, or twice: {line[:80]!r}")
+        found[name] = sha256
+    return found
+
+
+def _compare(promised: dict[str, str], found: dict[str, str]) -> None:
+    """Each file has the checksum that the archive promises.
 
     Raises:
-        DownloadError: a file is missing, one too many, or another.
+        DamagedError: a file is missing, one too many, or another.
     """
-    promised = {name: sha256 for sha256, _, name in (line.partition("  ") for line in sums.splitlines())}
-    files = {
-        str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file() and not path.is_symlink()
-    }
-    wrong = [f"{name}: not listed" for name in sorted(files - promised.keys())]
-    wrong += [f"{name}: missing" for name in sorted(promised.keys() - files)]
-    for number, name in enumerate(sorted(files & promised.keys())):
-        update(number, len(files), f"verify {name}")
-        if download.sha256_of(tree / name) != promised[name]:
-            wrong.append(f"{name}: another checksum")
+    wrong = [f"{name}: not listed" for name in sorted(found.keys() - promised.keys())]
+    wrong += [f"{name}: missing" for name in sorted(promised.keys() - found.keys())]
+    both = sorted(found.keys() & promised.keys())
+    wrong += [f"{name}: another checksum" for name in both if found[name] != promised[name]]
     if wrong:
-        raise DownloadError(
-            "the archive does not hold what it promises", where=source, why="\n".join(wrong[:8])
-        )
-    return promised
+        raise DamagedError("\n".join(("it does not hold what it promises", *wrong[:8])))

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from tritonsmith import configs
 from tritonsmith.errors import StepError
 from tritonsmith.plan import download
 
@@ -31,6 +32,8 @@ def check(place: Path) -> None:
 
 def is_text(path: Path, patterns: Iterable[str]) -> bool:
     """Whether a file is one that may name the tree's place: by its name, or because it is a script."""
+    if path.stat().st_size > configs.load("archives")["limits"]["text"]:
+        return False
     if any(fnmatchcase(path.name, pattern) for pattern in patterns):
         return True
     with path.open("rb") as file:

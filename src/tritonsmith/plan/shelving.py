@@ -101,11 +101,13 @@ class Sweep(ShelfStep):
         root: the shelf; it need not exist.
         owner: the marked folder that deletions are confined to.
         stale: records of users that count for nothing, as they were when they were looked at.
+        must: it fails where something cannot be deleted; of other users, say.
     """
 
     root: Path
     owner: Path
     stale: tuple[Seen, ...] = ()
+    must: bool = True
 
     def shell(self) -> list[str]:
         """The step as lines of POSIX shell."""
@@ -155,17 +157,32 @@ def _(step: Discard, update: Update) -> None:
 
 @act.register
 def _(step: Sweep, update: Update) -> None:
+    stay: list[str] = []
     for path in list(_left(step.root)):
         update(0, None, path.name)
-        name = path.name.removeprefix(TRASH).removeprefix(INCOMING)
-        if path.name.startswith(INCOMING):
-            with suppress(LockedError), _held(step.root, name):
-                ownership.remove(path, step.owner)
-        elif path.suffix == ".json":
-            with suppress(LockedError), _held(step.root, name.removesuffix(".json")):
-                _resume(path, name.removesuffix(".json"), step)
-        else:
-            _delete(path, step.owner)
+        try:
+            _sweep(path, step)
+        except OSError as error:
+            stay.append(f"{path}: {error.strerror}")
+    if stay and step.must:
+        raise StepError(
+            "cannot delete what stopped runs left",
+            where=step.root,
+            why="\n".join(stay),
+            hints=["whose they are can delete them: `ls -l`, `invoke store.gc` as that user"],
+        )
+
+
+def _sweep(path: Path, step: Sweep) -> None:
+    name = path.name.removeprefix(TRASH).removeprefix(INCOMING)
+    if path.name.startswith(INCOMING):
+        with suppress(LockedError), _held(step.root, name):
+            ownership.remove(path, step.owner)
+    elif path.suffix == ".json":
+        with suppress(LockedError), _held(step.root, name.removesuffix(".json")):
+            _resume(path, name.removesuffix(".json"), step)
+    else:
+        _delete(path, step.owner)
 
 
 def leftovers(root: Path) -> tuple[Path, ...]:

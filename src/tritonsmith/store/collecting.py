@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tritonsmith import configs
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.plan import Plan, shelving
+from tritonsmith.plan import Plan, compression, shelving
 from tritonsmith.plan.shelving import Discard, Sweep
 from tritonsmith.store.listing import Listing, Row, on_disk
 
@@ -62,13 +61,7 @@ def size(text: str) -> int | None:
     Raises:
         UsageError: it is something else.
     """
-    if not text:
-        return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", text.strip(), re.IGNORECASE)
-    if not match:
-        raise UsageError(f"{text!r} is no size", hints=["a number and a unit: 50GB, 1.5TiB, 800MB"])
-    base = 1024 if match[3] else 1000
-    return int(float(match[1]) * base ** " kmgt".index(match[2].lower() or " "))
+    return compression.size(text) if text else None
 
 
 def prepare(found: Listing, limits: Limits) -> Prepared:
@@ -99,7 +92,7 @@ def prepare(found: Listing, limits: Limits) -> Prepared:
     steps = [Sweep(store.root, store.owner, stale, phase=PHASE)] if remains else []
     plan = Plan(
         f"collect what is not used in {store.root}",
-        (*steps, *(Discard(store.root, row.entry.name, store.owner, stale, phase=PHASE) for row in going)),
+        (*(Discard(store.root, row.entry.name, store.owner, stale, phase=PHASE) for row in going), *steps),
         ("an entry that somebody comes to use meanwhile stays, but this script cannot tell",),
     )
     return Prepared(plan, tuple(going), tuple(staying), sum(on_disk(path) for path in remains), found.bytes)

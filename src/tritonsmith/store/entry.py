@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
+from tritonsmith import outside
 from tritonsmith.envs.schema import Scope
 from tritonsmith.plan.steps import digest
 from tritonsmith.ui import secrets
@@ -16,7 +17,8 @@ SCHEMA = 1
 Kind = Literal["built", "prebuilt", "imported", "adopted"]
 Status = Literal["ready", "unfinished", "gone", "changed", "unreadable"]
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")  # `.import-NAME.lock.holder` is a file name, too
+_TAKEN = re.compile(r"users|.*\.(json|lock|used|holder)", re.IGNORECASE)  # by what lies beside entries
 _SHORT = 12  # digits of a commit in a name
 _DIGEST = 8  # digits of the key's digest in a name
 
@@ -208,7 +210,7 @@ class Entry:
 
 def is_name(name: str) -> bool:
     """Whether an entry may be called so: no folder, not hidden, nothing that a shell would take apart."""
-    return bool(_NAME.fullmatch(name))
+    return bool(_NAME.fullmatch(name)) and not _TAKEN.fullmatch(name)
 
 
 def parse(text: str) -> Manifest:
@@ -217,7 +219,7 @@ def parse(text: str) -> Manifest:
     Raises:
         ValueError: it is not one, or of a schema that this version does not know.
     """
-    return parse_table(json.loads(text))
+    return parse_table(outside.json_of(text))
 
 
 def parse_table(seen: Any) -> Manifest:
@@ -229,26 +231,9 @@ def parse_table(seen: Any) -> Manifest:
     if not isinstance(seen, dict) or seen.get("schema") != SCHEMA:
         raise ValueError(f"no manifest of schema {SCHEMA}")
     try:
-        return _manifest(seen)
-    except (TypeError, AttributeError, KeyError) as error:
+        manifest: Manifest = outside.typed(Manifest, seen)
+    except ValueError as error:
         raise ValueError(f"a damaged manifest: {error}") from error
-
-
-def _manifest(seen: dict[str, Any]) -> Manifest:
-    known = {one.name for one in fields(Manifest)}
-    plain = {name: tuple(value) if isinstance(value, list) else value for name, value in seen.items()}
-    values: dict[str, Any] = {name: value for name, value in plain.items() if name in known}
-    values["compiler"] = _table(Compiler, values.get("compiler"))
-    values["abi"] = _table(Abi, values.get("abi"))
-    values["closures"] = tuple(_table(Closure, one) for one in values.get("closures", ()))
-    manifest = Manifest(**values)
-    if not isinstance(manifest.name, str) or not is_name(manifest.name):
-        raise TypeError("its name is none")
-    if manifest.kind not in get_args(Kind) or not isinstance(manifest.tree, str):
-        raise TypeError("its kind or its tree is unknown")
+    if not is_name(manifest.name):
+        raise ValueError(f"a damaged manifest: its name cannot be {manifest.name[:80]!r}")
     return manifest
-
-
-def _table(kind: type[Any], value: Any) -> Any:
-    known = {one.name for one in fields(kind)}
-    return kind(**{name: one for name, one in (value or {}).items() if name in known})

@@ -155,7 +155,7 @@ def _seconds(made: str) -> int:
     """Not before 1980: what is zipped later, as wheels are, cannot be older."""
     try:
         return int(datetime.fromisoformat(made).timestamp())
-    except ValueError:
+    except (ValueError, OverflowError):
         return int(datetime(2000, 1, 1).astimezone().timestamp())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -98,7 +99,7 @@ def prepare(source: Source, store: Store, space: Workspace, here: Machine, *, fo
     Raises:
         DownloadError: it is no archive of a store.
         PreflightError: it is for another kind of machine.
-        FactError: an unfinished build is in its place.
+        FactError: an unfinished build is in its place, or an entry that cannot be read.
     """
     manifest = _manifest(source)
     if not force:
@@ -107,6 +108,17 @@ def prepare(source: Source, store: Store, space: Workspace, here: Machine, *, fo
     stamp = Stamp(store.path(name) / ARRIVED, source.sha256)
     before = store.entry(name) if store.manifest(name).exists() else None
     there = before is not None and before.status == "ready"
+    if before and before.status == "unreadable":
+        raise FactError(
+            "an entry of that name is there, and cannot be read",
+            where=store.manifest(name),
+            why=before.problem,
+            hints=[
+                f"its owner can open it to others: chmod -R g+rX {shlex.quote(str(store.path(name)))}*",
+                "for all that come: umask 002, as docs/store.md says of stores that are shared",
+                f"or delete it: `invoke store.gc --name {name}`",
+            ],
+        )
     if not there and not stamp.holds() and store.path(name).exists():
         raise FactError(
             "an unfinished build is in the place of this archive",
@@ -115,7 +127,7 @@ def prepare(source: Source, store: Store, space: Workspace, here: Machine, *, fo
         )
     scratch = store.root / f"{shelving.INCOMING}{name}"
     steps = (
-        Sweep(store.root, store.owner, phase=PHASE_UNPACK),
+        Sweep(store.root, store.owner, must=False, phase=PHASE_UNPACK),
         Remove((scratch,), store.owner, phase=PHASE_UNPACK),  # the sweep passes over what is held
         Unpack(
             archive=source.archive,

@@ -84,7 +84,7 @@ def _row(store: Store, entry: Entry, usage: Usage) -> Row:
 def _seconds(made: str) -> float:
     try:
         return datetime.fromisoformat(made).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tritonsmith import outside
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, OwnershipError, SmithError, UsageError, did_you_mean
 from tritonsmith.facts import llvm_tree
@@ -166,13 +167,14 @@ class Store:
     def _entry(self, name: str) -> Entry:
         path, file = self.path(name), self.manifest(name)
         try:
-            manifest = entries.parse(file.read_text(encoding="utf-8"))
+            manifest = entries.parse(outside.read_text(file))
         except FileNotFoundError:
             there = path.is_dir() and not path.is_symlink()
             problem = self._why_not(name) if there else "there is no such entry"
             return Entry(name, path, "unfinished" if there else "gone", None, problem)
         except (OSError, ValueError) as error:
-            return Entry(name, path, "unreadable", None, f"its manifest cannot be read: {error}")
+            why = error.strerror if isinstance(error, OSError) else error
+            return Entry(name, path, "unreadable", None, f"its manifest cannot be read: {why}")
         if manifest.name != name:
             return Entry(name, path, "unreadable", None, f"its manifest is that of {manifest.name}")
         return _looked_at(manifest, Path(manifest.tree) if manifest.kind == "adopted" else path)
@@ -222,13 +224,13 @@ def open_store(space: Workspace, folder: str = "") -> Store:
 
 def _is_store(root: Path) -> bool:
     """Whether a folder is a store, or can become one: `claim` may have been stopped in the middle."""
-    if not root.is_dir() or (root / MARKER).is_file():
+    if not root.is_dir():
         return True
-    try:
-        names = {path.name for path in root.iterdir()}
+    try:  # in this order: another process may be claiming it right now
+        names = {path.name for path in root.iterdir() if not ownership.is_begun(path)}
+        return names <= _BEGUN or (root / MARKER).is_file()
     except OSError:
         return True  # whoever reads it is told
-    return names <= _BEGUN
 
 
 def _changed(path: Path) -> float:

@@ -168,7 +168,11 @@ def _die_at(at: int, root: Path, counter: Path) -> Callable[[], int]:
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal count
         writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITES
-        if not (writes or event in CHANGES) or not str(arguments[0]).startswith(inside):
+        if not (writes or event in CHANGES):
+            return
+        place = arguments[0]
+        by_descriptor = isinstance(place, str) and not place.startswith("/")  # as archives are unpacked
+        if not (by_descriptor or str(place).startswith(inside)):
             return
         if count == at:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,255 @@
+"""Compressed data, read from its beginning to its end in bounded memory and no more of it than is allowed."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import IO, Any, Protocol
+
+from tritonsmith import configs
+from tritonsmith.errors import UsageError
+from tritonsmith.outside import UnreadableError
+
+VARIABLE = "TRITONSMITH_UNPACK_LIMIT"
+_CHUNK = 1 << 16  # bytes
+Progress = Callable[[int, int | None], None]
+_ZSTD = b"\x28\xb5\x2f\xfd"  # begins a file; https://www.rfc-editor.org/rfc/rfc8878
+
+
+class DamagedError(UnreadableError):
+    """The data is not what its format asks for."""
+
+    hints: tuple[str, ...] = ("download it again: it may be truncated",)
+
+
+class TooMuchError(DamagedError):
+    """The data asks for more than is allowed."""
+
+    def __init__(self, what: str, *hints: str) -> None:
+        super().__init__(what)
+        self.hints = ("look at where it comes from: no LLVM is like that", *hints)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What data may ask for: `configs/archives.toml`, which tells why.
+
+    Attributes:
+        bytes: unpacked, in all.
+        ratio: of unpacked to packed; None for any.
+        ratio_from: bytes below which the ratio does not count.
+        entries: of an archive.
+        name: bytes of a name.
+        depth: of folders.
+        header: bytes of the extended headers of an entry.
+        padding: bytes of zeros behind an archive's end.
+        memory: bytes for what was unpacked last.
+    """
+
+    bytes: int
+    ratio: int | None
+    ratio_from: int
+    entries: int
+    name: int
+    depth: int
+    header: int
+    padding: int
+    memory: int
+
+
+def limits(environ: Mapping[str, str] | None = None) -> Limits:
+    """The limits that hold.
+
+    Args:
+        environ: environment variables; the process's own by default.
+
+    Raises:
+        UsageError: the variable that raises them is no size.
+    """
+    table = configs.load("archives")["limits"]
+    asked = (os.environ if environ is None else environ).get(VARIABLE, "")
+    names = ("ratio_from", "entries", "name", "depth", "header", "padding", "memory")
+    values: dict[str, int] = {name: int(table[name.replace("_", "-")]) for name in names}
+    if not asked:
+        return Limits(bytes=int(table["bytes"]), ratio=int(table["ratio"]), **values)
+    return Limits(bytes=size(asked, VARIABLE), ratio=None, **values)
+
+
+def size(text: str, where: str = "") -> int:
+    """Bytes from `50GB`, `1.5TiB` or `800MB`.
+
+    Args:
+        text: a number and a unit.
+        where: it stands, if the text alone does not tell.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    match = re.fullmatch(
+        r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]?)(i?)b?", text.strip(), re.IGNORECASE | re.ASCII
+    )
+    if not match:
+        raise UsageError(
+            f"{text!r} is no size", where=where or None, hints=["a number and a unit: 50GB, 1.5TiB, 800MB"]
+        )
+    base = 1024 if match[3] else 1000
+    return int(float(match[1]) * base ** " kmgt".index(match[2].lower() or " "))
+
+
+class _Decompressor(Protocol):
+    """What bz2 and lzma have in common."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+class Decompressed(io.RawIOBase):
+    """A file as it was before it was packed by gzip, bzip2, xz or zstd; one that was not packed is itself.
+
+    Args:
+        raw: the file, at its beginning.
+        allowed: what it may ask for.
+        progress: called with bytes read of the file as it is, and its size.
+    """
+
+    def __init__(self, raw: IO[bytes], allowed: Limits, progress: Progress | None = None) -> None:
+        self._raw, self._limits, self._progress = raw, allowed, progress
+        begin = raw.read(6)
+        raw.seek(0)
+        self._packed = raw.seek(0, os.SEEK_END)
+        raw.seek(0)
+        self._read_some = _reader(raw, begin, allowed)
+        self._done = 0
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def read(self, amount: int = -1) -> bytes:
+        """Up to so many bytes, which must be told; fewer only at the end.
+
+        Raises:
+            DamagedError: it ends too early, or is not what it should be.
+            TooMuchError: it unpacks to more than is allowed.
+        """
+        if amount < 0:
+            raise ValueError("how much?")  # a bug of ours: nothing is read whole
+        pieces = []
+        while amount > 0 and (piece := self._piece(min(amount, _CHUNK))):
+            pieces.append(piece)
+            amount -= len(piece)
+        return b"".join(pieces)
+
+    def _piece(self, amount: int) -> bytes:
+        try:
+            piece = self._read_some(amount)
+        except (zlib.error, lzma.LZMAError, EOFError) as error:
+            raise DamagedError(_words(error)) from None
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise DamagedError(_words(error)) from None  # bz2 says so of damaged data
+        self._done += len(piece)
+        self._check()
+        if self._progress and piece:
+            self._progress(self._raw.tell(), self._packed)
+        return piece
+
+    def _check(self) -> None:
+        raising = f"{VARIABLE}=SIZE allows more (200GB), if you know what it is"
+        if self._done > self._limits.bytes:
+            raise TooMuchError(f"it unpacks to more than {self._limits.bytes:,} bytes", raising)
+        ratio = self._limits.ratio
+        if ratio and self._done > max(self._limits.ratio_from, ratio * self._packed):
+            raise TooMuchError(f"it unpacks to more than {ratio} times its size", raising)
+
+
+def _words(error: Exception) -> str:
+    """As a person reads it; lzma's and zstd's words for a window that is too large are their own."""
+    said = str(error) or type(error).__name__
+    if "emory" in said:
+        return f"it needs more memory to unpack than is allowed ({said})"
+    return f"damaged or truncated: {said}"
+
+
+def _reader(raw: IO[bytes], begin: bytes, allowed: Limits) -> Callable[[int], bytes]:
+    if begin.startswith(_ZSTD):
+        return _zstd(raw, allowed.memory)
+    kinds: dict[bytes, Callable[[], _Decompressor]] = {
+        b"\x1f\x8b": _Inflate,
+        b"BZh": bz2.BZ2Decompressor,
+        b"\xfd7zXZ\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=allowed.memory),
+    }
+    make = next((make for magic, make in kinds.items() if begin.startswith(magic)), None)
+    return _Members(raw, make).read if make else raw.read
+
+
+def _zstd(raw: IO[bytes], window: int) -> Callable[[int], bytes]:
+    import zstandard  # noqa: PLC0415 - most archives do without
+
+    reader = zstandard.ZstdDecompressor(max_window_size=window).stream_reader(raw, read_across_frames=True)
+
+    def read(amount: int) -> bytes:
+        try:
+            piece: bytes = reader.read(amount)
+        except zstandard.ZstdError as error:
+            raise EOFError(str(error)) from None
+        return piece
+
+    return read
+
+
+class _Members:
+    """Compressed members, one behind the other, and nothing between or behind them."""
+
+    def __init__(self, raw: IO[bytes], make: Callable[[], _Decompressor]) -> None:
+        self._raw, self._make = raw, make
+        self._member = make()
+
+    def read(self, amount: int) -> bytes:
+        while True:
+            data = b""
+            if self._member.eof:
+                data = self._member.unused_data or self._raw.read(_CHUNK)
+                if not data:
+                    return b""
+                self._member = self._make()
+            elif self._member.needs_input:
+                data = self._raw.read(_CHUNK)
+            if piece := self._member.decompress(data, amount):
+                return piece
+            if not (data or self._member.eof) and self._member.needs_input:
+                raise EOFError("it ends too early")
+
+
+class _Inflate:
+    """zlib's decompressor, with the manners of the others."""
+
+    def __init__(self) -> None:
+        self._zlib: Any = zlib.decompressobj(wbits=31)  # gzip
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._zlib.eof)
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._zlib.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._zlib.unused_data)
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        return bytes(self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length))
