@@ -76,17 +76,29 @@ class Asked:
 def kernel_of(text: str) -> tuple[Path, str]:
     """A file and a kernel from `FILE[:KERNEL]`; a file that is there may have a colon in its name.
 
+    `make.k` is a kernel that the function `make` defines.
+
     Raises:
         UsageError: nothing is named.
     """
     name, colon, kernel = text.rpartition(":")
-    if not colon or not name or not kernel.isidentifier() or Path(text).expanduser().is_file():
+    words = all(part.isidentifier() for part in kernel.split("."))
+    if not colon or not name or not words or kernel.endswith(".py") or Path(text).expanduser().is_file():
         name, kernel = text, ""
     if not name.strip():
         raise UsageError(
             "no kernel is named", hints=["name a file, or a file and a kernel: matmul.py:matmul"]
         )
     return Path(name).expanduser().absolute(), kernel
+
+
+def module_of(text: str) -> tuple[str, str]:
+    """A module and a kernel from `package.module:kernel`; empty for what names a file."""
+    name, _, kernel = text.rpartition(":")
+    words = kernel.split(".") + name.split(".")
+    if not all(part.isidentifier() for part in words) or name.endswith((".py", ".ttir", ".ttgir")):
+        return "", ""
+    return ("", "") if Path(name).exists() else (name, kernel)
 
 
 def options_of(texts: Iterable[str]) -> dict[str, Any]:

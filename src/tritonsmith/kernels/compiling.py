@@ -16,10 +16,10 @@ from tritonsmith.envs import settings, workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import machine
-from tritonsmith.kernels import disassembly, manifest, points, results, source
+from tritonsmith.kernels import disassembly, gpu_models, manifest, points, results, source
 from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.disassembly import HostPrograms
-from tritonsmith.kernels.inspecting import described, refused
+from tritonsmith.kernels.inspecting import Described, described, refused
 from tritonsmith.kernels.manifest import FILE, Manifest, Point, Stage
 from tritonsmith.kernels.points import Wanted
 from tritonsmith.kernels.source import Kernel
@@ -257,6 +257,7 @@ def request(
         "keep": [],
         "stages": table["stages"]["compiler"],
         "stand-ins": table["stand-ins"]["modules"],
+        "gpus": gpu_models.all_facts(one.target for one in wanted),
         "disassemblers": {one.binary: one.request() for one in where.programs.disassemblers},
     }
 
@@ -294,14 +295,14 @@ def _wanted(asked: Asked, where: Place) -> tuple[str, tuple[Wanted, ...]]:
     if asked.from_ir or (kernel and not asked.autotune):
         return name, points.expand(asked, kernel)
     found: list[Wanted] = []
-    for backend in dict.fromkeys(
-        target.backend for target in asked.targets
-    ):  # a file may ask which GPU is here
-        group = replace(asked, targets=tuple(one for one in asked.targets if one.backend == backend))
-        kernel, tuned = described(group, name, where.python, where.space)
-        if asked.autotune and not tuned:
+    about: Described | None = None
+    for target in asked.targets:
+        if about is None or about.asked_gpu:  # else every GPU has the same configs
+            about = described(asked, target, name, where.python, where.space)
+        if asked.autotune and not about.configs:
             raise _not_tuned(name)
-        found += points.expand(group, kernel, tuned if asked.autotune else ())
+        tuned = about.configs if asked.autotune else ()
+        found += points.expand(replace(asked, targets=(target,)), about.kernel, tuned)
     return name, tuple(found)
 
 
@@ -326,9 +327,12 @@ def _manifest(
     prepared: Prepared, where: Place, head: Mapping[str, Any], rows: Sequence[dict[str, Any]]
 ) -> Manifest:
     order = {one.id: number for number, one in enumerate(prepared.wanted)}
+    stand_ins, warnings = results.replaced([head, *rows]), results.warnings([head, *rows])
     made = []
     for row in sorted(rows, key=lambda row: order[row["id"]]):
         stages = {name: Stage(**stage) for name, stage in row.pop("stages").items()}
+        for name in ("stand-ins", "gone", "doubts"):
+            row.pop(name, None)
         made.append(Point(**row, stages=stages))
     flags = shlex.join([*where.flags, "--out", str(prepared.out)])
     variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head["variables"].items())
@@ -342,4 +346,6 @@ def _manifest(
         python=head["python"],
         command=f"{variables}tritonsmith kernel.compile {prepared.asked.flags()} {flags}",
         points=tuple(made),
+        stand_ins=stand_ins,
+        warnings=warnings,
     )

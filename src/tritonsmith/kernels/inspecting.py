@@ -4,26 +4,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError, did_you_mean
+from tritonsmith.kernels import gpu_models
 from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.points import Config
 from tritonsmith.kernels.source import Kernel, Parameter
+from tritonsmith.kernels.targets import Target
 from tritonsmith.plan.process import ask
 from tritonsmith.plan.runner import CommandFailedError
 
 _WORKER = Path(__file__).with_name("worker.py")
 
 
-def described(asked: Asked, kernel: str, python: Path, space: Workspace) -> tuple[Kernel, tuple[Config, ...]]:
-    """A kernel as Triton sees it, and the configs of its autotuner.
+@dataclass(frozen=True)
+class Described:
+    """A kernel as Triton sees it.
+
+    Attributes:
+        kernel: its parameters.
+        configs: of its autotuner.
+        asked_gpu: its file asked which GPU is here: for another target it may be another kernel.
+    """
+
+    kernel: Kernel
+    configs: tuple[Config, ...]
+    asked_gpu: bool
+
+
+def described(asked: Asked, target: Target, kernel: str, python: Path, space: Workspace) -> Described:
+    """What only running a kernel's file tells.
 
     Args:
-        asked: names the file; its first target is the GPU that the file is told of.
+        asked: names the file.
+        target: the GPU that the file is told of.
         kernel: name of the function.
         python: an interpreter that has Triton.
         space: the workspace.
@@ -31,7 +50,6 @@ def described(asked: Asked, kernel: str, python: Path, space: Workspace) -> tupl
     Raises:
         SmithError: the file cannot be run, or has no such kernel.
     """
-    target = asked.targets[0]
     table = configs.load("kernels")
     content = {
         "file": str(asked.file),
@@ -39,6 +57,7 @@ def described(asked: Asked, kernel: str, python: Path, space: Workspace) -> tupl
         "ir": False,
         "points": [{"target": [target.backend, target.arch, target.warp_size]}],
         "stand-ins": table["stand-ins"]["modules"],
+        "gpus": gpu_models.all_facts([target]),
         "disassemblers": {},
     }
     change = {"TRITON_INTERPRET": None, "TRITON_HOME": str(space.root / "kernels")}
@@ -59,7 +78,16 @@ def described(asked: Asked, kernel: str, python: Path, space: Workspace) -> tupl
         )
     parameters = tuple(Parameter(**one) for one in seen["parameters"])
     found = Kernel(kernel, parameters, tuple(seen["heuristics"]), bool(seen["configs"]))
-    return found, tuple(Config(**one) for one in seen["configs"])
+    return Described(found, tuple(Config(**one) for one in seen["configs"]), seen["asked"])
+
+
+def provided(module: str) -> tuple[str, ...]:
+    """What to do where a module is missing: a package is named only if it is known to be what is meant."""
+    packages: dict[str, str] = configs.load("kernels")["packages"]
+    own = f"a module of your own: PYTHONPATH=/folder/that/has/{module}"
+    if package := packages.get(module):
+        return f"install it into the environment: pip install {package}", own
+    return own, f"a package called {module} may be a stranger's: see what the kernel's own project requires"
 
 
 def refused(results: Path, asked: Asked, python: Path, failure: CommandFailedError) -> SmithError:
@@ -105,8 +133,10 @@ def _error(about: Mapping[str, Any], asked: Asked, python: Path) -> SmithError:
         )
     elif module:
         what = f"the kernel needs a module that is not installed: {what}"
-        own = "a module of your own: PYTHONPATH=/its/folder"
-        hints = (f"install it into the environment: pip install {module}", own)
+        hints = provided(module)
+    elif about["kind"] == "unknown":
+        package = about.get("package", "")
+        hints = provided(package) if package else ("a constant in the file instead of what is asked here",)
     elif about["kind"] == "triton":
         where, hints = python, ("invoke up makes an environment with a release of Triton",)
     elif about["kind"] == "file":

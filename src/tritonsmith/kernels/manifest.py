@@ -105,6 +105,9 @@ class Manifest:
         python: version of the interpreter.
         command: what makes it again, for a shell.
         points: all compiles, those that failed too.
+        stand_ins: what was not installed, and replaced while the file was loaded, by its full name: FILE:LINE
+            of its first use.
+        warnings: what makes it doubtful that this is the code that a machine with everything would have.
     """
 
     folder: Path
@@ -116,6 +119,8 @@ class Manifest:
     python: str
     command: str
     points: tuple[Point, ...]
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     def path(self, point: Point, stage: str) -> Path | None:
         """The file of a stage; None if the point has none."""
@@ -159,6 +164,7 @@ def read(folder: Path) -> Manifest:
         if content.pop("schema") != SCHEMA:
             raise ValueError("it is of another version of this tool")  # noqa: TRY301 - told like the others
         points = tuple(_point(one) for one in content.pop("points"))
+        content["warnings"] = tuple(content.get("warnings", ()))
         return Manifest(folder=folder, points=points, **content)
     except FileNotFoundError as error:
         hint = "a folder that `kernel.compile --out DIR` wrote has one"

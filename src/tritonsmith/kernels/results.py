@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ from tritonsmith import configs
 from tritonsmith.errors import SmithError
 from tritonsmith.kernels import disassembly
 from tritonsmith.kernels.manifest import Manifest
+
+_SHOWN = 4  # names of a package; the manifest has all
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -25,6 +27,37 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
+def replaced(lines: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """What stand-ins answered for, by full name, to the place of its first use."""
+    found: dict[str, str] = {}
+    for line in lines:
+        found |= line.get("stand-ins", {})
+    return {name: place for name, place in found.items() if name.partition(".")[0] != "setuptools"}
+
+
+def warnings(lines: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """What stand-ins decided, and what was not known of a GPU; each once."""
+    found: dict[str, None] = {}
+    for line in lines:
+        found |= {f"{text}; without it another way is taken": None for text in _gone(line.get("gone", {}))}
+        found |= dict.fromkeys(line.get("doubts", ()))
+    return tuple(found)
+
+
+def _gone(places: Mapping[str, str]) -> Iterator[str]:
+    yield from (f"{place}: {name} is not installed" for name, place in places.items())
+
+
+def _replaced(stand_ins: Mapping[str, str]) -> Iterator[str]:
+    """One line for each package, with the first names."""
+    packages: dict[str, list[str]] = {}
+    for name, place in stand_ins.items():
+        packages.setdefault(name.partition(".")[0], []).append(f"{name} ({place})")
+    for package, names in packages.items():
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        yield f"{package} is not installed, and stand-ins replaced {', '.join(names[:_SHOWN])}{more}"
+
+
 def notes(head: Mapping[str, Any], made: Manifest, keep: tuple[str, ...]) -> Iterator[str]:
     """What a person should know of a run that was a success.
 
@@ -33,10 +66,9 @@ def notes(head: Mapping[str, Any], made: Manifest, keep: tuple[str, ...]) -> Ite
         made: what came out.
         keep: stages that are wanted; empty for all.
     """
+    yield from made.warnings
     yield from head["notes"]
-    if head["stand-ins"]:
-        names = ", ".join(head["stand-ins"])
-        yield f"not installed, and replaced while the file was loaded: {names}"
+    yield from _replaced(made.stand_ins)
     for binary, row in configs.load("kernels")["disassemblers"].items():
         stage = row["stage"]
         without = [one for one in made.points if binary in one.stages and stage not in one.stages]

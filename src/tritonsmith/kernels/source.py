@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,13 @@ from typing import Any
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 
 _MISSING = object()
+_STARS = (
+    "*",
+    "globals",
+    "exec",
+    "setattr",
+    "__getattr__",
+)  # who has one of these may bind more than can be seen
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,31 @@ class Kernel:
     autotuned: bool = False
 
 
+@dataclass(frozen=True)
+class InnerKernel:
+    """A kernel that a function defines while it runs.
+
+    Attributes:
+        maker: name of that function.
+        name: of the kernel.
+        bound: names of the module that are bound to what the function gives.
+        free: the function needs no arguments.
+    """
+
+    maker: str
+    name: str
+    bound: tuple[str, ...]
+    free: bool
+
+    def hints(self, file: Path) -> list[str]:
+        """How it can be named."""
+        ways = [f"what {self.maker}() gave: {file}:{name}" for name in self.bound]
+        if self.free:
+            ways.append(f"what a call of {self.maker}() defines: {file}:{self.maker}.{self.name}")
+        made = f"bind it in a file of your own: k = {self.maker}(...), and name k"
+        return ways or [f"{self.maker}() needs arguments; {made}"]
+
+
 def read(file: Path) -> str:
     """The text of a Python file, as Python reads it: a byte order mark and a `coding:` line are obeyed.
 
@@ -76,6 +108,27 @@ def kernels(text: str) -> tuple[str, ...]:
     return tuple(function.name for function in _functions(text) if _is_kernel(function))
 
 
+def inner_kernels(text: str) -> tuple[InnerKernel, ...]:
+    """Those that functions of the module define while they run."""
+    tree = _parse(text)
+    calls: dict[str, list[str]] = {}
+    for node in tree.body if tree else ():
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            calls.setdefault(_word(node.value), []).extend(names)
+    found = []
+    for maker in _functions(text):
+        inside = [node for node in ast.walk(maker) if isinstance(node, ast.FunctionDef) and node is not maker]
+        heads = maker.args
+        needs = len(heads.posonlyargs) + len(heads.args) > len(heads.defaults) or None in heads.kw_defaults
+        found += [
+            InnerKernel(maker.name, node.name, tuple(calls.get(maker.name, ())), not needs)
+            for node in inside
+            if _is_kernel(node)
+        ]
+    return tuple(found)
+
+
 def choose(text: str, wanted: str, file: Path) -> str:
     """The kernel's name: the one that is wanted, or the only one.
 
@@ -95,6 +148,12 @@ def choose(text: str, wanted: str, file: Path) -> str:
     launched = tuple(name for name in names if name not in _called(text))
     if len(launched) == 1:
         return launched[0]
+    inner = inner_kernels(text)
+    if not names and len(inner) == 1 and len(inner[0].bound) == 1:
+        return inner[0].bound[0]
+    if not names and inner:
+        what = f"this file has no kernel of its own, but {_listed(inner)}"
+        raise UsageError(what, where=file, hints=[hint for one in inner for hint in one.hints(file)])
     if not names:
         raise UsageError(
             "this file has no kernel", where=file, hints=["a kernel is a function with @triton.jit"]
@@ -106,11 +165,21 @@ def choose(text: str, wanted: str, file: Path) -> str:
     )
 
 
-def no_such(name: str, names: tuple[str, ...], file: Path) -> UsageError:
-    """The error about a kernel that is not there."""
+def no_such(name: str, text: str, file: Path) -> UsageError:
+    """The error about a kernel that is not there, or not where it can be seen."""
+    inner = [one for one in inner_kernels(text) if one.name == name]
+    if inner:
+        hints = [hint for one in inner for hint in one.hints(file)]
+        return UsageError(
+            f"this file has no kernel {name!r} of its own, but {_listed(inner)}", where=file, hints=hints
+        )
     return UsageError(
-        f"there is no kernel {name!r} in this file", where=file, hints=did_you_mean(name, names)
+        f"there is no kernel {name!r} in this file", where=file, hints=did_you_mean(name, kernels(text))
     )
+
+
+def _listed(inner: Iterable[InnerKernel]) -> str:
+    return ", ".join(f"{one.name} inside {one.maker}()" for one in inner)
 
 
 def find(text: str, name: str, file: Path) -> Kernel | None:
@@ -121,8 +190,8 @@ def find(text: str, name: str, file: Path) -> Kernel | None:
     """
     found = [function for function in _functions(text) if function.name == name]
     if len(found) != 1:
-        if not found and _complete(text) and name not in _bound(text):
-            raise no_such(name, kernels(text), file)
+        if not found and _complete(text) and name.partition(".")[0] not in _bound(text):
+            raise no_such(name, text, file)
         return None
     (function,) = found
     if not function.decorator_list or function.args.vararg or function.args.kwarg:
@@ -225,19 +294,19 @@ def _literal(node: ast.expr) -> Any:
 def _complete(text: str) -> bool:
     """Whether every name that the file binds can be seen in it."""
     tree = _parse(text)
-    stars = ("*", "globals", "exec", "setattr")
     return tree is not None and not any(
         (isinstance(node, ast.alias) and node.name == "*")
-        or (isinstance(node, ast.Name) and node.id in stars)
+        or (isinstance(node, ast.Name) and node.id in _STARS)
+        or (isinstance(node, ast.FunctionDef) and node.name in _STARS)
         for node in ast.walk(tree)
     )
 
 
 def _bound(text: str) -> set[str]:
-    """Names that are functions, are imported or are assigned anywhere in the file."""
+    """Names that are functions, are imported or are assigned anywhere in the file but inside of functions."""
     tree = _parse(text)
     names: set[str] = set()
-    for node in ast.walk(tree) if tree else ():
+    for node in _outside(tree) if tree else ():
         if isinstance(node, ast.alias):
             names.add(node.asname or node.name.partition(".")[0])
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -245,6 +314,19 @@ def _bound(text: str) -> set[str]:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
     return names
+
+
+def _outside(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but what is inside of functions, which bind a name of the module by `global` only."""
+    for node in ast.iter_child_nodes(tree):
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield from _outside(node)
+        else:
+            globals_ = {
+                name for part in ast.walk(node) if isinstance(part, ast.Global) for name in part.names
+            }
+            yield from (ast.Name(name, ast.Store()) for name in globals_)
 
 
 def _called(text: str) -> set[str]:

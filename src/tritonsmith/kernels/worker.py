@@ -2,7 +2,7 @@
 
     python worker.py compile REQUEST      results to the file that the request names, progress to stdout
     python worker.py describe JSON        one JSON object about the kernel, to stdout
-    python worker.py serve REQUEST        one of several processes that compile, where there is no fork
+    python worker.py serve REQUEST POINT  a process that loads the file for one target, and compiles
 
 One file, Triton and the standard library, Python 3.8 and later, so that any env can run it.
 
@@ -21,9 +21,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import faulthandler
+import functools
 import gc
-import importlib.abc
+import importlib.util
 import inspect
 import json
 import os
@@ -39,13 +41,17 @@ import traceback
 import types
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
-from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
 ALIGNED = 16  # the hint that says: divisible by it
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
+# What OpenMP and the libraries for linear algebra that NumPy and torch bring read, when they are imported.
+SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 LONGEST_LOG = 100000  # characters of standard error that a result carries
+COMPILES_OF_A_LOAD = (
+    8  # that take as long as a load of a file that imports much: `import torch` takes 3 s of CPU time
+)
 LOOKS_UP = 1.0  # seconds between two looks at whether who started this is still there
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
@@ -62,116 +68,63 @@ class RefusedError(Exception):
         self.about = dict(kind=kind, what=what, **more)
 
 
-# ---------------------------------------------------------------- stand-ins for what is not here
+def _beside(name: str) -> Any:
+    """A module that lies beside this file: this interpreter has no tritonsmith."""
+    full = f"_tritonsmith_{name}"
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
+    spec = importlib.util.spec_from_file_location(full, path)
+    assert spec is not None and spec.loader is not None  # noqa: S101, PT018 - it is a file
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[full] = module
+    spec.loader.exec_module(module)
+    return module
 
 
-class Anything:
-    """Stands for whatever a module that is not installed would give: false, empty, and itself again."""
-
-    def __init__(self, name: str = "stand-in") -> None:
-        self.__name__ = self.__qualname__ = name
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name.endswith("__"):
-            raise AttributeError(name)
-        return Anything(name)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Itself; a function that it is put on as a decorator stays."""
-        if len(args) == 1 and not kwargs and inspect.isroutine(args[0]):
-            return args[0]
-        return self
-
-    def __mro_entries__(self, _: Any) -> tuple[type, ...]:
-        return ()
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def __getitem__(self, _: Any) -> Any:
-        return self
-
-    def __setitem__(self, *_: Any) -> None:
-        pass
-
-    def __lt__(self, _: Any) -> bool:
-        return False
-
-    __gt__ = __le__ = __ge__ = __lt__
-
-    def _itself(self, *_: Any) -> Any:
-        return self
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _itself
-    __floordiv__ = __rfloordiv__ = __mod__ = __pow__ = __neg__ = __invert__ = __or__ = __ror__ = __and__ = (
-        _itself
-    )
+if __name__ == "__main__":
+    fake_gpu, stand_ins = _beside("fake_gpu"), _beside("stand_ins")
+else:  # for a test
+    from tritonsmith.kernels import fake_gpu, stand_ins
 
 
-class StandIn(types.ModuleType):
-    """A module in the place of one that is not installed."""
+class Surroundings:
+    """What a kernel's file finds around it that is not here: modules, and the GPU.
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "__version__":
-            return "0"
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Anything(name)
+    Attributes:
+        ledger: what was replaced, and what hangs on it.
+        gpu: the one that is asked for.
+    """
 
+    def __init__(self, modules: Iterable[str], gpus: Table) -> None:
+        self.ledger = stand_ins.Ledger(fake_gpu.PROVIDED)
+        self.gpu = fake_gpu.FakeGpu(self.ledger.note, stand_ins.UnknownError, gpus)
+        self._watcher = stand_ins.Watcher({"torch": functools.partial(fake_gpu.patched, self.gpu)})
+        sys.meta_path.insert(0, self._watcher)
+        provide = functools.partial(fake_gpu.provide, self.gpu)
+        sys.meta_path.append(stand_ins.Finder(modules, self.ledger, provide))
 
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The last finder: a module that nothing else finds, and that a compile can do without."""
+    def become(self, target: Any) -> None:
+        """The GPU is another one from now on."""
+        import triton
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self.names = frozenset(names)
-        self.used: list[str] = []
+        self.gpu.become(target)
+        triton.runtime.driver.set_active(fake_gpu.FakeDriver(self.gpu))
 
-    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
-        """A spec for the modules that have stand-ins, and for all below them."""
-        if name.partition(".")[0] not in self.names:
-            return None
-        return ModuleSpec(name, self, is_package=True)
+    def tolerate(self, package: str) -> None:
+        """Go on where the `__init__.py` of a package, or of one that it is in, cannot be run to its end.
 
-    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        """The stand-in."""
-        self.used.append(spec.name)
-        return StandIn(spec.name)
+        It often imports all that the package has, with compiled extensions that are not here; a kernel needs
+        little of that, and what it lacks then is an error of its own.
+        """
 
-    def exec_module(self, module: types.ModuleType) -> None:
-        """There is nothing to run."""
+        def run(rest: Callable[[], None], module: types.ModuleType) -> None:
+            try:
+                rest()
+            except (Exception, stand_ins.UnknownError) as error:  # noqa: BLE001 - whatever it does
+                self.ledger.note(f"{module.__name__}/__init__.py was not run to its end: {error}")
 
-
-class Driver:
-    """Answers for the GPU that is not here: which one it is; nothing else is known of it."""
-
-    def __init__(self, target: Any) -> None:
-        self.target = target
-        self.asked = False
-
-    def get_current_target(self) -> Any:
-        """What is compiled for."""
-        self.asked = True
-        return self.target
-
-    def get_current_device(self) -> int:
-        """The first of none."""
-        return 0
-
-    def __getattr__(self, name: str) -> Any:
-        self.asked = True
-        return Anything(name)
+        parts = package.split(".")
+        for length in range(1, len(parts) + 1):
+            self._watcher.around[".".join(parts[:length])] = run
 
 
 # ---------------------------------------------------------------- what of a file is run
@@ -297,18 +250,21 @@ def candidates(tree: ast.Module) -> list[str]:
 class Loaded:
     """A kernel and what was put around it.
 
-    `fn` is the JITFunction; `configs` are those of its autotuner, `heuristics` maps names to functions;
-    `asked` tells whether anything depended on which GPU is here.
+    `fn` is the JITFunction; `configs` are those of its autotuner, `heuristics` maps names to functions.
     """
 
-    def __init__(self, fn: Any, configs: list[Any], heuristics: Table, asked: bool) -> None:
-        self.fn, self.configs, self.heuristics, self.asked = fn, configs, heuristics, asked
+    def __init__(self, fn: Any, configs: list[Any], heuristics: Table) -> None:
+        self.fn, self.configs, self.heuristics = fn, configs, heuristics
 
 
-def load(path: str, name: str, target: Any) -> Loaded:
-    """Run what the kernel needs of its file, and unwrap it."""
-    import triton
+def load(path: str, name: str, around: Surroundings) -> Loaded:
+    """Run what the kernel needs of its file, and unwrap it.
 
+    Args:
+        path: the file.
+        name: of the kernel; `make.k` for one that is defined in the function `make`.
+        around: what it finds, the GPU among it.
+    """
     try:
         with open(path, "rb") as file:
             text = file.read()
@@ -321,7 +277,8 @@ def load(path: str, name: str, target: Any) -> Loaded:
         if number:  # none where it is about the whole file
             why = f"line {number}: {why}: {line}"
         raise RefusedError("file", "this file is no Python of this interpreter", why=why) from None
-    body = needed(tree, name)
+    head, *inner = name.split(".")
+    body = needed(tree, head)
     if body is None:
         raise RefusedError("kernel", f"there is no kernel {name!r} in this file", names=candidates(tree))
     module = types.ModuleType(os.path.splitext(os.path.basename(path))[0])
@@ -330,20 +287,62 @@ def load(path: str, name: str, target: Any) -> Loaded:
     if package:
         module.__package__ = package
         sys.path.insert(0, root)
+        sys.path.append(os.path.dirname(path))  # the last: what lies there has names of the package
+        around.tolerate(package)
+    else:
+        sys.path.insert(0, os.path.dirname(path))
     if (
         module.__name__ in sys.modules
     ):  # a kernel file named like a module of the standard library or of Triton
         module.__name__ = f"_kernel_{module.__name__}"
     sys.modules[module.__name__] = module
-    driver = Driver(target)
-    triton.runtime.driver.set_active(driver)
-    _run(ast.Module(body=body, type_ignores=[]), path, module)
-    if name not in vars(module):
+    _run(functools.partial(_execute, ast.Module(body=body, type_ignores=[]), path, module), path)
+    if head not in vars(module):
         raise RefusedError("kernel", f"there is no kernel {name!r} in this file", names=candidates(tree))
-    return _unwrapped(vars(module)[name], name, tree, driver)
+    whole = vars(module)[head]
+    for part in inner:
+        whole = _run(functools.partial(_inside, whole, part), path)
+    loaded = _unwrapped(whole, name, tree)
+    check_globals(loaded.fn)
+    return loaded
 
 
-def _unwrapped(whole: Any, name: str, tree: ast.Module, driver: Driver) -> Loaded:
+def _execute(tree: ast.Module, path: str, module: types.ModuleType) -> None:
+    exec(compile(tree, path, "exec"), vars(module))  # noqa: S102 - what is asked for
+
+
+def _inside(function: Any, name: str) -> Any:
+    """What a function that takes no arguments binds to a name while it runs."""
+    if not inspect.isfunction(function):
+        raise RefusedError("kernel", f"{name!r} is not looked for in a {type(function).__name__}", names=[])
+    called = f"{function.__name__}()"
+    wanted = [
+        one.name
+        for one in inspect.signature(function).parameters.values()
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    if wanted:
+        what = f"{called} has the kernel inside, and needs arguments: {', '.join(wanted)}"
+        why = f"bind it in a file of your own: k = {function.__name__}(...), and name k"
+        raise RefusedError("factory", what, why=why)
+    found: Table = {}
+
+    def at_return(frame: types.FrameType, event: str, _: Any) -> None:
+        if event == "return" and frame.f_code is function.__code__:
+            found.update(frame.f_locals)
+
+    before = sys.getprofile()
+    sys.setprofile(at_return)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    if name not in found:
+        raise RefusedError("kernel", f"{called} binds no {name!r}", names=[])
+    return found[name]
+
+
+def _unwrapped(whole: Any, name: str, tree: ast.Module) -> Loaded:
     """The JITFunction below its decorators."""
     import triton
 
@@ -354,22 +353,59 @@ def _unwrapped(whole: Any, name: str, tree: ast.Module, driver: Driver) -> Loade
         configs += getattr(kernel, "configs", [])
         if isinstance(getattr(kernel, "values", None), dict):
             heuristics.update(kernel.values)
-        if not hasattr(kernel, "fn"):
-            kind = type(whole).__name__
+        if not hasattr(kernel, "fn") or stand_ins.name_of(kernel):
+            kind = stand_ins.name_of(whole) or f"a {type(whole).__name__}"
             raise RefusedError(
-                "kernel", f"{name} is no kernel of Triton's: it is a {kind}", names=candidates(tree)
+                "kernel", f"{name} is no kernel of Triton's: it is {kind}", names=candidates(tree)
             )
         kernel = kernel.fn
-    return Loaded(kernel, configs, heuristics, driver.asked)
+    return Loaded(kernel, configs, heuristics)
+
+
+def check_globals(kernel: Any) -> None:
+    """Refuse a kernel that reads a constant whose value is a stand-in: it would be compiled into the code."""
+    waiting, seen = [kernel], set()
+    while waiting:
+        function = getattr(waiting.pop(), "fn", None)
+        if not inspect.isfunction(function) or function in seen:
+            waiting += [function] if hasattr(function, "fn") else []
+            continue
+        code = function.__code__
+        seen.add(function)
+        free = inspect.getclosurevars(function).nonlocals
+        for name in (*code.co_names, *code.co_freevars):
+            value = free.get(name, function.__globals__.get(name))
+            ours = type(value).__module__.partition(".")[0] == "triton"  # a constexpr, or another kernel
+            constant = function.__globals__.get("__annotations__", {}).get(name)  # X: tl.constexpr = ...
+            stood = stand_ins.name_of(getattr(value, "value", None) if ours else value)
+            if stood and (constant or ours):
+                what = f"{name} of {function.__name__} is {stood}"
+                raise unknown(f"{what}, and {stood.partition('.')[0]} is not installed", stood)
+            if ours and hasattr(value, "fn"):
+                waiting.append(value)
+
+
+def unknown(what: str, stood: str = "", why: str = "") -> RefusedError:
+    """The error about a value that nobody here knows.
+
+    Args:
+        what: the whole sentence.
+        stood: the stand-in that it is about, if any.
+        why: where in the file.
+    """
+    return RefusedError("unknown", what, why=why, package=stood.partition(".")[0])
 
 
 def package_of(path: str, body: list[ast.stmt]) -> tuple[str, str]:
-    """The package that a file's relative imports are of, and the folder of that; empty without any."""
+    """The package that a file is in, and the folder of that; empty where it is in none.
+
+    As many folders up as have an `__init__.py`, or as relative imports need.
+    """
     imports = [node for part in body for node in ast.walk(part) if isinstance(node, ast.ImportFrom)]
     deepest = max((node.level for node in imports), default=0)
     folder = os.path.dirname(os.path.abspath(path))
     names: list[str] = []
-    while deepest and (len(names) < deepest or os.path.exists(os.path.join(folder, "__init__.py"))):
+    while len(names) < deepest or os.path.exists(os.path.join(folder, "__init__.py")):
         folder, name = os.path.split(folder)
         names.insert(0, name)
         if not name:
@@ -377,14 +413,16 @@ def package_of(path: str, body: list[ast.stmt]) -> tuple[str, str]:
     return (".".join(names), folder) if names else ("", "")
 
 
-def _run(tree: ast.Module, path: str, module: types.ModuleType) -> None:
+def _run(what: Callable[[], Any], path: str) -> Any:
     try:
-        exec(compile(tree, path, "exec"), vars(module))  # noqa: S102 - what is asked for
+        return what()
     except RefusedError:
         raise
+    except stand_ins.UnknownError as error:
+        raise unknown(str(error), error.name, _where(error, path)) from None
     except ImportError as error:  # ModuleNotFoundError included
         missing = (getattr(error, "name", None) or "").partition(".")[0]
-        gone = isinstance(error, ModuleNotFoundError)
+        gone = isinstance(error, ModuleNotFoundError) and missing not in sys.modules
         raise RefusedError(
             "import", str(error), why=_where(error, path), module=missing if gone else ""
         ) from None
@@ -395,8 +433,8 @@ def _run(tree: ast.Module, path: str, module: types.ModuleType) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
-        what = f"this file cannot be run: {type(error).__name__}: {error}"
-        raise RefusedError("file", what, why=_where(error, path)) from None
+        said = f"this file cannot be run: {type(error).__name__}: {error}"
+        raise RefusedError("file", said, why=_where(error, path)) from None
 
 
 def _where(error: BaseException, path: str) -> str:
@@ -420,7 +458,17 @@ def decoded(value: Any) -> Any:
 
 
 def encoded(value: Any) -> Any:
-    """The opposite; None and False for what JSON cannot carry."""
+    """The opposite.
+
+    Raises:
+        RefusedError: it is a stand-in.
+        TypeError: JSON cannot carry it.
+    """
+    if stand_ins.name_of(value):
+        stood = stand_ins.name_of(value)
+        raise unknown(
+            f"a value of the kernel is {stood}, and {stood.partition('.')[0]} is not installed", stood
+        )
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (list, tuple)):
@@ -607,7 +655,7 @@ def place_of(function: Any, number: int) -> str:
     return f"{inspect.getsourcefile(function)}:{first + head + number - 1}"
 
 
-def one(request: Table, point: Table, loaded: Loader) -> Table:
+def one(request: Table, point: Table, loaded: Loader, ledger: Any) -> Table:
     """One point, whatever it does: its result, but for its id."""
     folder = os.path.join(request["output"], point["id"])
     os.makedirs(folder, exist_ok=True)
@@ -625,9 +673,12 @@ def one(request: Table, point: Table, loaded: Loader) -> Table:
     kernel = None
     try:
         kernel = loaded(point["target"])
+        ledger.strict = True
         result = compile_point(request, point, kernel, folder)
     except KeyboardInterrupt:
         raise
+    except stand_ins.UnknownError as error:
+        result = failed("failed", str(error), began)
     except RefusedError as error:
         result = failed(
             "failed", str(error) + (f"\n{error.about['why']}" if error.about.get("why") else ""), began
@@ -637,9 +688,10 @@ def one(request: Table, point: Table, loaded: Loader) -> Table:
         strange = isinstance(error, KeyError) and error.args[0] in point["signature"].values()
         what = f"this Triton has no type {error}" if strange else told(error, kernel)
         result = failed("failed", what, began)
+    ledger.strict = False
     sys.stdout.flush()
     sys.stderr.flush()
-    return result
+    return {**result, **ledger.news()}
 
 
 def failed(status: str, error: str, began: float) -> Table:
@@ -691,32 +743,32 @@ def finished(request: Table, point: Table, result: Table) -> Table:
 # ---------------------------------------------------------------- many compiles
 
 
-def loader(request: Table, first: Loaded | None) -> Loader:
-    """The kernel for a target: the one that is loaded, unless it depends on the GPU."""
-    import triton
+def loader(first: Loaded | None, around: Surroundings) -> Loader:
+    """The kernel for a target: the file was loaded for it, or did not ask for the GPU."""
     from triton.backends.compiler import GPUTarget
 
-    known: dict[tuple[Any, ...], Loaded] = {}
-
     def loaded(target: list[Any]) -> Loaded | None:
-        triton.runtime.driver.set_active(Driver(GPUTarget(*target)))
-        if first is None or not first.asked:
-            return first
-        key = tuple(target)
-        if key not in known:
-            known[key] = load(request["file"], request["kernel"], GPUTarget(*target))
-        return known[key]
+        around.become(GPUTarget(*target))
+        return first
 
     return loaded
 
 
-def serve(request: Table, first: Loaded | None, reader: Iterable[str], writer: Any) -> None:
+def refuser(error: RefusedError) -> Loader:
+    """No kernel for a target: why."""
+
+    def refused(_: list[Any]) -> Loaded | None:
+        raise error
+
+    return refused
+
+
+def serve(request: Table, loaded: Loader, around: Surroundings, reader: Iterable[str], writer: Any) -> None:
     """Compile the points whose numbers come in, one a line; one JSON object a line goes out."""
     die_with_parent()
     faulthandler.enable(2)  # into the log of the point that is being compiled
-    loaded = loader(request, first)
     for line in reader:
-        result = one(request, request["points"][int(line)], loaded)
+        result = one(request, request["points"][int(line)], loaded, around.ledger)
         writer.write(json.dumps(result) + "\n")
         writer.flush()
 
@@ -734,12 +786,34 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Points for which one load of the kernel's file serves.
+
+    Attributes:
+        target: for which it is loaded: `cuda:90:32`.
+        loads: each child of the group loads the file by itself.
+    """
+
+    target: str
+    loads: bool
+
+
 class Child:
-    """One process that compiles."""
+    """One process that compiles points of one group: those for which one load of the file serves."""
 
     def __init__(
-        self, request: Table, first: Loaded | None, argv: list[str] | None, siblings: list[Child]
+        self, group: Group, work: Callable[[Any, Any], None], argv: list[str] | None, siblings: list[Child]
     ) -> None:
+        """Start it.
+
+        Args:
+            group: of its points.
+            work: what it does with what comes in and goes out, if it is forked.
+            argv: the command of a process that is started instead, because a fork would not do.
+            siblings: those that are there.
+        """
+        self.group = group
         self.number = -1
         self.deadline = self.began = 0.0
         self.buffer = b""
@@ -749,16 +823,14 @@ class Child:
         if argv is None:
             self.pid = os.fork()
             if self.pid == 0:
-                self._serve(request, first, there, back, siblings)
+                self._serve(work, there, back, siblings)
         else:
             self.process = subprocess.Popen(argv, stdin=there, stdout=back, start_new_session=True)
             self.pid = self.process.pid
         os.close(there)
         os.close(back)
 
-    def _serve(
-        self, request: Table, first: Loaded | None, there: int, back: int, siblings: list[Child]
-    ) -> None:
+    def _serve(self, work: Callable[[Any, Any], None], there: int, back: int, siblings: list[Child]) -> None:
         code = 1
         try:
             os.setpgid(0, 0)
@@ -767,7 +839,7 @@ class Child:
                 os.close(child.out)
             with open(there, encoding="ascii") as reader, open(back, "w", encoding="utf-8") as writer:
                 try:
-                    serve(request, first, reader, writer)
+                    work(reader, writer)
                 except BaseException:  # why; before the pipes close, and it is killed
                     traceback.print_exc()
                     raise
@@ -803,9 +875,25 @@ class Child:
 class Pool:
     """Hands points to children, and rows to `report`."""
 
-    def __init__(self, request: Table, start: Callable[[list[Child]], Child], report: Report) -> None:
+    def __init__(
+        self,
+        request: Table,
+        groups: list[Group],
+        start: Callable[[Group, list[Child]], Child],
+        report: Report,
+    ) -> None:
+        """Nothing runs yet.
+
+        Args:
+            request: what is asked for.
+            groups: of each point.
+            start: starts a child for a group, beside others.
+            report: is told the result of each point.
+        """
         self.request, self.start, self.report = request, start, report
-        self.waiting = list(range(len(request["points"])))[::-1]
+        self.waiting: dict[Group, list[int]] = {}
+        for number in reversed(range(len(groups))):
+            self.waiting.setdefault(groups[number], []).append(number)
         self.chosen = selectors.DefaultSelector()
         self.children: list[Child] = []
         self.asker = os.getppid()
@@ -813,7 +901,7 @@ class Pool:
     def run(self) -> None:
         """Until every point has its row."""
         try:
-            for _ in range(min(self.request["jobs"], len(self.waiting))):
+            for _ in range(min(self.request["jobs"], len(self.request["points"]))):
                 self._more()
             while self.children:
                 if os.getppid() != self.asker:  # killed: nobody waits for this, and its lock is free
@@ -829,11 +917,26 @@ class Pool:
                 child.end()
 
     def _more(self) -> None:
-        if self.waiting:
-            child = self.start(self.children)
+        group = self._next()
+        if group is not None:
+            child = self.start(group, self.children)
             self.children.append(child)
             self.chosen.register(child.out, selectors.EVENT_READ, child)
-            child.give(self.waiting.pop(), self.request["timeout"])
+            child.give(self.waiting[group].pop(), self.request["timeout"])
+
+    def _next(self) -> Group | None:
+        """The group that needs a child most; None if all have as many as are worth it.
+
+        Where each child has to load the file, another one costs as much time as several compiles.
+        """
+        busy = [child.group for child in self.children]
+        left = {group: len(waiting) for group, waiting in self.waiting.items() if waiting}
+        worth = [
+            group
+            for group, count in left.items()
+            if group not in busy or not group.loads or count > COMPILES_OF_A_LOAD * busy.count(group)
+        ]
+        return min(worth, key=lambda group: (busy.count(group), -left[group]), default=None)
 
     def _hear(self, child: Child) -> None:
         heard = os.read(child.out, 1 << 16)
@@ -844,10 +947,11 @@ class Pool:
         if child.buffer.endswith(b"\n"):
             result, child.buffer = json.loads(child.buffer), b""
             self.report(child.number, result)
-            if self.waiting:
-                child.give(self.waiting.pop(), self.request["timeout"])
+            if self.waiting[child.group]:
+                child.give(self.waiting[child.group].pop(), self.request["timeout"])
             else:
                 self._gone(child)
+                self._more()
 
     def _lost(self, child: Child, status: str, error: str) -> None:
         ended = self._gone(child)
@@ -930,18 +1034,18 @@ def quiet() -> Iterator[None]:
         os.close(kept)
 
 
-def prepare(request: Table) -> tuple[Finder, Loaded | None]:
-    """Import Triton and load the kernel; the finder that knows which modules are stand-ins."""
+def prepare(request: Table) -> Surroundings:
+    """Import Triton; what a file finds around it."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [part for part in sys.path if os.path.abspath(part or ".") != here]
-    finder = Finder(request["stand-ins"])
-    sys.meta_path.append(finder)
+    for name in SINGLE_THREADED:  # threads that a library starts when it is imported forbid to fork
+        os.environ.setdefault(name, "1")
+    around = Surroundings(request["stand-ins"], request["gpus"])
     try:
         import triton
         import triton.compiler.code_generator  # imported late by itself, in each process
         import triton.compiler.compiler
         import triton.runtime.cache
-        from triton.backends.compiler import GPUTarget
     except ImportError as error:
         raise RefusedError(
             "triton", "this interpreter cannot import Triton 3.0 or later", why=str(error)
@@ -952,15 +1056,21 @@ def prepare(request: Table) -> tuple[Finder, Loaded | None]:
         if hasattr(module, "triton_key"):
             module.triton_key = lambda: "tritonsmith"
     request["missing"] = find_disassemblers(request, os.path.dirname(triton.__file__))
+    return around
+
+
+def load_for(request: Table, around: Surroundings, number: int = 0) -> Loaded | None:
+    """The kernel, loaded while the GPU is the target of a point; None for IR."""
+    from triton.backends.compiler import GPUTarget
+
+    around.become(GPUTarget(*request["points"][number]["target"]))
     if request["ir"]:
-        return finder, None
-    sys.path.insert(0, os.path.dirname(request["file"]))
-    target = request["points"][0]["target"]
+        return None
     with quiet():
-        return finder, load(request["file"], request["kernel"], GPUTarget(*target))
+        return load(request["file"], request["kernel"], around)
 
 
-def about(request: Table, finder: Finder) -> Table:
+def about(request: Table, around: Surroundings) -> Table:
     """The first line of the results."""
     import triton
 
@@ -973,7 +1083,7 @@ def about(request: Table, finder: Finder) -> Table:
         "python": platform.python_version(),
         "file_sha256": digest,
         "missing": request["missing"],
-        "stand-ins": sorted({name.partition(".")[0] for name in finder.used} - {"setuptools"}),
+        **around.ledger.news(),
     }
 
 
@@ -1014,8 +1124,9 @@ def compile_all(request_path: str) -> int:
 
 
 def _compile_all(request: Table, request_path: str, results: Any) -> bool:
-    finder, first = prepare(request)
-    head = about(request, finder)
+    around = prepare(request)
+    first = load_for(request, around)
+    head = about(request, around)
     head["notes"] = check_options(request)
     if first is not None:
         check_parameters(request, first)
@@ -1034,21 +1145,38 @@ def _compile_all(request: Table, request_path: str, results: Any) -> bool:
         if request["strict"] and row["error"]:
             print(row["error"], flush=True)
 
-    argv = None if can_fork() else [sys.executable, os.path.abspath(__file__), "serve", request_path]
+    forks = can_fork()
+    targets = [":".join(map(str, point["target"])) for point in request["points"]]
+    shared = Group(targets[0], not forks)  # this process has loaded the file for these
+    if first is not None and around.gpu.asked:
+        groups = [shared if target == shared.target else Group(target, loads=True) for target in targets]
+    else:
+        groups = [shared] * len(targets)
+
+    def start(group: Group, siblings: list[Child]) -> Child:
+        number = str(targets.index(group.target))
+        argv = [sys.executable, os.path.abspath(__file__), "serve", request_path, number]
+        work = functools.partial(serve, request, loader(first, around), around)
+        return Child(group, work, argv if group.loads else None, siblings)
+
     gc.collect()
     gc.freeze()  # or the first collection of each child would copy every page of this process
-    Pool(request, lambda siblings: Child(request, first, argv, siblings), report).run()
+    Pool(request, groups, start, report).run()
     return all(done.values())
 
 
-def serve_alone(request_path: str) -> int:
-    """`serve`, in a process that imports Triton by itself."""
+def serve_alone(request_path: str, number: str) -> int:
+    """`serve`, in a process that loads the file by itself, for the target of a point."""
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
     with open(os.dup(0), encoding="ascii") as reader, open(os.dup(1), "w", encoding="utf-8") as writer:
-        _, first = prepare(request)
+        around = prepare(request)
         check_options(request)
-        serve(request, first, reader, writer)
+        try:
+            loaded = loader(load_for(request, around, int(number)), around)
+        except RefusedError as error:  # for this target only: others have their rows
+            loaded = refuser(error)
+        serve(request, loaded, around, reader, writer)
     return 0
 
 
@@ -1063,7 +1191,8 @@ def describe(request_text: str) -> int:
 
 
 def _described(request: Table) -> Table:
-    loaded = prepare(request)[1]
+    around = prepare(request)
+    loaded = load_for(request, around)
     assert loaded is not None  # noqa: S101 - `describe` is never asked about IR
     parameters = []
     for parameter in loaded.fn.params:
@@ -1094,12 +1223,18 @@ def _described(request: Table) -> Table:
     for config in configs:  # an option of a backend may stand among the values, such as waves_per_eu
         for name in sorted(set(config["values"]) - names):
             config["options"][name] = config["values"].pop(name)
-    return {"parameters": parameters, "configs": configs, "heuristics": sorted(loaded.heuristics)}
+    found = {"parameters": parameters, "configs": configs, "heuristics": sorted(loaded.heuristics)}
+    return {**found, "asked": around.gpu.asked}
 
 
-def main(what: str, request: str) -> int:
+def main(what: str, *arguments: str) -> int:
     """What the command line asks for."""
-    return {"compile": compile_all, "describe": describe, "serve": serve_alone}[what](request)
+    known: dict[str, Callable[..., int]] = {
+        "compile": compile_all,
+        "describe": describe,
+        "serve": serve_alone,
+    }
+    return known[what](*arguments)
 
 
 if __name__ == "__main__":

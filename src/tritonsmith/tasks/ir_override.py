@@ -83,6 +83,8 @@ def ir_override(
             (),
             num_warps=num_warps,
             num_stages=num_stages,
+            env=env,
+            python=python,
         )
         where = kernel_flags.place(env, python, "1", timeout, asked)
         bench = _of_kernel(asked, where, folder)

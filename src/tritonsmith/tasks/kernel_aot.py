@@ -88,7 +88,15 @@ def aot(
             raise UsageError("--point chooses among compiled points", hints=hints)
         asked = [
             kernel_flags.asked(
-                source, text, target, option, sweep, num_warps=num_warps, num_stages=num_stages
+                source,
+                text,
+                target,
+                option,
+                sweep,
+                num_warps=num_warps,
+                num_stages=num_stages,
+                env=env,
+                python=python,
             )
             for text in list(signature or ()) or [""]
         ]

@@ -63,6 +63,8 @@ def compile_(
         num_stages=num_stages,
         stages=kernel_flags.stages(word for text in stage or () for word in split(text) or ()),
         from_cache=from_cache,
+        env=env,
+        python=python,
     )
     where = kernel_flags.place(env, python, jobs, timeout, wanted)
     folder = Path(out).expanduser().absolute() if given(out) else None

@@ -38,11 +38,13 @@ def asked(
     num_stages: str = "",
     stages: Iterable[str] = (),
     from_cache: str = "",
+    env: str = "",
+    python: str = "",
 ) -> Asked:
     """What the flags ask for.
 
     Args:
-        kernel: FILE[:KERNEL]; empty with `from_cache`.
+        kernel: FILE[:KERNEL], or MODULE:KERNEL; empty with `from_cache`.
         signature: of the kernel.
         target: names of targets; the two of `up` if empty.
         option: `name=value`, each.
@@ -51,6 +53,8 @@ def asked(
         num_stages: empty if not given.
         stages: to keep; all if empty.
         from_cache: an entry of Triton's cache, instead of a kernel.
+        env: whose interpreter knows where a module is.
+        python: or that interpreter.
 
     Raises:
         SmithError: one of them makes no sense.
@@ -76,7 +80,13 @@ def asked(
         from tritonsmith.kernels import from_cache as cache
 
         return cache.asked(from_cache, targets.parse_all(words), options, swept, tuple(stages))
-    file, name = grammar.kernel_of(kernel)
+    module, name = grammar.module_of(kernel)
+    if module and (env or python):
+        from tritonsmith.kernels import compiling, modules
+
+        file = modules.file_of(module, compiling.place(env, python).python)
+    else:
+        file, name = grammar.kernel_of(kernel)
     return grammar.Asked(
         file=file,
         kernel=name,

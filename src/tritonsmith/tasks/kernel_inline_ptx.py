@@ -87,6 +87,8 @@ def inline_ptx(
             sweep,
             num_warps=num_warps,
             num_stages=num_stages,
+            env=env,
+            python=python,
         )
         where = kernel_flags.place(env, python, jobs, timeout, asked)
         if dry_run:

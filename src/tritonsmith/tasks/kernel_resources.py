@@ -82,6 +82,8 @@ def resources(
             num_warps=num_warps,
             num_stages=num_stages,
             from_cache=from_cache,
+            env=env,
+            python=python,
         )
         where = kernel_flags.place(env, python, jobs, timeout, asked)
         place = Path(out).expanduser().absolute() if given(out) else None

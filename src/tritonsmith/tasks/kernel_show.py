@@ -73,6 +73,8 @@ def show_(
             num_warps=num_warps,
             num_stages=num_stages,
             from_cache=from_cache,
+            env=env,
+            python=python,
         )
         where = kernel_flags.place(env, python, jobs, timeout, asked)
         made = compiling.compile_all(asked, where)

@@ -90,6 +90,8 @@ def dump(
         num_warps=num_warps,
         num_stages=num_stages,
         from_cache=from_cache,
+        env=env,
+        python=python,
     )
     where = kernel_flags.place(env, python, "1", timeout, asked)
     what = dumping.of_kernel(asked, where, choices, folder)

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from tests.support import all_gone
-from tritonsmith.kernels import worker
+from tritonsmith.kernels import gpu_models, targets, worker
 
 FILES = {
     "__init__.py": """
@@ -140,6 +140,7 @@ def request(place: Path, *points: dict[str, Any], **more: Any) -> Path:
         "keep": [],
         "stages": ["ttir", "cubin"],
         "stand-ins": ["torch"],
+        "gpus": gpu_models.all_facts(map(targets.parse, ("h100", "a100", "mi300x"))),
         "disassemblers": {
             "cubin": {"stage": "sass", "programs": ["/no/such", "/bin/echo"], "flags": ["read"]}
         },
@@ -189,7 +190,7 @@ def test_every_way_to_end_is_a_row(place: Path) -> None:
     assert found["hang"]["error"] == "given up after 2 s"
     assert out.splitlines()[-1].startswith("[6/6] ")
     assert head["triton"] == "9.9.9"
-    assert head["stand-ins"] == ["torch"]
+    assert head["stand-ins"] == {"torch": "kernel.py:1"}
     assert len(head["file_sha256"]) == 64
 
 

@@ -1,0 +1,405 @@
+"""The GPU that a kernel's file is told of: the point's target, of which there is none here. For the worker.
+
+Python 3.8 and the standard library, as `worker.py`, which loads this file from beside it.
+
+Triton's driver and `torch.cuda` answer for the same GPU, from facts that the tool read in `configs/`. What is
+true for every GPU of the target is answered; what differs between models is answered for one of them, and
+noted as a doubt; what is not known is refused.
+"""
+
+# ruff: noqa: PLC0415, PTH110, PTH118, PTH120, PTH123
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate it
+    Table = dict[str, Any]
+
+PROVIDED = ("torch.cuda", "torch.version")  # where a stand-in for torch knows the GPU
+_SINCE_BF16 = 8  # major number of the first capability with it
+_VENDORS = {"cuda": "nvidia", "hip": "amd"}
+
+
+class FakeGpu:
+    """What is known of the GPU of a target.
+
+    Attributes:
+        target: Triton's GPUTarget.
+        asked: whether anything that differs between targets was asked.
+    """
+
+    def __init__(
+        self, doubt: Callable[[str], None], unknown: type[BaseException], every: Mapping[str, Table]
+    ) -> None:
+        self._doubt, self._unknown, self._every = doubt, unknown, every
+        self.target: Any = None
+        self.asked = False
+        self._facts: Table = {}
+
+    def become(self, target: Any) -> None:
+        """Answer for another target from now on."""
+        self.target = target
+        key = f"{target.backend}:{target.arch}:{target.warp_size}"
+        self._facts = self._every.get(key, {"known": {}, "of_model": {}, "names": {}})
+
+    def fact(self, name: str, called: str) -> Any:
+        """One fact.
+
+        Args:
+            name: ours.
+            called: as who asks calls it.
+        """
+        self.asked = True
+        if name in self._facts["known"]:
+            return self._facts["known"][name]
+        if name not in self._facts["of_model"]:
+            self.refuse(called)
+        value, model = self._facts["of_model"][name], self._facts["model"]
+        self._doubt(f"{called} is {value}, as {model} has; another GPU of {self} may have another")
+        return value
+
+    def refuse(self, called: str) -> NoReturn:
+        """No answer would be true."""
+        text = f"{called} of a GPU of {self} is not known here"
+        self._doubt(text)  # a bare `except:` may be around
+        raise self._unknown(text)
+
+    def __str__(self) -> str:
+        return f"{self.target.backend}:{self.target.arch}"
+
+    def capability(self, *_: Any, **__: Any) -> tuple[int, int]:
+        """Of compute; the numbers in the name of AMD's."""
+        self.asked = True
+        arch = self.target.arch
+        if self.target.backend == "cuda":
+            return arch // 10, arch % 10
+        return int(arch[3:-2]), int(arch[-2], 16)
+
+    def names(self, whose: str) -> Table:
+        """What upstream's driver, or torch, calls the facts."""
+        found: Table = self._facts["names"].get(whose, {})
+        return found
+
+
+class Properties(Mapping):  # type: ignore[type-arg] # Python 3.8
+    """What `get_device_properties` of Triton's driver gives: as its C source names them."""
+
+    def __init__(self, gpu: FakeGpu, names: Table) -> None:
+        self._gpu, self._names = gpu, names
+
+    def __getitem__(self, name: str) -> Any:
+        return self._gpu.fact(self._names[name], name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class DriverUtils:
+    """`utils` of the driver: what is known of the device; nothing can be loaded."""
+
+    def __init__(self, gpu: FakeGpu) -> None:
+        self._gpu = gpu
+
+    def get_device_properties(self, _device: int = 0) -> Properties:
+        """As the driver of this Triton names them."""
+        import triton
+
+        names = self._gpu.names("driver")
+        folder = os.path.join(os.path.dirname(triton.__file__), "backends")
+        path = os.path.join(folder, _VENDORS[self._gpu.target.backend], "driver.c")
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            names = {name: ours for name, ours in names.items() if f'"{name}"' in text}
+        return Properties(self._gpu, names)
+
+    def get_device_capability(self, _device: int = 0) -> tuple[int, int]:
+        """Of compute."""
+        return self._gpu.capability()
+
+    def get_current_device(self) -> int:
+        """The only one."""
+        return 0
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._gpu.refuse(f"driver.active.utils.{name}")
+
+
+class FakeDriver:
+    """`triton.runtime.driver.active`."""
+
+    def __init__(self, gpu: FakeGpu) -> None:
+        self._gpu = gpu
+        self.utils = DriverUtils(gpu)
+
+    def get_current_target(self) -> Any:
+        """What is compiled for."""
+        self._gpu.asked = True
+        return self._gpu.target
+
+    def get_device_capability(self, *_: Any) -> tuple[int, int]:
+        """Of compute."""
+        return self._gpu.capability()
+
+    def get_current_device(self) -> int:
+        """The only one."""
+        return 0
+
+    def set_current_device(self, _device: int) -> None:
+        """It stays."""
+
+    def get_current_stream(self, _device: int = 0) -> int:
+        """The default one."""
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        """What torch calls it, whichever vendor's it is."""
+        torch = importlib.import_module("torch")
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        """What torch has for it."""
+        return importlib.import_module("torch.cuda")
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """A function that measures nothing."""
+
+        def measure(*_: Any, **__: Any) -> Any:
+            self._gpu.refuse("the time of a kernel")
+
+        return measure
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        from triton.backends import backends
+
+        real = getattr(backends[_VENDORS[self._gpu.target.backend]].driver, name)  # AttributeError, as there
+        if name != "map_python_to_cpp_type":  # a table
+            self._gpu.refuse(f"driver.active.{name}")
+        return real.__get__(self)
+
+
+# ---------------------------------------------------------------- torch
+
+
+class TorchProperties:
+    """What `torch.cuda.get_device_properties` gives."""
+
+    def __init__(self, gpu: FakeGpu) -> None:
+        self._gpu = gpu
+
+    def __getattr__(self, name: str) -> Any:
+        names = self._gpu.names("torch")
+        if name in ("major", "minor"):
+            return self._gpu.capability()[name == "minor"]
+        if name.startswith("__") or name not in names:
+            raise AttributeError(name)
+        return self._gpu.fact(names[name], name)
+
+
+class TorchStream:
+    """A stream of a GPU that is not here."""
+
+    cuda_stream = stream_id = 0
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class TorchVersion(types.ModuleType):
+    """`torch.version`, which says what torch was built for: the vendor is the target's."""
+
+    _smith_gpu: FakeGpu
+    _smith_built: Table
+
+    @property
+    def cuda(self) -> Any:
+        """None for AMD's."""
+        return self._built("cuda")
+
+    @property
+    def hip(self) -> Any:
+        """None for NVIDIA's."""
+        return self._built("hip")
+
+    def _built(self, name: str) -> Any:
+        if _is_torch(sys._getframe(2)):  # noqa: SLF001 - who asks decides the answer
+            return self._smith_built.get(name)
+        self._smith_gpu.asked = True
+        if self._smith_gpu.target.backend != name:
+            return None
+        return self._smith_built.get(name) or UnknownVersion(f"torch.version.{name}", self._smith_gpu)
+
+
+class UnknownVersion:
+    """A version that is there: true, not None; which one it is nobody knows here."""
+
+    def __init__(self, called: str, gpu: FakeGpu) -> None:
+        self._called, self._gpu = called, gpu
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._gpu.refuse(self._called)
+
+    def __eq__(self, other: object) -> bool:
+        if other is not None:
+            self._gpu.refuse(self._called)
+        return False
+
+    def _refuse(self, *_: object) -> NoReturn:
+        self._gpu.refuse(self._called)
+
+    __str__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
+    __hash__ = object.__hash__
+
+
+def torch_cuda(gpu: FakeGpu) -> Table:
+    """What `torch.cuda` answers, by name."""
+
+    def context(*_: Any, **__: Any) -> Any:
+        return contextlib.nullcontext()
+
+    def name(*_: Any, **__: Any) -> Any:
+        return gpu.fact("name", "the name of the GPU")
+
+    def bf16(including_emulation: bool | None = None) -> bool:
+        native = bool(gpu.target.backend == "hip" or gpu.capability()[0] >= _SINCE_BF16)
+        if not native and including_emulation is None:  # releases of torch differ
+            gpu.refuse("torch.cuda.is_bf16_supported()")
+        return bool(native or including_emulation)
+
+    def refused(called: str) -> Callable[..., Any]:
+        return lambda *_, **__: gpu.refuse(f"torch.cuda.{called}()")
+
+    return {
+        "is_available": _constant(True),
+        "is_initialized": _constant(True),
+        "device_count": _constant(1),
+        "current_device": _constant(0),
+        **dict.fromkeys(("init", "set_device", "synchronize", "empty_cache"), _constant(None)),
+        **dict.fromkeys(("current_stream", "default_stream"), lambda *_, **__: TorchStream()),
+        **dict.fromkeys(("device", "device_of", "stream"), context),
+        "Stream": TorchStream,
+        "get_device_capability": gpu.capability,
+        "get_device_properties": lambda *_, **__: TorchProperties(gpu),
+        "get_device_name": name,
+        "is_bf16_supported": bf16,
+        **{
+            one: refused(one)
+            for one in ("mem_get_info", "get_arch_list", "get_gencode_flags", "clock_rate", "utilization")
+        },
+    }
+
+
+def provide(gpu: FakeGpu, module: types.ModuleType) -> None:
+    """Put the GPU into a stand-in for a module of torch."""
+    if module.__name__ == "torch":
+        for name in PROVIDED:
+            importlib.import_module(name)
+    elif module.__name__ == "torch.cuda":
+        vars(module).update(torch_cuda(gpu))
+    elif module.__name__ == "torch.version":
+        _version(gpu, module)
+
+
+def patch(gpu: FakeGpu, torch: types.ModuleType) -> None:
+    """Let an installed torch answer for the GPU: to everybody but itself, who would really use it."""
+    for name, answer in torch_cuda(gpu).items():
+        if hasattr(torch.cuda, name):
+            setattr(torch.cuda, name, _for_others(answer, getattr(torch.cuda, name)))
+    if hasattr(torch, "accelerator"):  # since 2.6
+        device = torch.device("cuda")
+        answers = {"is_available": True, "device_count": 1, "current_device_index": 0}
+        for name, value in {**answers, "current_accelerator": device}.items():
+            if hasattr(torch.accelerator, name):
+                real = getattr(torch.accelerator, name)
+                setattr(torch.accelerator, name, _for_others(_constant(value), real))
+    torch.backends.cuda.is_built = _for_others(_constant(True), torch.backends.cuda.is_built)
+    _version(gpu, torch.version)
+
+
+def patched(gpu: FakeGpu, run: Callable[[], None], torch: types.ModuleType) -> None:
+    """Import torch, which finds no GPU; from then on it answers for this one."""
+    run()
+    patch(gpu, torch)
+
+
+def _constant(value: Any) -> Callable[..., Any]:
+    return lambda *_, **__: value
+
+
+def _version(gpu: FakeGpu, module: types.ModuleType) -> None:
+    built = {name: vars(module).pop(name, None) for name in ("cuda", "hip")}
+    if type(module) is types.ModuleType:
+        module.__class__ = TorchVersion
+    else:  # a stand-in, which answers for whatever else is asked
+        module.__class__ = type("StandInVersion", (TorchVersion, type(module)), {})
+    vars(module).update(_smith_gpu=gpu, _smith_built=built)
+
+
+def _is_torch(frame: types.FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "torch"
+
+
+def _for_others(answer: Any, real: Any) -> Any:
+    if isinstance(real, type):  # a class may be inherited from, or be asked whether something is of it
+        return _ClassForOthers(answer, real)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        truth = _is_torch(sys._getframe(1))  # noqa: SLF001 - who asks decides the answer
+        return (real if truth else answer)(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = getattr(real, "__name__", "function")
+    function.__doc__ = getattr(real, "__doc__", None)
+    function.__module__ = "torch.cuda"
+    return function
+
+
+class _ClassForOthers:
+    """`torch.cuda.Stream`: the class in every respect but that who calls it gets another."""
+
+    def __init__(self, answer: Any, real: type) -> None:
+        self._answer, self._real = answer, real
+        self.__doc__, self.__name__ = real.__doc__, real.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        truth = _is_torch(sys._getframe(1))  # noqa: SLF001 - who asks decides the answer
+        return (self._real if truth else self._answer)(*args, **kwargs)
+
+    def __instancecheck__(self, value: object) -> bool:
+        return isinstance(value, self._real)
+
+    def __mro_entries__(self, _: Any) -> tuple[type, ...]:
+        return (self._real,)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def __or__(self, other: Any) -> Any:
+        return self._real | other  # Python 3.10
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self._real

@@ -1,0 +1,70 @@
+"""What a program that asks for the GPU here is told, where there is only a target: for the worker.
+
+What every GPU of a target has is known; what differs between them is taken from one model, and said to be so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.kernels import targets
+from tritonsmith.kernels.targets import Target
+
+_KIB = 1024
+
+
+def all_facts(wanted: Iterable[Target]) -> dict[str, dict[str, Any]]:
+    """Facts about GPUs, by target as the worker spells it."""
+    return {str(one): facts(one) for one in wanted}
+
+
+def facts(target: Target) -> dict[str, Any]:
+    """Facts about the GPU of a target.
+
+    Args:
+        target: the model is the first of `configs/gpu-targets.toml` that is of this target.
+
+    Returns:
+        `known`: what every GPU of the target has; `of_model`: what the GPU named `model` has; `names`: how
+        Triton's driver and torch call them.
+    """
+    table = configs.load("gpu-models")
+    known = {"warp": target.warp_size, **_known(target)}
+    row = _model(target)
+    of_model = {name: value for name, value in row.items() if name != "gpu"}
+    names = table["names"][target.backend]
+    return {"known": known, "of_model": of_model, "model": of_model.get("name", ""), "names": names}
+
+
+def _known(target: Target) -> dict[str, Any]:
+    table = configs.load("gpu-models")[target.backend]
+    limits = configs.load("gpu-limits")
+    found: dict[str, Any] = {name: value for name, value in table.items() if isinstance(value, int)}
+    if target.backend == "cuda":
+        row = limits["nvidia"]["arch"].get(str(target.arch))
+        if row is None:  # a GPU that nobody here knows: even what all others have in common may differ
+            return {}
+        shared = row["shared"] * _KIB
+        more = {"shared": shared, "block-shared": shared - row["reserved"], "threads": row["warps"] * 32}
+        return {**found, **more}
+    arch = str(target.arch)
+    features = table["features"].get(arch)
+    found["arch"] = f"{arch}:{features}" if features else arch
+    found["block-shared"] = next(
+        row["bytes"] for row in table["block-shared"] if arch.startswith(row["arch"])
+    )
+    family = next((name for begin, name in limits["amd"]["families"] if arch.startswith(begin)), "")
+    if arch.startswith("gfx9") and family:  # RDNA's work-group processors are counted otherwise
+        row = limits["amd"]["family"][family]
+        found["threads"] = row["waves"] * row["simds"] * target.warp_size
+        found["shared"] = row["shared"] * _KIB
+    return found
+
+
+def _model(target: Target) -> dict[str, Any]:
+    rows = {row["gpu"]: row for row in configs.load("gpu-models")["model"]}
+    same = [name for name, text in targets.known().items() if text == str(target)]
+    found: dict[str, Any] = next((rows[name] for name in same if name in rows), {})
+    return found
