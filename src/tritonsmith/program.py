@@ -11,7 +11,7 @@ from invoke.program import Program
 
 from tritonsmith import __version__
 from tritonsmith.errors import EXIT_USAGE, did_you_mean
-from tritonsmith.tasks import namespace
+from tritonsmith.tasks import kit, namespace
 from tritonsmith.ui import secrets
 
 
@@ -54,4 +54,5 @@ def _hints(error: ParseError) -> tuple[str, ...]:
 
 def main() -> None:
     """Console entry."""
+    kit.end_with_reader()
     SmithProgram(name="tritonsmith", namespace=namespace, version=__version__).run()

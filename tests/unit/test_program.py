@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -72,3 +73,17 @@ def test_a_reader_that_goes_away_is_no_bug(elsewhere: Path) -> None:
     os.close(writer)
     assert "Traceback" not in done.stderr
     assert "bug" not in done.stderr
+
+
+@pytest.mark.parametrize("argv", [["tritonsmith", "--list"], ["tritonsmith", "--help"], ["invoke", "--list"],
+                                  ["tritonsmith", "pins", "--help"], ["tritonsmith", "pins"]])  # fmt: skip
+def test_a_reader_that_has_gone_is_no_bug(argv: list[str]) -> None:
+    """As `| head`, which a shell tells as 141."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as pipe:
+        done = subprocess.run(
+            (str(BIN / argv[0]), *argv[1:]), cwd=REPOSITORY, stdout=pipe, stderr=subprocess.PIPE, check=False
+        )
+    assert done.stderr == b""
+    assert done.returncode in (141, -signal.SIGPIPE)

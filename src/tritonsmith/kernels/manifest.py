@@ -167,7 +167,7 @@ def read(folder: Path) -> Manifest:
         content["warnings"] = tuple(content.get("warnings", ()))
         return Manifest(folder=folder, points=points, **content)
     except FileNotFoundError as error:
-        hint = "a folder that `kernel.compile --out DIR` wrote has one"
+        hint = "a folder that `invoke kernel.compile --out DIR` wrote has one"
         raise FactError(
             "this folder has no manifest of a compiled kernel", where=path, hints=[hint]
         ) from error

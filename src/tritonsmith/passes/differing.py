@@ -97,7 +97,7 @@ def sides(index: Index, dump: Dump) -> tuple[Dump, Dump]:
         FactError: nothing was printed that shows one of them.
     """
     if dump.against is None and dump.when == "after":
-        hints = ["passes.show prints what it left"]
+        hints = ["invoke passes.show prints what it left"]
         raise FactError(
             f"what {dump.name} was given is not in this dump", where=index.path(dump), hints=hints
         )

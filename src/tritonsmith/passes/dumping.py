@@ -274,7 +274,7 @@ def _before(out: Path, space: Workspace, *, own: bool) -> tuple[Remove | MakeDir
 def _after(streams: Sequence[str], out: Path, work: Path, space: Workspace) -> Plan:
     """What is done with the stream, as commands."""
     joined = " ".join(map(shlex.quote, streams))
-    note = f"while it runs: cat {joined} | tritonsmith passes.import - --out {shlex.quote(str(out))}"
+    note = f"while it runs: cat {joined} | invoke passes.import - --out {shlex.quote(str(out))}"
     return Plan("", (Remove((work,), space.root, phase="clear"),), notes=(note,))
 
 

@@ -42,10 +42,10 @@ def read(
         workspace.default().claim()
     name = source if source == "-" else str(Path(source).expanduser().absolute())
     if source != "-" and not Path(name).exists():
-        hints = ["check the path; passes.import - reads standard input"]
+        hints = ["check the path; invoke passes.import - reads standard input"]
         raise FactError("cannot read this log", where=source, why="there is no such file", hints=hints)
     if source != "-" and Path(name).is_dir():
-        hints = [f"passes.list {source} reads it"] if (Path(name) / FILE).is_file() else []
+        hints = [f"invoke passes.list {source} reads it"] if (Path(name) / FILE).is_file() else []
         raise FactError("cannot read this log", where=source, why="it is a folder", hints=hints)
     empty(out)
     splitter = Splitter(out)
@@ -54,7 +54,7 @@ def read(
             splitter.feed(chunk)
     except FactError as error:
         splitter.close(command=name, python=python)
-        hints = ["what could be read of it lies there all the same: passes.list " + str(out)]
+        hints = ["what could be read of it lies there all the same: invoke passes.list " + str(out)]
         raise FactError(error.what, where=error.where, why=error.why, hints=hints) from error
     return splitter.close(command=name, python=python)
 

@@ -142,7 +142,7 @@ class Index:
         try:
             return self.path(dump).read_bytes()
         except OSError as error:
-            hints = ["passes.dump or passes.import makes the folder again"]
+            hints = ["invoke passes.dump or invoke passes.import makes the folder again"]
             why = error.strerror or str(error)
             raise FactError(
                 "cannot read a file of this dump", where=self.path(dump), why=why, hints=hints
@@ -193,7 +193,9 @@ def read(folder: Path) -> Index:
         reproducers = tuple(content.pop("reproducers"))
         return Index(folder=folder, kernels=kernels, dumps=dumps, reproducers=reproducers, **content)
     except FileNotFoundError as error:
-        hint = "a folder that `passes.dump --out DIR` or `passes.import FILE --out DIR` wrote has one"
-        raise FactError("this folder has no index of a dump", where=path, hints=[hint]) from error
+        hints = [
+            "`invoke passes.dump --out DIR` or `invoke passes.import FILE --out DIR` makes such a folder"
+        ]
+        raise FactError("this folder has no index of a dump", where=path, hints=hints) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FactError("cannot read this index", where=path, why=str(error)) from error

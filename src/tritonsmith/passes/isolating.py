@@ -92,7 +92,7 @@ def isolate(
             where=index.folder,
             hints=[
                 "--pattern TEXT finds the pass after which a text is there",
-                "passes.list shows all passes",
+                "invoke passes.list shows all passes",
             ],
         )
     seen = running.look(index, kernel, tool, space, options)
@@ -165,7 +165,7 @@ def _until(seen: Seen) -> tuple[Link, ...]:
             f"{failed} failed, which is no pass of MLIR that was given a dump",
             where=seen.index.folder,
             why=seen.kernel.error[:2000] or None,
-            hints=["passes.reduce FILE -- command {} reduces for any program that says what is interesting"],
+            hints=["invoke passes.reduce FILE -- command {} reduces for any program that says what counts"],
         )
     last = same[-1].dump.number
     found = tuple(link for link in own if link.dump.number <= last)

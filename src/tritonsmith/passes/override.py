@@ -136,7 +136,7 @@ def first(bench: Bench) -> tuple[Dumped, ...]:
     if not found:
         hints = [
             "the command has to compile a kernel",
-            "tritonsmith ir-env stages -- COMMAND shows what it writes",
+            "invoke ir-env stages -- COMMAND shows what it writes",
         ]
         raise FactError("no stage was dumped", where=bench.folder("before", "dump"), hints=hints)
     return found
@@ -197,9 +197,7 @@ def editor(environ: Mapping[str, str]) -> tuple[str, ...]:
         raise UsageError(f"EDITOR cannot be {text!r}", why=str(error), hints=hints) from None
     words = named or next(((name,) for name in ("vi", "nano") if shutil.which(name)), ())
     if not words:
-        raise FactError(
-            "there is no editor", hints=["EDITOR=nano tritonsmith ir-override ...", "--edited FILE"]
-        )
+        raise FactError("there is no editor", hints=["EDITOR=nano invoke ir-override ...", "--edited FILE"])
     return words
 
 

@@ -44,6 +44,9 @@ from tritonsmith.ui import secrets
 from tritonsmith.ui.progress import PhaseProgress
 
 _NINJA = re.compile(r"^\[(\d+)/(\d+)\]\s*(.*)$")
+_OURS = re.compile(
+    r"^\.(.+)\.tritonsmith$|^(.+)\.partial$"
+)  # names of files that get another when they are whole
 _COMPARED = 1 << 18  # bytes
 _LOG_MODE = 0o600  # what programs say is for who ran them
 _KEPT_LINES = 4000  # of a failing command, for the search for its first error
@@ -367,6 +370,14 @@ def _explain(error: OSError, doing: str, what: object) -> StepError:
     hint = hints.get(error.errno or 0)
     return StepError(
         f"{doing}: {error.strerror or error}",
-        where=error.filename or what,
+        where=_meant(error) or what,
         hints=[hint] if hint else [],
     )
+
+
+def _meant(error: OSError) -> str | None:
+    """The file that was to be written, where the error names the one beside it that becomes it."""
+    if error.filename is None:
+        return None
+    path = Path(os.fsdecode(error.filename))
+    return str(path.with_name(_OURS.sub(r"\1\2", path.name)))

@@ -82,5 +82,5 @@ def _mend(subject: Any, plan: Any, *, dry_run: bool, yes: bool) -> bool:
         return False
     with session.opened("doctor", subject.settings.name) as running:
         running.run(plan)
-    console.out().print("done; look again: invoke doctor", markup=False)
+    console.out().print(console.typed("done; look again: invoke doctor"), markup=False)
     return True

@@ -78,7 +78,7 @@ def _list(*, json: bool, idle: bool) -> None:
     from tritonsmith.ui import console, tables
 
     if not idle:
-        hints = ["ir-env nvidia -- python script.py; ir-env lists them"]
+        hints = ["invoke ir-env nvidia -- python script.py; invoke ir-env lists them"]
         raise UsageError("no profile is named", hints=hints)
     every = profiles.known().values()
     if json:

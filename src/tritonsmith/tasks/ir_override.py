@@ -64,7 +64,10 @@ def ir_override(
 
     _, command = command_line()
     if bool(command) == bool(kernel):
-        hints = ["ir-override matmul.py --signature ... --stage ttgir", "ir-override -- python script.py"]
+        hints = [
+            "invoke ir-override matmul.py --signature ... --stage ttgir",
+            "invoke ir-override -- python script.py",
+        ]
         raise UsageError("name a kernel's file, or a command after --", hints=hints)
     (wanted,) = kernel_flags.stages([stage])
     source = Path(edited).expanduser().absolute() if given(edited) else None
@@ -131,7 +134,7 @@ def _compile(asked: Asked, where: Place, out: Path, change: Mapping[str, str]) -
     prepared = compiling.prepare(asked, where, out).under(change)
     made = compiling.act(prepared, where, silent=True).manifest
     if said := "\n".join(report.failures(made)):
-        shown = shlex.join(("tritonsmith", "kernel.show", str(out)))
+        shown = shlex.join(("invoke", "kernel.show", str(out)))
         hints = ["the file that was changed is kept", f"{shown} shows the stages"]
         raise SmithError("Triton did not compile it", where=out, why=said, hints=hints)
 

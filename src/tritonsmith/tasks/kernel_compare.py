@@ -97,7 +97,9 @@ def _kernels(
 
     if not kernel:
         if signature or any([*(target or ()), *(option or ()), *(sweep or ())]):
-            raise UsageError("no kernel is named, so nothing is compiled", hints=["kernel.compare A B FILE"])
+            raise UsageError(
+                "no kernel is named, so nothing is compiled", hints=["invoke kernel.compare A B FILE"]
+            )
         return ()
     asked = kernel_flags.asked(kernel, signature, target, option, sweep)
     if asked.file.suffix != kernels_file.SUFFIX:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
-from tritonsmith.tasks.kit import given, task
+from tritonsmith.tasks.kit import file_of, given, task
 
 if TYPE_CHECKING:
     from tritonsmith.kernels.ptx.compiled import Compiled
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         "header": "a whole .cuh: comment, launch bounds, and a kernel that calls the function",
         "elementwise": "a Python string for tl.inline_asm_elementwise, of a function of registers only",
         "function": "which function of the PTX, with --elementwise",
-        "out": "file to write (default: print it)",
+        "out": "file to write, or a folder for it (default: print it)",
         "dry_run": "print the plan as a shell script, and do nothing",
     },
 )
@@ -100,11 +100,13 @@ def inline_ptx(
     if not out:
         console.write(text, end="")
         return
-    plan = inlining.writing(text, Path(out).expanduser().absolute())
+    place = file_of(out, f"{made.entry.name}{'.py' if elementwise else '.cuh'}")
+    plan = inlining.writing(text, place)
     if dry_run:
         show.plan(plan)
-    else:
-        inlining.write(plan)
+        return
+    inlining.write(plan)
+    console.note(f"written: {place}")
 
 
 def _text(made: Compiled, function: str | None, *, header: bool, elementwise: bool) -> str:

@@ -102,6 +102,7 @@ def task(*, tables: bool = False, **options: Any) -> Callable[[Callable[P, R]], 
         @functools.wraps(body)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
             _heed_interrupts()
+            _outlive_readers()
             if tables:
                 _widen(bool(kwargs.pop(WIDE, False)))
             _print_anything()
@@ -170,6 +171,16 @@ def _heed_interrupts() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def end_with_reader() -> None:
+    """Before any task runs, `--list | head` ends this process without a word: a shell shows 141."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
+def _outlive_readers() -> None:
+    """A task has things to tidy up, and writes to children that may end: it ends by `_end`."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+
 def _print_anything() -> None:
     """A stream in ASCII gets `?` for what it cannot show, where it would end in an exception."""
     for stream in (sys.stdout, sys.stderr):
@@ -225,6 +236,17 @@ def count(text: str, name: str) -> int | None:
             f"--{name} cannot be {text!r}", hints=[f"a whole number: --{name} 4; 0 for as many as fit"]
         )
     return int(text)
+
+
+def file_of(out: str, name: str) -> Path:
+    """The file that `--out` means.
+
+    Args:
+        out: a file; or a folder, if it is there or ends with a slash.
+        name: of the file in a folder.
+    """
+    path = Path(out).expanduser().absolute()
+    return path / name if out.endswith("/") or path.is_dir() else path
 
 
 def some(items: Iterable[str]) -> tuple[str, ...] | None:

@@ -52,7 +52,7 @@ def diff(
         _part(made, other, kernel, ops=ops, layouts=layouts, json=json)
         return
     if not number:
-        hints = [f"tritonsmith passes.list {folder} has the numbers", "--against OTHER compares two dumps"]
+        hints = [f"invoke passes.list {folder} has the numbers", "--against OTHER compares two dumps"]
         raise UsageError("name a pass by its number", hints=hints)
     name = choosing.kernel(made, kernel).name
     dump = choosing.dump(made, name, number)

@@ -106,6 +106,6 @@ def dump(
             f"{len(bad)} of {len(manifest.points)} compiles failed",
             where=index.folder,
             why="\n".join(dumping.failures(index)) or bad[0].error,
-            hints=["passes.show DIR PASS prints what the failing pass was given"],
+            hints=["invoke passes.show DIR PASS prints what the failing pass was given"],
         )
     dumping.check(index)

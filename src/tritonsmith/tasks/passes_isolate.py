@@ -182,7 +182,7 @@ def _compiled(made: Index, space: Workspace, python: str, env: str) -> Manifest:
             "no dump shows it, and what comes after the passes can only be made for one kernel",
             where=made.folder,
             why=f"the dump is of: {made.command}",
-            hints=["passes.dump FILE:KERNEL --signature ... --target ... makes such a dump"],
+            hints=["invoke passes.dump FILE:KERNEL --signature ... --target ... makes such a dump"],
         )
     asked = kernel_flags.asked(
         words[0],

@@ -162,7 +162,10 @@ def _debug(prepared: Prepared, name: str, *, dry_run: bool) -> None:
     if prepared.tool.opt is None:
         raise UsageError(
             f"--{name} needs a build's triton-opt: a released wheel has no debug information",
-            hints=["--triton-opt PATH", "--env NAME of an environment that build-triton --debug built"],
+            hints=[
+                "--triton-opt PATH",
+                "--env NAME of an environment that `invoke build-triton --debug` built",
+            ],
         )
     found = debugging.source(job.links[0], prepared.tool)
     argv = debugging.command(name, prepared.tool, job.argv, found.place)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tritonsmith.ui.screen import Screen
 
 
+BOOTSTRAP = "TRITONSMITH_BOOTSTRAP"  # how ./bootstrap was called
 UNBOUNDED = 10_000  # columns of a screen that nobody looks at
 
 
@@ -50,10 +51,15 @@ def write(what: object, end: str = "\n") -> None:
 
 
 def typed(text: str) -> str:
-    """Commands by the name that the program was called by: `invoke TASK` works beside tasks.py only."""
-    if Path(sys.argv[0]).name != "tritonsmith":
-        return text
-    return re.sub(r"\binvoke (?=--|[a-z])", "tritonsmith ", text)
+    """Commands as this one was typed: `./bootstrap TASK` works where the venv is not active.
+
+    Sources say `invoke TASK`, everywhere.
+    """
+    name = Path(sys.argv[0]).name
+    called = "tritonsmith" if name == "tritonsmith" else "invoke"
+    if name == "__main__.py":  # python -m invoke
+        called = os.environ.get(BOOTSTRAP) or called
+    return re.sub(r"\binvoke (?=--|[a-z])", lambda _: f"{called} ", text)
 
 
 def note(text: str) -> None:

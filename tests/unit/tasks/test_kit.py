@@ -293,3 +293,11 @@ def test_what_a_script_starts_in_the_background_heeds_interrupts_and_so_do_its_c
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
+
+
+def test_out_may_name_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    assert kit.file_of("there", "add.cuh") == tmp_path / "there" / "add.cuh"
+    assert kit.file_of("new/", "add.cuh") == tmp_path / "new" / "add.cuh"
+    assert kit.file_of("new", "add.cuh") == tmp_path / "new"

@@ -120,7 +120,7 @@ def prepare(a: Side, b: Side, kernels: Sequence[Kernel], out: Path | None) -> Ga
         raise UsageError(
             f"nothing says which kernel {labels} compiles",
             hints=[
-                "name a file: kernel.compare A B matmul.py:matmul --signature ...",
+                "name a file: invoke kernel.compare A B matmul.py:matmul --signature ...",
                 "or give two output folders",
             ],
         )
@@ -191,7 +191,7 @@ def read(folder: Path) -> Manifests:
         return (manifest.read(folder),)
     found = sorted(path.parent for path in folder.rglob(manifest.FILE))
     if not found:
-        hints = ["kernel.compile --out makes such folders"]
+        hints = ["invoke kernel.compile --out DIR makes such folders"]
         raise FactError("no compiled kernel is in this folder", where=folder, hints=hints)
     return tuple(manifest.read(one) for one in found)
 

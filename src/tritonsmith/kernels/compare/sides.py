@@ -163,7 +163,7 @@ def _unknown(word: str, path: Path) -> UsageError:
         hints = (
             [f"its interpreter: {python}"]
             if python.is_file()
-            else ["kernel.compile --out makes such folders"]
+            else ["invoke kernel.compile --out DIR makes such folders"]
         )
         return UsageError(f"{word} is a folder without compiled kernels", hints=hints)
     if "/" in word:

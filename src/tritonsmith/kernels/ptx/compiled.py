@@ -97,7 +97,7 @@ def from_folder(found: Manifest, point: Point) -> Compiled:
     path = found.path(point, "ptx")
     if path is None:
         why = point.error or f"it has: {', '.join(point.stages) or 'nothing'}"
-        hint = "inline assembly is for CUDA targets: kernel.compile --target cuda:90"
+        hint = "inline assembly is for CUDA targets: invoke kernel.compile --target cuda:90"
         raise FactError(f"the point {point.id} has no PTX", where=found.folder, why=why, hints=[hint])
     left = [
         Argument(name, kind)

@@ -131,7 +131,7 @@ def _found(read: Sequence[Known]) -> Found:
     if arrays:
         notes.append(
             f"{len(arrays)} kernels keep arrays in local memory, from which only ptxas tells spills: "
-            "kernel.resources --from-cache ENTRY --target ... compiles one again"
+            "invoke kernel.resources --from-cache ENTRY --target ... compiles one again"
         )
     good.sort(key=lambda row: (row.kernel, row.target, row.options, row.point))
     return Found(tuple(good), (*notes, *reading.told(good)))

@@ -125,5 +125,7 @@ def _aligned(size: int) -> int:
 
 def _wrong(why: str) -> FactError:
     return FactError(
-        "this is no cubin and no code object", why=why, hints=["compile the kernel again: kernel.compile"]
+        "this is no cubin and no code object",
+        why=why,
+        hints=["compile the kernel again: invoke kernel.compile"],
     )

@@ -77,7 +77,7 @@ def without_text(manifest: Manifest) -> Iterator[str]:
         if ids:
             yield (
                 f"no {stage} for {', '.join(ids)}: instructions are not counted; "
-                f"kernel.compile makes it with {row['program']}: {row['remedy']}"
+                f"invoke kernel.compile makes it with {row['program']}: {row['remedy']}"
             )
 
 

@@ -128,7 +128,11 @@ def chosen(
     if sum((bool(number), first is not None or last is not None, everything)) != 1:
         raise UsageError(
             "which passes?",
-            hints=["passes.replay DIR N", "passes.replay DIR --from N --until M", "passes.replay DIR --all"],
+            hints=[
+                "invoke passes.replay DIR N",
+                "invoke passes.replay DIR --from N --until M",
+                "invoke passes.replay DIR --all",
+            ],
         )
     if everything:
         return tuple(links)
