@@ -97,11 +97,11 @@ def plan(
     steps: list[Step] = []
     for requirement in requirements:
         steps += _unpack(requirement, workspace, machine, python)
-    steps += [_copy(part, workspace) for part in parts]
+    steps += [_copy(part, workspace, checkout.root) for part in parts]
     return Plan("CUDA headers and tools", tuple(steps))
 
 
-def _copy(part: Component, workspace: Workspace) -> Step:
+def _copy(part: Component, workspace: Workspace, checkout: Path) -> Step:
     """Copy it, unless the files are as they were after the last copy of just this version.
 
     The 40 MB would be compared at every build. What lies there is told by sizes and time stamps: a copy
@@ -114,6 +114,7 @@ def _copy(part: Component, workspace: Workspace) -> Step:
         part.source,
         part.dest,
         part.tree,
+        checkout,
         phase=PHASE,
         stamp=Stamp(stamp, digest(str(part.source), states), made=part.dest),
     )

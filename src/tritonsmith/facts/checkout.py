@@ -118,7 +118,7 @@ def _read(root: Path) -> TritonCheckout:
         pins=tuple(_pins(root, setup_text)),
         requires=_requires(root, setup, setup_text),
         nvidia=_nvidia(root, setup_text),
-        json_version=_first_line(root / "cmake" / "json-version.txt").lstrip("v") or _json_in(setup_text),
+        json_version=_json_version(root) or _json_in(setup_text),
         python=_python_range(setup_text, version),
         commit=head.commit,
         committed=head.committed,
@@ -178,11 +178,11 @@ def _version(root: Path, setup_text: str) -> str:
 
 def _pins(root: Path, setup_text: str) -> Iterable[LlvmPin]:
     """Lookup order: llvm-info.json, llvm-hash.txt, setup.py; when bisecting, each shape occurs."""
-    info = root / "cmake" / "llvm-info.json"
+    info, named = root / "cmake" / "llvm-info.json", root / "cmake" / "llvm-hash.txt"
     if info.is_file():
         yield _json_pin(info, "core")
-    elif text := _first_line(root / "cmake" / "llvm-hash.txt"):
-        yield LlvmPin(text, "cmake/llvm-hash.txt")
+    elif text := _first_line(named):
+        yield LlvmPin(_checked(text, _COMMIT, named), "cmake/llvm-hash.txt")
     elif match := re.search(r"""["'/]llvm-[\d.]+-([0-9a-f]{12,40})["'/]""", setup_text):
         yield LlvmPin(eras.full_commit(match[1]), "python/setup.py")
     amd = root / "cmake" / "amd-llvm-info.json"
@@ -195,16 +195,37 @@ def _json_pin(path: Path, role: str) -> LlvmPin:
         content = json.loads(path.read_text(encoding="utf-8"))
         sums = content.get("sha256sum", {})
         return LlvmPin(
-            commit=str(content["llvm_hash"]),
+            commit=_checked(str(content["llvm_hash"]), _COMMIT, path),
             file=f"cmake/{path.name}",
             role=role,
-            build=content.get("build_number"),
+            build=_build_number(content, path),
             sha256=tuple(sorted((str(name), str(value)) for name, value in sums.items())),
         )
     except (ValueError, KeyError, AttributeError) as error:
         raise FactError(
             "cannot read this pin file", where=path, why=f"{type(error).__name__}: {error}"
         ) from error
+
+
+# What a checkout names becomes a part of paths, URLs and command lines, where `..` and `--option` mean more.
+_COMMIT = re.compile(r"[0-9a-fA-F]{7,40}")
+_NUMBER = re.compile(r"\d[\w.+-]*")
+_REQUIREMENT = re.compile(r"[A-Za-z0-9].*", re.DOTALL)
+
+
+def _checked(text: str, form: re.Pattern[str], file: Path) -> str:
+    if form.fullmatch(text):
+        return text
+    raise FactError(
+        "this file of the checkout names something that cannot be", where=file, why=repr(text[:80])
+    )
+
+
+def _build_number(content: dict[str, Any], file: Path) -> Any:
+    number = content.get("build_number")
+    if number is not None:
+        _checked(str(number), _NUMBER, file)
+    return number
 
 
 _PIPS_DEFAULT = ("setuptools>=40.8.0", "wheel")  # where there is no pyproject.toml, as in 2.0
@@ -223,7 +244,7 @@ def _requires(root: Path, setup: Path, setup_text: str) -> tuple[str, ...]:
         match = re.search(r"pybind11-(\d+\.\d+\.\d+)", setup_text)
         if version := pinned or (match[1] if match else ""):
             requires.append(f"pybind11=={version}")
-    return tuple(requires)
+    return tuple(_checked(str(name), _REQUIREMENT, project) for name in requires)
 
 
 def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:
@@ -234,13 +255,24 @@ def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:
             versions = dict(json.loads(listing.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
             raise FactError("this file is not valid JSON", where=listing, why=str(error)) from error
-        return tuple(sorted((str(name), str(version)) for name, version in versions.items()))
-    one = _first_line(root / "cmake" / "nvidia-toolchain-version.txt")
-    if not one:
+        return tuple(
+            sorted((str(name), _checked(str(at), _NUMBER, listing)) for name, at in versions.items())
+        )
+    single = root / "cmake" / "nvidia-toolchain-version.txt"
+    one = _first_line(single)
+    if one:
+        _checked(one, _NUMBER, single)
+    else:
         match = re.search(r"version\s*=\s*[\"'](12\.\d+\.\d+)[\"']", setup_text)  # 2.0 has its ptxas in git
         one = match[1] if match else ""
     names = ("cudacrt", "cudart", "cuobjdump", "cupti", "nvdisasm", "ptxas")
     return tuple((name, one) for name in names if one and name in setup_text)
+
+
+def _json_version(root: Path) -> str:
+    file = root / "cmake" / "json-version.txt"
+    named = _first_line(file).lstrip("v")
+    return _checked(named, _NUMBER, file) if named else ""
 
 
 def _json_in(setup_text: str) -> str:

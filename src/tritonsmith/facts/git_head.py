@@ -11,13 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from tritonsmith.plan.process import Answer, ask
-
-# What git sets for the hooks and commands that it runs; each would lead to that repository instead.
-_ELSEWHERE = dict.fromkeys(
-    ("GIT_COMMON_DIR", "GIT_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_WORK_TREE")
-)
-_PATIENCE = 60.0  # seconds; a large tree on a network's disk
+from tritonsmith.facts import git_reader
+from tritonsmith.plan.process import Answer
 
 
 @dataclass(frozen=True)
@@ -46,7 +41,7 @@ def read(root: Path, *, dirt: bool = True) -> Head:
     """
     if not (root / ".git").exists():
         return Head()
-    log = _git(root, "log", "-1", "--no-show-signature", "--format=%H %cI")
+    log = git_reader.look(root, "log", "-1", "--no-show-signature", "--format=%H %cI")
     if log is None or log.code:
         return Head(problem=_told(log))
     commit, _, date = log.out.partition(" ")
@@ -54,7 +49,8 @@ def read(root: Path, *, dirt: bool = True) -> Head:
     if not dirt:
         return seen
     # `status` compares contents where only a time stamp changed; without the lock it writes nothing.
-    status = _git(root, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
+    compared = ("--porcelain", "--untracked-files=no", "--ignore-submodules=all")
+    status = git_reader.look(root, "status", *compared, files=True)
     if status is None or status.code:
         return replace(seen, problem=_told(status))
     return replace(seen, dirty=bool(status.out))
@@ -66,13 +62,9 @@ def changes(root: Path) -> str:
     Args:
         root: top folder of a repository.
     """
-    diff = _git(root, "diff", "HEAD", "--no-ext-diff", "--ignore-submodules=all")
+    compared = ("HEAD", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+    diff = git_reader.look(root, "diff", *compared, files=True)
     return "" if diff is None or diff.code else hashlib.sha256(diff.out.encode()).hexdigest()[:16]
-
-
-def _git(root: Path, *arguments: str) -> Answer | None:
-    argv = ("git", "--no-optional-locks", "-C", str(root), *arguments)
-    return ask(argv, change=_ELSEWHERE, timeout=_PATIENCE)
 
 
 def _told(answer: Answer | None) -> str:

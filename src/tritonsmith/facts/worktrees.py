@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tritonsmith.plan.process import capture
+from tritonsmith.facts import git_reader
 
 
 def git_folder(root: Path) -> Path | None:
@@ -61,8 +61,7 @@ def branches(root: Path) -> dict[str, str]:
 
 def divergence(root: Path) -> tuple[int, int] | None:
     """Commits that HEAD is behind and ahead of its upstream branch; None if it follows none."""
-    argv = ("git", "-C", str(root), "rev-list", "--left-right", "--count", "@{upstream}...HEAD")
-    counts = (capture(argv) or "").split()
+    counts = _said(root, "rev-list", "--left-right", "--count", "@{upstream}...HEAD").split()
     return (int(counts[0]), int(counts[1])) if len(counts) == 2 else None  # noqa: PLR2004 - left and right
 
 
@@ -73,4 +72,9 @@ def has_object(root: Path, prefix: str) -> bool:
         root: a checkout of it.
         prefix: hex digits, 4 at least.
     """
-    return bool(capture(("git", "-C", str(root), "rev-parse", f"--disambiguate={prefix}")))
+    return bool(_said(root, "rev-parse", f"--disambiguate={prefix}"))
+
+
+def _said(root: Path, *arguments: str) -> str:
+    answer = git_reader.look(root, *arguments)
+    return answer.out if answer and answer.code == 0 else ""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritonsmith.errors import FactError
+from tritonsmith.facts import git_reader
 
 if TYPE_CHECKING:
     from git import Repo
@@ -45,7 +46,7 @@ def opened(path: Path) -> Iterator[Repo]:
             hints=["name a clone, its top folder"],
         ) from error
     with repository:
-        repository.git.update_environment(GIT_TERMINAL_PROMPT="0")
+        repository.git.update_environment(**git_reader.environ(path))
         try:
             yield repository
         except GitError as error:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import singledispatchmethod
+from functools import partial, singledispatchmethod
 from itertools import groupby
 from pathlib import Path
 from typing import IO
@@ -251,11 +251,14 @@ class Runner:
 
     @_do.register
     def _(self, step: Copy) -> None:
+        copy = _copy_changed if step.root is None else partial(_copy_inside, step.root.resolve())
+        if step.root:
+            _check_inside(step.root.resolve(), step.dest)
         step.dest.parent.mkdir(parents=True, exist_ok=True)
         if step.tree:
-            shutil.copytree(step.source, step.dest, copy_function=_copy_changed, dirs_exist_ok=True)
+            shutil.copytree(step.source, step.dest, copy_function=copy, dirs_exist_ok=True)
         else:
-            _copy_changed(str(step.source), str(step.dest))
+            copy(str(step.source), str(step.dest))
 
     @_do.register
     def _(self, step: Move) -> None:
@@ -345,6 +348,22 @@ def _copy_changed(source: str, dest: str) -> str:
     if not (Path(dest).is_file() and _same_content(source, dest)):
         shutil.copy(source, dest)
     return dest
+
+
+def _copy_inside(root: Path, source: str, dest: str) -> str:
+    _check_inside(root, Path(dest))
+    return _copy_changed(source, dest)
+
+
+def _check_inside(root: Path, path: Path) -> None:
+    """Follows every link, also one at the path itself, through which a copy would write."""
+    if not path.resolve().is_relative_to(root):
+        raise OwnershipError(
+            "will not write through a link that leads out of the folder",
+            where=path,
+            why=f"it leads to {path.resolve()}; the folder is {root}",
+            hints=["remove the link if it is none of yours"],
+        )
 
 
 def _same_content(one: str, other: str) -> bool:

@@ -246,11 +246,13 @@ class Copy(Step):
         source: what is copied.
         dest: its new path, not the folder that it goes into.
         tree: it is a folder.
+        root: a folder that nothing may be written outside of: a link in it that leads out is refused.
     """
 
     source: Path
     dest: Path
     tree: bool = False
+    root: Path | None = None
 
     def shell(self) -> list[str]:
         folder = self.dest if self.tree else self.dest.parent

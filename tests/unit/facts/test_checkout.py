@@ -223,7 +223,7 @@ def test_a_checkout_without_any_pin(tmp_path: Path) -> None:
     assert (seen.pins, seen.pin) == ((), None)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"llvm_hash": "x", "sha256sum": [1]}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"llvm_hash": "0123456789abcdef", "sha256sum": [1]}'])
 def test_a_pin_file_that_cannot_be_read(tmp_path: Path, text: str) -> None:
     root = fakes.checkout(tmp_path, "3.8")
     (root / "cmake" / "llvm-info.json").write_text(text)
@@ -284,3 +284,25 @@ def test_the_marks_of_a_merge(tmp_path: Path, name: str) -> None:
     with pytest.raises(FactError, match="this file is not valid") as caught:
         checkout.read(root)
     assert caught.value.where == str(root / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("cmake/llvm-hash.txt", "../../../.."),
+        ("cmake/llvm-hash.txt", "--upload-pack=touch evil"),
+        ("cmake/llvm-info.json", '{"llvm_hash": "../../x"}'),
+        ("cmake/llvm-info.json", f'{{"llvm_hash": "{fakes.HASH}", "build_number": "../../x"}}'),
+        ("cmake/json-version.txt", "3.11.3/../../x"),
+        ("cmake/nvidia-toolchain-version.json", '{"ptxas": "../../x"}'),
+        ("pyproject.toml", '[build-system]\nrequires = ["setuptools", "--index-url=https://evil"]'),
+        ("pyproject.toml", '[build-system]\nrequires = ["-e."]'),
+    ],
+)
+def test_what_would_lead_elsewhere_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    """These become parts of paths, of URLs and of command lines."""
+    root = fakes.checkout(tmp_path, "3.5")
+    (root / name).write_text(text)
+    with pytest.raises(FactError, match="names something that cannot be") as caught:
+        checkout.read(root)
+    assert str(root / name) in str(caught.value)

@@ -171,6 +171,41 @@ def test_copy_leaves_equal_files_alone(runner: Runner, tmp_path: Path) -> None:
     assert (dest / "sub" / "new.h").read_text() == "sub/new.h"
 
 
+@pytest.mark.parametrize("link", ["backend", "backend/bin", "backend/bin/ptxas"])
+@pytest.mark.parametrize("tree", [True, False])
+def test_copy_does_not_write_through_a_link_that_leads_out(
+    runner: Runner, tmp_path: Path, link: str, tree: bool
+) -> None:
+    """A checkout that somebody sent: `third_party/nvidia/backend/bin` may be a link to `~/bin`."""
+    inside, outside, source = tmp_path / "checkout", tmp_path / "home", tmp_path / "source"
+    (outside / "bin").mkdir(parents=True)
+    (outside / "bin" / "ptxas").write_text("mine")
+    source.mkdir()
+    (source / "ptxas").write_text("new")
+    place = inside / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(outside.joinpath(*Path(link).parts[1:]))
+    bin_ = inside / "backend" / "bin"
+    step = (
+        Copy(source, bin_, True, inside, phase="p")
+        if tree
+        else Copy(source / "ptxas", bin_ / "ptxas", root=inside, phase="p")
+    )
+    with pytest.raises(OwnershipError, match="will not write through a link that leads out") as error:
+        runner.run(plan(step))
+    assert str(outside) in str(error.value)
+    assert (outside / "bin" / "ptxas").read_text() == "mine"
+
+
+def test_copy_follows_a_link_that_stays_inside(runner: Runner, tmp_path: Path) -> None:
+    inside, source = tmp_path / "checkout", tmp_path / "source"
+    (inside / "real").mkdir(parents=True)
+    (inside / "bin").symlink_to("real")
+    source.write_text("new")
+    runner.run(plan(Copy(source, inside / "bin" / "ptxas", root=inside, phase="p")))
+    assert (inside / "real" / "ptxas").read_text() == "new"
+
+
 def test_copy_of_one_file(runner: Runner, tmp_path: Path) -> None:
     (tmp_path / "source").write_text("x")
     step = Copy(tmp_path / "source", tmp_path / "new" / "dest", phase="p")

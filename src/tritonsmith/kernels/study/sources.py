@@ -8,7 +8,7 @@ from git import Repo
 from git.exc import BadName, GitCommandError, InvalidGitRepositoryError, NoSuchPathError
 
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.facts import eras
+from tritonsmith.facts import eras, git_reader
 
 
 class History:
@@ -26,6 +26,7 @@ class History:
         self._path = Path(path).expanduser().absolute()
         try:
             self._repo = Repo(self._path)
+            self._repo.git.update_environment(**git_reader.environ(self._path))
         except (InvalidGitRepositoryError, NoSuchPathError):
             raise UsageError(
                 "--source names no git repository",

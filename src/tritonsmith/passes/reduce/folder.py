@@ -24,6 +24,7 @@ TEMPLATE = Path(__file__).with_name("reproduce.py.in")
 FILES = ("input.mlir", "reduced.mlir", "command.sh", "reproduce.py", "error.txt", "README.md")
 _RUN = re.compile(r"^// RUN: triton-opt %s --pass-pipeline='([^'\n]*)'", re.MULTILINE)
 _LINES = 12  # of the error, in the README
+_NOWHERE = Path("/")  # `-c` imports from the current folder first, and that may be a stranger's
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ def about(made: Isolated, tool: Tool) -> About:
         commit = ""
     python = ""
     if tool.python:
-        python = capture((str(tool.python), "-c", "import platform; print(platform.python_version())")) or ""
+        code = "import platform; print(platform.python_version())"
+        python = capture((str(tool.python.absolute()), "-c", code), cwd=_NOWHERE) or ""
     return About(version, commit, _llvm(tool), python, system())
 
 
@@ -83,7 +85,7 @@ def _llvm(tool: Tool) -> str:
         pin = f"pinned at {found.pins[0].commit}" if found and found.pins else ""
         return ", ".join(filter(None, (said[1] if said else "", pin)))
     code = "import importlib.util as u, os; print(os.path.dirname(u.find_spec('triton').origin))"
-    package = capture((str(tool.python), "-c", code))
+    package = capture((str(tool.python.absolute()), "-c", code), cwd=_NOWHERE) if tool.python else ""
     for path in libtriton.find(Path(package)) if package else ():
         library = libtriton.read(path)
         return " ".join(filter(None, (library.llvm_version, library.llvm_commit)))
