@@ -8,6 +8,7 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -107,6 +108,13 @@ def _without_rights(body: Callable[[], T]) -> T:
     if ctypes.CDLL(None, use_errno=True).capset(version_and_thread, bytes(24)):
         raise OSError(ctypes.get_errno(), "capset")
     return body()
+
+
+def script_of_python(path: Path, code: str) -> Path:
+    """Make a program of Python code. A `#!` line with the interpreter would break at a space in its path."""
+    path.write_text(f'#!/bin/sh\n"exec" "{sys.executable}" "$0" "$@"\n{code}', encoding="utf-8")
+    path.chmod(0o755)
+    return path
 
 
 def require(*programs: str) -> None:

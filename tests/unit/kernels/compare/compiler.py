@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-_PROGRAM = """#!{python}
+from tests.support import script_of_python
+
+_PROGRAM = """\
 import hashlib, json, os, signal, sys, time
 request = json.load(open(sys.argv[3]))
 data = open(request["file"], "rb").read()
@@ -48,9 +49,7 @@ def make(folder: Path, version: str = "3.4.0") -> Path:
     for path in (python.parent, package):
         path.mkdir(parents=True)
     (package / "__init__.py").write_text(f'__version__ = "{version}"\n')
-    python.write_text(_PROGRAM.format(python=sys.executable, log=str(folder / "log"), version=version))
-    python.chmod(0o755)
-    return python
+    return script_of_python(python, _PROGRAM.format(log=str(folder / "log"), version=version))
 
 
 def compiled(python: Path) -> list[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support import script_of_python
 from tritonsmith.errors import UsageError
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.passes.reduce.oracles import Opt
@@ -14,7 +14,6 @@ from tritonsmith.passes.reduce.oracles import Opt
 pytestmark = pytest.mark.unit
 
 FAKE = """\
-#!{python}
 import os, signal, sys
 text = open(sys.argv[1]).read()
 passes = [word for word in sys.argv if word.startswith("--pass-pipeline=")]
@@ -22,8 +21,8 @@ if "broken" in text:
     sys.exit("in.mlir:1:1: error: op is wrong")
 if passes and "nope" in passes[0]:
     sys.exit("x: error: 'nope' does not refer to a registered pass or pass pipeline")
-if passes and passes[0].count("{{") != passes[0].count("}}"):
-    sys.exit("MLIR Textual PassPipeline Parser:1:19: error: missing closing '}}'")
+if passes and passes[0].count("{") != passes[0].count("}"):
+    sys.exit("MLIR Textual PassPipeline Parser:1:19: error: missing closing '}'")
 if passes and "wrong" in text:
     sys.exit("in.mlir:1:1: error: op is wrong")
 if passes and "crash" in text:
@@ -36,10 +35,7 @@ open(sys.argv[sys.argv.index("-o") + 1], "w").write(text)
 
 @pytest.fixture
 def opt(tmp_path: Path) -> Path:
-    path = tmp_path / "triton-opt"
-    path.write_text(FAKE.format(python=sys.executable))
-    path.chmod(0o755)
-    return path
+    return script_of_python(tmp_path / "triton-opt", FAKE)
 
 
 def test_only_a_pass_can_fail(opt: Path, tmp_path: Path) -> None:
