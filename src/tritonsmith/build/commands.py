@@ -5,7 +5,8 @@ Each reads facts, makes a plan from them, and either hands the plan back (a dry 
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tritonsmith.build import (
     install,
     pin_change,
     preflight,
+    suspects,
     triton,
 )
 from tritonsmith.build.debug_library import relink
@@ -24,17 +26,18 @@ from tritonsmith.build.llvm_request import LlvmRequest
 from tritonsmith.build.locate import Located, locate, request_for, request_for_revision
 from tritonsmith.build.prepared import Prepared
 from tritonsmith.build.triton import Inputs
-from tritonsmith.envs import receipts, session, workspace
+from tritonsmith.envs import attempts, receipts, session, workspace
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.settings import Layer, explain, find
 from tritonsmith.envs.workspace import EnvDir, Workspace
-from tritonsmith.errors import FactError
-from tritonsmith.facts import answers, llvm_tree, machine, python_env, tools
+from tritonsmith.errors import FactError, SmithError, StepError
+from tritonsmith.facts import answers, llvm_tree, machine, pin_history, python_env, tools
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Plan
+from tritonsmith.plan.objects import BuildObjects
 from tritonsmith.plan.runner import CommandFailedError
 from tritonsmith.ui import secrets
 from tritonsmith.wheels import venv
@@ -71,6 +74,7 @@ def build_triton(
     inputs, request = gather(settings, space, located)
     problems = _problems(inputs, request)
     warnings = preflight.enforce(problems, force=force)
+    inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
     plan = triton.plan(inputs, again=again)
     last = receipts.read(inputs.env.receipt("build-triton"))
     given = receipts.read(inputs.env.receipt("setup-mlir"))
@@ -79,7 +83,7 @@ def build_triton(
         *pin_change.newer_archive(given, request, settings.name),
     )
     notes = (*pins, *configured.notes(configured.pending(plan)))
-    return _prepared(replace(plan, notes=(*plan.notes, *notes)), inputs, request, warnings)
+    return _prepared(replace(plan, notes=(*plan.notes, *tried, *notes)), inputs, request, warnings)
 
 
 def install_triton(
@@ -102,12 +106,40 @@ def install_triton(
     problems = _problems(inputs, request)
     problems += preflight.setup_py(inputs, compile_commands.look(inputs.checkout.root))
     warnings = preflight.enforce(problems, force=force)
+    inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
     folder = install.pip_build_dir(inputs)
     occupied = folder.exists() and not folder.is_symlink()
     plan = install.plan(inputs, occupied=occupied)
     if _provable(inputs):
         plan += proof
-    return _prepared(plan, inputs, request, warnings)
+    if attempt := attempts.read(inputs.env):
+        tried = (*tried, f"goes on with the {attempt.task} that did not end well: {_kind(settings)}")
+    return _prepared(replace(plan, notes=(*plan.notes, *tried)), inputs, request, warnings)
+
+
+def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[str, ...]]:
+    """With what is compiled first, if the LLVM is not the pin and nothing was built against it; and notes."""
+    tree, pin, root = inputs.llvm, request.pin, inputs.checkout.root
+    if pin is None or request.fit(tree.commit) == "pin":
+        return inputs, ()
+    last = receipts.read(inputs.env.receipt("build-triton")) or {}
+    if (last.get("pin"), last.get("llvm"), last.get("llvm_commit")) == (
+        pin.commit,
+        str(tree.prefix),
+        tree.commit,
+    ):
+        return inputs, ()  # it was built before: this LLVM will do
+    chosen = suspects.choose(root, pin_history.around(root))
+    unknown = (
+        "the history of this checkout does not tell which files depend on the LLVM (a shallow clone?), "
+        "so none is tried before the build"
+    )
+    return replace(inputs, suspects=chosen), () if chosen else (unknown,)
+
+
+def _kind(settings: Settings) -> str:
+    """What is built, in words."""
+    return f"{settings.triton.build_type}, backends {', '.join(settings.triton.backends)}"
 
 
 def _provable(inputs: Inputs) -> bool:
@@ -147,17 +179,41 @@ def act(prepared: Prepared, session: Session) -> None:
     with shelf.hold(session.task) if shelf else nullcontext():
         if shelf:
             session.note(shelf.announce())
-        try:
+        with _attempted(prepared, session):
             session.run(prepared.plan)
-        except CommandFailedError as failure:
-            from tritonsmith.build import diagnose  # noqa: PLC0415 - its patterns take time to compile
-
-            words = {"llvm": prepared.llvm_in_words, "pin": prepared.pin_in_words}
-            raise diagnose.explain(failure, **words) from failure
         beside = (prepared.beside / RECEIPT_BESIDE,) if prepared.beside and prepared.beside.is_dir() else ()
         if shelf:  # before the receipt, which says that it worked
             session.note(shelf.steps())
-        session.leave_receipt(prepared.receipt, *beside, also=answers.keep("receipt"))
+        ended = attempts.end(session.env) if "settings" in prepared.receipt else ()
+        session.leave_receipt(prepared.receipt, *beside, also=(*answers.keep("receipt"), *ended))
+
+
+@contextmanager
+def _attempted(prepared: Prepared, session: Session) -> Iterator[None]:
+    """Explain a failure; of a build of Triton, also write down that it began, and how it failed."""
+    about = (session.env, session.task, prepared.receipt, session.log)
+    builds = "settings" in prepared.receipt
+    if builds:
+        session.note(attempts.begin(*about))
+    try:
+        yield
+    except SmithError as error:
+        told = _explained(error, prepared) if isinstance(error, CommandFailedError) else error
+        if builds:
+            session.note(attempts.fail(*about, told))
+        if told is error:
+            raise
+        raise told from error
+
+
+def _explained(failure: CommandFailedError, prepared: Prepared) -> StepError:
+    from tritonsmith.build import diagnose  # noqa: PLC0415 - its patterns take time to compile
+
+    llvm, pin, checkout = prepared.llvm_in_words, prepared.pin_in_words, prepared.checkout
+    step, backends = failure.step, prepared.receipt.get("backends", ())
+    if checkout and isinstance(step, BuildObjects):
+        return suspects.explain(failure, step, llvm=llvm, pin=pin, checkout=checkout, backends=backends)
+    return diagnose.explain(failure, llvm=llvm, pin=pin, dirty=bool(checkout and checkout.dirty))
 
 
 def gather(settings: Settings, space: Workspace, located: Located) -> tuple[Inputs, LlvmRequest]:
@@ -195,16 +251,22 @@ def gather(settings: Settings, space: Workspace, located: Located) -> tuple[Inpu
 
 
 def last_build(env: str) -> Layer | None:
-    """How `build-triton` built last, flags included, so that `install-triton` does not build another.
+    """How Triton was built last, flags included, so that `install-triton` does not build another.
+
+    A build that failed or was stopped counts: its folder is configured so, and half of it is compiled.
 
     Args:
         env: name or path of the env file.
     """
-    receipt = receipts.read(workspace.default().env(find(env).stem).receipt("build-triton"))
-    if not receipt or "settings" not in receipt:
+    folder = workspace.default().env(find(env).stem)
+    attempt, receipt = attempts.read(folder), receipts.read(folder.receipt("build-triton")) or {}
+    name, last = "the last build-triton", receipt.get("settings")
+    if attempt and attempt.settings:
+        name, last = f"the last {attempt.task}, which did not end well", attempt.settings
+    if last is None:
         return None
-    told = {key: value for key, value in receipt["settings"].items() if secrets.MARK not in str(value)}
-    return "the last build-triton", told  # a secret is in the env file alone
+    told = {key: value for key, value in last.items() if secrets.MARK not in str(value)}
+    return name, told  # a secret is in the env file alone
 
 
 def find_triton(settings: Settings) -> tuple[Workspace, Located]:
@@ -304,4 +366,5 @@ def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[
         f", commit {tree.commit}" if tree.commit else ", commit not recorded"
     )
     pin = f"{request.pin.commit} ({request.pin.file})" if request.pin else "unknown"
-    return Prepared(plan, warnings, receipt, inputs.env.build, words if not_the_pin else "", pin)
+    near = words if not_the_pin else ""
+    return Prepared(plan, warnings, receipt, inputs.env.build, near, pin, checkout=checkout)

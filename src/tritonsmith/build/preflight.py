@@ -21,6 +21,9 @@ from tritonsmith.facts import eras, tools
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers
 
+_OWN_BACKENDS = ("nvidia", "amd")  # upstream's
+_REGISTERS = b"RegisterTritonDialects.h"
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -83,6 +86,7 @@ def triton(inputs: Inputs, request: LlvmRequest, *, disk_free: float, lit: str =
     yield from _cmake_version(inputs)
     yield from _python(inputs)
     yield from _backends(inputs)
+    yield from _bin(inputs, inputs.settings.triton.targets)
     yield from _nvidia(inputs)
     yield from resources(inputs.machine, inputs.jobs, inputs.settings.llvm.debug_info)
     need = configs.load("resources")["disk"]["triton-build"]
@@ -268,6 +272,26 @@ def _backends(inputs: Inputs) -> Iterator[Problem]:
             )
 
 
+def _bin(inputs: Inputs, targets: tuple[str, ...]) -> Iterator[Problem]:
+    """Programs of bin/ that include the headers of a backend which is left out."""
+    backends, root = inputs.settings.triton.backends, inputs.checkout.root
+    missing = [
+        name for name in _OWN_BACKENDS if inputs.checkout.has(f"bin-needs-{name}") and name not in backends
+    ]
+    whole = not targets or any(name == "all" or name.startswith(("check-", "test")) for name in targets)
+    sources = [path for path in (root / "bin").glob("*.cpp") if _REGISTERS in path.read_bytes()]
+    programs = set(targets) & {path.stem for path in sources}
+    if missing and (whole or programs):
+        what = ", ".join(sorted(programs)) or "triton-opt and the other programs"
+        yield Problem(
+            "bin-backends",
+            f"{what} will not compile: bin/RegisterTritonDialects.h includes headers of "
+            f"{' and '.join(missing)}, which --backends {','.join(backends)} leaves out",
+            "libtriton alone can be built so: build-triton with --target triton; all of it: "
+            f"--backends {','.join((*backends, *missing))}",
+        )
+
+
 def _nvidia(inputs: Inputs) -> Iterator[Problem]:
     """Headers that no step of the plan will bring."""
     if not inputs.checkout.has("nvidia-backend") or "nvidia" not in inputs.settings.triton.backends:
@@ -289,6 +313,8 @@ def setup_py(inputs: Inputs, place: Place) -> Iterator[Problem]:
         inputs: the checkout.
         place: what lies at its root as compile_commands.json.
     """
+    if inputs.settings.triton.targets:  # which setup.py does not know
+        yield from _bin(inputs, ())
     links_itself = inputs.checkout.has("build-dir-variable")  # both came with 3.5
     if links_itself and place.state in ("folder", "file"):
         does = "delete" if place.state == "folder" else "stop at"

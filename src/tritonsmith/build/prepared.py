@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.plan import Plan
 
 if TYPE_CHECKING:  # a build that has nothing to do needs no store
@@ -23,6 +24,7 @@ class Prepared:
         beside: folder that gets a copy of the receipt, if any.
         llvm_in_words: the LLVM, if it is known not to be the pin; empty otherwise.
         pin_in_words: the pin.
+        checkout: Triton's sources, where they are built.
         shelving: what it means to the store of LLVMs; None if nothing.
     """
 
@@ -33,3 +35,4 @@ class Prepared:
     llvm_in_words: str = ""
     pin_in_words: str = ""
     shelving: Shelving | None = None
+    checkout: TritonCheckout | None = None

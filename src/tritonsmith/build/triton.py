@@ -19,10 +19,12 @@ from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Compilers
 from tritonsmith.plan import MakeDir, Plan, Step
+from tritonsmith.plan.objects import BuildObjects
 from tritonsmith.wheels import venv
 
 PHASE_CONFIGURE = "configure Triton"
 PHASE_BUILD = "build Triton"
+PHASE_SUSPECTS = "files that an LLVM near the pin breaks"
 _HERE = Path(__file__).parent
 _NEVER_FROM_CMAKE = ("cmake", "ninja")  # the tool brings its own
 
@@ -44,6 +46,7 @@ class Inputs:
         env: the env's folder in it.
         after_project: the file that names its debug libraries (`debug_library.relink`), if it ever had one.
         llvm_sources: those of the LLVM, if they are here: debuggers want them.
+        suspects: sources that this LLVM, which is not the pin, may break: compiled before all others.
     """
 
     settings: Settings
@@ -58,6 +61,7 @@ class Inputs:
     env: EnvDir
     after_project: Path | None = None
     llvm_sources: Path | None = None
+    suspects: tuple[Path, ...] = ()
 
     @property
     def triton_home(self) -> Path:
@@ -83,7 +87,16 @@ def plan(inputs: Inputs, *, again: bool = False) -> Plan:
     debug = debuggers.steps(
         env.build, relative=folders is not None, llvm=inputs.llvm_sources, phase=PHASE_CONFIGURE
     )
-    return Plan(title, (*steps, *cache, *debug, build, *cmake.keep_graph(env.build, phase=PHASE_BUILD)))
+    first = (*steps, *cache, *debug, *_first(inputs, jobs))
+    return Plan(title, (*first, build, *cmake.keep_graph(env.build, phase=PHASE_BUILD)))
+
+
+def _first(inputs: Inputs, jobs: int) -> tuple[Step, ...]:
+    """What shows in a minute whether this LLVM fits: objects that the build needs anyway."""
+    if not inputs.suspects:
+        return ()
+    ninja, build = inputs.tools.ninja, inputs.env.build
+    return (BuildObjects(ninja, build, inputs.suspects, jobs, phase=PHASE_SUSPECTS),)
 
 
 def configure(inputs: Inputs, build: Path, *, phase: str, again: bool = False) -> tuple[Step, ...]:

@@ -12,17 +12,18 @@ from tritonsmith.build import compile_commands
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.finding import Finding, Status, ok, skipped
 from tritonsmith.doctor.subject import Subject
-from tritonsmith.envs import receipts
+from tritonsmith.envs import attempts, receipts
 from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import cmake_cache, filesystems, llvm_tree
 from tritonsmith.facts import libtriton as libtriton_file
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.cmake_cache import CmakeCache
-from tritonsmith.plan import Link, Move
+from tritonsmith.plan import Link, Move, locks
 
 _PACKAGES = ("LLVM_DIR", "MLIR_DIR", "LLD_DIR", "LLVM_SYSPATH")
 _LINKED = ("backends", "language/extra", "tools/extra", "profiler")
+_LINES = 4  # of a failed build's reason
 _AFTER = 60.0  # seconds between a link's end and its receipt, at most
 
 
@@ -84,6 +85,36 @@ def triton(subject: Subject) -> Iterator[Finding]:
         yield Finding("warning", told, source, affects="the next build may not compile", **mend)
     else:
         yield ok(seen, source)
+
+
+@check("builds.last", "how the last build of Triton ended")
+def last(subject: Subject) -> Iterator[Finding]:
+    """A build that failed or was stopped: where, and why."""
+    attempt = attempts.read(subject.env)
+    if attempt is None:
+        built = subject.receipt("build-triton")
+        yield ok("it succeeded", _text(built, "source")) if built else skipped("nothing was built here")
+        return
+    if holder := locks.holder(subject.env.lock):
+        yield skipped(f"one runs now: {holder}")
+        return
+    kind = _text(dict(attempt.content), "build_type")
+    source = shlex.quote(_text(dict(attempt.content), "source"))
+    command = f"invoke {attempt.task} --env {subject.named} --source {source} --build-type {kind}"
+    mend: dict[str, Any] = {
+        "affects": "what is built is a part, or older than what was asked for",
+        "commands": (command,),
+    }
+    said = f"{attempt.task} ({kind}) of {attempt.when[:16].replace('T', ' ')} UTC"
+    if attempt.interrupted or not attempt.what:
+        how = "was stopped by ^C" if attempt.interrupted else "did not come to its end: it was killed"
+        yield Finding("warning", f"{said} {how}", attempt.log, remedy="the same command goes on", **mend)
+        return
+    reason = " / ".join(line.strip() for line in attempt.why.splitlines()[:_LINES])
+    where = attempt.where if attempt.where != attempt.log else ""
+    seen = f"{said}: {attempt.what}" + (f"; {where}" if where else "") + (f": {reason}" if reason else "")
+    remedy = f"its log has the whole error: {attempt.log}"
+    yield Finding("error", seen, attempt.log, remedy=remedy, **mend)
 
 
 def _text(receipt: dict[str, Any], key: str) -> str:
@@ -307,4 +338,4 @@ def database(subject: Subject) -> Iterator[Finding]:
         yield ok(f"a link to {place.path.resolve()}", place.path)
 
 
-CHECKS = (llvm, triton, cmake_paths, cmake_llvm, libtriton, backends, database)
+CHECKS = (llvm, triton, last, cmake_paths, cmake_llvm, libtriton, backends, database)

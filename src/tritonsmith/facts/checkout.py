@@ -153,8 +153,10 @@ def _probe(root: Path, probe: dict[str, Any]) -> bool:
         path = root / name
         if text is None and path.exists():
             return True
-        if text is not None and path.is_file() and text in path.read_text(encoding="utf-8"):
-            return True
+        if text is not None and path.is_file():
+            content = path.read_text(encoding="utf-8")
+            if text in content and probe.get("lacks", "\0") not in content:
+                return True
     return False
 
 

@@ -58,6 +58,23 @@ def hold(
         lock.release()
 
 
+def holder(path: Path) -> str:
+    """Who holds a lock now, in words; empty if nobody does, as far as names tell.
+
+    Args:
+        path: the lock's file.
+    """
+    name = path.with_name(f"{path.name}.holder")
+    try:
+        pid = int(json.loads(name.read_text(encoding="utf-8"))["pid"])
+        os.kill(pid, 0)  # sends nothing; it may have been killed, and its name left behind
+    except PermissionError:
+        return _describe(name)  # somebody else's
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return ""
+    return _describe(name)
+
+
 def _describe(holder: Path) -> str:
     try:
         seen = json.loads(holder.read_text(encoding="utf-8"))

@@ -21,6 +21,7 @@ from tritonsmith.errors import InterruptedRunError, OwnershipError, StepError
 from tritonsmith.plan import archive, download, entries, ownership, process, shelving, stash
 from tritonsmith.plan.entries import RemoveEntries
 from tritonsmith.plan.git_remote import GitRemote
+from tritonsmith.plan.objects import BuildObjects
 from tritonsmith.plan.shelving import ShelfStep
 from tritonsmith.plan.steps import (
     NINJA_STATUS,
@@ -180,7 +181,12 @@ class Runner:
         self._ninja_run(step, step.refresh)
         self._ninja_run(step, step.argv(step.targets()))
 
-    def _ninja_run(self, step: BuildUsed, argv: tuple[str, ...]) -> None:
+    @_do.register
+    def _(self, step: BuildObjects) -> None:
+        if argv := step.argv():
+            self._ninja_run(step, argv)
+
+    def _ninja_run(self, step: BuildUsed | BuildObjects, argv: tuple[str, ...]) -> None:
         code, lines = self._stream(argv, step.tree, {"NINJA_STATUS": NINJA_STATUS}, self._ninja)
         if code:
             raise CommandFailedError(step, code, lines, self._log_path)

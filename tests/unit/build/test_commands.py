@@ -14,12 +14,14 @@ from tritonsmith.build.compile_commands import NAME
 from tritonsmith.build.locate import Located, request_for
 from tritonsmith.build.prepared import Prepared
 from tritonsmith.build.triton import Inputs
-from tritonsmith.envs import receipts, session, settings
+from tritonsmith.envs import attempts, receipts, session, settings
 from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir, Workspace
-from tritonsmith.errors import FactError, PreflightError, StepError
-from tritonsmith.plan import Plan, Run
+from tritonsmith.errors import FactError, InterruptedRunError, PreflightError, StepError
+from tritonsmith.plan import Plan, Run, Step
+from tritonsmith.plan.runner import Runner
+from tritonsmith.ui.progress import PhaseProgress
 
 from . import made
 
@@ -272,3 +274,57 @@ def test_an_install_takes_up_how_the_last_build_built(opened: Workspace) -> None
     assert dict(chosen.origin)["triton.build-type"] == "the last build-triton"
     flagged = settings.load("dev", {"triton.build-type": "Release"}, commands.last_build("dev"))
     assert flagged.triton.build_type == "Release"
+
+
+class StoppedSession:
+    """A session whose plan ends in an error; what it notes is really written."""
+
+    def __init__(self, space: Workspace, task: str, error: BaseException) -> None:
+        self.task, self.env, self.log, self._error = task, space.env("dev"), space.log(task), error
+        self.env.receipt("x").parent.mkdir(parents=True, exist_ok=True)
+
+    def run(self, _: Plan) -> None:
+        raise self._error
+
+    def note(self, steps: tuple[Step, ...]) -> None:
+        Runner(self.log, PhaseProgress(live=False, silent=True)).run(Plan("receipt", steps))
+
+
+@pytest.mark.parametrize(
+    "error", [StepError("the disk is full"), InterruptedRunError("interrupted"), KeyboardInterrupt()]
+)
+def test_an_install_goes_on_with_a_build_that_did_not_end_well(
+    opened: Workspace, error: BaseException
+) -> None:
+    """Debug failed; without this, RelWithDebInfo would be configured over it and everything compiled anew."""
+    opened.claim()
+    prepared = Prepared(Plan("p"), (), {"settings": {"triton.build-type": "Debug"}})
+    stopped = StoppedSession(opened, "build-triton", error)
+    with pytest.raises(type(error)):
+        commands.act(prepared, stopped)  # type: ignore[arg-type]
+    chosen = settings.load("dev", {}, commands.last_build("dev"))
+    assert chosen.triton.build_type == "Debug"
+    told = dict(chosen.origin)["triton.build-type"]
+    assert told == "the last build-triton, which did not end well"
+    attempt = attempts.read(opened.env("dev"))
+    assert attempt is not None
+    assert attempt.interrupted is isinstance(error, InterruptedRunError)
+    assert attempt.what == ("" if isinstance(error, KeyboardInterrupt) else str(error))
+    stopped.note(attempts.end(opened.env("dev")))
+    assert commands.last_build("dev") is None
+    stopped.note(attempts.end(opened.env("dev")))  # nothing is there any more, and nothing goes wrong
+
+
+def test_a_build_that_succeeded_since_counts_more_than_one_that_was_killed(opened: Workspace) -> None:
+    env = opened.env("dev")
+    opened.claim()
+    stopped = StoppedSession(opened, "build-triton", KeyboardInterrupt())
+    stopped.note(
+        attempts.begin(env, "build-triton", {"settings": {"triton.build-type": "Debug"}}, stopped.log)
+    )
+    text = receipts.render("build-triton", {"settings": {"triton.build-type": "Release"}})
+    later = json.loads(text) | {"finished": "2999-01-01T00:00:00+00:00"}
+    env.receipt("build-triton").write_text(json.dumps(later), encoding="utf-8")
+    assert attempts.read(env) is None
+    chosen = settings.load("dev", {}, commands.last_build("dev"))
+    assert chosen.triton.build_type == "Release"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tritonsmith import configs
-from tritonsmith.build.diagnose import MAX_LINES, FirstError, diagnose, explain, first_error
+from tritonsmith.build.diagnose import MAX_LINES, FirstError, diagnose, explain, failing, first_error
+from tritonsmith.build.near_pin import evidence
 from tritonsmith.errors import StepError
 from tritonsmith.plan import MakeDir
 from tritonsmith.plan.runner import CommandFailedError
@@ -16,8 +17,10 @@ from . import made
 
 LOGS = Path(__file__).parent / "logs"
 OURS = "/home/dev/triton/"
+NEAR = "22.1.8 in /opt/llvm, commit 0123456789ab"
 CMAKE = "/opt/cmake/share/cmake-3.31/Modules/"
 POPULATE = "googletest-subbuild/googletest-populate-prefix/tmp/googletest-populate-gitclone.cmake"
+BUILTIN = f"{OURS}third_party/amd/lib/TritonAMDGPUToLLVM/BuiltinFuncToLLVM.cpp"
 PYBIND11 = "/home/dev/venv/lib/python3.11/site-packages/pybind11/include/pybind11/"
 
 # log, id, file, line, how the first error begins
@@ -73,6 +76,22 @@ SEEN = [
     ("compiler-crash-gcc", "compiler-crash", "", 0, "FAILED: lib/Analysis/"),
     ("llvm-near-pin", "llvm-near-pin", f"{OURS}lib/Dialect/TritonGPU/IR/Ops.cpp", 1057, f"{OURS}lib"),
     ("llvm-near-pin-override", "llvm-near-pin", f"{OURS}lib/Analysis/AxisInfo.cpp", 151, f"{OURS}lib"),
+    (
+        "llvm-near-pin-several",
+        "llvm-near-pin",
+        f"{OURS}include/triton/Analysis/Alias.h",
+        89,
+        f"{OURS}include",
+    ),
+    ("llvm-near-pin-gcc", "llvm-near-pin", f"{OURS}include/triton/Analysis/Alias.h", 89, f"{OURS}include"),
+    ("llvm-near-pin-note", "llvm-near-pin", BUILTIN, 131, f"{BUILTIN}:131:48: error: no member named"),
+    (
+        "llvm-near-pin-named",
+        "llvm-near-pin",
+        BUILTIN,
+        131,
+        f"{BUILTIN}:131:48: error: \u2018class mlir::LLVM",
+    ),
     ("werror-clang", "werror", f"{OURS}lib/Tools/LinearLayout.cpp", 88, f"{OURS}lib/Tools/LinearLayout.cpp"),
     ("werror-gcc", "werror", f"{OURS}bin/triton-opt.cpp", 7, f"{OURS}bin/triton-opt.cpp:7:37: error: "),
     ("abi-breaking-checks", "abi-breaking-checks", "", 0, "ld.lld: error: undefined symbol: llvm::Enable"),
@@ -96,7 +115,7 @@ def failure(output: tuple[str, ...], code: int = 1) -> CommandFailedError:
 
 
 def explained(log: str) -> StepError:
-    near = "22.1.8 in /opt/llvm, commit 0123456789ab" if log.startswith("llvm-near-pin") else ""
+    near = NEAR if log.startswith("llvm-near-pin") else ""
     return explain(failure(read(log)), llvm=near, pin=f"{made.PIN} (cmake/llvm-hash.txt)")
 
 
@@ -136,6 +155,104 @@ def test_at_the_pin_a_changed_api_is_nobodys_fault_but_the_codes() -> None:
     assert error.why is not None
     assert error.why.splitlines()[0].startswith(f"{OURS}lib/Dialect/TritonGPU/IR/Ops.cpp:1057:26: error: ")
     assert diagnose(read("llvm-near-pin")) is None
+
+
+@pytest.mark.parametrize(
+    ("log", "sure"),
+    [
+        ("llvm-near-pin", True),  # a note: declared here
+        ("llvm-near-pin-override", True),
+        ("llvm-near-pin-several", True),  # 634158b11 on LLVM 19.1.7, clang 19
+        ("llvm-near-pin-gcc", True),  # the same by GCC 12
+        ("llvm-near-pin-note", True),  # 7d89248a9
+        ("llvm-near-pin-named", False),  # the same by GCC 12, which points to nothing
+    ],
+)
+def test_how_sure_it_is_that_the_llvm_is_the_reason(log: str, sure: bool) -> None:
+    words = str(explained(log))
+    assert ("not sure" in words) is not sure
+    assert f"this LLVM: {NEAR}" in words
+    assert f"the pin:   {made.PIN}" in words
+    mine = str(explain(failure(read(log)), llvm=NEAR, pin=made.PIN, dirty=True))
+    assert "not sure" in mine  # what one changes oneself may be the reason, too
+
+
+MADE_UP = "/home/dev/build/include/triton/Dialect/Triton/IR/Ops.cpp.inc"
+
+
+@pytest.mark.parametrize(
+    ("line", "why", "sure"),
+    [
+        (
+            "a.cpp:1:10: fatal error: 'mlir/Conversion/New.h' file not found",
+            "has no mlir/Conversion/New.h",
+            True,
+        ),
+        ("a.cpp:1:10: fatal error: llvm/ADT/New.h: No such file or directory", "has no llvm/ADT/New.h", True),
+        ("T.td:3:9: error: Could not find include file 'mlir/IR/New.td'", "has no mlir/IR/New.td", True),
+        ("ld.lld: error: unable to find library -lMLIRNewDialect", "has no MLIRNewDialect", True),
+        ("/usr/bin/ld: error: cannot find -lMLIRNewDialect: No such file", "has no MLIRNewDialect", True),
+        (
+            "/l/include/mlir/IR/Value.h:3:4: error: static assertion failed",
+            "points to /l/include/mlir/IR",
+            True,
+        ),
+        (f"{MADE_UP}:9:1: error: redefinition of 'build'", "mlir-tblgen made", False),
+        ("a.cpp:1:2: error: no member named 'x' in 'mlir::LLVM::CallOp'", "names mlir::LLVM::CallOp", False),
+        ("a.cpp:1:2: error: no type named 'X' in namespace 'mlir'", "names mlir,", False),
+        (
+            "a.cpp:1:2: error: unknown type 'llvm::SmallVector<mlir::triton::X>'",
+            "names llvm::SmallVector",
+            False,
+        ),
+    ],
+)
+def test_what_an_error_points_to(line: str, why: str, sure: bool) -> None:
+    seen = evidence([line])
+    assert seen is not None
+    assert (why in seen.why, seen.sure) == (True, sure)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["a.cpp:1:2: error: expected ';' after expression"],
+        ["a.cpp:1:2: error: no member named 'x' in 'mlir::triton::gpu::ConvertLayoutOp'"],
+        ["a.cpp:1:10: fatal error: 'triton/Analysis/New.h' file not found"],
+        ["a.cpp:1:10: fatal error: 'amd/include/llvm/x.txt' file not found"],
+        # how the compiler got there is no declaration
+        [
+            "a.cpp:1:2: error: invalid operands",
+            "/l/include/llvm/ADT/STLExtras.h:9:9: note: in instantiation of function template",
+            "/l/include/mlir/Support/LLVM.h:9:9: note: expanded from macro 'X'",
+        ],
+        [
+            "a.cpp:1:2: error: 'f' is deprecated [-Werror,-Wdeprecated]",
+            "/l/include/llvm/X.h:1:2: note: marked here",
+        ],
+        [],
+    ],
+)
+def test_what_says_nothing_of_the_llvm(lines: list[str]) -> None:
+    assert evidence(lines) is None
+
+
+def test_upstreams_own_sources_against_another_llvm_may_fail_for_it_and_ones_own_for_anything() -> None:
+    clean = explain(failure(read("unknown-cpp")), llvm=NEAR, pin=made.PIN)
+    assert clean.why is not None
+    assert "not sure: the sources are as they were committed" in clean.why.splitlines()[0]
+    mine = explain(failure(read("unknown-cpp")), llvm=NEAR, pin=made.PIN, dirty=True)
+    assert mine.why is not None
+    assert mine.why.splitlines()[0].endswith("error: expected ';' after expression")
+
+
+def test_all_that_failed_is_found_each_with_its_first_error() -> None:
+    found = failing(read("llvm-near-pin-several"))
+    assert [(Path(name).name, Path(error.file).name, error.line) for name, error in found] == [
+        ("Alias.cpp.o", "Alias.h", 89),
+        ("LLVMDIScope.cpp.o", "LLVMDIScope.cpp", 104),
+    ]
+    assert found[0][1].lines[-1].strip() == "|           ~~~~ ^"
 
 
 def test_a_first_error_ends_where_the_next_begins() -> None:

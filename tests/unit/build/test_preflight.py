@@ -102,7 +102,10 @@ BAD: list[tuple[str, bool, Change]] = [
     ("python-headers", True, with_python(headers=False)),
     ("python-version", False, with_python(version="3.8.19")),
     ("python-version", False, with_python(version="3.15.0")),
-    ("backend", True, with_settings(backends=("nvidia", "intel"))),
+    ("backend", True, with_settings(backends=("nvidia", "amd", "intel"))),
+    ("bin-backends", True, with_settings(backends=("nvidia",))),
+    ("bin-backends", True, with_settings(backends=("amd",))),
+    ("bin-backends", True, with_settings(backends=("nvidia",), targets=("check-triton-lit-tests",))),
     ("cuda-headers", True, with_checkout(nvidia=(("ptxas", "12.8.93"),))),
     ("memory", False, with_jobs(8, 1)),
     ("memory", False, with_jobs(1, 5)),
@@ -125,9 +128,9 @@ FINE = [
     ),
     pytest.param(with_python(version="3.9.0"), id="the oldest Python"),
     pytest.param(with_python(version="3.14.2"), id="the newest Python"),
-    pytest.param(with_settings(backends=("amd",)), id="one backend"),
+    pytest.param(with_settings(backends=("amd",), targets=("triton",)), id="one backend, libtriton alone"),
     pytest.param(
-        lambda good: with_checkout(nvidia=())(with_settings(backends=())(good)),
+        lambda good: with_checkout(nvidia=())(with_settings(backends=(), targets=("triton",))(good)),
         id="no CUDA without its backend",
     ),
     pytest.param(with_jobs(5, 2), id="just enough memory"),
@@ -152,6 +155,41 @@ def test_lit_in_the_venv(version: str, seen: list[str], good: Inputs) -> None:
     problems = found(good, lit=version)
     assert [problem.id for problem in problems] == seen
     assert all("pip install 'lit>=17,<20'" in problem.remedy for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("version", "backends", "missing"),
+    [("3.1", "nvidia", ""), ("3.1", "amd", "nvidia"), ("3.2", "nvidia", "amd"), ("main", "nvidia", "amd")],
+)
+def test_bin_wants_backends_by_era(version: str, backends: str, missing: str, tmp_path: Path) -> None:
+    """`#ifdef USE_ROCM` stood around AMD's headers before 3.2; nothing ever stood around NVIDIA's."""
+    (tmp_path / "third_party" / backends).mkdir(parents=True)
+    checkout = made.checkout(version, tmp_path)
+    inputs = with_settings(backends=(backends,))(made.inputs(checkout=checkout))
+    told = [problem for problem in found(inputs) if problem.id == "bin-backends"]
+    assert len(told) == bool(missing)
+    for problem in told:
+        assert f"headers of {missing}, which --backends {backends} leaves out" in problem.what
+        assert "--target triton" in problem.remedy
+        assert f"--backends {backends},{missing}" in problem.remedy
+
+
+def test_a_program_that_includes_no_headers_of_backends_may_be_built(good: Inputs) -> None:
+    folder = good.checkout.root / "bin"
+    folder.mkdir()
+    (folder / "triton-opt.cpp").write_text('#include "./RegisterTritonDialects.h"\n')
+    (folder / "triton-llvm-opt.cpp").write_text("#include <llvm/Passes.h>\n")
+    one = with_settings(backends=("nvidia",), targets=("triton-llvm-opt",))
+    assert found(one(good)) == []
+    other = with_settings(backends=("nvidia",), targets=("triton-llvm-opt", "triton-opt"))
+    (problem,) = found(other(good))
+    assert problem.what.startswith("triton-opt will not compile")
+
+
+def test_setup_py_builds_bin_whatever_the_targets(good: Inputs) -> None:
+    one = with_settings(backends=("nvidia",), targets=("triton",))(good)
+    told = list(preflight.setup_py(one, Place(good.checkout.root / "compile_commands.json", "absent")))
+    assert [problem.id for problem in told] == ["bin-backends"]
 
 
 def test_strict_warnings_change_the_advice(good: Inputs) -> None:

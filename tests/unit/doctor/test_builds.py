@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +19,11 @@ from tests.unit.facts.fakes import git
 from tritonsmith.doctor import builds, examination
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.subject import Subject
+from tritonsmith.envs import attempts
 from tritonsmith.envs.schema import LlvmSettings, Settings
-from tritonsmith.plan import Link, Plan
+from tritonsmith.envs.workspace import EnvDir
+from tritonsmith.errors import InterruptedRunError, StepError
+from tritonsmith.plan import Link, Plan, Step, locks
 from tritonsmith.plan.runner import Runner
 from tritonsmith.ui.progress import PhaseProgress
 
@@ -38,6 +45,66 @@ def mend(subject: Subject, plan: Plan) -> None:
 @pytest.mark.parametrize("check", builds.CHECKS, ids=lambda check: check.id)
 def test_nothing_built_is_nothing_to_say(subject: Subject, check: Check) -> None:
     assert only(check, subject).status == "not applicable"
+
+
+# --- how the last build ended
+
+
+def run(subject: Subject, steps: tuple[Step, ...]) -> None:
+    subject.space.claim()
+    mend(subject, Plan("receipt", steps))
+
+
+def begun(subject: Subject) -> tuple[EnvDir, str, Mapping[str, object], Path]:
+    content = {"source": "/home/dev/my triton", "build_type": "Debug", "settings": {}}
+    return subject.env, "build-triton", content, Path("/logs/build.log")
+
+
+def test_a_build_that_failed_is_told_with_its_first_error(subject: Subject) -> None:
+    why = "no lld [could-not-find-lld]\nCMake Error at CMakeLists.txt:8"
+    error = StepError("configure Triton failed (exit code 1)", where="CMakeLists.txt:8", why=why)
+    run(subject, attempts.fail(*begun(subject), error))
+    found = only(builds.last, subject)
+    assert (found.status, found.where) == ("error", "/logs/build.log")
+    assert (
+        "configure Triton failed (exit code 1); CMakeLists.txt:8: no lld [could-not-find-lld]" in found.seen
+    )
+    assert "CMake Error at CMakeLists.txt:8" in found.seen
+    (command,) = found.commands
+    assert command == ("invoke build-triton --env dev --source '/home/dev/my triton' --build-type Debug")
+
+
+@pytest.mark.parametrize(
+    ("error", "how"),
+    [(None, "did not come to its end: it was killed"), (InterruptedRunError("stopped"), "was stopped by ^C")],
+)
+def test_a_build_that_was_stopped(subject: Subject, error: InterruptedRunError | None, how: str) -> None:
+    about = begun(subject)
+    run(subject, attempts.fail(*about, error) if error else attempts.begin(*about))
+    found = only(builds.last, subject)
+    assert found.status == "warning"
+    assert found.seen.endswith(how)
+
+
+def test_a_build_that_runs_now_has_not_failed(subject: Subject) -> None:
+    run(subject, attempts.begin(*begun(subject)))
+    with locks.hold(subject.env.lock, purpose="build-triton --env dev"):
+        found = only(builds.last, subject)
+        assert found.status == "not applicable"
+        assert f"process {os.getpid()} runs `build-triton --env dev`" in found.seen
+    holder = subject.env.lock.with_name(f"{subject.env.lock.name}.holder")
+    gone = subprocess.run(
+        (sys.executable, "-c", "import os; print(os.getpid())"), capture_output=True, check=True
+    )
+    holder.write_text(json.dumps({"pid": int(gone.stdout), "purpose": "x", "since": ""}), encoding="utf-8")
+    assert only(builds.last, subject).status == "warning"  # killed, and its name left behind
+
+
+def test_a_build_that_succeeded(subject: Subject, root: Path) -> None:
+    run(subject, attempts.begin(*begun(subject)))
+    run(subject, attempts.end(subject.env))
+    built(subject, root)
+    assert only(builds.last, subject).status == "ok"
 
 
 # --- the LLVM that was set up

@@ -23,6 +23,7 @@ from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.checkout import LlvmPin
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Plan, Remove, Step, Write
+from tritonsmith.plan.objects import BuildObjects
 
 TASK = "debug-library"
 PHASE = "put into Triton's links"
@@ -268,7 +269,8 @@ def with_listed(prepared: Prepared, settings: Settings, space: Workspace, locate
     """
     if not settings.llvm.debug_libraries:
         return prepared
-    inputs = gather(settings, space, located)
+    first = (step.sources for step in prepared.plan.steps if isinstance(step, BuildObjects))
+    inputs = replace(gather(settings, space, located), suspects=next(first, ()))
     tree = sources_of(inputs)
     if tree.steps:
         raise FactError(

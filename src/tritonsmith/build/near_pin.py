@@ -1,0 +1,71 @@
+"""Errors of an LLVM that is near the pin and is not the pin: told by what they point to, not by their words.
+
+An API that changed shows itself in the compiler's output by a place: the error, or a note of it, points to a
+declaration in LLVM's headers, or the error is about a header, a library or a name of LLVM's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_PLACE = re.compile(r"^(?P<file>[^\s:][^:\n]*):\d+:(?:\d+:)? (?P<kind>(?:fatal )?error|note): (?P<text>.*)$")
+# `llvm-19/include/mlir/IR/X.h`, `llvm-project/mlir/include/mlir/IR/X.h`, `/usr/include/llvm-19/llvm/MC/X.h`
+_HEADER = re.compile(r"(?:^|/)include/(?:llvm-\d+/)?(?:mlir|llvm|lld)(?:-c)?/")
+# How the compiler got there, which is no declaration.
+_WAY = re.compile(
+    r"in (?:instantiation|implicit|definition|expansion|evaluation)|while |during |expanded from"
+)
+_FILE = re.compile(r"[\s'\"\u2018](?P<name>(?:mlir|llvm|lld)(?:-c)?/[\w./-]+\.(?:h|inc|td|def))\b")
+_LIBRARY = re.compile(r"(?:find|found).*?\s-l(?P<name>(?:MLIR|LLVM)\w+)")
+# In quotes (\u2018 in GCC's output): `mlir::LLVM::CallOp`, but nothing in Triton's own `mlir::triton`.
+_NAME = re.compile(
+    r"['\u2018](?:const |class |struct |enum |union )*(?:::)?"
+    r"(?P<name>(?:mlir|llvm)(?:::(?!triton\b|gluon\b|proton\b)\w+)*)(?![\w:])"
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Why an error is about the LLVM.
+
+    Attributes:
+        why: in words.
+        sure: it points to LLVM itself; a name alone may be one that Triton declares in LLVM's namespaces.
+    """
+
+    why: str
+    sure: bool = True
+
+
+def evidence(error: Sequence[str]) -> Evidence | None:
+    """What tells that an error is about the LLVM; None if nothing does.
+
+    Args:
+        error: its lines, with all its notes, up to the next error.
+    """
+    if not error or "[-Werror" in error[0]:
+        return None  # a compiler's warning, with a remedy of its own
+    for pattern in (_FILE, _LIBRARY):
+        if (missing := pattern.search(error[0])) and _is_missing(error[0]):
+            return Evidence(f"this LLVM has no {missing['name']}")
+    for line in error:
+        place = _PLACE.match(line)
+        if (
+            place
+            and _HEADER.search(place["file"])
+            and not (place["kind"] == "note" and _WAY.match(place["text"]))
+        ):
+            return Evidence(f"it points to {place['file']}")
+    first = _PLACE.match(error[0])
+    if first and first["file"].endswith(".inc"):
+        return Evidence("it lies in a file that this LLVM's mlir-tblgen made", sure=False)
+    if first and (named := _NAME.search(first["text"])):
+        return Evidence(f"it names {named['name']}, and points to no declaration of LLVM's", sure=False)
+    return None
+
+
+def _is_missing(line: str) -> bool:
+    """Whether an error is that a file or library is not there, in the words of compilers and linkers."""
+    return bool(re.search(r"not found|[Nn]o such file|(?:unable to|cannot|not) find", line))

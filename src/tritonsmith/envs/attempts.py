@@ -1,0 +1,105 @@
+"""The last build of an environment's Triton, unless it succeeded: what was asked for, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.envs import receipts
+from tritonsmith.envs.workspace import EnvDir
+from tritonsmith.errors import InterruptedRunError, SmithError
+from tritonsmith.plan import Remove, Step, Write
+
+_NAME = "attempt"
+_PHASE = "receipt"
+_BUILDS = ("build-triton", "install-triton")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A build that began.
+
+    Attributes:
+        task: `build-triton` or `install-triton`.
+        content: what went in, as for its receipt.
+        log: the run's log file.
+        when: it began, or ended; UTC, ISO 8601.
+        what: how it ended, in a sentence; empty if it did not come to say so.
+        where: the place of the first error.
+        why: the first error, or what is known of it.
+        interrupted: by ^C.
+    """
+
+    task: str
+    content: Mapping[str, Any] = field(default_factory=dict)
+    log: str = ""
+    when: str = ""
+    what: str = ""
+    where: str = ""
+    why: str = ""
+    interrupted: bool = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Keys of the env file, flags included."""
+        return dict(self.content.get("settings") or {})
+
+
+def begin(env: EnvDir, task: str, content: Mapping[str, Any], log: Path) -> tuple[Step, ...]:
+    """Steps that write down that a build begins.
+
+    Args:
+        env: whose.
+        task: its name.
+        content: what goes in.
+        log: the run's log file.
+    """
+    return _write(env, task, content, log, {})
+
+
+def fail(
+    env: EnvDir, task: str, content: Mapping[str, Any], log: Path, error: SmithError
+) -> tuple[Step, ...]:
+    """Steps that write down how it ended.
+
+    Args:
+        env: whose.
+        task: its name.
+        content: what went in.
+        log: the run's log file.
+        error: what a person was told.
+    """
+    told = {"what": error.what, "where": error.where or "", "why": error.why or ""}
+    return _write(env, task, content, log, {**told, "interrupted": isinstance(error, InterruptedRunError)})
+
+
+def end(env: EnvDir) -> tuple[Step, ...]:
+    """Steps that forget it, because it succeeded."""
+    return (Remove((env.receipt(_NAME),), env.root, phase=_PHASE),)
+
+
+def read(env: EnvDir) -> Attempt | None:
+    """The last build, if it did not succeed; None if it did, or if there was none.
+
+    Args:
+        env: whose.
+    """
+    seen = receipts.read(env.receipt(_NAME))
+    if seen is None or not isinstance(seen.get("content"), dict):
+        return None
+    when = str(seen.get("finished") or "")
+    later = [receipts.read(env.receipt(task)) for task in _BUILDS]
+    if any(receipt and str(receipt.get("finished") or "") > when for receipt in later):
+        return None  # its end was not written down, and another has succeeded since
+    words = {name: str(seen.get(name) or "") for name in ("log", "what", "where", "why")}
+    task = str(seen.get("attempted") or "a build")
+    return Attempt(task, seen["content"], when=when, interrupted=bool(seen.get("interrupted")), **words)
+
+
+def _write(
+    env: EnvDir, task: str, content: Mapping[str, Any], log: Path, told: Mapping[str, Any]
+) -> tuple[Step, ...]:
+    about = {"attempted": task, "log": str(log), **told, "content": content}
+    return (Write(env.receipt(_NAME), receipts.render(_NAME, about), phase=_PHASE),)

@@ -1,0 +1,88 @@
+"""The commits around a checkout that moved its LLVM pin, and what else each of them changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tritonsmith.facts import git_reader
+
+_PIN_FILES = ("cmake/llvm-hash.txt", "cmake/llvm-info.json")
+_HEAD = "bump "  # before each commit
+_FORMAT = f"--format={_HEAD}%H %cs"
+_SIDES = 6  # commits to look at on each side of the checkout
+
+
+@dataclass(frozen=True)
+class Bump:
+    """A commit that changed the pin, and adapted the sources to that LLVM.
+
+    Attributes:
+        commit: 40 hex digits.
+        date: ISO 8601.
+        files: that it changed, as git names them; none that it added or removed.
+        distance: 0 for the one of the checkout's own pin, and for the next one; 1 for those beyond.
+    """
+
+    commit: str
+    date: str
+    files: tuple[str, ...]
+    distance: int
+
+
+def around(root: Path) -> tuple[Bump, ...]:
+    """Bumps before and after HEAD, the nearest first; those after it as far as a branch here has them.
+
+    A root of the history is none, nor is the end of a shallow clone: there everything is new.
+
+    Args:
+        root: top folder of a checkout.
+    """
+    before = _bumps(root, f"-n{_SIDES}", "HEAD")
+    branches = _said(
+        root,
+        "for-each-ref",
+        "--contains=HEAD",
+        "--format=%(refname)",
+        "refs/remotes",
+        "refs/heads",
+        "refs/tags",
+    ).splitlines()
+    after: tuple[Bump, ...] = ()
+    for branch in _likely_main(branches):
+        after = _bumps(root, "--reverse", "--ancestry-path", f"HEAD..{branch}")[:_SIDES]
+        if after:
+            break
+    return tuple(sorted((*before, *after), key=lambda bump: bump.distance))
+
+
+def _likely_main(branches: list[str]) -> list[str]:
+    """Branches with HEAD in them, upstream's own first; few, because each costs a walk through history."""
+    return sorted(branches, key=lambda name: (not name.endswith(("/HEAD", "/main", "/master")), name))[:3]
+
+
+def _bumps(root: Path, *arguments: str) -> tuple[Bump, ...]:
+    options = (
+        "--no-show-signature",
+        "--diff-filter=M",
+        "--name-only",
+        "--full-diff",
+        "--no-renames",
+        "-z",
+        _FORMAT,
+    )
+    told = _said(root, "log", *options, *arguments, "--", *_PIN_FILES)
+    found: list[Bump] = []
+    for word in (one.strip("\n") for one in told.split("\0")):
+        if word.startswith(_HEAD):
+            commit, _, date = word.removeprefix(_HEAD).partition(" ")
+            found.append(Bump(commit, date, (), len(found)))
+        elif word and found:
+            found[-1] = replace(found[-1], files=(*found[-1].files, word))
+    return tuple(found)
+
+
+def _said(root: Path, *arguments: str) -> str:
+    """What git prints; empty if there is no repository, or it does not answer."""
+    answer = git_reader.look(root, *arguments) if (root / ".git").exists() else None
+    return "" if answer is None or answer.code else answer.out
