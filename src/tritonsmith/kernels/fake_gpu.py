@@ -390,7 +390,7 @@ class _ClassForOthers:
         return (self._real if truth else self._answer)(*args, **kwargs)
 
     def __instancecheck__(self, value: object) -> bool:
-        return isinstance(value, self._real)
+        return isinstance(value, (self._real, TorchStream))
 
     def __mro_entries__(self, _: Any) -> tuple[type, ...]:
         return (self._real,)

@@ -279,6 +279,9 @@ def load(path: str, name: str, around: Surroundings) -> Loaded:
         raise RefusedError("file", "this file is no Python of this interpreter", why=why) from None
     head, *inner = name.split(".")
     body = needed(tree, head)
+    makes = any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in tree.body)
+    if body is None and makes:
+        body = tree.body
     if body is None:
         raise RefusedError("kernel", f"there is no kernel {name!r} in this file", names=candidates(tree))
     module = types.ModuleType(os.path.splitext(os.path.basename(path))[0])
@@ -297,9 +300,9 @@ def load(path: str, name: str, around: Surroundings) -> Loaded:
         module.__name__ = f"_kernel_{module.__name__}"
     sys.modules[module.__name__] = module
     _run(functools.partial(_execute, ast.Module(body=body, type_ignores=[]), path, module), path)
-    if head not in vars(module):
+    if not hasattr(module, head):
         raise RefusedError("kernel", f"there is no kernel {name!r} in this file", names=candidates(tree))
-    whole = vars(module)[head]
+    whole = getattr(module, head)
     for part in inner:
         whole = _run(functools.partial(_inside, whole, part), path)
     loaded = _unwrapped(whole, name, tree)

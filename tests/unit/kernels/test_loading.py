@@ -1,0 +1,286 @@
+"""How the worker loads a kernel's file: packages, what is not installed, and the GPU of each target."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.kernels.test_worker import append, point, request, run, start
+from tests.unit.kernels.test_worker import place as place  # noqa: PLC0414 - a fixture
+from tritonsmith.kernels import targets
+
+HEAD = "import triton\nimport triton.language as tl\n"
+TRITON = """
+class Param:
+    def __init__(self, name):
+        self.name, self.is_constexpr = name, name.isupper()
+JITFunction.params = property(lambda self: [Param(name) for name in self.arg_names])
+class Config:
+    num_warps = num_stages = None
+    def __init__(self, kwargs):
+        self.kwargs = kwargs
+class Autotuner:
+    def __init__(self, fn, configs):
+        self.fn, self.configs = fn, configs
+def autotune(configs, key):
+    return lambda fn: Autotuner(fn, configs)
+"""
+TUNED = """
+@triton.autotune([triton.Config({"B": b}) for b in ([64, 128] if BIG else [16, 32])], key=[])
+@triton.jit
+def k(x, B): pass
+"""
+
+Answer = dict[str, Any]
+Describe = Callable[..., Answer]
+
+
+@pytest.fixture
+def describe(place: Path) -> Describe:
+    """What the worker says of `k` in a file of this text, for a target."""
+    append(place / "site/triton/runtime/jit.py", TRITON)
+    append(place / "site/triton/__init__.py", "from triton.runtime.jit import Config, autotune\n")
+    language = place / "site/triton/language.py"
+    language.write_text(
+        "class constexpr:\n    def __init__(self, value): self.value = value\nclass dtype: pass\n"
+    )
+
+    def describe(
+        text: str, target: str = "h100", kernel: str = "k", file: str = "kernel.py"
+    ) -> dict[str, Any]:
+        path = place / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(HEAD + text)
+        one = targets.parse(target)
+        asked = point("p", target=[one.backend, one.arch, one.warp_size])
+        content = request(place, asked, file=str(path), kernel=kernel).read_text()
+        with start(place, "describe", content) as process:
+            out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        answer: dict[str, Any] = json.loads(out)
+        return answer
+
+    return describe
+
+
+def install_torch(place: Path, cuda: str = "") -> None:
+    """A small torch without a driver."""
+    files = {
+        "__init__.py": "from torch import cuda, version, backends\n",
+        "version.py": "cuda = hip = None\n",
+        "cuda.py": cuda or "def get_device_capability(): raise RuntimeError('no driver')\n",
+        "backends/__init__.py": "from torch.backends import cuda\n",
+        "backends/cuda.py": "def is_built(): return False\n",
+    }
+    for name, text in files.items():
+        path = place / "site" / "torch" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def default(answer: dict[str, Any]) -> Any:
+    return answer["parameters"][-1]["default"]
+
+
+def sizes(answer: dict[str, Any]) -> list[int]:
+    return [config["values"]["B"] for config in answer["configs"]]
+
+
+def test_an_optional_module_of_an_installed_package_is_not_there(place: Path, describe: Describe) -> None:
+    install_torch(place)
+    answer = describe(
+        "import torch\ntry:\n    import torch.nosuch\n    HAVE = 1\nexcept ImportError:\n    HAVE = 0\n"
+        "@triton.jit\ndef k(x, HAVE=HAVE): pass\n"
+    )
+    assert default(answer) == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "T = GPU.get_current_target()\nBIG = T.backend == 'cuda' and T.arch >= 90\n",
+        "P = GPU.utils.get_device_properties(0)\nBIG = P['max_shared_mem'] >= 200000\n",
+        "import torch\nBIG = torch.cuda.get_device_capability()[0] >= 9 and torch.version.hip is None\n",
+    ],
+)
+@pytest.mark.parametrize("torch", ["installed", "replaced"])
+def test_configs_are_those_of_the_target(place: Path, describe: Describe, text: str, torch: str) -> None:
+    if torch == "installed":
+        install_torch(place)
+    for target, wanted in (("h100", [64, 128]), ("a100", [16, 32]), ("mi300x", [16, 32])):
+        answer = describe(f"GPU = triton.runtime.driver.active\n{text}{TUNED}", target)
+        assert sizes(answer) == wanted
+        assert answer["asked"]
+    assert not describe("BIG = True\n" + TUNED)["asked"]
+
+
+def test_a_class_may_inherit_from_what_is_not_installed(place: Path, describe: Describe) -> None:
+    (place / "kits").mkdir()
+    (place / "kits" / "__init__.py").touch()
+    (place / "kits" / "h.py").write_text(
+        "import torch\nclass F(torch.autograd.Function):\n    pass\nf = F.apply\n"
+    )
+    text = "from .h import f\n@triton.jit\ndef k(x, N=4 if f is None else 5): pass\n"
+    assert default(describe(text, file="kits/k.py")) == 5
+
+
+def test_the_root_of_its_own_package_is_where_it_imports_from(place: Path, describe: Describe) -> None:
+    for folder in ("mine", "mine/ops"):
+        (place / folder).mkdir()
+        (place / folder / "__init__.py").touch()
+    (place / "mine" / "consts.py").write_text("ALPHA = 3\n")
+    (place / "mine" / "ops" / "json.py").write_text("raise SystemError('this is not the json of Python')\n")
+    text = (
+        "import json\nfrom mine.consts import ALPHA\n@triton.jit\ndef k(x, N=json.loads('2') + ALPHA): pass\n"
+    )
+    assert default(describe(text, file="mine/ops/k.py")) == 5
+
+
+def test_what_a_package_does_beside_is_not_needed(place: Path, describe: Describe) -> None:
+    (place / "mine").mkdir()
+    (place / "mine" / "__init__.py").write_text("NAME = 'mine'\nimport compiled_extension_that_is_not_here\n")
+    (place / "mine" / "consts.py").write_text("ALPHA = 3\n")
+    text = "from mine.consts import ALPHA\n@triton.jit\ndef k(x, WHAT=ALPHA): pass\n"
+    assert default(describe(text, file="mine/k.py")) == 3
+    _, (head, _) = run(place, point("p"), file=str(place / "mine" / "k.py"))
+    (note,) = head["doubts"]
+    assert "mine/__init__.py was not run to its end: No module named 'compiled_extension" in note
+
+
+INNER = """
+def make({heads}):
+    @triton.jit
+    def k(x, N=7): pass
+    return k
+kernel = make({values})
+"""
+
+
+@pytest.mark.parametrize(
+    ("heads", "values", "name"),
+    [("", "", "kernel"), ("", "", "make.k"), ("n, m=2", "3", "kernel"), ("n=1", "", "make.k")],
+)
+def test_a_kernel_inside_of_a_function_can_be_named(
+    describe: Describe, heads: str, values: str, name: str
+) -> None:
+    assert default(describe(INNER.format(heads=heads, values=values), kernel=name)) == 7
+
+
+def test_a_kernel_inside_of_a_function_that_needs_arguments_is_told_so(describe: Describe) -> None:
+    about = describe(INNER.format(heads="n, m=2", values="3"), kernel="make.k")["refused"]
+    assert about["what"] == "make() has the kernel inside, and needs arguments: n"
+    assert describe(INNER.format(heads="", values=""), kernel="make.q")["refused"]["kind"] == "kernel"
+
+
+def test_a_module_that_makes_its_names_when_asked(describe: Describe) -> None:
+    text = "def __getattr__(name):\n    return triton.jit(made)\ndef made(x, N=9): pass\n"
+    assert default(describe(text)) == 9
+
+
+TWO = "@triton.jit\ndef h(x): C\n@triton.jit\ndef k(x): h(x)\n"
+OF_B = "@triton.autotune([triton.Config({'B': B})], key=[])\n@triton.jit\ndef k(x, B): pass\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "import torch\nC = tl.constexpr(torch.nosuch.x)\n@triton.jit\ndef k(x): C\n",
+            "C of k is torch.nosuch.x",
+        ),
+        ("import torch\nC: tl.constexpr = torch.x\n@triton.jit\ndef k(x): C\n", "C of k is torch.x"),
+        (f"import torch\nC = tl.constexpr(torch.x)\n{TWO}", "C of h is torch.x"),
+        ("import torch\n@triton.jit\ndef k(x, N=torch.x): pass\n", "a value of the kernel is torch.x"),
+        ("import torch\nB = range(torch.x)\n@triton.jit\ndef k(x, N=B): 1\n", "the number of torch.x"),
+        (f"import torch\nB = torch.x\n{OF_B}", "a value of the kernel is torch.x"),
+        ("import torch\nk = torch.nosuch.k\n", "k is no kernel of Triton's: it is torch.nosuch.k"),
+    ],
+)
+def test_a_stand_in_never_gets_into_the_code(describe: Describe, text: str, said: str) -> None:
+    about = describe(text)["refused"]
+    assert said in about["what"]
+
+
+@pytest.mark.usefixtures("describe")
+def test_what_a_stand_in_decides_is_told_or_refused(place: Path) -> None:
+    append(
+        place / "site/triton/runtime/jit.py",
+        "class Heuristics:\n    def __init__(self, fn, values): self.fn, self.values = fn, values\n"
+        "def heuristics(values):\n    return lambda fn: Heuristics(fn, values)\n",
+    )
+    append(place / "site/triton/__init__.py", "from triton.runtime.jit import heuristics\n")
+    (place / "kernel.py").write_text(
+        HEAD + "import torch\nN = 4 if torch.has_magic else 5\n"
+        "@triton.heuristics({'WHAT': lambda args: 4 if torch.more_magic else 5})\n@triton.jit\n"
+        "def k(x, WHAT, N=N): pass\n"
+    )
+    signature = {"x": "*fp32", "WHAT": "constexpr", "N": "constexpr"}
+    heuristic = point("heuristic", signature=signature, constexprs={"N": 5})
+    _, (head, row) = run(place, heuristic)
+    assert head["doubts"] == [
+        "kernel.py:4: the truth of torch.has_magic decides something, and it is a stand-in"
+    ]
+    assert head["stand-ins"]["torch.has_magic"] == "kernel.py:4"
+    assert row["status"] == "failed"
+    assert row["error"].strip() == "the truth of torch.more_magic is needed, and torch is not installed"
+    assert any("torch.more_magic" in text for text in row["doubts"])
+
+
+ASKS = "triton.runtime.driver.active.get_current_target().arch"
+
+
+def counted(place: Path, value: str) -> Path:
+    """A kernel whose default comes from a module beside it, and a file with a line for each load of that."""
+    loads = place / "loads"
+    text = f"import triton\nBIG = {value}\nopen({str(loads)!r}, 'a').write(f'{{BIG}}\\n')\n"
+    (place / "sizes.py").write_text(text)
+    (place / "kernel.py").write_text(HEAD + "from sizes import BIG\n@triton.jit\ndef k(x, WHAT=BIG): pass\n")
+    append(
+        place / "site/triton/compiler/compiler.py",
+        "\n_compile = compile\ndef compile(src, target, options):\n"
+        "    src.given['default'] = src.fn.fn.__defaults__\n    return _compile(src, target, options)\n",
+    )
+    return loads
+
+
+@pytest.mark.parametrize("first", ["h100", "a100"])
+def test_a_file_that_asks_is_loaded_once_for_each_target_with_all_that_it_imports(
+    place: Path, first: str
+) -> None:
+    """Modules that it imports may ask, too: they must not keep what was said of another GPU."""
+    loads = counted(place, f"{ASKS} >= 90")
+    archs = [90, 80] if first == "h100" else [80, 90]
+    points = [
+        point(f"{arch}-{number}", "x", target=["cuda", arch, 32]) for arch in archs for number in range(3)
+    ]
+    _, (_, *rows) = run(place, *points)
+    assert [row["status"] for row in rows] == ["ok"] * 6
+    for row in rows:
+        text = (place / "out" / row["stages"]["ttir"]["path"]).read_text()
+        assert f"'default': ({row['target'] == 'cuda:90:32'},)" in text
+    assert sorted(loads.read_text().splitlines()) == ["False", "True"]
+
+
+def test_a_file_that_does_not_ask_is_loaded_once(place: Path) -> None:
+    loads = counted(place, "3")
+    points = [point(f"{arch}", "x", target=["cuda", arch, 32]) for arch in (90, 80)]
+    _, (_, *rows) = run(place, *points)
+    assert [row["status"] for row in rows] == ["ok"] * 2
+    assert len(loads.read_text().splitlines()) == 1
+
+
+def test_a_file_that_refuses_one_gpu_compiles_for_the_others(place: Path) -> None:
+    (place / "kernel.py").write_text(
+        HEAD + f"def size():\n    if {ASKS} < 90:\n        raise ValueError('too old for this')\n"
+        "    return 1\nN = size()\n@triton.jit\ndef k(x, WHAT=N): pass\n"
+    )
+    points = [point("new", "x"), point("old", "x", target=["cuda", 80, 32])]
+    _, (_, *rows) = run(place, *points)
+    assert {row["id"]: row["status"] for row in rows} == {"new": "ok", "old": "failed"}
+    (error,) = [row["error"] for row in rows if row["id"] == "old"]
+    assert "ValueError: too old for this" in error
+    assert "line 5" in error
