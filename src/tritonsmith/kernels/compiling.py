@@ -16,7 +16,7 @@ from tritonsmith.envs import settings, workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import machine
-from tritonsmith.kernels import disassembly, gpu_models, manifest, points, results, source
+from tritonsmith.kernels import disassembly, gpu_models, manifest, points, results, source, targets
 from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.disassembly import HostPrograms
 from tritonsmith.kernels.inspecting import Described, described, refused
@@ -333,7 +333,9 @@ def _manifest(
         stages = {name: Stage(**stage) for name, stage in row.pop("stages").items()}
         for name in ("stand-ins", "gone", "doubts"):
             row.pop(name, None)
-        made.append(Point(**row, stages=stages))
+        target = prepared.wanted[order[row["id"]]].target
+        error = targets.explained(row.pop("error"), target, head["triton"])
+        made.append(Point(**row, stages=stages, error=error))
     flags = shlex.join([*where.flags, "--out", str(prepared.out)])
     variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head["variables"].items())
     return Manifest(

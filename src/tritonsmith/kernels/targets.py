@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
 
 from tritonsmith import configs
-from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.errors import FactError, UsageError, did_you_mean
+from tritonsmith.facts import gpus, variables
+from tritonsmith.facts.gpus import Gpus
+from tritonsmith.ui import console
 
 ALL = "all"
+NATIVE = "native"
+_NUMBER = re.compile(r"[0-9]+")
+_MEANT = re.compile(r"(cuda|hip):|sm_\d|gfx\d")
+_GFX = re.compile(r"gfx[0-9]{1,2}[0-9a-f]{2}(-[a-z]+)*")  # gfx1250-strict is a mode of Triton's
 
 
 @dataclass(frozen=True)
@@ -43,28 +53,111 @@ def parse(text: str) -> Target:
         word = f"hip:{word}"
     backend, _, rest = names.get(word, word).partition(":")
     arch, _, warp = rest.partition(":")
-    size = int(warp or 0) if not warp or (warp.isascii() and warp.isdecimal()) else None
-    if backend == "cuda" and arch.isascii() and arch.isdecimal() and size in (0, 32):
-        return Target(backend, int(arch), 32)
-    waves = (64,) if arch.startswith("gfx9") else (32, 64)  # GCN and CDNA have waves of 64 only
-    if backend == "hip" and arch.startswith("gfx") and arch != "gfx" and size in (0, *waves):
-        return Target(backend, arch, size or waves[0])
-    raise UsageError(
-        f"{text!r} is no target", hints=["write cuda:90 or hip:gfx942", *did_you_mean(word, [*names, ALL])]
-    )
+    number = backend == "cuda" and _NUMBER.fullmatch(arch)
+    if _NUMBER.fullmatch(warp or "0") and (number or (backend == "hip" and _GFX.fullmatch(arch))):
+        family, sizes = ("NVIDIA", (32,)) if number else _waves(arch)
+        if warp and int(warp) not in sizes:
+            raise _no_such_wave(text, f"{backend}:{arch}", family, sizes)
+        return Target(backend, int(arch) if number else arch, int(warp or sizes[0]))
+    hints = ["write cuda:90 or hip:gfx942", *did_you_mean(word, [*names, ALL, NATIVE])]
+    raise UsageError(f"{text!r} is no target", hints=hints)
 
 
 def parse_all(texts: Iterable[str]) -> tuple[Target, ...]:
-    """Targets in the order in which they are named, each once; `all` stands for every one that is known.
+    """Targets in the order in which they are named, each once.
+
+    `all` stands for every one that is known, `native` for the GPUs of this machine.
 
     Raises:
         UsageError: one of them is no target.
+        FactError: `native` is among them, and no GPU is here.
     """
     found: dict[Target, None] = {}
     for text in texts:
-        every = known().values() if text.strip().lower() == ALL else (text,)
-        found |= {parse(one): None for one in every}
+        word = text.strip().lower()
+        if word == NATIVE:
+            here = of_gpus(gpus.read())
+            console.note(f"native: {', '.join(f'{one} ({name})' for one, name in here.items())}")
+            found |= dict.fromkeys(here)
+        else:
+            found |= {parse(one): None for one in (known().values() if word == ALL else (text,))}
     return tuple(found)
+
+
+def mistaken(text: str) -> UsageError | None:
+    """What is wrong with a target that somebody meant to write; None for what looks like none."""
+    if not _MEANT.match(text.strip().lower()):
+        return None
+    try:
+        parse(text)
+    except UsageError as error:
+        return error
+    return None
+
+
+def of_gpus(here: Gpus) -> dict[Target, str]:
+    """What the GPUs of a machine are as targets, each with the name of the first such GPU.
+
+    Raises:
+        FactError: there are none, or their drivers do not tell what they are.
+    """
+    found: dict[Target, str] = {}
+    for gpu in here.all:
+        if gpu.arch:
+            word = f"cuda:{gpu.arch.replace('.', '')}" if gpu.vendor == "nvidia" else f"hip:{gpu.arch}"
+            found.setdefault(parse(word), gpu.name)
+    if found:
+        return found
+    silent = "".join(f"the driver of {gpu.name} does not tell what it is\n" for gpu in here.all)
+    problems = [driver.problem for driver in (here.nvidia, here.amd) if driver and driver.problem]
+    hints = ["name one: --target h100", "invoke doctor --only gpu looks at drivers"]
+    why = silent + "\n".join(problems)
+    raise FactError("native is the GPU of this machine, and none is found here", why=why or None, hints=hints)
+
+
+def explained(error: str, target: Target, triton: str) -> str:
+    """A compiler's message, after what it comes of where an AMD GPU is none of that Triton's.
+
+    Args:
+        error: the message.
+        target: what was compiled for.
+        triton: version.
+    """
+    if target.backend != "hip" or configs.load("gpus")["amd"]["unknown"] not in error:
+        return error
+    rows = configs.load("gpus")["amd"]["family"]
+    names = [
+        arch.replace("?", "x")
+        for row in rows
+        if variables.covers(triton, row["since"], row.get("until", ""))
+        for arch in row["arch"]
+    ]
+    near, *_ = did_you_mean(str(target.arch), names)
+    hint = f"; {near}" if near.startswith("did you mean") else ""
+    what = f"{target.arch} is no GPU of Triton {triton}: it has instructions of {', '.join(names)}{hint}"
+    return f"{what}\n{error}"
+
+
+def _family(arch: str) -> Mapping[str, Any] | None:
+    rows = configs.load("gpus")["amd"]["family"]
+    return next((row for row in rows if any(fnmatchcase(arch, one) for one in row["arch"])), None)
+
+
+def _waves(arch: str) -> tuple[str, tuple[int, ...]]:
+    """The family of an AMD GPU, and how many lanes its waves can have, the usual number first."""
+    if row := _family(arch):
+        return row["name"], tuple(row["waves"])
+    return arch, (64,) if arch.startswith("gfx9") else (32, 64)  # of a GPU that is still to come
+
+
+def _no_such_wave(text: str, target: str, family: str, sizes: tuple[int, ...]) -> UsageError:
+    nvidia = target.startswith("cuda")
+    what = f"warps of {family} GPUs" if nvidia else f"waves of {family} GPUs"
+    lanes = f"{' or '.join(map(str, sizes))} {'threads' if nvidia else 'lanes'}"
+    hints = [f"write {target}"]
+    if 32 not in sizes:  # noqa: PLR2004 - lanes
+        hints.append("waves of 32 are RDNA's: gfx10, gfx11 and gfx12")
+    return UsageError(f"{text!r} is no target: {what} have {lanes}, and nothing else", hints=hints)
 
 
 def known() -> dict[str, str]:

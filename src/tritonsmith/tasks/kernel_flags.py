@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ASKING = {
     "signature": "types, hints, values: '*fp32:16,*fp32:16,i32,BLOCK=1024'",
-    "target": "cuda:90, hip:gfx942:64, h100, mi300x or all (repeat it)",
+    "target": "cuda:90, hip:gfx942:64, h100, mi300x, native or all (repeat it)",
     "num_warps": "warps of a program",
     "num_stages": "stages of software pipelines",
     "option": "another option of the backend: maxnreg=128 (repeat it)",

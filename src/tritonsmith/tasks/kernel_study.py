@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     help={
         "kernels": "TOML file that lists kernels: docs/study.md",
         "triton": "versions, environments or interpreters: 3.2.0,3.6.0,debug (repeat it)",
-        "target": "of kernels that name none: cuda:90, h100, mi300x or all (repeat it)",
+        "target": "of kernels that name none: cuda:90, h100, mi300x, native or all (repeat it)",
         "source": "the files are in this clone, at the commit of each version; CLONE@REF: at one commit",
         "out": "folder for what is compiled, and what is there already is kept (default: in the workspace)",
         "scheduler": "Dask scheduler whose workers compile: tcp://HOST:8786",

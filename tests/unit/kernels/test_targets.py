@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.errors import UsageError
+from tritonsmith.errors import FactError, UsageError
+from tritonsmith.facts import gpus
+from tritonsmith.facts.gpus import Driver, Gpu, Gpus
 from tritonsmith.kernels import targets
 from tritonsmith.kernels.targets import Target
 
@@ -35,11 +37,11 @@ def test_targets(text: str, target: Target) -> None:
         "cuda:",
         "cuda:sm_90",
         "cuda:90:x",
-        "cuda:90:64",
-        "gfx942:32",
         "cuda:\N{SUPERSCRIPT TWO}",
         "hip:942",
         "hip:gfx",
+        "hip:gfx90",
+        "hip:gfxabc",
         "hip:gfx942:x",
         "metal:1",
         "mi300",
@@ -50,6 +52,88 @@ def test_what_is_no_target(text: str) -> None:
         targets.parse(text)
     assert caught.value.hints[0] == "write cuda:90 or hip:gfx942"
     assert "mi300x" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("hip:gfx942:32", "waves of CDNA 3 GPUs have 64 lanes"),
+        ("gfx90a:32", "waves of CDNA 2 GPUs have 64 lanes"),
+        ("gfx1100:16", "waves of RDNA 3 GPUs have 32 or 64 lanes"),
+        ("gfx1250:64", "waves of gfx1250 GPUs have 32 lanes"),
+        ("gfx960:32", "waves of gfx960 GPUs have 64 lanes"),
+        ("cuda:90:64", "warps of NVIDIA GPUs have 32 threads"),
+    ],
+)
+def test_a_warp_that_a_gpu_does_not_have_is_told_why(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match="is no target") as caught:
+        targets.parse(text)
+    assert says in caught.value.what
+    rdna = any("RDNA" in hint for hint in caught.value.hints)
+    assert rdna == ("have 64 lanes" in says), "who may have 32 is told where only 64 will do"
+
+
+def test_gpus_that_are_still_to_come() -> None:
+    """What no table knows is for the Triton to judge."""
+    assert targets.parse("cuda:150") == Target("cuda", 150, 32)
+    assert targets.parse("gfx960") == Target("hip", "gfx960", 64)
+    assert targets.parse("gfx1310") == Target("hip", "gfx1310", 32)
+    assert targets.parse("gfx1250-strict") == Target("hip", "gfx1250-strict", 32)
+
+
+H100 = Gpu("nvidia", "NVIDIA H100 80GB HBM3", "9.0")
+
+
+def test_native_is_what_is_here_each_once_with_its_name() -> None:
+    here = Gpus(
+        (
+            H100,
+            H100,
+            Gpu("nvidia", "NVIDIA GeForce RTX 5090", "12.0"),
+            Gpu("nvidia", "an older driver's", ""),
+            Gpu("amd", "MI300X", "gfx942"),
+            Gpu("amd", "Radeon RX 7900 XTX", "gfx1100"),
+        )
+    )
+    assert targets.of_gpus(here) == {
+        Target("cuda", 90, 32): "NVIDIA H100 80GB HBM3",
+        Target("cuda", 120, 32): "NVIDIA GeForce RTX 5090",
+        Target("hip", "gfx942", 64): "MI300X",
+        Target("hip", "gfx1100", 32): "Radeon RX 7900 XTX",
+    }
+
+
+@pytest.mark.parametrize(
+    ("here", "says"),
+    [
+        (Gpus(), "name one: --target h100"),
+        (Gpus(nvidia=Driver("570.1", problem="NVML: Driver/library version mismatch")), "version mismatch"),
+        (Gpus((Gpu("amd", "an APU", ""),), amd=Driver()), "the driver of an APU does not tell what it is"),
+    ],
+)
+def test_native_without_a_gpu_says_why(here: Gpus, says: str) -> None:
+    with pytest.raises(FactError, match="none is found here") as caught:
+        targets.of_gpus(here)
+    assert says in str(caught.value)
+
+
+def test_native_among_other_targets(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gpus, "read", lambda: Gpus((H100,)))
+    assert targets.parse_all(["mi300x", "Native", "h100"]) == (targets.parse("mi300x"), targets.parse("h100"))
+    assert "native: cuda:90:32 (NVIDIA H100 80GB HBM3)" in capsys.readouterr().err
+
+
+def test_an_amd_gpu_that_a_triton_does_not_know() -> None:
+    said = "RuntimeError: PassManager::run failed\nk.py:8:1: error: unsupported target: 'gfx999'"
+    first, *rest = targets.explained(said, targets.parse("gfx999"), "3.9.0").splitlines()
+    assert rest == said.splitlines()
+    assert first.startswith("gfx999 is no GPU of Triton 3.9.0: it has instructions of gfx906, ")
+    assert first.endswith("; did you mean 'gfx950'?")
+    assert "gfx906" not in targets.explained(said, targets.parse("gfx999"), "3.0.0")
+    for target, other in (("h100", said), ("gfx999", "something else")):
+        assert targets.explained(other, targets.parse(target), "3.9.0") == other
 
 
 def test_the_nearest_name_is_named() -> None:

@@ -158,6 +158,8 @@ def _second(side: Side, word: str) -> UsageError:
 
 
 def _unknown(word: str, path: Path) -> UsageError:
+    if wrong := targets.mistaken(word):
+        return wrong
     if path.is_dir():
         python = path / "bin" / "python"
         hints = (
