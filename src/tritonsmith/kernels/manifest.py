@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from tritonsmith.errors import FactError, UsageError
 
 FILE = "manifest.json"  # many programs have one of this name
 SCHEMA = 1
+_OURS = frozenset({"schema", "kernel", "points"})  # what no manifest of ours is without
 _TELLS = re.compile(
     r"(?<![A-Za-z])(error|ERROR)\s*:|Assertion"
 )  # not `RuntimeError: PassManager::run failed`
@@ -56,6 +57,8 @@ class Point:
         metadata: what Triton says of it: shared (bytes), num_warps, name of the symbol ...
         error: the compiler's message, where there is one.
         log: what it wrote to standard error.
+        remarks: what ptxas says of the code that it made: `(C7510) Potential Performance Loss: ...`; None if
+            nobody heard it, or if it is none of ptxas's.
     """
 
     id: str
@@ -70,6 +73,7 @@ class Point:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""
     log: str = ""
+    remarks: Sequence[str] | None = None
 
     @property
     def backend(self) -> str:
@@ -144,10 +148,10 @@ def check_output(folder: Path) -> None:
         raise UsageError("--out names a file, not a folder", where=folder, hints=["name another"])
     path = folder / FILE
     try:
-        content = json.loads(path.read_bytes()) if path.exists() else {"points": []}
-    except (OSError, ValueError):
+        content = json.loads(path.read_bytes()) if path.exists() else dict.fromkeys(_OURS)
+    except (OSError, ValueError, RecursionError):
         content = None
-    if not isinstance(content, dict) or "points" not in content:
+    if not isinstance(content, dict) or not content.keys() >= _OURS:
         what = f"the {FILE} in this folder is not one of kernel.compile's"
         raise UsageError(what, where=path, hints=["name another folder: --out DIR"])
 
@@ -159,20 +163,31 @@ def read(folder: Path) -> Manifest:
         FactError: it has no manifest, or one that cannot be read.
     """
     path = folder / FILE
+    hints = ["a folder that `invoke kernel.compile --out DIR` wrote has one"]
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if content.pop("schema") != SCHEMA:
-            raise ValueError("it is of another version of this tool")  # noqa: TRY301 - told like the others
+    except FileNotFoundError as error:
+        raise FactError(
+            "this folder has no manifest of a compiled kernel", where=path, hints=hints
+        ) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise FactError("cannot read this manifest", where=path, why=str(error)) from error
+    if not isinstance(content, dict) or not content.keys() >= _OURS:
+        what = f"the {FILE} in this folder is another program's, not one of kernel.compile's"
+        raise FactError(what, where=path, hints=hints)
+    if content.pop("schema") != SCHEMA:
+        raise FactError(
+            "this manifest is of another version of tritonsmith", where=path, hints=["compile it again"]
+        )
+    try:
         points = tuple(_point(one) for one in content.pop("points"))
         content["warnings"] = tuple(content.get("warnings", ()))
         return Manifest(folder=folder, points=points, **content)
-    except FileNotFoundError as error:
-        hint = "a folder that `invoke kernel.compile --out DIR` wrote has one"
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        why = f"{type(error).__name__}: {error}"
         raise FactError(
-            "this folder has no manifest of a compiled kernel", where=path, hints=[hint]
+            "this manifest is not whole", where=path, why=why, hints=["compile it again"]
         ) from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FactError("cannot read this manifest", where=path, why=str(error)) from error
 
 
 def _point(content: dict[str, Any]) -> Point:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.kernels.resources.test_reading import manifest as made
 from tests.unit.kernels.resources.test_reading import point
-from tritonsmith.errors import UsageError
+from tritonsmith.errors import FactError, UsageError
 from tritonsmith.kernels import manifest
 
 TYPED = """at 3:24:
@@ -40,6 +42,55 @@ def test_somebody_elses_manifest_is_not_written_over(tmp_path: Path, content: st
     (tmp_path / manifest.FILE).write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=r"not one of kernel\.compile's"):
         manifest.check_output(tmp_path)
+
+
+FOREIGN = ["{}", "[]", "7", '"text"', '{"name": "a web page", "version": 3}', '{"schema": 1, "points": []}']
+
+
+@pytest.mark.parametrize("content", FOREIGN)
+def test_somebody_elses_manifest_is_told_to_be_that(tmp_path: Path, content: str) -> None:
+    (tmp_path / manifest.FILE).write_text(content, encoding="utf-8")
+    with pytest.raises(FactError, match="is another program's") as caught:
+        manifest.read(tmp_path)
+    assert caught.value.where == str(tmp_path / manifest.FILE)
+    assert caught.value.hints
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"schema": 99}, "of another version of tritonsmith"),
+        ({"points": 7}, "is not whole"),
+        ({"points": [{"id": "x"}]}, "is not whole"),
+        ({"points": ["x"]}, "is not whole"),
+        ({"surprise": 1}, "is not whole"),
+    ],
+)
+def test_a_manifest_of_ours_that_is_wrong(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    content = json.loads(made(tmp_path).render()) | change
+    (tmp_path / manifest.FILE).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(FactError, match=says):
+        manifest.read(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["no json", "[" * 100_000])
+def test_what_is_no_json(tmp_path: Path, content: str) -> None:
+    (tmp_path / manifest.FILE).write_text(content, encoding="utf-8")
+    with pytest.raises(FactError, match="cannot read this manifest"):
+        manifest.read(tmp_path)
+
+
+def test_remarks_come_back_and_those_of_an_older_manifest_are_not_known(tmp_path: Path) -> None:
+    whole = made(tmp_path, point(tmp_path, "cuda:80:32", {}, {}, remarks=["(C7510) lost"]))
+    for text, remarks in ((whole.render(), ["(C7510) lost"]), (_without_remarks(whole), None)):
+        (tmp_path / manifest.FILE).write_text(text, encoding="utf-8")
+        assert manifest.read(tmp_path).points[0].remarks == remarks
+
+
+def _without_remarks(whole: manifest.Manifest) -> str:
+    content = json.loads(whole.render())
+    del content["points"][0]["remarks"]
+    return json.dumps(content)
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
