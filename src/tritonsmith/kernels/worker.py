@@ -30,6 +30,7 @@ import inspect
 import json
 import os
 import platform
+import re
 import selectors
 import shutil
 import signal
@@ -446,6 +447,67 @@ def _where(error: BaseException, path: str) -> str:
     return f"line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
 
 
+# ---------------------------------------------------------------- what ptxas knows and says
+
+ASSEMBLED: list[str] = []  # what it wrote, run by run
+REMARK = re.compile(r"^ptxas\b[^:]*\b(?:info *: *(?=\(C\d+\))|warning *: *)(.+)$", re.MULTILINE)
+
+
+def listen() -> None:
+    """Keep what ptxas writes: Triton deletes the file if all went well, and an audit hook sees it go."""
+
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "os.remove" and str(arguments[0]).endswith(".log"):
+            ASSEMBLED.append(text_of(arguments[0]))
+
+    sys.addaudithook(heard)
+
+
+def remarks() -> list[str] | None:
+    """Its warnings, and what it says with a code: of lost performance, say; None if nothing was heard."""
+    found = (text.strip() for said in ASSEMBLED for text in REMARK.findall(said))
+    return list(dict.fromkeys(found)) if any("ptxas" in said for said in ASSEMBLED) else None
+
+
+def ptxas_for(arch: int) -> str:
+    """The ptxas that this Triton runs for a GPU; empty if it has none, or names it in a way of its own."""
+    try:
+        from triton.backends.nvidia import compiler
+
+        if not hasattr(compiler, "get_ptxas"):  # 3.0 to 3.2
+            return str(compiler._path_to_binary("ptxas")[0])  # noqa: SLF001
+        takes = inspect.signature(compiler.get_ptxas).parameters  # none in 3.4 and 3.5
+        found = compiler.get_ptxas(arch) if takes else compiler.get_ptxas()
+        return str(found[0] if isinstance(found, tuple) else found.path)  # a pair in 3.3
+    except Exception:  # noqa: BLE001 - then the compile itself tells what is wrong
+        return ""
+
+
+@functools.lru_cache(maxsize=None)  # noqa: UP033 - Python 3.8
+def gpus_of(ptxas: str) -> list[int]:
+    """The GPUs that a ptxas makes code for: 80, 90; empty if it does not tell."""
+    argv = [ptxas, "--help"]
+    with contextlib.suppress(OSError):
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        text = done.stdout.decode(errors="replace")
+        return sorted({int(number) for number in re.findall(r"'sm_(\d+)[a-z]?'", text)})
+    return []
+
+
+def check_gpu(arch: int) -> None:
+    """Refuse what is no GPU, or none of this Triton's: LLVM may abort before ptxas gets to say so."""
+    import triton
+
+    ptxas = ptxas_for(arch)
+    known = [number for number in gpus_of(ptxas) if ptxas_for(number) == ptxas]
+    if known and arch not in known:
+        near = min(known, key=lambda number: abs(number - arch))
+        names = ", ".join(f"sm_{number}" for number in known)
+        what = f"sm_{arch} is no GPU of Triton {triton.__version__}"
+        why = f"its {os.path.basename(ptxas)} knows {names}; the nearest is sm_{near}"
+        raise RefusedError("target", what, why=why)
+
+
 # ---------------------------------------------------------------- one compile
 
 
@@ -565,6 +627,8 @@ def compile_point(request: Table, point: Table, loaded: Loaded | None, folder: s
     from triton.backends.compiler import GPUTarget
 
     target = GPUTarget(*point["target"])
+    if target.backend == "cuda":
+        check_gpu(target.arch)
     options = {name: decoded(value) for name, value in point["options"].items()}
     signature: dict[str, str] = {}
     constexprs: Table = {}
@@ -572,6 +636,7 @@ def compile_point(request: Table, point: Table, loaded: Loaded | None, folder: s
     if loaded:
         signature, constexprs = point["signature"], complete(loaded, point)
         source = make_source(loaded, signature, constexprs, point["hints"])
+    ASSEMBLED.clear()
     began = time.monotonic()
     compiled = triton.compile(source, target=target, options=options)
     seconds = time.monotonic() - began
@@ -596,7 +661,7 @@ def compile_point(request: Table, point: Table, loaded: Loaded | None, folder: s
     metadata = json.loads(json.dumps(compiled.metadata._asdict(), default=str))
     metadata["target"] = ":".join(map(str, point["target"]))
     result = {"status": "ok", "seconds": seconds, "stages": stages, "metadata": metadata, "error": ""}
-    return {**result, "signature": signature, "constexprs": constexprs}
+    return {**result, "signature": signature, "constexprs": constexprs, "remarks": remarks()}
 
 
 def write(request: Table, folder: str, stage: str, raw: bytes) -> Table:
@@ -769,6 +834,7 @@ def refuser(error: RefusedError) -> Loader:
 def serve(request: Table, loaded: Loader, around: Surroundings, reader: Iterable[str], writer: Any) -> None:
     """Compile the points whose numbers come in, one a line; one JSON object a line goes out."""
     die_with_parent()
+    listen()
     faulthandler.enable(2)  # into the log of the point that is being compiled
     for line in reader:
         result = one(request, request["points"][int(line)], loaded, around.ledger)

@@ -114,7 +114,8 @@ def _compiled_before(folder: Path) -> Found:
 
     compiled = manifest.read(folder)
     found = reading.of_manifest(compiled)
-    return replace(found, notes=(*found.notes, *reading.without_text(compiled)))
+    more = (*reading.without_text(compiled), *reading.unheard(compiled))
+    return replace(found, notes=(*found.notes, *more))
 
 
 def _compiled_now(
@@ -133,7 +134,7 @@ def _compiled_now(
         return None
     made = compiling.act(prepared, where, silent=silent)
     found = reading.of_manifest(made.manifest)
-    return replace(found, notes=(*made.notes, *found.notes))
+    return replace(found, notes=(*made.notes, *found.notes, *reading.unheard(made.manifest)))
 
 
 def _print(found: Found, *, spills: bool, json: bool, csv: bool, cached: bool, picture: Path | None) -> None:
@@ -154,12 +155,7 @@ def _print(found: Found, *, spills: bool, json: bool, csv: bool, cached: bool, p
     elif csv:
         console.write(report.as_csv(found.rows), end="")
     else:
-        for table in report.tables_of(found.rows, cached=cached):
-            console.out().print(table)
-        if more := report.left_out(found.rows):
-            console.note(f"{more} more kernels: --csv and --json have all of them")
-        if not found.rows:
-            console.out().print("no kernel spills" if spills else "no kernels")
+        _print_tables(found, spills=spills, cached=cached)
     if picture:
         plotting.write(found.rows, picture)
         console.note(f"the plot is in {picture}")
@@ -167,3 +163,17 @@ def _print(found: Found, *, spills: bool, json: bool, csv: bool, cached: bool, p
         why = "\n".join(f"{row.point}: {row.error}" for row in failed)
         hints = ["the manifest in the output folder has the whole messages"]
         raise SmithError(f"{len(failed)} of the points did not compile", why=why, hints=hints)
+
+
+def _print_tables(found: Found, *, spills: bool, cached: bool) -> None:
+    from tritonsmith.kernels.resources import report
+    from tritonsmith.ui import console
+
+    for table in report.tables_of(found.rows, cached=cached):
+        console.out().print(table)
+    for text in found.warnings:
+        console.warn(text)
+    if more := report.left_out(found.rows):
+        console.note(f"{more} more kernels: --csv and --json have all of them")
+    if not found.rows:
+        console.out().print("no kernel spills" if spills else "no kernels")

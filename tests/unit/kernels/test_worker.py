@@ -261,6 +261,92 @@ def test_without_triton(place: Path) -> None:
     assert "no_such_thing" in answer["refused"]["why"]
 
 
+LOG = """\
+ptxas-blackwell info    : (C7511) Potential Performance Loss: wgmma instructions are serialized in line 7
+ptxas info    : 0 bytes gmem
+ptxas /tmp/x.ptx, line 20; warning : Local memory used for this function
+ptxas info    : Used 255 registers, used 1 barriers
+"""
+FINDS = {  # how each line of releases names the ptxas that it runs for a GPU
+    "3.0": "def _path_to_binary(name):\n    return PATH, '12.4'\n",
+    "3.3": "def get_ptxas(arch):\n    return PATH, '12.8'\n",
+    "3.4": "class Tool:\n    path = PATH\ndef get_ptxas():\n    return Tool\n",
+    "3.9": "class Tool:\n    path = PATH\ndef get_ptxas(arch: int):\n    return Tool\n",
+}
+
+
+def with_ptxas(place: Path, finds: str, known: str = "'compute_90','sm_80','sm_90','sm_90a'") -> None:
+    """A backend whose ptxas says this of itself and that of a kernel."""
+    ptxas = place / "ptxas"
+    ptxas.write_text(f'#!/bin/sh\n[ "$1" = --help ] && echo "Allowed values: {known}"\n')
+    ptxas.chmod(0o755)
+    backend = place / "site/triton/backends/nvidia"
+    backend.mkdir()
+    (backend / "__init__.py").write_text("")
+    (backend / "compiler.py").write_text(f"PATH = {str(ptxas)!r}\n{finds}")
+    append(
+        place / "site/triton/compiler/compiler.py",
+        f"""
+_quiet = compile
+def compile(src, target, options):
+    import tempfile
+    log = tempfile.NamedTemporaryFile(delete=False, mode="w", suffix=".log")
+    log.write({LOG!r})
+    log.close()
+    made = _quiet(src, target, options)
+    os.remove(log.name)
+    return made
+""",
+    )
+
+
+@pytest.mark.parametrize("version", FINDS)
+def test_a_gpu_that_this_ptxas_does_not_know_is_not_compiled_for(place: Path, version: str) -> None:
+    with_ptxas(place, FINDS[version])
+    points = [point(f"sm_{arch}", "x", target=["cuda", arch, 32]) for arch in (77, 90)]
+    amd = point("amd", "x", target=["hip", "gfx942", 64])
+    _, (_, *rows) = run(place, *points, amd)
+    found = {row["id"]: row for row in rows}
+    assert {name: row["status"] for name, row in found.items()} == {
+        "sm_77": "failed",
+        "sm_90": "ok",
+        "amd": "ok",
+    }
+    what, why = found["sm_77"]["error"].splitlines()
+    assert what == "sm_77 is no GPU of Triton 9.9.9"
+    assert why == "its ptxas knows sm_80, sm_90; the nearest is sm_80"
+    assert "about to compile" not in found["sm_77"]["log"]
+
+
+@pytest.mark.parametrize("finds", ["", "def get_ptxas(arch):\n    raise RuntimeError('none')\n"])
+def test_where_no_ptxas_tells_what_it_knows_all_are_compiled_for(place: Path, finds: str) -> None:
+    with_ptxas(place, finds)
+    _, (_, row) = run(place, point("p", "x", target=["cuda", 77, 32]))
+    assert row["status"] == "ok"
+
+
+def test_a_ptxas_that_lists_nothing_knows_all(place: Path) -> None:
+    with_ptxas(place, FINDS["3.9"], known="")
+    _, (_, row) = run(place, point("p", "x", target=["cuda", 77, 32]))
+    assert row["status"] == "ok"
+
+
+def test_what_ptxas_says_is_heard_of_each_point_by_itself(place: Path) -> None:
+    with_ptxas(place, FINDS["3.9"])
+    _, (_, *rows) = run(place, *(point(name, name) for name in ("a", "raise", "b")), jobs=1)
+    found = {row["id"]: row.get("remarks") for row in rows}
+    said = [
+        "(C7511) Potential Performance Loss: wgmma instructions are serialized in line 7",
+        "Local memory used for this function",
+    ]
+    assert found == {"a": said, "raise": None, "b": said}
+
+
+def test_where_ptxas_was_not_heard_nobody_says_that_it_was_silent(place: Path) -> None:
+    _, (_, row) = run(place, point("p", "x"))
+    assert row["remarks"] is None
+
+
 def test_strict_fails_with_a_point(place: Path) -> None:
     out, _ = run(place, point("p", "raise"), strict=True, code=1)
     assert "at 1:1: no" in out

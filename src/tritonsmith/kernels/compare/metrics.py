@@ -12,7 +12,7 @@ from tritonsmith import configs
 from tritonsmith.kernels.manifest import Manifest, Point
 from tritonsmith.kernels.normal import diffs
 from tritonsmith.kernels.resources import instructions, reading
-from tritonsmith.kernels.resources.rows import COLUMNS, Row, Value
+from tritonsmith.kernels.resources.rows import COLUMNS, WORDS, Row, Value
 
 TIME = "compile_seconds"
 _INSTRUCTIONS = "instructions "
@@ -101,7 +101,7 @@ def short_names() -> tuple[str, ...]:
 def known_names() -> tuple[str, ...]:
     """Everything that `--fail-on` understands."""
     classes = sorted(known_classes())
-    keys = [column.key for column in COLUMNS if column.key != "limiter"]  # not a number
+    keys = [column.key for column in COLUMNS if column.key not in WORDS]
     stages = [f"{name}{_BYTES}" for name in stage_names()]
     stages += [f"{name}{_OPERATIONS}" for name in stage_names() if name not in reading.BINARIES]
     bare = [name for name in classes if name != instructions.TOTAL]  # `instructions` is the word for it

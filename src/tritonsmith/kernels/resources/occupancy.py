@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,16 +21,41 @@ class Occupancy:
         warps: warps or waves of these.
         percent: of the warps that there is room for.
         limiter: what it is that more blocks would need more of.
+        refused: why not even one block can be launched: `shared 262144 > 232448 B`; empty if it can.
     """
 
     blocks: int
     warps: int
     percent: float
     limiter: str
+    refused: str = ""
+
+    @property
+    def launch(self) -> str:
+        """Whether a launch can succeed, in words."""
+        return f"no: {self.refused}" if self.refused else "yes"
+
+
+@dataclass(frozen=True)
+class _Need:
+    """What a block needs, and what one may have."""
+
+    name: str
+    limiter: str
+    used: int
+    most: int
+    unit: str = ""
 
 
 def nvidia(
-    arch: str, *, registers: int, threads: int, static: int, dynamic: int, barriers: int
+    arch: str,
+    *,
+    registers: int,
+    threads: int,
+    static: int,
+    dynamic: int,
+    barriers: int,
+    tensor_columns: int = 0,
 ) -> Occupancy | None:
     """Occupancy of a kernel on an NVIDIA GPU; None if nothing is known of it.
 
@@ -41,14 +66,17 @@ def nvidia(
         static: bytes of shared memory, as the cubin has it.
         dynamic: bytes of shared memory that the launch asks for.
         barriers: of a block.
+        tensor_columns: of tensor memory.
     """
     table = configs.load("gpu-limits")["nvidia"]
     row: Mapping[str, Any] | None = table["arch"].get(arch)
     if row is None or not threads:
         return None
     inside = row.get("reserved-in-cubin", False) and static >= row["reserved"]
-    shared = static + dynamic + (0 if inside else row["reserved"])
+    own = static + dynamic - (row["reserved"] if inside else 0)
+    shared = own + row["reserved"]
     warps = -(-threads // 32)
+    given = warps * 32 * _rounded(registers, table["granule"])
     return _least(
         warps,
         row["warps"],
@@ -60,6 +88,12 @@ def nvidia(
             "blocks": row["blocks"],
             "barriers": row["barriers"] // barriers if barriers and "barriers" in row else _ENOUGH,
         },
+        (
+            _Need("threads", "warps", threads, table["threads"]),
+            _Need("shared", "shared memory", own, row["shared-block"] * _KIB, " B"),
+            _Need("registers", "registers", given, table["simds"] * table["registers"] * 32),
+            _Need("tensor memory", "tensor memory", tensor_columns, table["tensor-columns"], " columns"),
+        ),
     )
 
 
@@ -74,7 +108,7 @@ def amd(arch: str, *, wave: int, vgprs: int, sgprs: int, threads: int, lds: int)
         threads: of a work-group.
         lds: bytes of a work-group.
     """
-    row = _family(arch)
+    table, row = configs.load("gpu-limits")["amd"], _family(arch)
     if row is None or str(wave) not in row["registers"] or not threads:
         return None
     waves = -(-threads // wave)
@@ -88,7 +122,11 @@ def amd(arch: str, *, wave: int, vgprs: int, sgprs: int, threads: int, lds: int)
     }
     if "sgprs" in row:
         found["SGPRs"] = _by_registers(row["simds"], row["sgprs"], row["sgpr-granule"], sgprs) // waves
-    return _least(waves, most, found)
+    needs = (
+        _Need("threads", "waves", threads, table["threads"]),
+        _Need("LDS", "LDS", lds, row["shared-block"] * _KIB, " B"),
+    )
+    return _least(waves, most, found, needs)
 
 
 def simds(arch: str) -> int:
@@ -117,8 +155,12 @@ def _rounded(number: int, granule: int) -> int:
     return -(-number // granule) * granule
 
 
-def _least(warps: int, most: int, blocks: Mapping[str, int]) -> Occupancy:
-    """The smallest count; the first of equals."""
+def _least(warps: int, most: int, blocks: Mapping[str, int], needs: Iterable[_Need]) -> Occupancy:
+    """The smallest count; the first of equals. None at all if a block needs more than one may have."""
+    if over := [need for need in needs if need.used > need.most]:
+        refused = ", ".join(f"{one.name} {one.used} > {one.most}{one.unit}" for one in over)
+        return Occupancy(0, 0, 0.0, over[0].limiter, refused)
     limiter = min(blocks, key=lambda name: blocks[name])
     held = blocks[limiter] * warps
-    return Occupancy(blocks[limiter], held, round(100 * held / most, 1), limiter)
+    refused = "" if held else f"not one block fits: {limiter}"
+    return Occupancy(blocks[limiter], held, round(100 * held / most, 1), limiter, refused)

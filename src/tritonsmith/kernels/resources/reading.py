@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,11 @@ class Found:
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What cannot be launched, and what ptxas says of the code."""
+        return tuple(_grouped((row.point, row.warnings) for row in self.rows))
+
 
 def of_manifest(manifest: Manifest) -> Found:
     """A row for each point of an output folder, in its order.
@@ -50,12 +55,20 @@ def of_manifest(manifest: Manifest) -> Found:
 
 def told(rows: Sequence[Row]) -> Iterator[str]:
     """The notes of rows, each once, with the points that it is about."""
+    return _grouped((row.point, row.notes) for row in rows)
+
+
+def _grouped(said: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
     about: dict[str, list[str]] = {}
-    for row in rows:
-        for text in row.notes:
-            about.setdefault(text, []).append(row.point)
+    for point, texts in said:
+        for text in texts:
+            about.setdefault(text, []).append(point)
     for text, points in about.items():
-        yield f"{', '.join(points)}: {text}" if len(points) <= _NAMED else f"{len(points)} points: {text}"
+        yield f"{_some(points)}: {text}"
+
+
+def _some(points: Sequence[str]) -> str:
+    return ", ".join(points) if len(points) <= _NAMED else f"{len(points)} points"
 
 
 def unseen(metadata: Mapping[str, Any]) -> tuple[str, ...]:
@@ -81,6 +94,13 @@ def without_text(manifest: Manifest) -> Iterator[str]:
             )
 
 
+def unheard(manifest: Manifest) -> Iterator[str]:
+    """A note about cubins of which nobody knows what ptxas said: an older tritonsmith did not listen."""
+    ids = [one.id for one in manifest.points if "cubin" in one.stages and one.remarks is None]
+    if ids:
+        yield f"{_some(ids)}: what ptxas said of the code is not known; compile again to hear it"
+
+
 def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | None) -> dict[str, Value]:
     """What a cubin or a code object takes.
 
@@ -100,8 +120,8 @@ def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | Non
     shared = dynamic if isinstance(dynamic, int) else 0
     try:
         if content.backend == "cuda":
-            return _nvidia(cubin.read(content), arch, shared, ptx)
-        return _amd(code_object.read(content), arch, shared)
+            return _nvidia(cubin.read(content), arch, shared, metadata, ptx)
+        return _amd(code_object.read(content), arch, shared, metadata)
     except FactError as error:
         raise FactError(error.what, where=binary, why=error.why, hints=error.hints) from error
 
@@ -131,10 +151,18 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
         found["compiler_waves_per_simd"] = int(says[1])
     text = _text(manifest.path(point, "sass" if stage == "cubin" else "gcnasm"))
     counted = instructions.count(text, BINARIES[stage]) if text else {}
-    return replace(row, values=found, instructions=counted, notes=unseen(point.metadata)), notes
+    row = replace(
+        row, values=found, instructions=counted, notes=unseen(point.metadata), remarks=point.remarks
+    )
+    if found["launch"] is None:
+        text = "the limits of this GPU are not known: whether it can be launched is not checked"
+        row = replace(row, notes=(*row.notes, text))
+    return row, notes
 
 
-def _nvidia(kernel: cubin.Cubin, arch: str, dynamic: int, ptx: Path | None) -> dict[str, Value]:
+def _nvidia(
+    kernel: cubin.Cubin, arch: str, dynamic: int, metadata: Mapping[str, Any], ptx: Path | None
+) -> dict[str, Value]:
     arrays = bool(kernel.frame) and ptx is not None and ptxas.has_arrays(_text(ptx))
     fits = occupancy.nvidia(
         arch,
@@ -143,6 +171,7 @@ def _nvidia(kernel: cubin.Cubin, arch: str, dynamic: int, ptx: Path | None) -> d
         static=kernel.shared,
         dynamic=dynamic,
         barriers=kernel.barriers,
+        tensor_columns=metadata.get("tmem_size") or 0,
     )
     return {
         "registers_per_thread": kernel.registers,
@@ -158,13 +187,18 @@ def _nvidia(kernel: cubin.Cubin, arch: str, dynamic: int, ptx: Path | None) -> d
         "blocks_per_sm": fits.blocks if fits else None,
         "occupancy_percent": fits.percent if fits else None,
         "limiter": fits.limiter if fits else None,
+        "launch": fits.launch if fits else None,
     }
 
 
-def _amd(kernel: code_object.CodeObject, arch: str, shared: int) -> dict[str, Value]:
+def _amd(
+    kernel: code_object.CodeObject, arch: str, shared: int, metadata: Mapping[str, Any]
+) -> dict[str, Value]:
     lds = kernel.lds + shared
+    warps = metadata.get("num_warps")  # the code object's number is at most 1024, whatever is launched
+    threads = max(kernel.threads, warps * kernel.wave) if isinstance(warps, int) else kernel.threads
     fits = occupancy.amd(
-        arch, wave=kernel.wave, vgprs=kernel.vgprs, sgprs=kernel.sgprs, threads=kernel.threads, lds=lds
+        arch, wave=kernel.wave, vgprs=kernel.vgprs, sgprs=kernel.sgprs, threads=threads, lds=lds
     )
     return {
         "sgprs_per_wave": kernel.sgprs,
@@ -175,11 +209,12 @@ def _amd(kernel: code_object.CodeObject, arch: str, shared: int) -> dict[str, Va
         "vgpr_spills": kernel.vgpr_spills,
         "lds_bytes": lds,
         "wave_size": kernel.wave,
-        "threads_per_block": kernel.threads,
+        "threads_per_block": threads,
         "code_bytes": kernel.code,
         "waves_per_simd": round(fits.warps / occupancy.simds(arch), 2) if fits else None,
         "occupancy_percent": fits.percent if fits else None,
         "limiter": fits.limiter if fits else None,
+        "launch": fits.launch if fits else None,
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tritonsmith.kernels.resources import instructions
 from tritonsmith.kernels.resources.reading import Found
-from tritonsmith.kernels.resources.rows import COLUMNS, Row, Value, classes, columns
+from tritonsmith.kernels.resources.rows import COLUMNS, WORDS, Row, Value, classes, columns
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
@@ -18,7 +18,7 @@ _MOST = 50  # rows on the screen
 _VENDORS = {"cuda": "NVIDIA", "hip": "AMD"}
 _NAME = 12  # characters of a cache entry's name
 _OF_ERROR = 60
-_CSV = ("kernel", "point", "target", "options", "error", "notes")
+_CSV = ("kernel", "point", "target", "options", "error", "notes", "remarks")
 
 
 def tables_of(rows: Sequence[Row], *, cached: bool) -> Iterator[Grid]:
@@ -44,7 +44,8 @@ def left_out(rows: Sequence[Row]) -> int:
 
 def as_json(found: Found) -> dict[str, Any]:
     """Every row, with units in the names of its values."""
-    return {"schema": 1, "rows": [asdict(row) for row in found.rows], "notes": list(found.notes)}
+    rows = [asdict(row) for row in found.rows]
+    return {"schema": 1, "rows": rows, "notes": list(found.notes), "warnings": list(found.warnings)}
 
 
 def as_csv(rows: Sequence[Row]) -> str:
@@ -58,8 +59,9 @@ def as_csv(rows: Sequence[Row]) -> str:
     for row in rows:
         cells = [row.values.get(key) for key in heads]
         numbers = [row.instructions.get(name) for name in counted]
-        about = [row.kernel, row.point, row.target, row.options, row.error, "; ".join(row.notes)]
-        writer.writerow([*about, *cells, *numbers])
+        about = [row.kernel, row.point, row.target, row.options, row.error]
+        said = ["; ".join(row.notes), "; ".join(row.remarks or ())]
+        writer.writerow([*about, *said, *cells, *numbers])
     return stream.getvalue()
 
 
@@ -75,7 +77,7 @@ def _resources(vendor: str, rows: Sequence[Row], *, cached: bool) -> Grid:
         ]
         for row in rows
     ]
-    right = [column.title for column in shown if column.key != "limiter"]
+    right = [column.title for column in shown if column.key not in WORDS]
     names = _heads(cached=cached)
     columns_ = [*names, *heads, *(["error"] if failed else [])]
     return tables.plain(f"resources, {vendor}", columns_, cells, right=right, keys=len(names))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+_IN_LINE = re.compile(r" in line \d+$")  # of PTX: it tells two points apart that have one remark
 Value = int | float | str | None
 
 
@@ -52,7 +54,10 @@ COLUMNS = (
     Column("compiler_waves_per_simd", "LLVM\nsays", "waves"),
     Column("occupancy_percent", "occupancy", "%"),
     Column("limiter", "limited by"),
+    Column("launch", "launch"),
 )
+WORDS = ("limiter", "launch")  # whose values are no numbers
+LAUNCH, CAN_LAUNCH = "launch", "yes"
 SPILLS = ("spill_store_bytes", "spill_load_bytes", "sgpr_spills", "vgpr_spills")
 _STACK = "stack_bytes"
 
@@ -71,6 +76,7 @@ class Row:
         error: why there is nothing.
         notes: what the numbers do not say.
         axes: what a sweep varied: name to value, as text.
+        remarks: what ptxas says of the code; None if that is not known.
     """
 
     kernel: str
@@ -82,6 +88,14 @@ class Row:
     error: str = ""
     axes: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    remarks: Sequence[str] | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why it cannot be launched, and what ptxas says."""
+        launch = str(self.values.get(LAUNCH) or CAN_LAUNCH)
+        refused = () if launch == CAN_LAUNCH else (f"cannot launch: {launch.removeprefix('no: ')}",)
+        return (*refused, *(f"ptxas: {_IN_LINE.sub('', text)}" for text in self.remarks or ()))
 
     @property
     def backend(self) -> str:

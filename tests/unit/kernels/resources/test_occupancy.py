@@ -102,6 +102,61 @@ def test_what_is_not_known_has_no_occupancy() -> None:
     assert occupancy.simds("gfx1250") == 0
 
 
+@pytest.mark.parametrize(
+    ("arch", "change", "launch"),
+    [
+        # 227 KiB of an H100, 163 of an A100, 99 of an L4: "Maximum amount of shared memory per thread block"
+        ("90", {"dynamic": 232448}, "yes"),
+        ("90", {"dynamic": 232448, "static": 1024}, "yes"),
+        ("90", {"dynamic": 232449}, "no: shared 232449 > 232448 B"),
+        ("90", {"dynamic": 262144}, "no: shared 262144 > 232448 B"),
+        ("80", {"dynamic": 163 * 1024}, "yes"),
+        ("80", {"dynamic": 163 * 1024, "static": 16}, "no: shared 166928 > 166912 B"),
+        ("89", {"dynamic": 101377}, "no: shared 101377 > 101376 B"),
+        ("75", {"dynamic": 65536}, "yes"),
+        ("75", {"dynamic": 65537}, "no: shared 65537 > 65536 B"),
+        ("90", {"threads": 1024}, "yes"),
+        ("90", {"threads": 2048}, "no: threads 2048 > 1024"),
+        ("90", {"threads": 1024, "registers": 64}, "yes"),
+        ("90", {"threads": 1024, "registers": 65}, "no: registers 73728 > 65536"),
+        ("90", {"threads": 672, "registers": 96}, "no: not one block fits: registers"),
+        ("100", {"tensor_columns": 512}, "yes"),
+        ("100", {"tensor_columns": 640}, "no: tensor memory 640 > 512 columns"),
+        ("80", {"threads": 2048, "dynamic": 262144}, "no: threads 2048 > 1024, shared 262144 > 166912 B"),
+    ],
+)
+def test_what_cannot_be_launched(arch: str, change: dict[str, int], launch: str) -> None:
+    plain = {"registers": 32, "threads": 128, "static": 0, "dynamic": 0, "barriers": 1}
+    found = occupancy.nvidia(arch, **{**plain, **change})
+    assert found
+    assert found.launch == launch
+    assert (found.blocks == 0) == (launch != "yes")
+
+
+@pytest.mark.parametrize(
+    ("arch", "wave", "threads", "lds", "launch"),
+    [
+        ("gfx942", 64, 1024, 65536, "yes"),
+        ("gfx942", 64, 256, 65537, "no: LDS 65537 > 65536 B"),
+        ("gfx942", 64, 2048, 0, "no: threads 2048 > 1024"),
+        ("gfx950", 64, 256, 163840, "yes"),
+        ("gfx950", 64, 256, 163841, "no: LDS 163841 > 163840 B"),
+        ("gfx1100", 32, 256, 65536, "yes"),
+        ("gfx1100", 32, 256, 100000, "no: LDS 100000 > 65536 B"),  # though two of its units have 128 KiB
+    ],
+)
+def test_what_cannot_be_launched_on_amd(arch: str, wave: int, threads: int, lds: int, launch: str) -> None:
+    found = occupancy.amd(arch, wave=wave, vgprs=32, sgprs=32, threads=threads, lds=lds)
+    assert found
+    assert found.launch == launch
+    assert (found.blocks == 0) == (launch != "yes")
+
+
+def test_a_block_has_all_but_what_the_driver_reserves() -> None:
+    rows = configs.load("gpu-limits")["nvidia"]["arch"].values()
+    assert all(row["shared-block"] * 1024 == row["shared"] * 1024 - row["reserved"] for row in rows)
+
+
 def test_every_family_is_there() -> None:
     table = configs.load("gpu-limits")["amd"]
     assert {name for _, name in table["families"]} == set(table["family"])

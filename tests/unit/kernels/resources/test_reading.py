@@ -147,7 +147,7 @@ def test_csv_and_json(mixed: Manifest) -> None:
     assert len(lines) == 5
     assert (lines[0]["spill_store_bytes"], lines[0]["sgpr_spills"]) == ("8", "")
     assert lines[0]["instructions tensor core"] == "1"
-    assert list(lines[0])[6:9] == ["registers_per_thread", "sgprs_per_wave", "vgprs_per_lane"]
+    assert list(lines[0])[7:10] == ["registers_per_thread", "sgprs_per_wave", "vgprs_per_lane"]
     content = json.loads(json.dumps(report.as_json(found)))
     assert content["schema"] == 1
     assert content["rows"][3]["values"]["vgprs_per_lane"] == 64
@@ -178,6 +178,61 @@ def test_a_plot_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(FactError, match="a plot needs matplotlib") as caught:
         plotting.check(tmp_path / "map.png")
     assert any("pip install" in hint for hint in caught.value.hints)
+
+
+LOST = "(C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized"
+
+
+def test_what_cannot_be_launched_and_what_ptxas_says_are_warnings(tmp_path: Path) -> None:
+    cubin = elf_maker.cubin(threads=128)
+    points = [
+        point(tmp_path, "cuda:90:32", {"num_stages": 2}, {"cubin": cubin}, remarks=[]),
+        *(
+            point(
+                tmp_path,
+                "cuda:90:32",
+                {"num_stages": stages},
+                {"cubin": cubin},
+                metadata={"shared": 262144},
+                remarks=[f"{LOST} in line {stages}"],
+            )
+            for stages in (3, 4)
+        ),
+    ]
+    found = reading.of_manifest(manifest(tmp_path, *points))
+    fine, wide, _ = found.rows
+    assert (fine.values["launch"], fine.warnings) == ("yes", ())
+    assert wide.values["launch"] == "no: shared 262144 > 232448 B"
+    assert (wide.values["blocks_per_sm"], wide.values["occupancy_percent"]) == (0, 0)
+    both = f"{points[1].id}, {points[2].id}: "
+    assert found.warnings == (f"{both}cannot launch: shared 262144 > 232448 B", f"{both}ptxas: {LOST}")
+    content = report.as_json(found)
+    assert content["warnings"] == list(found.warnings)
+    assert content["rows"][1]["remarks"] == [f"{LOST} in line 3"]
+    lines = list(csv.DictReader(io.StringIO(report.as_csv(found.rows))))
+    assert [(line["launch"], line["remarks"]) for line in lines[:2]] == [
+        ("yes", ""),
+        ("no: shared 262144 > 232448 B", f"{LOST} in line 3"),
+    ]
+    assert list(reading.unheard(manifest(tmp_path, *points))) == []
+
+
+def test_what_is_not_known_of_a_launch_is_said(tmp_path: Path) -> None:
+    one = point(tmp_path, "cuda:150:32", {}, {"cubin": elf_maker.cubin(threads=128)})
+    found = reading.of_manifest(manifest(tmp_path, one))
+    assert found.rows[0].values["launch"] is None
+    assert "whether it can be launched is not checked" in found.notes[0]
+    (text,) = reading.unheard(manifest(tmp_path, one))
+    assert text.startswith(f"{one.id}: what ptxas said of the code is not known")
+
+
+def test_on_amd_the_launch_has_the_threads_of_the_metadata(tmp_path: Path) -> None:
+    """A code object says 1024 at most, whatever `num_warps` asks for."""
+    hsaco = elf_maker.code_object()
+    metadata = {"shared": 0, "num_warps": 64}
+    made = manifest(tmp_path, point(tmp_path, "hip:gfx942:64", {}, {"hsaco": hsaco}, metadata=metadata))
+    (row,) = reading.of_manifest(made).rows
+    assert (row.values["threads_per_block"], row.values["launch"]) == (4096, "no: threads 4096 > 1024")
 
 
 def test_what_occupancy_does_not_look_at_is_said(tmp_path: Path) -> None:
