@@ -25,8 +25,11 @@ _PROGRAMS = """
 _HOST_PATH = os.environ.get("PATH", os.defpath)
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # run by `&` in a script: no child would ever heed ^C
+# A script's `&` and `nohup` begin with these ignored, which every child would inherit: none could be stopped.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _guard = Guard()
 sys.addaudithook(_guard)

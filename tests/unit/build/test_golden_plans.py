@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -82,7 +83,7 @@ def shell(plan: Plan, system: System) -> str:
     for old, new in ((sys.executable, f"{there}/.venv/bin/python"), (here, there)):
         for path in re.findall(rf"'({re.escape(old)}[^']*)'", text):  # this checkout's path has a space
             text = text.replace(f"'{path}'", path.replace(old, new))
-        text = text.replace(old, new)
+        text = text.replace(old, new).replace(json.dumps(old)[1:-1], new)  # an é is \\u00e9 in JSON
     return text
 
 

@@ -104,6 +104,109 @@ cat > /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add.request.j
     "jax",
     "hypothesis"
   ],
+  "gpus": {
+    "cuda:90:32": {
+      "known": {
+        "warp": 32,
+        "block-registers": 65536,
+        "registers": 65536,
+        "block-threads": 1024,
+        "block-shared-default": 49152,
+        "shared": 233472,
+        "block-shared": 232448,
+        "threads": 2048
+      },
+      "of_model": {
+        "name": "NVIDIA H100 80GB HBM3",
+        "multiprocessors": 132,
+        "clock": 1980000,
+        "memory-clock": 2619000,
+        "memory-bus": 5120,
+        "l2": 52428800,
+        "memory": 85017493504
+      },
+      "model": "NVIDIA H100 80GB HBM3",
+      "names": {
+        "driver": {
+          "max_shared_mem": "block-shared",
+          "max_num_regs": "block-registers",
+          "multiprocessor_count": "multiprocessors",
+          "warpSize": "warp",
+          "sm_clock_rate": "clock",
+          "mem_clock_rate": "memory-clock",
+          "mem_bus_width": "memory-bus"
+        },
+        "torch": {
+          "name": "name",
+          "multi_processor_count": "multiprocessors",
+          "total_memory": "memory",
+          "warp_size": "warp",
+          "max_threads_per_multi_processor": "threads",
+          "max_threads_per_block": "block-threads",
+          "regs_per_multiprocessor": "registers",
+          "shared_memory_per_block": "block-shared-default",
+          "shared_memory_per_block_optin": "block-shared",
+          "shared_memory_per_multiprocessor": "shared",
+          "L2_cache_size": "l2",
+          "clock_rate": "clock",
+          "memory_clock_rate": "memory-clock",
+          "memory_bus_width": "memory-bus",
+          "is_integrated": "integrated",
+          "is_multi_gpu_board": "multi-gpu-board",
+          "uuid": "uuid"
+        }
+      }
+    },
+    "hip:gfx942:64": {
+      "known": {
+        "warp": 64,
+        "block-threads": 1024,
+        "arch": "gfx942:sramecc+:xnack-",
+        "block-shared": 65536,
+        "threads": 2048,
+        "shared": 65536
+      },
+      "of_model": {
+        "name": "AMD Instinct MI300X",
+        "multiprocessors": 304,
+        "memory-bus": 8192,
+        "l2": 4194304
+      },
+      "model": "AMD Instinct MI300X",
+      "names": {
+        "driver": {
+          "max_shared_mem": "block-shared",
+          "max_num_regs": "block-registers",
+          "multiprocessor_count": "multiprocessors",
+          "sm_clock_rate": "clock",
+          "mem_clock_rate": "memory-clock",
+          "mem_bus_width": "memory-bus",
+          "arch": "arch",
+          "warpSize": "warp",
+          "max_threads_per_sm": "threads",
+          "cooperativeLaunch": "cooperative"
+        },
+        "torch": {
+          "name": "name",
+          "gcnArchName": "arch",
+          "multi_processor_count": "multiprocessors",
+          "total_memory": "memory",
+          "warp_size": "warp",
+          "max_threads_per_multi_processor": "threads",
+          "max_threads_per_block": "block-threads",
+          "shared_memory_per_block": "block-shared",
+          "shared_memory_per_multiprocessor": "shared",
+          "L2_cache_size": "l2",
+          "clock_rate": "clock",
+          "memory_clock_rate": "memory-clock",
+          "memory_bus_width": "memory-bus",
+          "is_integrated": "integrated",
+          "is_multi_gpu_board": "multi-gpu-board",
+          "uuid": "uuid"
+        }
+      }
+    }
+  },
   "disassemblers": {}
 }
 EOF
