@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from tritonsmith.envs import receipts, workspace
@@ -83,24 +81,4 @@ def opened(task: str, env_name: str, *, shared: bool = False) -> Iterator[Sessio
         held.enter_context(locks.hold(env.lock, purpose=purpose))
         if shared:
             held.enter_context(locks.hold(space.lock, purpose=purpose))
-        held.enter_context(_terminable())
         yield Session(task, space, env, space.log(task))
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Take SIGTERM and SIGHUP as ^C, so that a run stopped from outside leaves no compile behind.
-
-    One that is ignored, as under `nohup`, stays so.
-    """
-
-    def interrupt(number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt(signal.Signals(number).name)
-
-    heard = [sig for sig in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(sig) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

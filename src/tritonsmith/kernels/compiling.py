@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -202,12 +203,7 @@ def act(prepared: Prepared, where: Place, *, silent: bool = False) -> Compiled:
     where.space.claim()
     prepared.work.mkdir(parents=True, exist_ok=True)
     log = where.space.log("kernel.compile")
-    with locks.hold(
-        prepared.work / "lock",
-        purpose=f"kernel.compile --out {prepared.out}",
-        busy="in this output folder",
-        hints=["wait for it to end, or stop it with ^C in its terminal", "name another folder: --out DIR"],
-    ):
+    with _alone(prepared, where):
         try:
             Runner(log, PhaseProgress(live=False if silent else None, silent=silent)).run(prepared.plan)
         except CommandFailedError as failure:
@@ -218,6 +214,31 @@ def act(prepared: Prepared, where: Place, *, silent: bool = False) -> Compiled:
         quiet = PhaseProgress(live=False, silent=True)
         Runner(log, quiet).run(Plan("manifest", (written,)))
     return Compiled(made, tuple(results.notes(head, made, prepared.asked.stages)))
+
+
+@contextmanager
+def _alone(prepared: Prepared, where: Place) -> Iterator[None]:
+    """Hold what this run writes to: its scratch folder, and an output folder that others may name, too."""
+    folders = {"lock": prepared.work}
+    if not prepared.out.is_relative_to(where.space.root):
+        folders[".lock"] = prepared.out
+        try:
+            prepared.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError("--out cannot be made", where=prepared.out, why=error.strerror) from error
+    with ExitStack() as held:
+        for name, folder in folders.items():
+            lock = locks.hold(
+                folder / name,
+                purpose=f"kernel.compile --out {prepared.out}",
+                busy="in this output folder",
+                hints=[
+                    "wait for it to end, or stop it with ^C in its terminal",
+                    "name another folder: --out DIR",
+                ],
+            )
+            held.enter_context(lock)
+        yield
 
 
 def request(

@@ -1296,8 +1296,20 @@ def _described(request: Table) -> Table:
     return {**found, "asked": around.gpu.asked}
 
 
+def end_with_parent() -> None:
+    """Whoever started this may be killed: then nobody waits for it, and it tidies up as after ^C.
+
+    Where there is no such signal, `Pool` looks up from time to time.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGINT)  # PR_SET_PDEATHSIG
+
+
 def main(what: str, *arguments: str) -> int:
     """What the command line asks for."""
+    end_with_parent()
     known: dict[str, Callable[..., int]] = {
         "compile": compile_all,
         "describe": describe,

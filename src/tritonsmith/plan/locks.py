@@ -15,6 +15,8 @@ from filelock import FileLock, Timeout
 from tritonsmith.errors import LockedError, SmithError
 from tritonsmith.ui import secrets
 
+_GRACE = 20.0  # seconds for what a killed run started to end
+_held: list[FileLock] = []
 _HINTS = ("wait for it to end, or stop it with ^C in its terminal", "use another --env")
 
 
@@ -37,7 +39,7 @@ def hold(
     holder = path.with_name(f"{path.name}.holder")
     lock = FileLock(path, timeout=0)
     try:
-        lock.acquire()
+        _acquire(lock, holder)
     except Timeout:
         raise LockedError(
             f"another run is busy {busy}",
@@ -47,6 +49,7 @@ def hold(
         ) from None
     except OSError as error:
         raise SmithError("cannot write the lock", where=path, why=error.strerror) from error
+    _held.append(lock)
     try:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with suppress(OSError):  # held without a name
@@ -55,6 +58,7 @@ def hold(
         yield
     finally:
         holder.unlink(missing_ok=True)
+        _held.remove(lock)
         lock.release()
 
 
@@ -75,9 +79,41 @@ def holder(path: Path) -> str:
     return _describe(name)
 
 
+def inherited() -> tuple[int, ...]:
+    """Descriptors of the locks that are held, for a child, which holds them on if this process is killed.
+
+    Whoever releases a lock releases it for all of them.
+    """
+    found = (lock._context.lock_file_fd for lock in _held)  # noqa: SLF001 - there is no other way to it
+    return tuple(one for one in found if one is not None)
+
+
+def _acquire(lock: FileLock, holder: Path) -> None:
+    """Take the lock; wait a moment for what a run left at work that was killed."""
+    try:
+        lock.acquire()
+    except Timeout:
+        if _lives(holder):
+            raise
+        lock.acquire(timeout=_GRACE)
+
+
+def _lives(holder: Path) -> bool:
+    """Whether the process that took the lock is there; also where nobody can tell."""
+    try:
+        os.kill(int(json.loads(holder.read_text(encoding="utf-8"))["pid"]), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return True
+    return True
+
+
 def _describe(holder: Path) -> str:
     try:
         seen = json.loads(holder.read_text(encoding="utf-8"))
+        if not _lives(holder):
+            return f"`{seen['purpose']}` was killed, and what it started is still at work: it ends by itself"
         return f"process {seen['pid']} runs `{seen['purpose']}` since {seen['since']}"
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"note: cannot read {holder}: {error}", file=sys.stderr)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tritonsmith.errors import FactError
+from tritonsmith.plan import locks
 
 GRACE_AFTER_INT = 5.0  # seconds; Ninja lets running compiles finish writing
 GRACE_AFTER_TERM = 2.0
@@ -165,6 +166,7 @@ def stream(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
+        pass_fds=locks.inherited(),
         encoding="utf-8",
         errors="replace",
     )

@@ -100,6 +100,7 @@ class Runner:
     def __init__(self, log: Path, progress: PhaseProgress, environ: Mapping[str, str] | None = None) -> None:
         self._log_path = log
         self._log: IO[str]
+        self._stamped = False
         self._progress = progress
         self._environ = dict(os.environ if environ is None else environ)
 
@@ -112,6 +113,7 @@ class Runner:
             InterruptedRunError: ^C; everything finished so far is kept.
         """
         outcome = Outcome(self._log_path)
+        self._stamped = any(step.stamp for step in plan.steps)
         todo = [step for step in plan.steps if not (step.stamp and step.stamp.holds())]
         outcome.skipped = len(plan.steps) - len(todo)
         if not todo:
@@ -153,15 +155,20 @@ class Runner:
             self._do(step)
         except KeyboardInterrupt:
             self._write_log("interrupted")
-            raise InterruptedRunError(
-                "interrupted; what was built so far is kept",
-                where=self._log_path,
-                hints=["run the same command again: it goes on from here"],
-            ) from None
+            raise self._interrupted(step) from None
         except OSError as error:
             with suppress(OSError):  # the log's disk may be the full one
                 self._write_log(f"failed: {error}")
             raise _explain(error, step.phase, step.title) from error
+
+    def _interrupted(self, step: Step) -> InterruptedRunError:
+        """What ^C leaves: a build goes on, and so does a plan that has stamps; the rest begins anew."""
+        builds = isinstance(step, (BuildUsed, Download)) or step.title.startswith("ninja")
+        if builds or self._stamped:
+            what, then = "interrupted; what was built so far is kept", "it goes on from here"
+        else:
+            what, then = "interrupted", "it begins anew"
+        return InterruptedRunError(what, where=self._log_path, hints=[f"run the same command again: {then}"])
 
     @singledispatchmethod
     def _do(self, step: Step) -> None:

@@ -28,6 +28,7 @@ from tritonsmith.errors import (
     SmithError,
     UsageError,
 )
+from tritonsmith.plan.stopping import stoppable
 
 WIDE = "wide"
 _WIDE_HELP = "show tables as wide as they are, though their lines break on the screen"
@@ -108,10 +109,11 @@ def task(*, tables: bool = False, **options: Any) -> Callable[[Callable[P, R]], 
             _print_anything()
             _write_bytecode()
             try:
-                _need_folder()
-                result = body(*args, **kwargs)
-                if sys.stdout:  # None where the shell closed it: >&-
-                    sys.stdout.flush()
+                with stoppable():
+                    _need_folder()
+                    result = body(*args, **kwargs)
+                    if sys.stdout:  # None where the shell closed it: >&-
+                        sys.stdout.flush()
             except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - see there
                 raise _end(error) from None
             return result

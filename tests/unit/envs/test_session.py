@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import pytest
 from tests.support import all_gone
 from tritonsmith.envs import receipts, session, workspace
 from tritonsmith.errors import LockedError, SmithError
-from tritonsmith.plan import MakeDir, Plan, Run, ownership
+from tritonsmith.plan import MakeDir, Plan, ownership
 
 
 def test_a_session_claims_locks_runs_and_leaves_a_receipt(tmp_path: Path) -> None:
@@ -68,7 +67,7 @@ import sys
 from pathlib import Path
 from tritonsmith.envs import session
 from tritonsmith.errors import SmithError
-from tritonsmith.plan import Plan, Run
+from tritonsmith.plan import Plan, Run, stopping
 from tritonsmith.ui.progress import PhaseProgress
 
 class Telling(PhaseProgress):
@@ -77,7 +76,7 @@ class Telling(PhaseProgress):
 
 session.PhaseProgress = Telling
 try:
-    with session.opened("up", "dev") as running:
+    with stopping.stoppable(), session.opened("up", "dev") as running:
         script = "sleep 600 & echo $!; wait"
         running.run(Plan("x", (Run(("/bin/sh", "-c", script), cwd=Path.cwd(), phase="p"),)))
 except SmithError as error:
@@ -102,24 +101,6 @@ def test_a_run_that_is_stopped_from_outside_leaves_nothing_behind(
     assert all_gone(children)
     assert "interrupted" in next(logs.iterdir()).read_text()
     assert not (workspace.default().env("dev").path / "lock.holder").exists()
-
-
-def test_nohup_is_respected() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with session.opened("up", "dev") as running:
-            os.kill(os.getpid(), signal.SIGHUP)
-            running.run(Plan("x", (Run(("true",), cwd=Path.cwd(), phase="p"),)))
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
-def test_signal_handlers_are_put_back() -> None:
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)]
-    with session.opened("up", "dev"):
-        assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] != before
-    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)] == before
 
 
 def test_what_environments_share_is_made_by_one_at_a_time() -> None:

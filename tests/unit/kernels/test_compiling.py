@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.unit.kernels.test_worker import append, place
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.errors import FactError, LockedError, SmithError, UsageError
 from tritonsmith.kernels import asked, compiling, targets
 from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.compiling import Place
@@ -103,3 +104,19 @@ def test_what_the_text_tells_needs_no_triton(place: Path, more: dict[str, object
     with pytest.raises(UsageError, match=words):
         compiling.check(wanted(place, **more))  # type: ignore[arg-type]
     compiling.check(wanted(place))
+
+
+def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: Place) -> None:
+    """Both would end well, and the points of one would be missing from the manifest."""
+    out = place / "out"
+    other = replace(where, space=Workspace(place / "another home"))
+    first, second = (compiling.prepare(wanted(place), one, out) for one in (where, other))
+    assert first.work != second.work
+    first.work.mkdir(parents=True)
+    with (
+        compiling._alone(first, where),
+        pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
+    ):
+        compiling.act(second, other, silent=True)
+    assert caught.value.where == str(out)
+    assert compiling.act(second, other, silent=True).manifest.points[0].status == "ok"

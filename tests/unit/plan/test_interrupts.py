@@ -158,3 +158,17 @@ def test_a_reader_never_sees_half_a_file(tmp_path: Path, at: int, seen: str) -> 
     assert (tmp_path / "file").read_text() == "new" * 10_000
     assert re.fullmatch("[0-9a-f]{16}", (tmp_path / ".done").read_text())
     assert sorted(path.name for path in tmp_path.iterdir()) == [".done", "file", "log"]
+
+
+def test_what_begins_anew_says_so(tmp_path: Path) -> None:
+    """A plan without stamps and without Ninja: nothing of it is kept."""
+    alone = RUN.replace("(*one, *two)", "(sh(hang),)")
+    argv = (sys.executable, "-c", alone, str(tmp_path), HANG, "5")
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "pid").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert "\ninterrupted\n" in said
+    assert said.splitlines()[-1] == "  - run the same command again: it begins anew"

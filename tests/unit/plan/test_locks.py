@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tritonsmith.errors import LockedError
@@ -81,3 +82,75 @@ def test_an_unreadable_holder_is_said_to_be_one(tmp_path: Path, capsys: pytest.C
             with pytest.raises(LockedError, match="left no name"), locks.hold(lock, purpose="up"):
                 pytest.fail("two hold one lock")
             assert "cannot read" in capsys.readouterr().err
+
+
+# Holds the lock, and runs a child by the runner's own means.
+PARENT = """
+import os, sys
+from pathlib import Path
+from tritonsmith.plan import locks, process
+with locks.hold(Path(sys.argv[1]), purpose="build-triton --env dev"):
+    script = "echo $$; while [ -e go ]; do sleep 0.05; done"
+    sys.stdout.reconfigure(line_buffering=True)
+    process.stream(("/bin/sh", "-c", script), cwd=Path.cwd(), env=dict(os.environ), on_line=print)
+    print("over", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def at_work(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the lock in `folder` and runs a child, until the file `go` is gone."""
+    (folder / "go").touch()
+    argv = (sys.executable, "-c", PARENT, str(folder / "lock"))
+    with subprocess.Popen(
+        argv, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip().isdigit()
+        try:
+            yield process
+        finally:
+            (folder / "go").unlink(missing_ok=True)
+            process.kill()
+
+
+def test_what_a_killed_run_left_at_work_holds_its_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "lock"
+    with at_work(tmp_path) as process:
+        process.kill()
+        process.wait()
+        with monkeypatch.context() as hurried:
+            hurried.setattr(locks, "_GRACE", 0.0)
+            with pytest.raises(LockedError) as caught, locks.hold(lock, purpose="up"):
+                pytest.fail("Ninja is at work, and the lock is free")
+        assert "`build-triton --env dev` was killed, and what it started is still at work" in str(
+            caught.value
+        )
+        (tmp_path / "go").unlink()
+        with locks.hold(lock, purpose="up"):  # as soon as that has ended
+            pass
+
+
+def test_a_child_that_goes_on_does_not_keep_a_lock_that_was_released(tmp_path: Path) -> None:
+    """A compiler cache's server, say, is started by a compile and stays."""
+    script = """
+import os, sys
+from pathlib import Path
+from tritonsmith.plan import locks, process
+with locks.hold(Path("lock"), purpose="x"):
+    daemon = "sleep 600 >/dev/null 2>&1 & echo $!"
+    process.stream(("/bin/sh", "-c", daemon), cwd=Path.cwd(), env=dict(os.environ), on_line=print)
+"""
+    done = subprocess.run(
+        (sys.executable, "-c", script), cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    server = psutil.Process(int(done.stdout))
+    try:
+        assert server.is_running()
+        with locks.hold(tmp_path / "lock", purpose="up"):
+            pass
+    finally:
+        server.kill()

@@ -1,0 +1,90 @@
+"""SIGTERM, SIGHUP and a terminal that is closed."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.plan.stopping import stoppable
+
+BOTH = (signal.SIGTERM, signal.SIGHUP)
+
+# A task whose body waits, and tells when it does so.
+WAITING = """
+import sys, time
+from pathlib import Path
+from invoke.collection import Collection
+from invoke.program import Program
+from tritonsmith.tasks import kit
+
+@kit.task()
+def wait(context):
+    Path(sys.argv[2]).touch()
+    time.sleep(600)
+
+Program(namespace=Collection(wait)).run(["x", "wait"])
+"""
+
+
+@pytest.mark.parametrize("number", BOTH)
+def test_both_are_as_an_interrupt(number: signal.Signals) -> None:
+    before = list(map(signal.getsignal, BOTH))
+    with pytest.raises(KeyboardInterrupt), stoppable():
+        signal.raise_signal(number)
+    assert list(map(signal.getsignal, BOTH)) == before
+
+
+def test_nohup_is_respected() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stoppable():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_in_a_thread_nothing_changes() -> None:
+    seen: list[object] = []
+
+    def body() -> None:
+        with stoppable():
+            seen.extend(map(signal.getsignal, BOTH))
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    assert seen == list(map(signal.getsignal, BOTH))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, *BOTH])
+def test_every_task_ends_with_130(tmp_path: Path, number: signal.Signals) -> None:
+    begun = tmp_path / "begun"
+    with subprocess.Popen(
+        (sys.executable, "-c", WAITING, "wait", str(begun)), stderr=subprocess.PIPE, text=True
+    ) as process:
+        while not begun.exists():
+            assert process.poll() is None
+        process.send_signal(number)
+        assert process.stderr is not None
+        assert process.stderr.read() == "interrupted\n"
+    assert process.returncode == 130
+
+
+def test_a_closed_terminal(tmp_path: Path) -> None:
+    """Its window is closed: the kernel sends SIGHUP, and every word to it is an error from then on."""
+    begun = tmp_path / "begun"
+    pid, terminal = pty.fork()
+    if pid == 0:  # a session of its own, whose terminal this is
+        os.execv(sys.executable, [sys.executable, "-c", WAITING, "wait", str(begun)])  # noqa: S606
+    while not begun.exists():
+        assert os.waitpid(pid, os.WNOHANG) == (0, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
