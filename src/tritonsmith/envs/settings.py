@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import platformdirs
 
 from tritonsmith import configs
+from tritonsmith.envs import consent, workspace
 from tritonsmith.envs.schema import (
     CacheSettings,
     LlvmSettings,
@@ -35,17 +36,24 @@ _SECTIONS: Mapping[str, type] = {
 Layer = tuple[str, Mapping[str, Any]]  # where it came from; "section.key" -> value
 
 
-def load(name: str, flags: Mapping[str, Any] | None = None, remembered: Layer | None = None) -> Settings:
+def load(
+    name: str,
+    flags: Mapping[str, Any] | None = None,
+    remembered: Layer | None = None,
+    *,
+    only_shown: bool = False,
+) -> Settings:
     """The settings of an environment.
 
     Args:
         name: of an env file (`dev`), the path of one (ends in `.toml`), or `triton-3.4.0` for that release.
         flags: `section.key` to a value from the command line; None values are left out.
         remembered: a layer between the file and the flags: what an earlier task was told.
+        only_shown: nothing that they name will be run, so that no consent is needed.
 
     Raises:
         UsageError: there is no such environment, or a flag has a value outside its choices.
-        ConfigError: a file has an unknown key or a wrong value.
+        ConfigError: a file has an unknown key or a wrong value, or names what to run without consent.
     """
     release = _release(name)
     path = find("wheel" if release else name)
@@ -53,12 +61,28 @@ def load(name: str, flags: Mapping[str, Any] | None = None, remembered: Layer | 
     layers: list[Layer] = []
     if user.is_file():
         layers.append((str(user), _read(user)))
-    layers.append((str(path), _read(path)))
+    table = _read(path)
+    layers.append((str(path), table))
     layers += [(name, {"triton.wheel": release})] if release else []
     layers += [remembered] if remembered else []
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     layers.append(("command line", given))
-    return resolve(name if release else path.stem, layers)
+    settings = resolve(name if release else path.stem, layers)
+    if not only_shown and path.parent not in _folders():
+        consent.check(path, table, workspace.default())
+    return settings
+
+
+def wanted(name: str) -> tuple[Path, dict[str, Any]]:
+    """An env file, and what it names to run that needs consent.
+
+    Raises:
+        UsageError: there is no such file.
+        ConfigError: it has an unknown key or a wrong value.
+    """
+    load(name, only_shown=True)
+    path = find(name)
+    return path, {} if path.parent in _folders() else consent.named(path, _read(path))
 
 
 def _release(name: str) -> str:
@@ -92,6 +116,10 @@ def find(name: str) -> Path:
     """
     if name.endswith(".toml"):
         path = Path(name).expanduser()
+        if path.is_file() and not re.search(r"\w", path.stem):  # its folder would be `..`
+            raise UsageError(
+                "this cannot be the name of an environment", where=path, hints=["rename the file"]
+            )
         if path.is_file():
             return path.resolve()
         raise UsageError("there is no such env file", where=path, hints=["check the path"])

@@ -10,7 +10,7 @@ from tritonsmith.tasks.caches import listing as caches
 from tritonsmith.tasks.debug_library import debug_library
 from tritonsmith.tasks.develop import benchmark, lint, test
 from tritonsmith.tasks.doctor import doctor
-from tritonsmith.tasks.environments import explain, listing
+from tritonsmith.tasks.environments import allow, explain, listing
 from tritonsmith.tasks.ir_env import ir_env
 from tritonsmith.tasks.ir_override import ir_override
 from tritonsmith.tasks.kernel_aot import aot as kernel_aot
@@ -62,7 +62,7 @@ namespace = Collection(
     benchmark,
     build=Collection(explain=explain_build),
     cache=Collection(list=caches),
-    env=Collection(explain=explain, list=listing),
+    env=Collection(allow=allow, explain=explain, list=listing),
     kernel=Collection(
         kernel_aot, kernel_compare, kernel_compile, kernel_resources, kernel_show, kernel_study, inline_ptx
     ),

@@ -1,4 +1,4 @@
-"""`env.list` and `env.explain`: which environments there are, and where their values come from."""
+"""`env.list`, `env.explain`, `env.allow`: the environments, where their values come from, and consent."""
 
 from __future__ import annotations
 
@@ -13,8 +13,28 @@ def explain(context: Any, env: str = "dev") -> None:
     from tritonsmith.envs import settings
     from tritonsmith.ui import console, tables
 
-    rows = [[key, repr(value), source] for key, value, source in settings.explain(settings.load(env))]
+    chosen = settings.load(env, only_shown=True)
+    rows = [[key, repr(value), source] for key, value, source in settings.explain(chosen)]
     console.out().print(tables.plain(f"environment {env}", ["key", "value", "from"], rows))
+
+
+@task(positional=["file"], help={"file": "path of an env file"})
+def allow(context: Any, file: str) -> None:
+    """Agree to what an env file in a source tree names to run, until it names something else."""
+    from tritonsmith.envs import consent, settings, workspace
+    from tritonsmith.errors import UsageError
+    from tritonsmith.ui import console
+
+    if not file.endswith(".toml"):
+        raise UsageError("only an env file that is named by its path needs consent", hints=["./my.toml"])
+    path, wanted = settings.wanted(file)
+    if not wanted:
+        console.out().print(f"{path} names nothing that needs consent", markup=False)
+        return
+    consent.allow(path, wanted, workspace.default())
+    console.out().print(f"{path} may name, until it names something else:", markup=False)
+    for key, value in wanted.items():
+        console.out().print(f"  {key} = {value!r}", markup=False)
 
 
 @task(tables=True)

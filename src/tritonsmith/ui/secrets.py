@@ -31,6 +31,7 @@ _QUERY = re.compile(
     re.IGNORECASE,
 )
 _ASSIGNED = re.compile(rf"(?<![\w?&])([A-Za-z_]\w*)((?::[A-Z]+)?=)({_VALUE})")  # CMake's -DNAME:TYPE=, too
+_SET = re.compile(r"""(\bset\(\s*([A-Za-z_]\w*)\s+)("(?:[^"\\]|\\.)*"|[^\s)]+)""", re.IGNORECASE)  # CMake's
 # JSON, and what Python prints of a table.
 _KEYED = re.compile(r"""(["'])([A-Za-z_][\w.-]*)\1(\s*:\s*)(["'])((?:(?!\4)[^\\\n]|\\.)*)\4""")
 _OPTION = re.compile(
@@ -74,6 +75,7 @@ def hidden(text: str) -> str:
     text = _HEADER.sub(rf"\1\2{MARK}", text)
     text = _OPTION.sub(rf"\1\2{MARK}", text)
     text = _ASSIGNED.sub(_assigned, text)
+    text = _SET.sub(_set, text)
     text = _KEYED.sub(_keyed, text)
     return _SHAPE.sub(MARK, text)
 
@@ -129,6 +131,10 @@ def _assigned(match: re.Match[str]) -> str:
     name, equals, value = match.groups()
     hide = _hides(name, value.strip("'\""))
     return f"{name}{equals}{MARK}" if hide else match[0]
+
+
+def _set(match: re.Match[str]) -> str:
+    return f"{match[1]}{MARK}" if _hides(match[2], match[3].strip('"')) else match[0]
 
 
 def _keyed(match: re.Match[str]) -> str:

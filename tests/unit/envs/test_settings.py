@@ -204,3 +204,10 @@ def test_a_release_is_an_environment_without_a_file(user_file: Path) -> None:
     assert settings.load("triton-3.4.0").triton.revision == "mine", mine
     with pytest.raises(UsageError, match="no environment named 'triton-three'"):
         settings.load("triton-three")
+
+
+@pytest.mark.parametrize("name", ["...toml", "..toml", "-.toml"])
+def test_a_file_whose_environment_would_be_the_folder_above(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, "")
+    with pytest.raises(UsageError, match="cannot be the name of an environment"):
+        settings.load(str(path))

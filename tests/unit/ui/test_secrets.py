@@ -30,6 +30,7 @@ b3BlbnNzaC1rZXktdjEAAAAA
         ("TRITON_FOO_TOKEN=canary, X=1", "TRITON_FOO_TOKEN=***, X=1"),
         ("env 'A=1' HF_TOKEN='can ary' git fetch", "env 'A=1' HF_TOKEN=*** git fetch"),
         ("-DMY_SECRET:STRING=canary -DX=1", "-DMY_SECRET:STRING=*** -DX=1"),
+        ('set(MY_PASSWORD "can\\"ary" CACHE STRING "")', 'set(MY_PASSWORD *** CACHE STRING "")'),
         ("AWS_SECRET_ACCESS_KEY=canary", "AWS_SECRET_ACCESS_KEY=***"),
         ('{"HF_TOKEN": "canary", "x": "1"}', '{"HF_TOKEN": "***", "x": "1"}'),
         ("{'password': 'canary'}", "{'password': '***'}"),
