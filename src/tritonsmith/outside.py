@@ -17,7 +17,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-LIMIT = 64 << 20  # bytes of a text; a CMake cache of LLVM has 0.3 MiB, a build.ninja of all of it 40
+LIMIT = 64 << 20  # bytes of a text; a CMake cache of LLVM has 0.3 MiB
+OURS = 1 << 30  # of what the tool wrote, or had written: manifests of 40,000 compiled points, a build.ninja
 TOML_LIMIT = 1 << 20  # tomllib takes 2 s for so much
 DEPTH = 64  # of tables in each other: what goes deeper ends in a RecursionError somewhere
 
@@ -61,13 +62,33 @@ def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
 
 
 def read_text(path: Path, limit: int = LIMIT) -> str:
-    """The text of a file, as UTF-8; other bytes are replaced.
+    """The text of a file, as UTF-8; other bytes are replaced, and so is NUL: no path from it has one.
 
     Raises:
         OSError: as `read_bytes` does.
     """
     text = read_bytes(path, limit).decode("utf-8", errors="replace")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def is_file(path: Path) -> bool:
+    """Whether a path that others name is a file. `Path.is_file` raises where a name is too long."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_dir(path: Path) -> bool:
+    """Whether a path that others name is a folder."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def exists(path: Path) -> bool:
+    """Whether there is something at a path that others name."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def real(path: Path) -> Path:
+    """A path that others name, without links. `Path.resolve` raises where links go in circles."""
+    return Path(os.path.realpath(path))
 
 
 def json_of(text: str | bytes) -> Any:

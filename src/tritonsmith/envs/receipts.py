@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import __version__
+from tritonsmith import __version__, outside
 from tritonsmith.ui import secrets
 
 SCHEMA = 1
@@ -36,7 +36,7 @@ def _plain(value: object) -> object:
 def read(path: Path) -> dict[str, Any] | None:
     """A receipt, or None if there is none that can be read."""
     try:
-        receipt = json.loads(path.read_text(encoding="utf-8"))
+        receipt = outside.read_json(path)
     except (OSError, ValueError):
         return None
     return receipt if isinstance(receipt, dict) and receipt.get("schema") == SCHEMA else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import UnionType
@@ -13,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import platformdirs
 
-from tritonsmith import configs
+from tritonsmith import configs, outside
 from tritonsmith.envs import consent, workspace
 from tritonsmith.envs.schema import (
     CacheSettings,
@@ -138,7 +137,10 @@ def available() -> list[tuple[str, Path, str]]:
     found: dict[str, tuple[str, Path, str]] = {}
     for folder in _folders():
         for path in sorted(filter(Path.is_file, folder.glob("*.toml"))):
-            first = path.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
+            try:
+                first = outside.read_text(path).partition("\n")[0]
+            except OSError:
+                first = ""  # whoever asks for it is told
             about = first.removeprefix("#").strip() if first.startswith("#") else ""
             found.setdefault(path.stem, (path.stem, path, about))
     return list(found.values())
@@ -166,8 +168,10 @@ def explain(settings: Settings) -> Iterator[tuple[str, Any, str]]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        table = outside.read_toml(path)
+    except OSError as error:
+        raise ConfigError("this file cannot be read", where=path, why=error.strerror) from error
+    except ValueError as error:
         raise ConfigError("this file is not valid TOML", where=path, why=str(error)) from error
     flat: dict[str, Any] = {}
     for section, keys in table.items():

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from tritonsmith import outside
 from tritonsmith.envs import workspace
 from tritonsmith.errors import SmithError
 from tritonsmith.plan import Write
@@ -102,7 +103,7 @@ def _memory() -> Memory | None:
 @cache
 def _read(file: Path) -> Memory:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = outside.read_json(file)
         if content["schema"] != _SCHEMA:
             return Memory(file)
         return Memory(file, {key: (str(one), str(two)) for key, (one, two) in content["answers"].items()})

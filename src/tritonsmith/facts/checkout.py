@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tritonsmith import outside
 from tritonsmith.errors import FactError
 from tritonsmith.facts import eras, git_head
 
@@ -107,7 +106,7 @@ def _read(root: Path) -> TritonCheckout:
             why="it has no setup.py (nor python/setup.py) beside include/triton",
             hints=["name one: --source PATH", "or stand in one: cd path/to/triton"],
         )
-    setup_text = setup.read_text(encoding="utf-8")
+    setup_text = outside.read_text(setup)
     version = _version(root, setup_text)
     head = git_head.read(root)
     return TritonCheckout(
@@ -142,7 +141,7 @@ def pin_of(root: Path) -> LlvmPin | None:
         FactError: the file that names it cannot be read.
     """
     setup = next((root / name for name in ("setup.py", "python/setup.py") if (root / name).is_file()), None)
-    found = _pins(root, setup.read_text(encoding="utf-8")) if setup else ()
+    found = _pins(root, outside.read_text(setup)) if setup else ()
     return next((pin for pin in found if pin.role == "core"), None)
 
 
@@ -153,8 +152,8 @@ def _probe(root: Path, probe: dict[str, Any]) -> bool:
         path = root / name
         if text is None and path.exists():
             return True
-        if text is not None and path.is_file():
-            content = path.read_text(encoding="utf-8")
+        if text is not None and outside.is_file(path):
+            content = outside.read_text(path)
             if text in content and probe.get("lacks", "\0") not in content:
                 return True
     return False
@@ -162,7 +161,7 @@ def _probe(root: Path, probe: dict[str, Any]) -> bool:
 
 def _options(root: Path) -> frozenset[str]:
     lists = root / "CMakeLists.txt"
-    words = set(re.findall(r"\w+", lists.read_text(encoding="utf-8") if lists.is_file() else ""))
+    words = set(re.findall(r"\w+", outside.read_text(lists) if lists.is_file() else ""))
     return frozenset(eras.option_names() & words)
 
 
@@ -171,7 +170,7 @@ def _version(root: Path, setup_text: str) -> str:
     match = re.search(r"""TRITON_VERSION\s*=\s*["'](\d+\.\d+\.\d+)""", setup_text)
     if not match:
         init = root / "python" / "triton" / "__init__.py"
-        text = init.read_text(encoding="utf-8") if init.is_file() else ""
+        text = outside.read_text(init) if init.is_file() else ""
         match = re.search(r"""__version__\s*=\s*["'](\d+\.\d+\.\d+)""", text)
     if not match:
         raise FactError("cannot tell the version of this checkout", where=root / "setup.py")
@@ -194,7 +193,7 @@ def _pins(root: Path, setup_text: str) -> Iterable[LlvmPin]:
 
 def _json_pin(path: Path, role: str) -> LlvmPin:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = outside.read_json(path)
         sums = content.get("sha256sum", {})
         return LlvmPin(
             commit=_checked(str(content["llvm_hash"]), _COMMIT, path),
@@ -237,7 +236,7 @@ def _requires(root: Path, setup: Path, setup_text: str) -> tuple[str, ...]:
     """[build-system] requires, and the pybind11 that older eras download by themselves."""
     project = setup.with_name("pyproject.toml")
     try:
-        table = tomllib.loads(project.read_text(encoding="utf-8")) if project.is_file() else {}
+        table = outside.read_toml(project) if project.is_file() else {}
     except ValueError as error:  # the marks of a merge
         raise FactError("this file is not valid TOML", where=project, why=str(error)) from error
     requires = list(table.get("build-system", {}).get("requires", _PIPS_DEFAULT))
@@ -254,7 +253,7 @@ def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:
     listing = root / "cmake" / "nvidia-toolchain-version.json"
     if listing.is_file():
         try:
-            versions = dict(json.loads(listing.read_text(encoding="utf-8")))
+            versions = dict(outside.read_json(listing))
         except (ValueError, TypeError) as error:
             raise FactError("this file is not valid JSON", where=listing, why=str(error)) from error
         return tuple(
@@ -290,4 +289,4 @@ def _python_range(setup_text: str, version: str) -> tuple[str, str]:
 
 
 def _first_line(path: Path) -> str:
-    return path.read_text(encoding="utf-8").strip().split("\n")[0].strip() if path.is_file() else ""
+    return outside.read_text(path).strip().split("\n")[0].strip() if path.is_file() else ""

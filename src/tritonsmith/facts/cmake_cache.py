@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith import outside
+
 _ENTRY = re.compile(r"^([^#/\s][^:=]*):([A-Z]+)=(.*)$", re.MULTILINE)
 _PROGRAMS = ("_COMPILER", "_EXECUTABLE", "_LAUNCHER")
 _PLACES = (  # paths without which nothing works, though `-D` and `-C` give them other types
@@ -51,14 +53,14 @@ class CmakeCache:
             if not named or name.startswith(_MADE_LATER):
                 continue
             for path in map(Path, value.split(";")):
-                if path.is_absolute() and not path.exists():
+                if path.is_absolute() and not outside.exists(path):
                     yield name, path
 
 
 def read(folder: Path) -> CmakeCache | None:
     """The cache of a build folder; None if it was never configured."""
     file = folder / "CMakeCache.txt"
-    if not file.is_file():
+    if not outside.is_file(file):
         return None
-    text = file.read_text(encoding="utf-8", errors="replace")
+    text = outside.read_text(file)
     return CmakeCache(file, tuple(match.groups() for match in _ENTRY.finditer(text)))  # type: ignore[misc]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from tritonsmith import configs
+from tritonsmith import configs, outside
 from tritonsmith.facts import editables
 from tritonsmith.facts.editables import PACKAGE, Editable, read_text
 
@@ -95,14 +95,22 @@ def listed(distribution: Distribution) -> tuple[Path, list[str]]:
     """The folder that a distribution's list of files starts from, and its entries, metadata included."""
     info = distribution.info
     if info.suffix == ".dist-info":
-        rows = csv.reader(read_text(info / "RECORD").splitlines())
+        rows = _rows(read_text(info / "RECORD").splitlines())
         return distribution.site, [row[0] for row in rows if row and row[0]]
     return info, [line for line in read_text(info / "installed-files.txt").splitlines() if line]
 
 
+def _rows(lines: list[str]) -> list[list[str]]:
+    """Rows of CSV; where a quote is never closed, or swallows more than csv allows, each line by itself."""
+    try:
+        return list(csv.reader(lines))
+    except csv.Error:
+        return [line.split(",") for line in lines]
+
+
 def files_below(path: Path) -> Iterator[Path]:
     """Files and links in a folder, at any depth, no link followed; the path itself if it is no folder."""
-    if path.is_symlink() or path.is_file():
+    if path.is_symlink() or outside.is_file(path):
         yield path
         return
     for folder, inner, names in os.walk(path):
@@ -184,7 +192,7 @@ def _egg(info: Path, stem: str) -> Distribution:
     metadata = info / "EGG-INFO" if info.suffix == ".egg" else info
     version = (named["version"] if named else "") or _version_in(metadata / "PKG-INFO")
     how = "top_level.txt" if _names_package(metadata) else ""
-    if not how and (name == PACKAGE or (info.is_file() and name in known_names())):
+    if not how and (name == PACKAGE or (outside.is_file(info) and name in known_names())):
         how = "name"
     return Distribution(name, version, info.parent, info, how)
 
@@ -230,6 +238,6 @@ def _names(folder: Path) -> list[str]:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return outside.read_bytes(path)
     except OSError:
         return b""

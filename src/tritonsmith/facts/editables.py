@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from tritonsmith import outside
 
 PACKAGE = "triton"
 EASY_INSTALL = "easy-install.pth"
@@ -42,7 +43,8 @@ def installed(site: Path, info: Path, record: bytes) -> Editable | None:
     """
     if b".pth," not in record:
         return None
-    names = [line.split(",", 1)[0] for line in record.decode("utf-8", "surrogateescape").splitlines()]
+    text = record.replace(b"\0", b"?").decode("utf-8", "surrogateescape")
+    names = [line.split(",", 1)[0] for line in text.splitlines()]
     hooks = tuple(site / name for name in names if "/" not in name and name.endswith((".pth", "_finder.py")))
     return Editable(_project(info / "direct_url.json"), package_of(hooks), hooks)
 
@@ -73,9 +75,18 @@ def mapping(finder: Path) -> dict[str, Path]:
     match = _MAPPING.search(read_text(finder))
     try:
         table = ast.literal_eval(match[1]) if match else {}
-    except (ValueError, SyntaxError):
+    except (
+        ValueError,
+        SyntaxError,
+        TypeError,
+        RecursionError,
+        MemoryError,
+    ):  # the last two: nested too deeply
         return {}
-    return {str(name): Path(str(folder)) for name, folder in table.items()}
+    pairs = table.items() if isinstance(table, dict) else ()
+    return {
+        str(name): Path(folder) for name, folder in pairs if isinstance(folder, str) and "\0" not in folder
+    }
 
 
 def pth_folders(pth: Path) -> list[Path]:
@@ -105,14 +116,15 @@ def forsaken(site: Path, claimed: Iterable[Path]) -> tuple[Path, ...]:
 
 def _inside(folder: Path) -> Path | None:
     package = folder / PACKAGE
-    return package if (package / "__init__.py").is_file() else None
+    return package if outside.is_file(package / "__init__.py") else None
 
 
 def _project(direct_url: Path) -> Path | None:
     try:
-        seen = json.loads(direct_url.read_bytes())
+        seen = outside.read_json(direct_url)
         url = urlsplit(seen["url"])
-        return Path(unquote(url.path)) if seen.get("dir_info", {}).get("editable") else None
+        place = unquote(url.path).replace("\0", "\N{REPLACEMENT CHARACTER}")
+        return Path(place) if seen.get("dir_info", {}).get("editable") else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -120,6 +132,7 @@ def _project(direct_url: Path) -> Path | None:
 def read_text(path: Path) -> str:
     """The text of a small file; empty if there is none. Bytes that are no UTF-8 come back as they were."""
     try:
-        return path.read_bytes().decode("utf-8", "surrogateescape")
+        text = outside.read_bytes(path).decode("utf-8", "surrogateescape")
+        return text.replace("\0", "\N{REPLACEMENT CHARACTER}")  # or a path from it could not be looked at
     except OSError:
         return ""

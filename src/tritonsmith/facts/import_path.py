@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith import outside
 from tritonsmith.facts import editables
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.editables import PACKAGE
@@ -36,17 +37,17 @@ def find(path: Sequence[Path], finders: Iterable[Path] = ()) -> Found | None:
     spaces = []
     for entry in path:
         folder = entry / PACKAGE
-        if (folder / "__init__.py").is_file():
+        if outside.is_file(folder / "__init__.py"):
             return Found(folder, entry)
-        if (module := entry / f"{PACKAGE}.py").is_file():
+        if outside.is_file(module := entry / f"{PACKAGE}.py"):
             return Found(module, entry)
-        if folder.is_dir():
+        if outside.is_dir(folder):
             spaces.append(Found(folder, entry, namespace=True))
     if spaces:
         return spaces[0]
     for finder in finders:
         mapped = editables.mapping(finder).get(PACKAGE)
-        if mapped and (mapped / "__init__.py").is_file():
+        if mapped and outside.is_file(mapped / "__init__.py"):
             return Found(mapped, finder)
     return None
 

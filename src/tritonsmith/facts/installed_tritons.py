@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith import outside
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.facts import distributions, python_env
 from tritonsmith.facts.python_env import PythonEnv
@@ -85,7 +86,7 @@ def _package(site: Path) -> Path:
 def version_of(package: Path) -> str:
     """What a folder `triton` says of itself; empty if it says nothing."""
     try:
-        text = (package / "__init__.py").read_text(encoding="utf-8", errors="replace")
+        text = outside.read_text(package / "__init__.py")
     except OSError:
         return ""
     match = _VERSION.search(text)

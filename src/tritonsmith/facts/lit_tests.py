@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tritonsmith import outside
+
 _SUFFIXES = (".mlir", ".ll", ".py", ".td", ".test", ".txt")
 _RUN = re.compile(rb"RUN:\s*(.*)")
 _PROGRAM = re.compile(r"[A-Za-z][\w.+-]*$")
@@ -21,7 +23,7 @@ def programs(checkout: Path) -> tuple[str, ...]:
     """
     found: set[str] = set()
     for path in _tests(checkout / "test"):
-        for line in _RUN.findall(path.read_bytes()):
+        for line in _RUN.findall(outside.read_bytes(path)):
             found.update(_called(line.decode("utf-8", errors="replace")))
     return tuple(sorted(found))
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith import outside
 from tritonsmith.errors import FactError
 from tritonsmith.facts import git_head
 from tritonsmith.facts.machine import version_key
@@ -87,7 +88,7 @@ class LlvmTree:
     @property
     def major(self) -> int:
         """First number of the version."""
-        return version_key(self.version)[0]
+        return next(iter(version_key(self.version)), 0)  # 0: its package names none
 
     @property
     def bin(self) -> Path:
@@ -104,6 +105,14 @@ def is_tree(prefix: Path) -> bool:
     return _config(prefix).is_file()
 
 
+def _readable(prefix: Path) -> bool:
+    """Whether an LLVM is there, and this user may look at it."""
+    try:
+        return is_tree(prefix) and os.access(_config(prefix), os.R_OK)
+    except OSError:
+        return False
+
+
 def _config(prefix: Path) -> Path:
     return prefix / "lib" / "cmake" / "llvm" / "LLVMConfig.cmake"
 
@@ -115,9 +124,19 @@ def read(prefix: Path) -> LlvmTree:
         prefix: build folder or install prefix.
 
     Raises:
-        FactError: there is no LLVM there.
+        FactError: there is no LLVM there, or none that can be read.
     """
-    prefix = prefix.expanduser().absolute()
+    try:
+        return _read(prefix.expanduser().absolute())
+    except OSError as error:
+        raise FactError(
+            "cannot read this LLVM", where=error.filename or prefix, why=error.strerror or str(error)
+        ) from error
+    except RuntimeError as error:  # `~` of a user whom nobody knows
+        raise FactError("there is no such folder", where=prefix, why=str(error)) from error
+
+
+def _read(prefix: Path) -> LlvmTree:
     config = _config(prefix)
     if not config.is_file():
         raise FactError(
@@ -160,7 +179,7 @@ def _configuration(prefix: Path) -> str:
     found = hashlib.sha256()
     for name in _CONFIGURED:
         with suppress(OSError):
-            found.update((prefix / name).read_bytes())
+            found.update(outside.read_bytes(prefix / name))
     return found.hexdigest()[:12]
 
 
@@ -171,7 +190,7 @@ def installed(
     environ = dict(os.environ) if environ is None else environ
     named = [Path(environ["LLVM_SYSPATH"])] if environ.get("LLVM_SYSPATH") else []
     found = [path for pattern in patterns for path in Path("/").glob(pattern.lstrip("/"))]
-    trees = [read(path) for path in found if is_tree(path)]
+    trees = [read(path) for path in found if _readable(path)]
     trees.sort(key=lambda tree: version_key(tree.version), reverse=True)
     return (*map(read, named), *trees)
 
@@ -184,7 +203,7 @@ def same_commit(one: str, other: str) -> bool:
 
 def config_values(prefix: Path) -> dict[str, str]:
     """What an LLVM's CMake package says of it: `LLVM_` variables, name to value."""
-    return _cmake_sets(_config(prefix).read_text(encoding="utf-8"))
+    return _cmake_sets(outside.read_text(_config(prefix)))
 
 
 def _cmake_sets(text: str) -> dict[str, str]:
@@ -199,7 +218,7 @@ def _on(value: str | None) -> bool:
 def _commit(prefix: Path) -> str:
     header = prefix / "include" / "llvm" / "Support" / "VCSRevision.h"
     if header.is_file():
-        match = re.search(r'#define LLVM_REVISION "([0-9a-f]{7,40})"', header.read_text(encoding="utf-8"))
+        match = re.search(r'#define LLVM_REVISION "([0-9a-f]{7,40})"', outside.read_text(header))
         if match:
             return match[1]
     return _commit_of_source(prefix)
@@ -216,7 +235,7 @@ def source_of(prefix: Path) -> Path | None:
     cache = prefix / "CMakeCache.txt"
     if not cache.is_file():
         return None
-    text = cache.read_text(encoding="utf-8", errors="replace")  # values in it may have any encoding
+    text = outside.read_text(cache)  # values in it may have any encoding
     match = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", text, re.MULTILINE)
     return Path(match[1]).parent if match else None
 

@@ -9,6 +9,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith import outside
 from tritonsmith.facts import answers
 from tritonsmith.plan.process import capture
 
@@ -139,11 +140,11 @@ def glibcxx_of(library: Path) -> str:
 
 def version_key(text: str) -> tuple[int, ...]:
     """A version such as `3.4.30` as numbers that sort."""
-    return tuple(int(part) for part in re.findall(r"\d+", text))
+    return tuple(int(part[:18]) for part in re.findall(r"\d+", text))  # longer ones are no versions
 
 
 def _read_text(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="ascii").strip()
+        return outside.read_text(path).strip()
     except OSError:
         return None

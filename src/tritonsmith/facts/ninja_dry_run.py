@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from tritonsmith import outside
 from tritonsmith.errors import FactError
 from tritonsmith.plan.process import ask
 
@@ -136,7 +137,7 @@ def _reason(line: str) -> Reason:
 def durations(build: Path) -> dict[str, float]:
     """How long each output took when it was last made, in seconds, from Ninja's log."""
     try:
-        lines = (build / ".ninja_log").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = outside.read_text(build / ".ninja_log").splitlines()
     except OSError:
         return {}
     found: dict[str, float] = {}

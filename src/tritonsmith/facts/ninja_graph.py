@@ -10,6 +10,8 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
+from tritonsmith import outside
+
 RULES = "rules.ninja"
 _VARIABLE = re.compile(r"\$(?:\{([\w.-]+)\}|([\w-]+)|([$ :]))")
 _SEPARATOR = re.compile(r"(?<!\$)((?:\$\$)*): ?")
@@ -100,7 +102,7 @@ def _edge(line: str, wanted: frozenset[str] | None) -> tuple[list[str], str, dic
 
 def _lines(path: Path) -> Iterator[str]:
     """Lines with their continuations joined."""
-    text = path.read_text(encoding="utf-8", errors="replace").replace("$\n", "")
+    text = outside.read_text(path, outside.OURS).replace("$\n", "")
     yield from text.splitlines()
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith import outside
 from tritonsmith.facts import answers
 from tritonsmith.plan.process import capture
 
@@ -169,7 +170,7 @@ def _bare(executable: Path, seen: dict[str, Any]) -> PythonEnv:
 def _whole_path(path: list[Path], user: Path, prefix: Path, virtual: bool) -> tuple[Path, ...]:
     """The path with the user's site folder where Python puts it: before those of the base."""
     configuration = prefix / "pyvenv.cfg"
-    text = configuration.read_text(encoding="utf-8") if virtual and configuration.is_file() else ""
+    text = outside.read_text(configuration) if virtual and configuration.is_file() else ""
     shut = virtual and not re.search(r"^include-system-site-packages\s*=\s*true", text, re.MULTILINE)
     if shut or os.environ.get("PYTHONNOUSERSITE") or user in path or not user.is_dir():
         return tuple(path)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith import configs, outside
 from tritonsmith.facts.triton_cache import Entry
 
 
@@ -68,7 +67,7 @@ def dangling(entry: Entry) -> tuple[str, ...]:
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes())
+        return outside.read_json(path)
     except (OSError, ValueError):
         return None
 

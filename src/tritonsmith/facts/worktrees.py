@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tritonsmith import outside
 from tritonsmith.facts import git_reader
 
 
 def git_folder(root: Path) -> Path | None:
     """The repository of a checkout (`.git`, or what a worktree's `.git` file names); None outside git."""
     entry = root / ".git"
-    if entry.is_dir():
+    if outside.is_dir(entry):
         return entry
-    match = re.match(r"gitdir: (.+)", entry.read_text(encoding="utf-8")) if entry.is_file() else None
-    return (root / match[1].strip()).resolve() if match else None
+    match = re.match(r"gitdir: (.+)", outside.read_text(entry)) if outside.is_file(entry) else None
+    named = outside.real(root / match[1].strip()) if match else None
+    return named if named and outside.is_dir(named) else None
 
 
 def common_folder(root: Path) -> Path | None:
@@ -23,7 +25,8 @@ def common_folder(root: Path) -> Path | None:
     if folder is None:
         return None
     common = folder / "commondir"
-    return (folder / common.read_text(encoding="utf-8").strip()).resolve() if common.is_file() else folder
+    named = outside.real(folder / outside.read_text(common).strip()) if outside.is_file(common) else folder
+    return named if outside.is_dir(named) else folder
 
 
 def roots(root: Path) -> tuple[Path, ...]:
@@ -32,11 +35,11 @@ def roots(root: Path) -> tuple[Path, ...]:
     if common is None:
         return (root,)
     linked = [  # each names its `.git` file, by its whole path or (git 2.48) from here
-        (path.parent / path.read_text(encoding="utf-8").strip()).parent
+        (path.parent / outside.read_text(path).strip()).parent
         for path in sorted((common / "worktrees").glob("*/gitdir"))
     ]
-    there = [folder for folder in (common.parent, *linked, root) if (folder / ".git").exists()]
-    return tuple(dict.fromkeys(folder.resolve() for folder in there))
+    there = [folder for folder in (common.parent, *linked, root) if outside.exists(folder / ".git")]
+    return tuple(dict.fromkeys(outside.real(folder) for folder in there))
 
 
 def branches(root: Path) -> dict[str, str]:
@@ -47,15 +50,15 @@ def branches(root: Path) -> dict[str, str]:
     heads = common / "refs" / "heads"
     found: dict[str, str] = {}
     packed = common / "packed-refs"
-    if packed.is_file():
-        text = packed.read_text(encoding="utf-8", errors="replace")  # git allows any bytes in a name
+    if outside.is_file(packed):
+        text = outside.read_text(packed)  # git allows any bytes in a name
         found |= {
             name: commit
             for commit, name in re.findall(r"^([0-9a-f]{40}) refs/heads/(.+)$", text, re.MULTILINE)
         }
     for path in heads.rglob("*"):
-        if path.is_file():
-            found[str(path.relative_to(heads))] = path.read_text(encoding="utf-8").strip()
+        if outside.is_file(path):
+            found[str(path.relative_to(heads))] = outside.read_text(path).strip()
     return found
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith import configs, outside
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import cache_roots, triton_cache
@@ -111,7 +110,7 @@ def _kernel(folder: Path) -> str:
 
 def _metadata(path: Path) -> dict[str, Any]:
     try:
-        table = json.loads(path.read_bytes())
+        table = outside.read_json(path)
     except (OSError, ValueError) as error:
         raise FactError("cannot read the metadata of this entry", where=path, why=str(error)) from error
     if not isinstance(table, dict):

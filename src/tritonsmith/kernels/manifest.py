@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tritonsmith import outside
 from tritonsmith.errors import FactError, UsageError
 
 FILE = "manifest.json"  # many programs have one of this name
@@ -148,8 +149,8 @@ def check_output(folder: Path) -> None:
         raise UsageError("--out names a file, not a folder", where=folder, hints=["name another"])
     path = folder / FILE
     try:
-        content = json.loads(path.read_bytes()) if path.exists() else dict.fromkeys(_OURS)
-    except (OSError, ValueError, RecursionError):
+        content = outside.read_json(path, outside.OURS) if path.exists() else dict.fromkeys(_OURS)
+    except (OSError, ValueError):
         content = None
     if not isinstance(content, dict) or not content.keys() >= _OURS:
         what = f"the {FILE} in this folder is not one of kernel.compile's"
@@ -165,12 +166,12 @@ def read(folder: Path) -> Manifest:
     path = folder / FILE
     hints = ["a folder that `invoke kernel.compile --out DIR` wrote has one"]
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = outside.read_json(path, outside.OURS)
     except FileNotFoundError as error:
         raise FactError(
             "this folder has no manifest of a compiled kernel", where=path, hints=hints
         ) from error
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise FactError("cannot read this manifest", where=path, why=str(error)) from error
     if not isinstance(content, dict) or not content.keys() >= _OURS:
         what = f"the {FILE} in this folder is another program's, not one of kernel.compile's"

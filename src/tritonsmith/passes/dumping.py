@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -12,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tritonsmith import outside
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import installed_tritons
@@ -253,7 +253,7 @@ def _version(cache: Path, program: str) -> str:
     for path in cache.glob("*/*.json"):
         if not path.name.startswith("__grp__"):
             try:
-                version = json.loads(path.read_bytes()).get("triton_version")
+                version = outside.read_json(path).get("triton_version")
             except (OSError, ValueError):
                 continue
             if version:

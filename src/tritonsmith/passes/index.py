@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tritonsmith import outside
 from tritonsmith.errors import FactError
 
 FILE = "index.json"
@@ -185,7 +186,7 @@ def read(folder: Path) -> Index:
     """
     path = folder / FILE
     try:
-        content: dict[str, Any] = json.loads(path.read_bytes())
+        content: dict[str, Any] = outside.read_json(path, outside.OURS)
         if content.pop("schema") != SCHEMA:
             raise ValueError("it is of another version of this tool")  # noqa: TRY301 - told like the others
         kernels = tuple(Kernel(**one) for one in content.pop("kernels"))

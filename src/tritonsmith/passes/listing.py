@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tritonsmith import outside
 from tritonsmith.kernels.normal import diffs
 from tritonsmith.passes import locations
 from tritonsmith.passes.index import FILE, Dump, Index, Kernel
@@ -53,7 +54,7 @@ def rows(index: Index, kernel: str) -> tuple[Row | None, ...]:
     path = index.folder / KEPT
     kept: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
-        kept = json.loads(path.read_bytes())
+        kept = outside.read_json(path, outside.OURS)
     if kept.get("schema") != SCHEMA or kept.get("index") != key:
         kept = {"schema": SCHEMA, "index": key, "kernels": {}}
     if kernel not in kept["kernels"]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from tritonsmith import outside
 from tritonsmith.errors import LockedError, SmithError
 from tritonsmith.ui import secrets
 
@@ -101,7 +102,7 @@ def _acquire(lock: FileLock, holder: Path) -> None:
 def _lives(holder: Path) -> bool:
     """Whether the process that took the lock is there; also where nobody can tell."""
     try:
-        os.kill(int(json.loads(holder.read_text(encoding="utf-8"))["pid"]), 0)
+        os.kill(int(outside.read_json(holder)["pid"]), 0)
     except ProcessLookupError:
         return False
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
@@ -111,7 +112,7 @@ def _lives(holder: Path) -> bool:
 
 def _describe(holder: Path) -> str:
     try:
-        seen = json.loads(holder.read_text(encoding="utf-8"))
+        seen = outside.read_json(holder)
         if not _lives(holder):
             return f"`{seen['purpose']}` was killed, and what it started is still at work: it ends by itself"
         return f"process {seen['pid']} runs `{seen['purpose']}` since {seen['since']}"

@@ -14,7 +14,6 @@ ends it.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from pathlib import Path
 
+from tritonsmith import outside
 from tritonsmith.errors import LockedError, OwnershipError, StepError
 from tritonsmith.plan import locks, ownership
 from tritonsmith.plan.entries import Seen
@@ -247,7 +247,7 @@ def _claimed(root: Path, name: str, stale: tuple[Seen, ...]) -> bool:
     for record in sorted(folder.glob("*.json")) if folder.is_dir() else []:
         try:
             changed = record.stat().st_mtime_ns
-            seen = json.loads(record.read_text(encoding="utf-8"))
+            seen = outside.read_json(record)
         except (FileNotFoundError, ValueError):
             continue  # gone by now, or damaged: it names nobody
         except OSError:

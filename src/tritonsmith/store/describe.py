@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tritonsmith import __version__, configs
+from tritonsmith import __version__, configs, outside
 from tritonsmith.envs.schema import Scope
 from tritonsmith.facts import cmake_cache, llvm_tree
 from tritonsmith.facts.cmake_cache import CmakeCache
@@ -177,7 +177,7 @@ def libraries(prefix: Path) -> tuple[Path, ...]:
 def _abi_breaking_checks(prefix: Path) -> bool | None:
     header = prefix / "include" / "llvm" / "Config" / "abi-breaking.h"
     try:
-        text = header.read_text(encoding="utf-8", errors="replace")
+        text = outside.read_text(header)
     except OSError:
         return None
     match = re.search(r"^#define LLVM_ENABLE_ABI_BREAKING_CHECKS\s+([01])", text, re.MULTILINE)

@@ -9,6 +9,7 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from tritonsmith import outside
 from tritonsmith.errors import DownloadError, UsageError
 from tritonsmith.plan import download, transfer
 from tritonsmith.ui import secrets
@@ -72,7 +73,7 @@ def _read(place: str) -> str:
                 return content.decode("utf-8", errors="replace")
         if is_url(place):
             return transfer.text(place)
-        return local(place).read_text(encoding="utf-8", errors="replace")
+        return outside.read_text(local(place))
     except urllib.error.HTTPError as error:
         error.close()
         why = f"the server answered {error.code} {error.reason}"

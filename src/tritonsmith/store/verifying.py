@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from tritonsmith import outside
 from tritonsmith.errors import FactError
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -84,7 +84,7 @@ def _checksums(prefix: Path) -> Iterator[str]:
     if not file.is_file():
         return
     try:
-        sums: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))["sha256"]
+        sums: dict[str, str] = outside.read_json(file)["sha256"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         yield f"{CHECKSUMS} cannot be read: {error}"
         return

@@ -33,6 +33,9 @@ from tritonsmith.plan.stopping import stoppable
 WIDE = "wide"
 _WIDE_HELP = "show tables as wide as they are, though their lines break on the screen"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_REFUSED = frozenset(  # by the machine, whatever we do
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP, errno.EFBIG}
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -146,6 +149,8 @@ def _end(error: BaseException) -> BaseException:
     if isinstance(error, BrokenPipeError) or said_by_rich:  # `| head` has read enough
         _drop_output()
         return Exit(code=EXIT_BROKEN_PIPE)
+    if foreseen := _foreseen(error):
+        error = foreseen
     if isinstance(error, SmithError):
         from tritonsmith.ui import console, printable, secrets
 
@@ -159,6 +164,17 @@ def _end(error: BaseException) -> BaseException:
         _drop_output()
         return Exit(f"error: {error}", code=EXIT_FAILURE)
     return Exit(_report_bug(error), code=EXIT_BUG)  # a bug of ours gets a log, not a wall of text
+
+
+def _foreseen(error: BaseException) -> SmithError | None:
+    """What Python raises where it is the machine that refuses, or a name that is wrong."""
+    if isinstance(error, OSError) and error.errno in _REFUSED:
+        said = error.strerror or str(error)
+        hints = ["whose is it, and what does it allow: `ls -ld`"] if error.filename else []
+        return SmithError(f"this machine refuses: {said}", where=error.filename, hints=hints)
+    if isinstance(error, RuntimeError) and "home directory" in str(error):  # pathlib's, of `~name`
+        return UsageError("there is no such home folder", why=str(error), hints=["write the whole path"])
+    return None
 
 
 def _drop_output() -> None:

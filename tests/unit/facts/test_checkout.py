@@ -170,9 +170,9 @@ def test_a_worktree_whose_repository_is_gone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["setup.py", "CMakeLists.txt"])
 def test_a_file_in_another_encoding(tmp_path: Path, name: str) -> None:
     root = fakes.checkout(tmp_path, "3.5")
+    plain = checkout.read(root)
     (root / name).write_bytes(b"# caf\xe9\n" + (root / name).read_bytes())
-    with pytest.raises(FactError, match="cannot read this checkout"):
-        checkout.read(root)
+    assert checkout.read(root) == plain
 
 
 def test_a_repository_around_the_checkout_is_not_its_own(tmp_path: Path) -> None:

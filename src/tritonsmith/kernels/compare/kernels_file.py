@@ -15,7 +15,6 @@ versions = ">=3.4"                # by which Tritons; all of them if left out
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -24,6 +23,7 @@ from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from tritonsmith import outside
 from tritonsmith.errors import ConfigError, UsageError, did_you_mean
 from tritonsmith.kernels import source, targets
 from tritonsmith.kernels.asked import Asked
@@ -123,12 +123,14 @@ def read(path: Path) -> tuple[Entry, ...]:
         UsageError: there is no such file.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = outside.read_toml(path)
     except FileNotFoundError:
         near = [one.name for one in path.parent.glob(f"*{SUFFIX}")]
         hints = did_you_mean(path.name, near) if near else ["docs/study.md tells what such a list holds"]
         raise UsageError("there is no such file", where=path, hints=hints) from None
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ConfigError("this file cannot be read", where=path, why=error.strerror) from error
+    except ValueError as error:
         raise ConfigError("this file is not valid TOML", where=path, why=str(error)) from error
     _check(table, _TOP, str(path))
     entries = []

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith import configs, outside
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.kernels import manifest
 from tritonsmith.kernels.manifest import Manifest, Point
@@ -180,7 +179,7 @@ def _scratch(metadata: Mapping[str, Any], entry: Function) -> tuple[str, ...]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = outside.read_json(path)
     except (OSError, ValueError) as error:
         raise FactError("cannot read this metadata", where=path, why=str(error)) from error
     if not isinstance(content, dict):

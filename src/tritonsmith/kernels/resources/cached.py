@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith import configs, outside
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import cache_roots, machine, triton_cache, triton_metadata
@@ -106,7 +106,7 @@ def _read(entry: Entry) -> Known:
     try:
         if binary is None:
             raise FactError("it has neither a cubin nor an hsaco")  # noqa: TRY301 - told like the others
-        about = json.loads((folder / f"{entry.kernel}.json").read_bytes())
+        about = outside.read_json(folder / f"{entry.kernel}.json")
         backend, _, arch = metadata.target.partition(":")
         if backend not in elf.MACHINES.values():
             raise FactError("its metadata does not say what it was compiled for")  # noqa: TRY301
@@ -149,7 +149,7 @@ def _index(root: Root, space: Workspace) -> Path:
 
 def _load(file: Path) -> Known:
     try:
-        content = json.loads(file.read_bytes())
+        content = outside.read_json(file, outside.OURS)
         if content["edition"] == _edition():
             entries: Known = content["entries"]
             return entries
