@@ -8,6 +8,7 @@ PYTHON has Triton. Prints seconds and ratios of one run; all three make the same
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import resource
@@ -70,7 +71,11 @@ for round_ in range(2):  # the second is warm
 
 def main() -> int:
     """Measure and print."""
-    python = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("python", type=Path, metavar="PYTHON", help="an interpreter that has Triton")
+    python = parser.parse_args().python
     points = [(*target, warps) for target, warps in zip(TARGETS, [4] * 6 + [8] * 6, strict=True)]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

@@ -7,6 +7,7 @@ PYTHON has Triton 3.3 or later. It compiles real kernels into a cache; the rest 
 
 from __future__ import annotations
 
+import argparse
 import os
 import resource
 import shutil
@@ -46,10 +47,15 @@ for target in (GPUTarget("cuda", 80, 32), GPUTarget("cuda", 90, 32), GPUTarget("
 
 def main() -> int:
     """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("python", metavar="PYTHON", help="an interpreter that has Triton 3.3 or later")
+    python = parser.parse_args().python
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         cache = place / "cache"
-        make(cache, sys.argv[1])
+        make(cache, python)
         count = len(list(cache.iterdir()))
         cold = again = (float("inf"), float("inf"))
         for number in range(ROUNDS):

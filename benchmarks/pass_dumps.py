@@ -9,6 +9,7 @@ does all of it; the best counts.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -66,8 +67,16 @@ print(time.perf_counter() - began)
 
 def main() -> int:
     """Measure and print."""
-    python = sys.argv[1]
-    with tempfile.TemporaryDirectory(dir=sys.argv[2] if len(sys.argv) > 2 else None) as folder:  # noqa: PLR2004
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("python", metavar="PYTHON", help="an interpreter that has Triton 3.0 or later")
+    parser.add_argument(
+        "folder", metavar="FOLDER", nargs="?", help="for the files (default: a temporary one)"
+    )
+    asked = parser.parse_args()
+    python = asked.python
+    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         place = Path(folder)
         log = place / "log"
         overhead(python, place, log)

@@ -87,3 +87,11 @@ def test_a_reader_that_has_gone_is_no_bug(argv: list[str]) -> None:
         )
     assert done.stderr == b""
     assert done.returncode in (141, -signal.SIGPIPE)
+
+
+@pytest.mark.parametrize("script", sorted(path.name for path in (REPOSITORY / "benchmarks").glob("*.py")))
+def test_benchmarks_tell_what_they_want(script: str) -> None:
+    argv = (sys.executable, str(REPOSITORY / "benchmarks" / script), "--no-such-flag")
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: ")

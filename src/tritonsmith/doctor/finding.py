@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from tritonsmith.errors import SmithError
 from tritonsmith.plan import Step
 
 Status = Literal["ok", "note", "warning", "error", "crashed", "not applicable"]
@@ -65,6 +66,18 @@ def ok(seen: str, where: object = "") -> Finding:
 def skipped(why: str) -> Finding:
     """There is nothing here that the check could look at."""
     return Finding("not applicable", why)
+
+
+def of_error(check: str, error: SmithError) -> Finding:
+    """What stopped the doctor before it could look at anything."""
+    return Finding(
+        "error",
+        error.what,
+        error.where or "",
+        affects=error.why or "",
+        remedy="; ".join(error.hints),
+        check=check,
+    )
 
 
 def as_json(findings: tuple[Finding, ...]) -> dict[str, Any]:

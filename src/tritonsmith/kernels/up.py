@@ -13,9 +13,11 @@ from tritonsmith.kernels import example
 from tritonsmith.kernels import targets as gpu_targets
 from tritonsmith.kernels.disassembly import HostPrograms
 from tritonsmith.kernels.targets import Target
-from tritonsmith.plan import Plan
+from tritonsmith.plan import Plan, Run, process
 from tritonsmith.plan.runner import CommandFailedError
 from tritonsmith.wheels import venv
+
+_PIP = 120.0  # seconds; it unpacks one wheel
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,19 @@ def act(prepared: Prepared, session: Session) -> dict[str, Any]:
     return answer
 
 
+def _of_pip(failure: CommandFailedError) -> list[str]:
+    """Why a new environment got no pip: `venv` tells only the exit code of `ensurepip`."""
+    argv = failure.step.argv if isinstance(failure.step, Run) else ()
+    if "venv" not in argv or "ensurepip" not in "\n".join(failure.output):
+        return []
+    again = process.ask((f"{argv[-1]}/bin/python", "-m", "ensurepip", "--default-pip"), timeout=_PIP)
+    return again.err.splitlines()[-4:] if again and again.code else []
+
+
 def _explain(failure: CommandFailedError) -> StepError:
     said = [line for line in failure.output if line.strip()]
     lines = [line for line in said if not line.startswith("WARNING: Retrying")][-12:]
+    lines += _of_pip(failure)
     hints = [f"the whole log: {failure.log}"]
     if failure.step.phase == venv.PHASE and len(lines) < len(said):
         hints = ["check that pip reaches its index; behind a proxy set https_proxy", *hints]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import sys
 import time
@@ -48,6 +49,13 @@ def read(
         hints = [f"invoke passes.list {source} reads it"] if (Path(name) / FILE).is_file() else []
         raise FactError("cannot read this log", where=source, why="it is a folder", hints=hints)
     empty(out)
+    with full_disk_told(out):
+        return _split(source, name, out, python, progress)
+
+
+def _split(
+    source: str, name: str, out: Path, python: str, progress: Callable[[int, int | None], None]
+) -> Index:
     splitter = Splitter(out)
     try:
         for chunk in prefixes.without(_chunks(source, progress), _say):
@@ -57,6 +65,22 @@ def read(
         hints = ["what could be read of it lies there all the same: invoke passes.list " + str(out)]
         raise FactError(error.what, where=error.where, why=error.why, hints=hints) from error
     return splitter.close(command=name, python=python)
+
+
+@contextmanager
+def full_disk_told(out: Path) -> Iterator[None]:
+    """A dump has thousands of files, and the error of a write names none.
+
+    Args:
+        out: where they go.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        hints = ["free some disk space there, or name another folder: --out DIR"]
+        raise SmithError("the dump cannot be written", where=out, why=error.strerror, hints=hints) from error
 
 
 def _say(prefix: str) -> None:
@@ -96,6 +120,12 @@ def shown(source: str, out: Path, *, python: str = "") -> Index:
     return index
 
 
+def _is_folder_of(out: Path, name: str) -> bool:
+    """Whether it lies in it: an index that somebody sent may say `../../elsewhere`."""
+    place = out / name
+    return place.parent == out and name not in ("", ".", "..") and not place.is_symlink()
+
+
 def empty(out: Path) -> None:
     """Make the folder; an older dump's files in it go.
 
@@ -110,7 +140,7 @@ def empty(out: Path) -> None:
                 hints=["name another one: --out DIR"],
             )
         old = indexes.read(out)
-        names = {kernel.name for kernel in old.kernels}
+        names = {one.name for one in old.kernels if _is_folder_of(out, one.name)}
         for name in (*(dump.path for dump in old.dumps), *old.reproducers, old.output, "list.json", FILE):
             path = out / name
             if path.parent.resolve().is_relative_to(out.resolve()):

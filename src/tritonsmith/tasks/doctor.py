@@ -40,7 +40,7 @@ def doctor(
     """Find out whether it is the environment; exit 1 if something is wrong with it."""
     from tritonsmith.doctor import checks, examination, finding
     from tritonsmith.doctor import report as screen
-    from tritonsmith.errors import UsageError
+    from tritonsmith.errors import ConfigError, UsageError
     from tritonsmith.ui import console
 
     if fix and (json or report):
@@ -50,7 +50,13 @@ def doctor(
     if list:
         console.out().print(screen.listing(checks.ALL if not names else chosen))
         return
-    subject = examination.subject(env, python)
+    try:
+        subject = examination.subject(env, python)
+    except ConfigError as error:
+        if not json:
+            raise
+        console.out().print_json(data=finding.as_json((finding.of_error("env.file", error),)))
+        raise Exit(code=error.exit_code) from None
     found = checks.examine(subject, chosen)
     if json:
         console.out().print_json(data=finding.as_json(found))

@@ -162,7 +162,9 @@ def _end(error: BaseException) -> BaseException:
         return error
     if isinstance(error, OSError) and error.errno in _FULL:
         _drop_output()
-        return Exit(f"error: {error}", code=EXIT_FAILURE)
+        hints = ["free some disk space there, or name another folder: --out, TRITONSMITH_HOME, TMPDIR"]
+        told = SmithError(error.strerror or str(error), where=error.filename, hints=hints)
+        return Exit(f"error: {told}", code=EXIT_FAILURE)
     return Exit(_report_bug(error), code=EXIT_BUG)  # a bug of ours gets a log, not a wall of text
 
 

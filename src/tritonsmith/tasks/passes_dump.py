@@ -57,7 +57,7 @@ def dump(
 
     from tritonsmith.envs import workspace
     from tritonsmith.errors import SmithError, UsageError
-    from tritonsmith.passes import dumping, overview
+    from tritonsmith.passes import dumping, importing, overview
     from tritonsmith.passes.choices import Choices
     from tritonsmith.tasks import kernel_flags, show
 
@@ -74,7 +74,8 @@ def dump(
         if dry_run:
             show.plan(prepared.plan)
             return
-        index, code = dumping.dump_program(prepared, step, space)
+        with importing.full_disk_told(prepared.out):
+            index, code = dumping.dump_program(prepared, step, space)
         overview.show(index, json=json, aside=True)
         if code:
             raise Exit(code=code)
@@ -98,7 +99,8 @@ def dump(
     if dry_run:
         show.plan(what.prepared.plan)
         return
-    index, manifest = dumping.dump_kernel(what)
+    with importing.full_disk_told(what.prepared.out):
+        index, manifest = dumping.dump_kernel(what)
     overview.show(index, json=json)
     bad = [point for point in manifest.points if point.status != "ok"]
     if bad:

@@ -51,3 +51,18 @@ def test_act_explains_a_failure(phase: str, hint: str) -> None:
     assert caught.value.hints[-1] == f"the whole log: {running.log}"
     assert caught.value.why == "line 1\nline 2\nline 3"
     assert receipts.read(running.env.receipt("up")) is None
+
+
+def test_why_there_is_no_pip_is_told(tmp_path: Path) -> None:
+    """`venv` says that ensurepip failed, and not why."""
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "python"
+    python.write_text("#!/bin/sh\necho 'OSError: [Errno 28] No space left on device' >&2; exit 1\n")
+    python.chmod(0o755)
+    script = "echo \"Error: Command '[... -m, ensurepip]' returned non-zero exit status 1.\"; exit 1"
+    with session.opened("up", "wheel") as running:
+        argv = ("/bin/sh", "-c", script, "-m", "venv", "--clear", str(tmp_path))
+        step = Run(argv, cwd=running.env.path, phase=venv.PHASE)
+        with pytest.raises(StepError) as caught:
+            up.act(up.Prepared(Plan("x", (step,)), ()), running)
+    assert (caught.value.why or "").splitlines()[-1] == "OSError: [Errno 28] No space left on device"

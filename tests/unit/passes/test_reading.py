@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
@@ -346,3 +347,31 @@ def test_a_file_that_is_gone_is_named(made: Index) -> None:
 def test_lines_that_end_as_on_windows_are_shown_as_lines(tmp_path: Path) -> None:
     made = split((banner("A", "a") + module(LOAD)).replace("\n", "\r\n"), tmp_path / "out")
     assert showing.text(made, made.dumps[0]).strip() == module(LOAD).strip()
+
+
+@pytest.mark.parametrize("name", ["../outside", "..", ".", "/outside", "link"])
+def test_an_index_that_names_folders_elsewhere(made: Index, name: str, tmp_path: Path) -> None:
+    """An older dump's folders go when another takes its place; those that somebody's index names do not."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (made.folder / "link").symlink_to(outside)
+    name = name.replace("/outside", str(outside)) if name.startswith("/") else name
+    path = made.folder / indexes.FILE
+    content = json.loads(path.read_text())
+    content["kernels"][0]["name"] = name
+    path.write_text(json.dumps(content))
+    with contextlib.suppress(SmithError):
+        importing.empty(made.folder)
+    assert outside.is_dir()
+
+
+def test_a_full_disk_tells_where(tmp_path: Path) -> None:
+    """The error of a write names no file."""
+    with (
+        pytest.raises(SmithError, match="the dump cannot be written") as caught,
+        importing.full_disk_told(tmp_path),
+        Path("/dev/full").open("wb", buffering=0) as full,
+    ):
+        full.write(b"x")
+    assert (caught.value.where, caught.value.why) == (str(tmp_path), "No space left on device")
+    assert "--out DIR" in caught.value.hints[0]

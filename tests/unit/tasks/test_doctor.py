@@ -191,3 +191,15 @@ def test_agreed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     monkeypatch.setattr("sys.stdin", Terminal("y\n"))
     assert show.agreed("delete [all]?", yes=False)
     assert capsys.readouterr().err == "delete [all]? [y/N] "
+
+
+def test_a_wrong_env_file_is_a_finding_for_programs(smith: Smith, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("[llvm]\nprovidr = 'source'\n")
+    answer = smith("doctor", "--json", "--env", str(file))
+    assert answer.code == 1
+    found = json.loads(answer.out)
+    assert found["worst"] == "error"
+    (one,) = found["findings"]
+    assert (one["id"], one["status"]) == ("env.file", "error")
+    assert "did you mean" in one["remedy"]
