@@ -122,7 +122,7 @@ def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[
     tree, pin, root = inputs.llvm, request.pin, inputs.checkout.root
     if pin is None or request.fit(tree.commit) == "pin":
         return inputs, ()
-    last = receipts.read(inputs.env.receipt("build-triton")) or {}
+    last = attempts.succeeded(inputs.env)
     if (last.get("pin"), last.get("llvm"), last.get("llvm_commit")) == (
         pin.commit,
         str(tree.prefix),
@@ -259,8 +259,8 @@ def last_build(env: str) -> Layer | None:
         env: name or path of the env file.
     """
     folder = workspace.default().env(find(env).stem)
-    attempt, receipt = attempts.read(folder), receipts.read(folder.receipt("build-triton")) or {}
-    name, last = "the last build-triton", receipt.get("settings")
+    attempt, receipt = attempts.read(folder), attempts.succeeded(folder)
+    name, last = f"the last {receipt.get('task')}", receipt.get("settings")
     if attempt and attempt.settings:
         name, last = f"the last {attempt.task}, which did not end well", attempt.settings
     if last is None:

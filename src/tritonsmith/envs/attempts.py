@@ -90,12 +90,21 @@ def read(env: EnvDir) -> Attempt | None:
     if seen is None or not isinstance(seen.get("content"), dict):
         return None
     when = str(seen.get("finished") or "")
-    later = [receipts.read(env.receipt(task)) for task in _BUILDS]
-    if any(receipt and str(receipt.get("finished") or "") > when for receipt in later):
+    if str(succeeded(env).get("finished") or "") > when:
         return None  # its end was not written down, and another has succeeded since
     words = {name: str(seen.get(name) or "") for name in ("log", "what", "where", "why")}
     task = str(seen.get("attempted") or "a build")
     return Attempt(task, seen["content"], when=when, interrupted=bool(seen.get("interrupted")), **words)
+
+
+def succeeded(env: EnvDir) -> dict[str, Any]:
+    """The receipt of the last build that succeeded, by whichever task; empty if there is none.
+
+    Args:
+        env: whose.
+    """
+    found = [receipt for task in _BUILDS if (receipt := receipts.read(env.receipt(task)))]
+    return max(found, key=lambda receipt: str(receipt.get("finished") or ""), default={})
 
 
 def _write(

@@ -276,6 +276,21 @@ def test_an_install_takes_up_how_the_last_build_built(opened: Workspace) -> None
     assert flagged.triton.build_type == "Release"
 
 
+def test_an_install_is_a_build_too(opened: Workspace) -> None:
+    """`install-triton --build-type Debug`, then again without: the folder holds Debug."""
+    env = opened.env("dev")
+    env.receipt("x").parent.mkdir(parents=True)
+    for task, kind, when in (
+        ("build-triton", "Release", "2026-01-01"),
+        ("install-triton", "Debug", "2026-01-02"),
+    ):
+        content = json.loads(receipts.render(task, {"settings": {"triton.build-type": kind}}))
+        env.receipt(task).write_text(json.dumps(content | {"finished": when}), encoding="utf-8")
+    chosen = settings.load("dev", {}, commands.last_build("dev"))
+    assert chosen.triton.build_type == "Debug"
+    assert dict(chosen.origin)["triton.build-type"] == "the last install-triton"
+
+
 class StoppedSession:
     """A session whose plan ends in an error; what it notes is really written."""
 
