@@ -56,14 +56,6 @@ def load(
     """
     release = _release(name)
     path = find("wheel" if release else name)
-    if (
-        path.stem.startswith(".") or not path.stem.isprintable()
-    ):  # `...toml` would be the folder above them all
-        raise UsageError(
-            f"an environment cannot be called {path.stem!r}",
-            where=repr(str(path))[1:-1],
-            hints=["rename the file: the environment, and its folder, are called like it"],
-        )
     user = user_settings_file()
     layers: list[Layer] = []
     if user.is_file():

@@ -211,11 +211,3 @@ def test_a_file_whose_environment_would_be_the_folder_above(tmp_path: Path, name
     path = write(tmp_path / name, "")
     with pytest.raises(UsageError, match="cannot be the name of an environment"):
         settings.load(str(path))
-
-
-@pytest.mark.parametrize("name", ["...toml", "..toml", ".toml", ".hidden.toml", "a\x1b[2J.toml"])
-def test_a_file_whose_name_is_none_of_an_environment(tmp_path: Path, name: str) -> None:
-    """The folder of an environment `..` would be the workspace itself."""
-    (tmp_path / name).write_text("")
-    with pytest.raises(UsageError, match="an environment cannot be called"):
-        settings.load(str(tmp_path / name))
