@@ -1,4 +1,4 @@
-"""A checkout that somebody sent: everything in it that could run leaves a canary, and a look runs none of it."""
+"""A checkout that somebody sent: all that could run in it leaves a canary, and a look runs none of it."""
 
 from __future__ import annotations
 

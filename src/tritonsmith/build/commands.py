@@ -5,10 +5,11 @@ Each reads facts, makes a plan from them, and either hands the plan back (a dry 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tritonsmith.build import (
     cmake,
@@ -29,9 +30,9 @@ from tritonsmith.build.triton import Inputs
 from tritonsmith.envs import attempts, receipts, session, workspace
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
-from tritonsmith.envs.settings import Layer, explain, find
+from tritonsmith.envs.settings import Layer, explain, find, load
 from tritonsmith.envs.workspace import EnvDir, Workspace
-from tritonsmith.errors import FactError, SmithError, StepError
+from tritonsmith.errors import FactError, SmithError, StepError, UsageError
 from tritonsmith.facts import answers, llvm_tree, machine, pin_history, python_env, tools
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts.checkout import TritonCheckout
@@ -265,8 +266,25 @@ def last_build(env: str) -> Layer | None:
         name, last = f"the last {attempt.task}, which did not end well", attempt.settings
     if last is None:
         return None
-    told = {key: value for key, value in last.items() if secrets.MARK not in str(value)}
-    return name, told  # a secret is in the env file alone
+    hidden = _hidden(env, name, last)
+    return name, {key: value for key, value in last.items() if key not in hidden}
+
+
+def _hidden(env: str, name: str, last: Mapping[str, Any]) -> frozenset[str]:
+    """Keys whose values were written down without a secret: the env file still has these.
+
+    Raises:
+        UsageError: they came from flags, so nobody knows them any more.
+    """
+    hidden = {key for key, value in last.items() if secrets.MARK in str(value)}
+    if hidden:
+        now = {key: secrets.data(value) for key, value, _ in explain(load(env, only_shown=True))}
+        if lost := sorted(key for key in hidden if now[key] != last[key]):
+            raise UsageError(
+                f"{name} was given a secret by a flag, and that is written down nowhere: {', '.join(lost)}",
+                hints=["put it into the env file", "or build once more without it: invoke build-triton"],
+            )
+    return frozenset(hidden)
 
 
 def find_triton(settings: Settings) -> tuple[Workspace, Located]:

@@ -18,7 +18,7 @@ from tritonsmith.envs import attempts, receipts, session, settings
 from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir, Workspace
-from tritonsmith.errors import FactError, InterruptedRunError, PreflightError, StepError
+from tritonsmith.errors import FactError, InterruptedRunError, PreflightError, StepError, UsageError
 from tritonsmith.plan import Plan, Run, Step
 from tritonsmith.plan.runner import Runner
 from tritonsmith.ui.progress import PhaseProgress
@@ -289,6 +289,23 @@ def test_an_install_is_a_build_too(opened: Workspace) -> None:
     chosen = settings.load("dev", {}, commands.last_build("dev"))
     assert chosen.triton.build_type == "Debug"
     assert dict(chosen.origin)["triton.build-type"] == "the last install-triton"
+
+
+def test_a_secret_of_the_last_build_is_in_the_env_file_or_lost(opened: Workspace, tmp_path: Path) -> None:
+    """Without its other CMake arguments another Triton would be built, and nobody told."""
+    file = tmp_path / "mine.toml"
+    told = {"triton.build-type": "Debug", "triton.cmake-args": ["-DA=1", "-DB_TOKEN=canary"]}
+    receipt = opened.env("mine").receipt("build-triton")
+    receipt.parent.mkdir(parents=True)
+    receipt.write_text(receipts.render("build-triton", {"settings": told}), encoding="utf-8")
+    assert "canary" not in receipt.read_text()
+    file.write_text('[triton]\ncmake-args = ["-DA=1", "-DB_TOKEN=canary"]\n')
+    chosen = settings.load(str(file), {}, commands.last_build(str(file)))
+    assert chosen.triton.cmake_args == ("-DA=1", "-DB_TOKEN=canary")
+    assert chosen.triton.build_type == "Debug"
+    file.write_text('[triton]\ncmake-args = ["-DA=1"]\n')
+    with pytest.raises(UsageError, match="given a secret by a flag"):
+        commands.last_build(str(file))
 
 
 class StoppedSession:
