@@ -33,7 +33,7 @@ from tritonsmith.envs.session import Session
 from tritonsmith.envs.settings import Layer, explain, find, load
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import FactError, SmithError, StepError, UsageError
-from tritonsmith.facts import answers, llvm_tree, machine, pin_history, python_env, tools
+from tritonsmith.facts import answers, eras, llvm_tree, machine, pin_history, python_env, tools
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -130,7 +130,8 @@ def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[
         tree.commit,
     ):
         return inputs, ()  # it was built before: this LLVM will do
-    chosen = suspects.choose(root, pin_history.around(root))
+    released = None if tree.commit else eras.llvm_branched(tree.major)
+    chosen = suspects.choose(root, suspects.towards(pin_history.around(root), released))
     unknown = (
         "the history of this checkout does not tell which files depend on the LLVM (a shallow clone?), "
         "so none is tried before the build"

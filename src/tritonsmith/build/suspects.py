@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 from pathlib import Path
 
 from tritonsmith.errors import StepError
@@ -15,8 +16,24 @@ from tritonsmith.plan.runner import CommandFailedError
 _SOURCES = (".c", ".cc", ".cpp")
 _HEADERS = (".h", ".hpp")
 _FOLDERS = ("lib", "python/src", "third_party", "bin")
-_MOST = 12  # at 5 to 10 s of CPU each: under two minutes on two cores
+_MOST = 10  # at 5 to 20 s of CPU each: under two minutes on two cores
+_DAYS = 21  # between an LLVM and the bump to it; nor is the day of an LLVM known better
 _SHOWN = 3  # lines of each error
+
+
+def towards(bumps: Iterable[Bump], branched: date | None) -> tuple[Bump, ...]:
+    """Bumps between the checkout's pin and an LLVM: earlier ones for an older LLVM, else later ones.
+
+    Args:
+        bumps: around the checkout.
+        branched: day of that LLVM's APIs; None if nobody knows. Near the checkout's pin both sides count.
+    """
+    found = tuple(bumps)
+    own = next((bump for bump in found if not bump.after), None)
+    if own is None or branched is None:
+        return found
+    days = (date.fromisoformat(own.date) - branched).days
+    return tuple(bump for bump in found if abs(days) <= _DAYS or bump.after is (days < 0))
 
 
 def choose(root: Path, bumps: Iterable[Bump]) -> tuple[Path, ...]:

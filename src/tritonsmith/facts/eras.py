@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
 from tritonsmith import configs
@@ -10,6 +11,9 @@ from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.facts.machine import version_key
 
 _CONFIG = "triton-eras"
+_BRANCHED = timedelta(
+    weeks=7
+)  # from a release branch to NN.1.0: six, or some more (discourse.llvm.org/t/84245)
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,12 @@ def clang_released(major: int) -> str | None:
     """Date of clang MAJOR.1.0, ISO 8601; None if it is not listed."""
     date = configs.load(_CONFIG)["clang-released"].get(str(major))
     return str(date) if date else None
+
+
+def llvm_branched(major: int) -> date | None:
+    """About when the APIs of LLVM MAJOR were fixed, give or take two weeks; None if it is not listed."""
+    released = clang_released(major)
+    return date.fromisoformat(released) - _BRANCHED if released else None
 
 
 def full_commit(short: str) -> str:

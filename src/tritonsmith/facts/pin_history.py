@@ -22,12 +22,14 @@ class Bump:
         date: ISO 8601.
         files: that it changed, as git names them; none that it added or removed.
         distance: 0 for the one of the checkout's own pin, and for the next one; 1 for those beyond.
+        after: HEAD does not have it yet.
     """
 
     commit: str
     date: str
     files: tuple[str, ...]
     distance: int
+    after: bool = False
 
 
 def around(root: Path) -> tuple[Bump, ...]:
@@ -53,7 +55,8 @@ def around(root: Path) -> tuple[Bump, ...]:
         after = _bumps(root, "--reverse", "--ancestry-path", f"HEAD..{branch}")[:_SIDES]
         if after:
             break
-    return tuple(sorted((*before, *after), key=lambda bump: bump.distance))
+    later = (replace(bump, after=True) for bump in after)
+    return tuple(sorted((*before, *later), key=lambda bump: bump.distance))
 
 
 def _likely_main(branches: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from tests.unit.facts.fakes import git
 from tritonsmith.build import suspects
 from tritonsmith.build.triton import PHASE_SUSPECTS
 from tritonsmith.errors import StepError
-from tritonsmith.facts import pin_history
+from tritonsmith.facts import eras, pin_history
 from tritonsmith.facts.pin_history import Bump
 from tritonsmith.plan.objects import BuildObjects
 from tritonsmith.plan.runner import CommandFailedError
@@ -59,10 +59,10 @@ def test_bumps_before_and_after_a_checkout(history: tuple[Path, list[str]]) -> N
     root, commits = history
     git(root, "checkout", "--quiet", "--detach", commits[4])
     found = pin_history.around(root)
-    assert [(bump.commit, bump.distance) for bump in found] == [
-        (commits[3], 0),
-        (commits[5], 0),
-        (commits[1], 1),
+    assert [(bump.commit, bump.distance, bump.after) for bump in found] == [
+        (commits[3], 0, False),
+        (commits[5], 0, True),
+        (commits[1], 1, False),
     ]
     assert found[0].files == ("cmake/llvm-hash.txt", "include/triton/Analysis/Alias.h")
     assert found[1].files == ("cmake/llvm-hash.txt", "lib/B.cpp")
@@ -81,6 +81,29 @@ def test_the_root_of_a_history_and_the_end_of_a_shallow_clone_are_no_bumps(
 
 def test_no_git_is_no_history(tmp_path: Path) -> None:
     assert pin_history.around(tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    ("pinned", "llvm", "taken"),
+    [
+        ("2024-09-01", 19, ["own", "earlier"]),  # 634158b11: that LLVM is older than its pin
+        ("2024-05-10", 19, ["next", "later"]),
+        (
+            "2024-07-19",
+            19,
+            ["own", "next", "earlier", "later"],
+        ),  # 7d89248a9: near it, on which side nobody knows
+        ("2024-09-01", 99, ["own", "next", "earlier", "later"]),  # an LLVM that is not listed
+    ],
+)
+def test_only_bumps_on_the_way_to_the_llvm_count(pinned: str, llvm: int, taken: list[str]) -> None:
+    bumps = [
+        Bump("own", pinned, (), 0),
+        Bump("next", "2030-01-01", (), 0, after=True),
+        Bump("earlier", "2020-01-01", (), 1),
+        Bump("later", "2030-01-01", (), 1, after=True),
+    ]
+    assert [bump.commit for bump in suspects.towards(bumps, eras.llvm_branched(llvm))] == taken
 
 
 def test_sources_are_taken_as_they_are_and_headers_by_who_includes_them(tmp_path: Path) -> None:
