@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import sys
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +12,12 @@ from typing import BinaryIO, cast
 
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.outside import UnreadableError
 from tritonsmith.passes import index as indexes
 from tritonsmith.passes import prefixes
 from tritonsmith.passes.index import FILE, Index
 from tritonsmith.passes.splitting import Splitter
+from tritonsmith.plan.compression import Decompressed, limits
 from tritonsmith.ui import console
 from tritonsmith.ui.progress import PhaseProgress
 
@@ -167,8 +167,10 @@ def _chunks(source: str, progress: Callable[[int, int | None], None]) -> Iterato
                 yield chunk
                 done += len(chunk)
                 progress(done, total)
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         raise FactError("cannot read this log", where=source, why=str(error)) from error
+    except UnreadableError as error:
+        raise FactError("cannot read this log", where=source, why=str(error), hints=error.hints) from error
 
 
 @contextmanager
@@ -178,22 +180,10 @@ def _opened(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
         yield cast("BinaryIO", sys.stdin.buffer), None
         return
     path = Path(source).expanduser()
-    with path.open("rb") as plain:
-        begin = plain.read(4)
-    if begin.startswith(_GZIP):
-        with gzip.open(path, "rb") as file:
-            yield cast("BinaryIO", file), None
-    elif begin == _ZSTD:
-        import zstandard  # noqa: PLC0415 - most logs do without
-
-        with (
-            path.open("rb") as raw,
-            zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as file,
-        ):
-            try:
-                yield cast("BinaryIO", file), None
-            except zstandard.ZstdError as error:
-                raise OSError(str(error)) from error
-    else:
-        with path.open("rb", buffering=0) as file_:
-            yield cast("BinaryIO", file_), path.stat().st_size
+    with path.open("rb") as begin:
+        packed = begin.read(4).startswith((_GZIP, _ZSTD))
+    with path.open("rb", buffering=0) as file:
+        if packed:
+            yield cast("BinaryIO", Decompressed(file, limits())), None
+        else:
+            yield file, path.stat().st_size

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -206,3 +207,32 @@ def test_mount_point_as_python_sees_it(root: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(OwnershipError, match="mount point"):
         ownership.remove(root / "point", root)
     assert (root / "point" / "sub" / "file").is_file()
+
+
+STARTS = """
+import os, sys
+from pathlib import Path
+from tritonsmith.plan import ownership
+
+for number in range(int(sys.argv[2])):
+    root, (wait, go) = Path(sys.argv[1]) / str(number), os.pipe()
+    runs = []
+    for _ in range(8):
+        runs.append(os.fork())
+        if runs[-1] == 0:
+            os.close(go)
+            os.read(wait, 1)  # until its other end is closed, for all at once
+            ownership.mark(root)
+            (root / f"mine {os.getpid()}").touch()
+            os._exit(0)
+    os.close(go), os.close(wait)
+    assert [os.waitpid(run, 0)[1] for run in runs] == [0] * 8, number
+    assert ownership.is_marked(root), number
+"""
+
+
+def test_many_first_starts_at_once(tmp_path: Path) -> None:
+    """Each sees no folder, a marked one, or one that is just being marked: none is taken for another's."""
+    argv = (sys.executable, "-c", STARTS, str(tmp_path), os.environ.get("TRITONSMITH_FUZZ", "20"))
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -29,11 +29,25 @@ def call(error: BaseException) -> Exit:
     return caught.value
 
 
+REFUSED = "error: this machine refuses: Permission denied\n  where: /a/file"
+NO_HOME = "error: there is no such home folder\n  why:   Could not determine home directory."
+
+
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
         (ConfigError("it broke", hints=["mend it"]), 1, "error: it broke\nThings to try:\n  - mend it"),
         (UsageError("no such thing"), 2, "error: no such thing"),
+        (
+            PermissionError(13, "Permission denied", "/a/file"),
+            1,
+            f"{REFUSED}\nThings to try:\n  - whose is it, and what does it allow: `ls -ld`",
+        ),
+        (
+            RuntimeError("Could not determine home directory."),
+            2,
+            f"{NO_HOME}\nThings to try:\n  - write the whole path",
+        ),
         (InterruptedRunError("interrupted"), 130, "error: interrupted"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (Exit("of its own", code=7), 7, "of its own"),
