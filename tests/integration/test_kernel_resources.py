@@ -41,6 +41,21 @@ def matmul(a_ptr, b_ptr, c_ptr, m, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.cons
     out = c_ptr + rows[:, None] * n + columns[None, :]
     tl.store(out, total.to(tl.float16), mask=(rows[:, None] < m) & (columns[None, :] < n))
 """
+SERIAL = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def serial(a, b, c, K, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    total = tl.zeros((M, N), dtype=tl.float32)
+    for start in range(0, K, D):
+        left = tl.load(a + rows[:, None] * K + (start + depth)[None, :])
+        right = tl.load(b + (start + depth)[:, None] * N + columns[None, :])
+        total = tl.dot(left, right, tl.dot(left, right, total) * 1.5)
+    tl.store(c + rows[:, None] * N + columns[None, :], total)
+"""
 NVIDIA = ("cuda:80", "cuda:90")
 AMD = ("gfx90a", "gfx942", "gfx1100")
 
@@ -188,3 +203,29 @@ for target in (GPUTarget("cuda", 80, 32), GPUTarget("hip", "gfx942", 64)):
 
 def test_a_file_that_is_not_there(smith: Smith) -> None:
     assert "nowhere.py" in smith("kernel.resources", "nowhere.py", code=1).error
+
+
+def test_a_kernel_that_no_h100_can_launch_and_that_ptxas_serializes(smith: Smith) -> None:
+    (smith.root / "serial.py").write_text(SERIAL, encoding="utf-8")
+    done = smith(
+        "kernel.resources", "serial.py", "--signature", "*fp16,*fp16,*fp32,i32,256,256,64",
+        "--target", "cuda:90", "--num-warps", "8", "--num-stages", "3", "--json",
+    )  # fmt: skip
+    content = json.loads(done.out)
+    (row,) = content["rows"]
+    shared = row["values"]["shared_dynamic_bytes"]
+    assert shared > 232448
+    assert row["values"]["launch"] == f"no: shared {shared} > 232448 B"
+    (lost,) = row["remarks"]
+    assert re.match(r"\(C75\d\d\) Potential Performance Loss: wgmma", lost)
+    launch, ptxas = content["warnings"]
+    assert "cannot launch: shared" in launch
+    assert "ptxas: (C75" in ptxas
+
+
+def test_a_gpu_that_this_triton_does_not_make_code_for_is_told_before_llvm_aborts(smith: Smith) -> None:
+    done = smith("kernel.compile", "kernels.py:vector_add", "--signature", "*fp32,*fp32,*fp32,i32,64",
+                 "--target", "sm_77,sm_88", code=1)  # fmt: skip
+    for arch in (77, 88):
+        assert f"sm_{arch} is no GPU of Triton" in done.err
+    assert "LLVM ERROR" not in done.err

@@ -103,7 +103,7 @@ def aot(
         where = kernel_flags.place(env, python, jobs, timeout, *asked)
         if dry_run:
             for one in emitting.compiles(asked, where):
-                show.plan(one.plan)
+                show.compile_of(one)
             show.warnings(("what is written afterwards depends on what that compiles",))
             return
         found = _compiled(asked, where)
@@ -130,16 +130,25 @@ def _compiled(asked: Sequence[Asked], where: Any) -> list[Manifest]:
 
 
 def _show(made: Prepared, *, checked: bool) -> None:
+    from tritonsmith.kernels.aot import emitting
     from tritonsmith.ui import console, tables
 
     for group in made.groups:
         rows = [
-            [one.name, one.algo, _hints(one), f"{one.binary.stat().st_size / 1024:.1f}"]
+            [
+                one.name,
+                one.algo,
+                _hints(one),
+                f"{one.binary.stat().st_size / 1024:.1f}",
+                str(emitting.resources(one).values["launch"] or ""),
+            ]
             for one in group.variants
         ]
         title = f"{group.variants[0].point.target}; binaries in KiB"
-        columns = ["function", "algorithm", "hints", "binary"]
+        columns = ["function", "algorithm", "hints", "binary", "launch"]
         console.out().print(tables.plain(title, columns, rows, right=["binary"]))
+    for text in emitting.warnings(made):
+        console.warn(text)
     count = sum(len(group.sources) for group in made.groups)
     console.out().print(f"{made.folder}", markup=False)
     if checked:

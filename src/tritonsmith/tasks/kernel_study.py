@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.tasks.kernel_flags import ASKING
 from tritonsmith.tasks.kit import given, split, task
 
 if TYPE_CHECKING:
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
 @task(
     tables=True,
     positional=["kernels"],
-    iterable=["triton", "target"],
+    iterable=["triton", "target", "option"],
     help={
         "kernels": "TOML file that lists kernels: docs/study.md",
         "triton": "versions, environments or interpreters: 3.2.0,3.6.0,debug (repeat it)",
         "target": "of kernels that name none: cuda:90, h100, mi300x, native or all (repeat it)",
+        **{name: ASKING[name] for name in ("option", "num_warps", "num_stages")},
         "source": "the files are in this clone, at the commit of each version; CLONE@REF: at one commit",
         "out": "folder for what is compiled, and what is there already is kept (default: in the workspace)",
         "scheduler": "Dask scheduler whose workers compile: tcp://HOST:8786",
@@ -38,6 +40,9 @@ def study(
     kernels: str,
     triton: Iterable[str] | None = None,
     target: Iterable[str] | None = None,
+    option: Iterable[str] | None = None,
+    num_warps: str = "",
+    num_stages: str = "",
     source: str = "",
     out: str = "",
     scheduler: str = "",
@@ -49,6 +54,7 @@ def study(
     dry_run: bool = False,
 ) -> None:
     """Compile kernels by many versions of Triton, and show what each takes of the GPU."""
+    from dataclasses import replace
     from pathlib import Path
 
     from tritonsmith.envs import workspace
@@ -57,7 +63,7 @@ def study(
     from tritonsmith.kernels.compare import kernels_file
     from tritonsmith.kernels.resources import plotting
     from tritonsmith.kernels.study import matrix, sources
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import kernel_flags, show
     from tritonsmith.tasks.kit import count
 
     if json and csv:
@@ -67,12 +73,14 @@ def study(
         plotting.check(picture)
         if not picture.parent.is_dir():  # or an hour of compiling ends without it
             raise UsageError("--plot: there is no such folder", where=picture.parent)
+    number, seconds = count(jobs, "jobs"), count(timeout, "timeout")
+    options = kernel_flags.options(option, num_warps, num_stages)
     file = Path(kernels).expanduser().absolute()
     folder = (
         Path(out).expanduser().absolute() if given(out) else workspace.default().root / "studies" / file.stem
     )
     prepared = matrix.prepare(
-        kernels_file.read(file),
+        [replace(one, options={**one.options, **options}) for one in kernels_file.read(file)],
         _sides(triton or ()),
         targets.parse_all(_words(target or ())) or targets.default(),
         folder,
@@ -82,7 +90,6 @@ def study(
     if dry_run:
         show.plan(prepared.plan())
         return
-    number, seconds = count(jobs, "jobs"), count(timeout, "timeout")
     cells = matrix.act(prepared, scheduler, count=number, timeout=seconds, silent=json or csv)
     _print(cells, folder, picture, json=json, csv=csv)
 
@@ -120,6 +127,8 @@ def _print(cells: Sequence[Cell], folder: Path, picture: Path | None, *, json: b
     else:
         for table in report.tables_of(cells):
             console.out().print(table)
+        for text in report.warnings(cells):
+            console.warn(text)
         console.out().print(f"{folder}", markup=False)
     failed = list(report.failures(cells))
     if picture:

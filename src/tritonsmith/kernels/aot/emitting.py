@@ -21,6 +21,9 @@ from tritonsmith.kernels.aot.interface import Variant
 from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.compiling import Place
 from tritonsmith.kernels.manifest import Manifest, Point
+from tritonsmith.kernels.resources import reading
+from tritonsmith.kernels.resources.reading import Found
+from tritonsmith.kernels.resources.rows import LAUNCH, Row
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write
 from tritonsmith.plan.runner import CommandFailedError, Runner
 from tritonsmith.ui.progress import PhaseProgress
@@ -142,12 +145,31 @@ def act(prepared: Prepared) -> None:
         raise
 
 
+def resources(variant: Variant) -> Row:
+    """What a variant takes of its GPU, whether it can be launched there, and what ptxas said of it.
+
+    Nothing is known of a binary that cannot be read; C holds its bytes all the same.
+    """
+    point = variant.point
+    row = Row(variant.out_name, variant.name, point.target, values={LAUNCH: None}, remarks=point.remarks)
+    try:
+        return replace(row, values=reading.values(variant.binary, point.arch, point.metadata, None))
+    except FactError as error:
+        return replace(row, error=error.what)
+
+
+def warnings(prepared: Prepared) -> tuple[str, ...]:
+    """What cannot be launched, and what ptxas said of the code."""
+    return Found(tuple(resources(one) for group in prepared.groups for one in group.variants)).warnings
+
+
 def as_json(prepared: Prepared, *, checked: bool) -> dict[str, Any]:
     """What was made, for other programs."""
     return {
         "schema": 1,
         "folder": str(prepared.folder),
         "checked": checked,
+        "warnings": list(warnings(prepared)),
         "targets": [
             {
                 "target": group.variants[0].point.target,
@@ -156,7 +178,13 @@ def as_json(prepared: Prepared, *, checked: bool) -> dict[str, Any]:
                 "headers": str(group.headers),
                 "sources": [str(path) for path in group.sources],
                 "variants": [
-                    {"function": one.name, "algorithm": one.algorithm, "point": one.point.id}
+                    {
+                        "function": one.name,
+                        "algorithm": one.algorithm,
+                        "point": one.point.id,
+                        "launch": resources(one).values[LAUNCH],
+                        "remarks": one.point.remarks,
+                    }
                     for one in group.variants
                 ],
             }

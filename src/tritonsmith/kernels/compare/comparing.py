@@ -14,7 +14,7 @@ from tritonsmith.kernels.manifest import Manifest
 from tritonsmith.kernels.normal import diffs
 from tritonsmith.kernels.normal.diffs import Diff
 from tritonsmith.kernels.resources import reading
-from tritonsmith.kernels.resources.rows import Row, Value
+from tritonsmith.kernels.resources.rows import CAN_LAUNCH, LAUNCH, Row, Value
 
 TEXTS = tuple(
     show.BINARY.get(name, name) for name in metrics.stage_names()
@@ -52,6 +52,8 @@ class Change:
     @property
     def verdict(self) -> str:
         """`better`, `worse`, or empty where neither can be said."""
+        if self.metric.key == LAUNCH and self.a and self.b and CAN_LAUNCH in (self.a, self.b):
+            return "" if self.a == self.b else "worse" if self.a == CAN_LAUNCH else "better"
         if not self.delta or not self.metric.better:
             return ""
         return "better" if (self.delta < 0) == (self.metric.better == "lower") else "worse"
@@ -84,6 +86,12 @@ class Compared:
     def lost(self) -> bool:
         """Whether A compiles and B does not."""
         return self.pair.a.point.status == "ok" and self.pair.b.point.status != "ok"
+
+    @property
+    def stuck(self) -> str:
+        """Why B cannot be launched where A can; empty if it can, if A cannot either, or if nobody knows."""
+        launch = str(self.b.get(LAUNCH) or CAN_LAUNCH)
+        return launch if self.a.get(LAUNCH) == CAN_LAUNCH and launch != CAN_LAUNCH else ""
 
     @property
     def backends(self) -> tuple[str, str]:
@@ -184,7 +192,7 @@ def compare(
         for manifest in manifests:
             found = reading.of_manifest(manifest)
             rows |= {(str(manifest.folder), row.point): row for row in found.rows}
-            said = (*found.notes, *reading.without_text(manifest))
+            said = (*found.warnings, *found.notes, *reading.without_text(manifest))
             notes += [f"{side}, {manifest.kernel}: {text}" for text in said]
     compared = tuple(_compared(pair, rows) for pair in paired.pairs)
     return Comparison(*names, compared, paired.unpaired, tuple(dict.fromkeys(notes)))

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.kernels.compare import metrics
 from tritonsmith.kernels.compare.comparing import Compared, Comparison
-from tritonsmith.kernels.resources.rows import Value
+from tritonsmith.kernels.resources.rows import LAUNCH, WORDS, Value
 
 _TERM = re.compile(
     r"(?P<metric>[^<>=!]+?)\s*(?P<comparison><=|>=|==|!=|<|>)\s*(?P<sign>[+-]?)(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)",
@@ -110,7 +110,7 @@ def check(limits: Sequence[Limit], comparison: Comparison) -> tuple[Violation, .
     Raises:
         FactError: nothing compiles on both sides, or no pair has the metric of a term: so nothing is checked.
     """
-    found = [_lost(one) for one in comparison.compared if one.lost]
+    found = [_lost(one) for one in comparison.compared if one.lost or one.stuck]
     measured = [one for one in comparison.compared if one.measured]
     if not measured and not found:
         raise FactError(
@@ -143,8 +143,9 @@ def _term(text: str) -> Limit:
 
 
 def _unknown(name: str) -> UsageError:
-    if name == "limiter":
-        return UsageError("--fail-on compares numbers, and the limiter is a word", hints=["occupancy<-10%"])
+    if name in WORDS:
+        hint = "what B cannot launch and A can is a failure by itself" if name == LAUNCH else "occupancy<-10%"
+        return UsageError(f"--fail-on compares numbers, and the {name} is a word", hints=[hint])
     hint, *_ = did_you_mean(name, metrics.known_names())
     short = f"short names: {', '.join(metrics.short_names())}"
     more = "columns of --json, and classes of instructions, are names too"
@@ -179,6 +180,8 @@ def _violation(limit: Limit, one: Compared, a: Value, b: Value, why: str) -> Vio
 def _lost(one: Compared) -> Violation:
     point = one.pair.b.point
     why = f"it compiles in A, and not in B: {': '.join(filter(None, (point.status, point.gist)))}"
+    if one.stuck:
+        why = f"A can be launched, and B cannot: {one.stuck.removeprefix('no: ')}"
     return Violation(one.pair.kernel, one.pair.point, "", None, None, "", why)
 
 

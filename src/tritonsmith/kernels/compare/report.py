@@ -28,7 +28,7 @@ _STYLES = {"better": "green", "worse": "red", "": ""}
 _LINES = {"+": "green", "-": "red", "@": "cyan"}  # of a diff, by the first character
 _WIDTH = 80  # characters of a line that is folded
 _OF_ERROR = 20  # lines of a compiler's message
-_FEW = 20  # digits and letters of a value on the screen
+_FEW = 60  # digits and letters of a value on the screen
 
 
 def head(comparison: Comparison) -> Iterator[str]:
@@ -93,7 +93,7 @@ def verdict(terms: Sequence[Limit], found: Sequence[Violation]) -> str:
         found: what they do not let pass.
     """
     if found and not terms:
-        return "B does not compile all that A does"
+        return "B does not compile or launch all that A does"
     text = ",".join(one.text for one in terms)
     return f"--fail-on {text}: {_counted(len(found))}" if found else f"--fail-on {text}: passed"
 
@@ -278,6 +278,7 @@ def _member(member: Member) -> dict[str, Any]:
         "folder": str(member.manifest.folder),
         "status": point.status,
         "error": point.error,
+        "remarks": point.remarks,
     }
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from tritonsmith.kernels.resources.rows import COLUMNS
+from tritonsmith.kernels.resources.reading import Found
+from tritonsmith.kernels.resources.rows import CAN_LAUNCH, COLUMNS, LAUNCH
 from tritonsmith.kernels.study.matrix import Cell, order
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
 _NONE = "-"  # that kernel is not for that version
 _FAILED = "x"
+_STUCK = "!"  # compiled, and cannot be launched
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,12 @@ def tables_of(cells: Sequence[Cell]) -> Iterator[Grid]:
             yield tables.plain(f"{target}: {metric.title}", ["kernel", *names], lines, right=names)
 
 
+def warnings(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """What cannot be launched, and what ptxas says of the code."""
+    rows = (replace(cell.row, point=f"{cell.row.kernel} {cell.triton} {cell.row.target}") for cell in cells)
+    return Found(tuple(rows)).warnings
+
+
 def failures(cells: Sequence[Cell]) -> Iterator[str]:
     """Each reason once, with what it is about."""
     about: dict[str, list[str]] = {}
@@ -95,7 +103,7 @@ def as_json(cells: Sequence[Cell]) -> dict[str, Any]:
         }
         for cell in cells
     ]
-    return {"schema": 1, "rows": rows}
+    return {"schema": 1, "rows": rows, "warnings": list(warnings(cells))}
 
 
 def as_csv(cells: Sequence[Cell]) -> str:
@@ -103,11 +111,13 @@ def as_csv(cells: Sequence[Cell]) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     keys = [column.key for column in COLUMNS]
-    writer.writerow(["kernel", "target", "triton", "error", "compile_seconds", "file_sha256", *keys])
+    writer.writerow(
+        ["kernel", "target", "triton", "error", "compile_seconds", "file_sha256", *keys, "remarks"]
+    )
     for cell in cells:
         row = cell.row
         head = [row.kernel, row.target, cell.triton, row.error, cell.seconds, cell.source]
-        writer.writerow([*head, *(row.values.get(key) for key in keys)])
+        writer.writerow([*head, *(row.values.get(key) for key in keys), "; ".join(row.remarks or ())])
     return stream.getvalue()
 
 
@@ -115,4 +125,5 @@ def _cell(cell: Cell | None, metric: Metric) -> str:
     if cell is None:
         return _NONE
     number = metric.of(cell)
-    return _FAILED if cell.row.error else "" if number is None else str(number)
+    mark = _STUCK if cell.row.values.get(LAUNCH, CAN_LAUNCH) not in (CAN_LAUNCH, None) else ""
+    return _FAILED if cell.row.error else "" if number is None else f"{number}{mark}"

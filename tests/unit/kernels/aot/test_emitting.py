@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.unit.kernels.resources import elf_maker
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.kernels import manifest
 from tritonsmith.kernels.aot import emitting
@@ -124,3 +126,23 @@ def test_points_that_are_not_there(found: Manifest) -> None:
         emitting.prepare([found], "n", points=["cuda"])
     with pytest.raises(FactError, match="nothing is compiled"):
         emitting.prepare([Manifest(**{**found.__dict__, "points": ()})], "n")
+
+
+def test_a_variant_that_cannot_be_launched_is_told(found: Manifest) -> None:
+    (found.folder / "binary").write_bytes(elf_maker.cubin(threads=128))
+    one = point("cuda:90:32", 64)
+    wide = replace(
+        point("cuda:90:32", 128), metadata={**one.metadata, "shared": 262144}, remarks=["(C7510) Lost"]
+    )
+    made = emitting.prepare([replace(found, points=(one, wide))], "1")
+    first, second = made.groups[0].variants
+    refused = f"{second.name}: cannot launch: shared 262144 > 232448 B"
+    assert emitting.warnings(made) == (refused, f"{second.name}: ptxas: (C7510) Lost")
+    told = emitting.as_json(made, checked=False)
+    assert told["warnings"] == list(emitting.warnings(made))
+    variants = told["targets"][0]["variants"]
+    assert [(one["launch"], one["remarks"]) for one in variants] == [
+        ("yes", None),
+        ("no: shared 262144 > 232448 B", ["(C7510) Lost"]),
+    ]
+    assert emitting.resources(first).values["launch"] == "yes"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -260,3 +261,21 @@ def test_notes_name_the_side(tmp_path: Path) -> None:
     b = written(tmp_path / "b", [point()], texts={"ttir": TTIR})
     (note,) = comparing.compare([a], [b]).notes
     assert note.startswith("B, k: no sass for cuda-90-32: instructions are not counted")
+
+
+def test_what_only_a_can_launch_is_worse_and_a_failure(tmp_path: Path) -> None:
+    wide = replace(point(), metadata={"shared": 262144}, remarks=["(C7510) Lost"])
+    a, b = written(tmp_path / "a", [point()]), written(tmp_path / "b", [wide])
+    found = comparing.compare([a], [b])
+    (one,) = found.compared
+    launch = next(change for change in one.changes if change.metric.key == "launch")
+    assert (launch.a, launch.b, launch.verdict) == ("yes", "no: shared 262144 > 232448 B", "worse")
+    assert "B, k: cuda-90-32: cannot launch: shared 262144 > 232448 B" in found.notes
+    assert "B, k: cuda-90-32: ptxas: (C7510) Lost" in found.notes
+    (violation,) = limits.check((), found)
+    assert violation.why == "A can be launched, and B cannot: shared 262144 > 232448 B"
+    assert report.as_json(found, (), ())["pairs"][0]["b"]["remarks"] == ["(C7510) Lost"]
+    back = comparing.compare([b], [a])
+    (other,) = back.compared
+    assert next(one.verdict for one in other.changes if one.metric.key == "launch") == "better"
+    assert limits.check((), back) == ()

@@ -21,7 +21,7 @@ from tritonsmith.errors import ConfigError, FactError, SmithError, UsageError
 from tritonsmith.facts import eras
 from tritonsmith.kernels import targets
 from tritonsmith.kernels.compare import kernels_file, sides
-from tritonsmith.kernels.resources.rows import Row
+from tritonsmith.kernels.resources.rows import Row, Value
 from tritonsmith.kernels.study import matrix, plotting, report, sources
 from tritonsmith.kernels.study.matrix import Cell, Matrix
 from tritonsmith.tasks.kernel_study import _print, study
@@ -225,3 +225,17 @@ def test_a_whole_study_reads_binaries(listed: Path, tmp_path: Path) -> None:
     cell = matrix.act(made, count=1, silent=True)[0]
     assert cell.row.values["threads_per_block"] == 256
     assert workspace.default().root.is_dir()
+
+
+def test_what_cannot_be_launched_is_marked_and_told() -> None:
+    stuck: dict[str, Value] = {"registers_per_thread": 255, "launch": "no: shared 262144 > 232448 B"}
+    row = Row("dot", "p", "cuda:90:32", values=stuck, remarks=["(C7510) Lost in line 7"])
+    cells = [Cell("3.9.0", row), Cell("3.4.0", Row("dot", "p", "cuda:90:32", values={"launch": "yes"}))]
+    where = "dot 3.9.0 cuda:90:32"
+    told = (f"{where}: cannot launch: shared 262144 > 232448 B", f"{where}: ptxas: (C7510) Lost")
+    assert report.warnings(cells) == told
+    assert report.as_json(cells)["warnings"] == list(told)
+    line = report.as_csv(cells).splitlines()[1]
+    assert "no: shared 262144 > 232448 B" in line
+    assert line.endswith("(C7510) Lost in line 7")
+    assert report._cell(cells[0], report.METRICS["cuda"][0]) == "255!"
