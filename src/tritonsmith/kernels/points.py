@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from tritonsmith.kernels.signature import Bound
 from tritonsmith.kernels.source import Kernel
 from tritonsmith.kernels.targets import Target
 
+_FEW = 8  # values, and points, of a summary
 _LONGEST = 120  # characters of a folder's name
 
 
@@ -71,6 +72,24 @@ def expand(asked: Asked, kernel: Kernel | None, configs: Iterable[Config] = ()) 
         one = _point(asked, kernel, target, config, swept, told)
         found.setdefault(one.id, one)
     return tuple(found.values())
+
+
+def summary(wanted: Sequence[Wanted]) -> Iterator[str]:
+    """Many points in a few lines: what differs between them, how many values it has, and the first points."""
+    seen: dict[str, dict[str, None]] = {"target": {}}
+    for one in wanted:
+        bound = one.bound
+        named = {**bound.signature, **bound.constexprs} if bound else {}
+        for name, value in {"target": str(one.target), **named, **one.options}.items():
+            seen.setdefault(name, {})[value if isinstance(value, str) else values.spell(value)] = None
+    for name, found in seen.items():
+        if len(found) > 1:
+            few = list(found)[:_FEW]
+            yield f"{name}: {len(found)} values: {', '.join(few)}{', ...' if len(found) > len(few) else ''}"
+    for one in wanted[:_FEW]:
+        yield one.id
+    if len(wanted) > _FEW:
+        yield f"... and {len(wanted) - _FEW} more"
 
 
 def _telling(configs: Iterable[Config]) -> frozenset[str]:

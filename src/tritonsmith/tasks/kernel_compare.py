@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tritonsmith.kernels.compare.gathering import Kernel
     from tritonsmith.kernels.compare.limits import Limit
 
+_ASKED = ("signature", "target", "option", "sweep", "num_warps", "num_stages", "jobs", "timeout")
+
 
 @task(
     tables=True,
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     positional=["side_a", "side_b", "kernel"],
     iterable=[*REPEATED, "stage"],
     help={
-        **{name: ASKING[name] for name in ("signature", "target", "option", "sweep", "jobs", "timeout")},
+        **{name: ASKING[name] for name in _ASKED},
         "side_a": "3.4.0, an environment, an interpreter, a target, NAME=VALUE; or an output folder",
         "side_b": "the same; both are compared",
         "kernel": "FILE, FILE:KERNEL, or a TOML file of kernels; none where A and B are output folders",
@@ -46,6 +48,8 @@ def compare_(
     target: Iterable[str] | None = None,
     option: Iterable[str] | None = None,
     sweep: Iterable[str] | None = None,
+    num_warps: str = "",
+    num_stages: str = "",
     fail_on: str | None = None,  # an empty one is a mistake: a variable of CI that is not set
     diff: bool = False,
     stage: Iterable[str] | None = None,
@@ -66,7 +70,8 @@ def compare_(
     terms = () if fail_on is None else limits.parse(fail_on)
     names = kernel_flags.stages(word for text in stage or () for word in split(text) or ())
     first, second = sides.parse(side_a), sides.parse(side_b)
-    kernels = _kernels(kernel, signature, target, option, sweep)
+    number, seconds = count(jobs, "jobs"), count(timeout, "timeout")
+    kernels = _kernels(kernel, signature, target, option, sweep, num_warps=num_warps, num_stages=num_stages)
     place = Path(out).expanduser().absolute() if given(out) else None
     wanted = gathering.prepare(first, second, kernels, place)
     if dry_run:
@@ -75,8 +80,8 @@ def compare_(
     made = gathering.act(
         wanted,
         scheduler,
-        jobs=count(jobs, "jobs"),
-        timeout=count(timeout, "timeout"),
+        jobs=number,
+        timeout=seconds,
         env=env,
         silent=json,
     )
@@ -90,18 +95,23 @@ def _kernels(
     target: Iterable[str] | None,
     option: Iterable[str] | None,
     sweep: Iterable[str] | None,
+    *,
+    num_warps: str,
+    num_stages: str,
 ) -> tuple[Kernel, ...]:
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.compare import gathering, kernels_file
     from tritonsmith.tasks import kernel_flags
 
     if not kernel:
-        if signature or any([*(target or ()), *(option or ()), *(sweep or ())]):
+        if signature or num_warps or num_stages or any([*(target or ()), *(option or ()), *(sweep or ())]):
             raise UsageError(
                 "no kernel is named, so nothing is compiled", hints=["invoke kernel.compare A B FILE"]
             )
         return ()
-    asked = kernel_flags.asked(kernel, signature, target, option, sweep)
+    asked = kernel_flags.asked(
+        kernel, signature, target, option, sweep, num_warps=num_warps, num_stages=num_stages
+    )
     if asked.file.suffix != kernels_file.SUFFIX:
         return gathering.one(asked)
     if signature or asked.autotune:

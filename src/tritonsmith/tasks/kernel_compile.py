@@ -23,6 +23,7 @@ from tritonsmith.tasks.kit import Words, given, some, split, task
         "out": "folder for the outputs (default: one in the workspace)",
         "json": "print the manifest as JSON",
         "dry_run": "print the plan as a shell script, and do nothing",
+        "all_": "with --dry-run: the script with all points, however many there are",
     },
 )
 def compile_(
@@ -43,6 +44,7 @@ def compile_(
     timeout: str = "",
     json: bool = False,
     dry_run: bool = False,
+    all_: bool = False,
 ) -> None:
     """Compile a kernel for many targets and options, without a GPU, and keep every stage."""
     from json import dumps
@@ -70,7 +72,7 @@ def compile_(
     folder = Path(out).expanduser().absolute() if given(out) else None
     prepared = compiling.prepare(wanted, where, folder)
     if dry_run:
-        show.plan(prepared.plan)
+        show.compile_of(prepared, everything=all_)
         return
     made = compiling.act(prepared, where)
     for text in made.notes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.tasks.kit import split
@@ -67,19 +67,13 @@ def asked(
             "--from-cache compiles what is in the cache: it takes neither a file nor a signature",
             hints=["leave one of them out"],
         )
-    plain = []
-    for key, text in (("num_warps", num_warps), ("num_stages", num_stages)):
-        if text and not (text.isascii() and text.isdecimal()):
-            flag = key.replace("_", "-")
-            raise UsageError(f"--{flag} cannot be {text!r}", hints=[f"a whole number: --{flag} 4"])
-        plain += [f"{key}={text}"] if text else []
     swept, autotune = grammar.sweeps_of(sweep or ())
     words = [word for text in target or () for word in split(text) or ()]
-    options = grammar.options_of([*plain, *(option or ())])
+    chosen = options(option, num_warps, num_stages)
     if from_cache:
         from tritonsmith.kernels import from_cache as cache
 
-        return cache.asked(from_cache, targets.parse_all(words), options, swept, tuple(stages))
+        return cache.asked(from_cache, targets.parse_all(words), chosen, swept, tuple(stages))
     module, name = grammar.module_of(kernel)
     if module and (env or python):
         from tritonsmith.kernels import compiling, modules
@@ -92,11 +86,31 @@ def asked(
         kernel=name,
         signature=signature,
         targets=targets.parse_all(words) or targets.default(),
-        options=options,
+        options=chosen,
         sweeps=swept,
         autotune=autotune,
         stages=tuple(stages),
     )
+
+
+def options(option: Iterable[str] | None, num_warps: str = "", num_stages: str = "") -> dict[str, Any]:
+    """Options of the backend, name to value.
+
+    Args:
+        option: `name=value`, each; they win over the others.
+        num_warps: empty if not given.
+        num_stages: empty if not given.
+
+    Raises:
+        UsageError: one of them makes no sense.
+    """
+    from tritonsmith.kernels import asked as grammar
+    from tritonsmith.tasks.kit import count
+
+    warps, stages = count(num_warps, "num-warps", least=1), count(num_stages, "num-stages")
+    plain = {"num_warps": warps, "num_stages": stages}
+    given = {name: value for name, value in plain.items() if value is not None}
+    return given | grammar.options_of(option or ())
 
 
 def compiled_already(flags: Mapping[str, object]) -> None:

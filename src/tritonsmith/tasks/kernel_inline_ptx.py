@@ -92,7 +92,7 @@ def inline_ptx(
         )
         where = kernel_flags.place(env, python, jobs, timeout, asked)
         if dry_run:
-            show.plan(compiling.prepare(asked, where).plan)
+            show.compile_of(compiling.prepare(asked, where))
             show.warnings(("what is written afterwards depends on what that compiles",))
             return
         made = inlining.compile_one(asked, where, given(point))

@@ -130,7 +130,7 @@ def _compiled_now(
 
     prepared = compiling.prepare(asked, where, out)
     if dry_run:
-        show.plan(prepared.plan)
+        show.compile_of(prepared)
         return None
     made = compiling.act(prepared, where, silent=silent)
     found = reading.of_manifest(made.manifest)

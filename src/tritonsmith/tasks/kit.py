@@ -7,11 +7,12 @@ import functools
 import inspect
 import io
 import os
+import re
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -114,6 +115,7 @@ def task(*, tables: bool = False, **options: Any) -> Callable[[Callable[P, R]], 
             try:
                 with stoppable():
                     _need_folder()
+                    _check_numbers(kwargs)
                     result = body(*args, **kwargs)
                     if sys.stdout:  # None where the shell closed it: >&-
                         sys.stdout.flush()
@@ -243,19 +245,51 @@ def given(text: str) -> str | None:
     return text or None
 
 
-def count(text: str, name: str) -> int | None:
-    """A number of jobs, or None if it was not given; Invoke's own conversion would end in a traceback.
+_NUMBERS = {  # flag to an example, in words
+    "jobs": "--jobs 4; 0 for as many as fit",
+    "timeout": "seconds, --timeout 600; 0 for the usual",
+    "limit": "--limit 20; 0 for all",
+    "keep-newest": "--keep-newest 2",
+    "num-warps": "--num-warps 4",
+    "num-stages": "--num-stages 3",
+}
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]+)?")
+_DIGITS = re.compile(r"[0-9]{1,9}")  # more would be no number of anything, and of 4300 Python makes none
+
+
+def count(text: str, name: str, *, least: int = 0) -> int | None:
+    """A whole number, or None if it was not given; Invoke's own conversion would end in a traceback.
+
+    Args:
+        text: the flag's value.
+        name: the flag, without its dashes.
+        least: the smallest number that makes sense.
 
     Raises:
-        UsageError: not a whole number, or a negative one.
+        UsageError: not a whole number, or too small a one.
     """
     if not text:
         return None
-    if not text.isdecimal():
-        raise UsageError(
-            f"--{name} cannot be {text!r}", hints=[f"a whole number: --{name} 4; 0 for as many as fit"]
-        )
+    if not _DIGITS.fullmatch(text) or int(text) < least:
+        raise _no_number(text, name)
     return int(text)
+
+
+def _no_number(text: str, name: str) -> UsageError:
+    example = _NUMBERS.get(name, f"--{name} 4")
+    return UsageError(f"--{name} cannot be {text!r}", hints=[f"a whole number: {example}"])
+
+
+def _check_numbers(values: Mapping[str, object]) -> None:
+    """Numbers of any task, so that a wrong one is told where nothing happens to read it, too."""
+    for name in _NUMBERS:
+        text = values.get(name.replace("-", "_"))
+        if not isinstance(text, str):
+            continue
+        if name != "timeout":
+            count(text, name)
+        elif text and not _SECONDS.fullmatch(text):  # the tasks of passes take parts of seconds
+            raise _no_number(text, name)
 
 
 def file_of(out: str, name: str) -> Path:

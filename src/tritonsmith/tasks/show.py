@@ -15,8 +15,10 @@ from tritonsmith.ui.printable import printable
 if TYPE_CHECKING:
     from tritonsmith.build.llvm import Choice
     from tritonsmith.envs.session import Session
+    from tritonsmith.kernels.compiling import Prepared
     from tritonsmith.plan import Plan
 
+_MANY = 100  # points of a compile whose script nobody reads
 _WORTH_A_TABLE = 1.0  # seconds; what was done already takes some tenths
 
 
@@ -38,6 +40,23 @@ def plan(what: Plan) -> None:
         )
         shown = printable(shown)
     sys.stdout.buffer.write(os.fsencode(shown))
+
+
+def compile_of(what: Prepared, *, everything: bool = False) -> None:
+    """The plan of a compile; of very many points a summary, as comments of a shell script.
+
+    Args:
+        what: the compile.
+        everything: the whole script, however many points it has.
+    """
+    from tritonsmith.kernels import points
+
+    if everything or len(what.wanted) <= _MANY:
+        plan(what.plan)
+        return
+    lines = [f"{len(what.wanted)} points of {what.kernel} into {what.out}", *points.summary(what.wanted)]
+    lines.append("the script with all of them: kernel.compile --dry-run --all")
+    console.write("\n".join(f"# {printable(line)}" for line in lines))
 
 
 def choice(taken: Choice) -> None:

@@ -117,3 +117,17 @@ def test_a_flag_does_not_give_way_to_the_configs_without_a_word() -> None:
     sweeps, _ = asked.sweeps_of(["num_warps=8"])
     (one, _) = points.expand(wanted("*fp32", sweeps=sweeps), KERNEL, configs)
     assert one.options == {"num_warps": 8}
+
+
+def test_many_points_in_a_few_lines() -> None:
+    sizes = ",".join(str(size) for size in range(1, 21))
+    sweeps, _ = asked.sweeps_of([f"BLOCK={sizes}", "num_warps=4,8"])
+    found = points.expand(wanted("*fp32", sweeps=sweeps, options={"maxnreg": 32}), KERNEL)
+    lines = list(points.summary(found))
+    assert lines[:3] == [
+        "target: 2 values: cuda:90:32, hip:gfx942:64",
+        "BLOCK: 20 values: 1, 2, 3, 4, 5, 6, 7, 8, ...",
+        "num_warps: 2 values: 4, 8",
+    ]
+    assert lines[3:-1] == [one.id for one in found[:8]]
+    assert lines[-1] == "... and 72 more"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from invoke.exceptions import Exit
 from tritonsmith.envs import workspace
 from tritonsmith.errors import EXIT_BROKEN_PIPE, ConfigError, InterruptedRunError, UsageError
 from tritonsmith.plan import ownership
-from tritonsmith.tasks import kit
+from tritonsmith.tasks import kit, namespace
 
 
 def call(error: BaseException) -> Exit:
@@ -196,7 +197,7 @@ def test_count(text: str, number: int | None) -> None:
     assert kit.count(text, "jobs") == number
 
 
-@pytest.mark.parametrize("text", ["-1", "x", "1.5", " 1", "\N{SUPERSCRIPT TWO}"])
+@pytest.mark.parametrize("text", ["-1", "x", "1.5", " 1", "1e400", "9" * 5000, "\N{SUPERSCRIPT TWO}"])
 def test_count_of_what_is_no_number(text: str) -> None:
     with pytest.raises(UsageError, match="--jobs cannot be"):
         kit.count(text, "jobs")
@@ -323,3 +324,37 @@ def test_out_may_name_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert kit.file_of("there", "add.cuh") == tmp_path / "there" / "add.cuh"
     assert kit.file_of("new/", "add.cuh") == tmp_path / "new" / "add.cuh"
     assert kit.file_of("new", "add.cuh") == tmp_path / "new"
+
+
+NUMBERS = ("jobs", "timeout", "limit", "keep_newest", "num_warps", "num_stages")
+
+
+def _numeric() -> list[tuple[str, str]]:
+    """Every task with every numeric flag that it has."""
+    every = ((name, namespace[name]) for name in namespace.task_names)
+    return [
+        (name, flag)
+        for name, task in every
+        for flag in NUMBERS
+        if flag in inspect.signature(task.body).parameters
+    ]
+
+
+@pytest.mark.parametrize(("name", "flag"), _numeric())
+def test_no_task_takes_a_word_for_a_number(name: str, flag: str) -> None:
+    """Told before the task looks at anything else: the body is called as Invoke calls it."""
+    body = namespace[name].body
+    for text in ("abc", "-1", "1e400", "9" * 400):
+        with pytest.raises(Exit) as caught:
+            body(None, **{flag: text})
+        assert caught.value.code == 2, (name, flag, text)
+        assert f"--{flag.replace('_', '-')} cannot be" in str(caught.value.message)
+        assert "a whole number: " in str(caught.value.message)
+
+
+def test_no_flag_is_converted_by_invoke() -> None:
+    """Its own conversion ends in a traceback."""
+    kinds = {
+        (name, one.name): one.kind for name in namespace.task_names for one in namespace[name].get_arguments()
+    }
+    assert {place: kind for place, kind in kinds.items() if kind in (int, float)} == {}
