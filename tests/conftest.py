@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
@@ -73,9 +74,10 @@ def host_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home folder of the test's own; every variable that leads elsewhere is changed or removed."""
-    folder = tmp_path_factory.mktemp("home")
+    base = tmp_path_factory.getbasetemp()
+    folder = Path(mkdtemp(prefix="home-", dir=base))  # pytest's `mktemp` would look at all others first
     changes = {
         "HOME": folder,
         "XDG_CACHE_HOME": folder / "cache",
@@ -90,7 +92,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(name, str(value))
     for name in (*_PROXIES, *map(str.upper, _PROXIES), "LLVM_SYSPATH", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
-    return folder
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

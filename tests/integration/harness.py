@@ -18,8 +18,16 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
-from tests.support import require
+from tests.support import made_once, require
+from tritonsmith.build import triton
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.facts import checkout
+from tritonsmith.plan.runner import Runner
+from tritonsmith.plan.steps import digest
+from tritonsmith.ui.progress import PhaseProgress
+from tritonsmith.wheels import venv
 
 HERE = Path(__file__).parent
 SMITH = Path(sys.executable).with_name("tritonsmith")
@@ -96,6 +104,7 @@ class Smith:
             "HOME": str(self.root),
             "XDG_CONFIG_HOME": str(self.root / "config"),
             "PIP_CACHE_DIR": pip_cache,
+            "PIP_NO_COMPILE": "1",  # what is imported is compiled then, and most of it never is
             "CCACHE_DIR": str(self.root / "ccache"),
             "GIT_CONFIG_GLOBAL": os.devnull,
             "LC_ALL": "C.UTF-8",
@@ -169,6 +178,40 @@ class Smith:
         """The counters of the compiler cache."""
         lines = capture("ccache", "--print-stats", env=self.environ).splitlines()
         return {name: int(value) for name, value in (line.split("\t") for line in lines)}
+
+
+def ready(smith: Smith, factory: pytest.TempPathFactory, *names: str) -> Smith:
+    """Put the virtual environment that builds need into environments, as an earlier run would have made it.
+
+    `python -m venv` and pip take longer than most builds of mini-Triton. Here they run once for all tests,
+    and each environment gets hard links. Not for tests of what makes it.
+
+    Args:
+        smith: in a checkout of mini-Triton, before its first run.
+        factory: of the session.
+        names: of the environments; `dev` if there are none.
+    """
+    base, wanted = venv.base_interpreter(""), triton.requirements(checkout.read(smith.cwd))
+
+    def make(folder: Path) -> None:
+        plan = venv.plan(Workspace(folder).env("template"), base, wanted)
+        Runner(folder / "log", PhaseProgress(live=False, silent=True)).run(plan)
+
+    template = Workspace(made_once(factory, f"venv {digest(wanted)[:8]}", make)).env("template")
+    space = Workspace(smith.home)
+    space.claim()
+    for env in map(space.env, names or ("dev",)):
+        shutil.copytree(template.path, env.path, symlinks=True, copy_function=os.link)
+        for script in (env.venv / "bin").iterdir():
+            if not script.is_symlink():
+                text = script.read_bytes().replace(os.fsencode(template.venv), os.fsencode(env.venv))
+                script.unlink()
+                script.write_bytes(text)
+                script.chmod(0o755)
+        for stamp in [step.stamp for step in venv.plan(env, base, wanted).steps if step.stamp]:
+            stamp.path.unlink(missing_ok=True)
+            stamp.path.write_text(stamp.key, encoding="utf-8")
+    return smith
 
 
 def _family(pid: int) -> list[psutil.Process]:

@@ -6,7 +6,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.integration.harness import HERE, LLVM, Smith, capture, plant, require_llvm
+import pytest
+
+from tests.integration.harness import HERE, LLVM, Smith, capture, plant, ready, require_llvm
 
 SOURCES = HERE / "mini_libraries" / "sources"
 ANSWER = "blue; gold has number 79\n"
@@ -57,14 +59,15 @@ class Site:
         return "libLLVM" in capture(LLVM / "bin" / "llvm-readelf", "--needed-libs", self.answer)
 
 
-def make(root: Path) -> Site:
+def make(factory: pytest.TempPathFactory) -> Site:
     """Mini-Triton, built with the libraries as an LLVM would have them: optimised, without debug info."""
     require_llvm()
+    root = factory.mktemp("mini libraries")
     changes = {
         f"bin/{name}": (HERE / "mini_libraries" / "triton" / "bin" / name).read_text(encoding="utf-8")
         for name in ("CMakeLists.txt", "mini-answer.cpp", "mini-cse.cpp")
     }
-    smith = Smith(root, cwd=plant("mini_triton", root / "my checkout", changes))
+    smith = ready(Smith(root, cwd=plant("mini_triton", root / "my checkout", changes)), factory)
     sources = root / "llvm project"
     shutil.copytree(SOURCES, sources)
     prefix = _llvm(root / "my llvm", sources)

@@ -9,8 +9,10 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.integration.conftest import Interrupted
-from tests.integration.harness import CMAKE, LLVM, Done, Smith, capture, wait_for
+from tests.integration.harness import CMAKE, LLVM, Done, Smith, capture, ready, wait_for
 from tests.support import require
 
 
@@ -167,11 +169,13 @@ def test_backends_leave_one_out(built: Smith) -> None:
     assert _ninja_knows(built, "mini_nvidia")
 
 
-def test_the_address_sanitizer_is_really_in(built: Smith) -> None:
+def test_the_address_sanitizer_is_really_in(built: Smith, tmp_path_factory: pytest.TempPathFactory) -> None:
     if not list((LLVM / "lib" / "clang").glob("*/lib/*/*asan*.a")):
         require("libclang-rt-19-dev")  # no program, but the package to name
+    ready(built, tmp_path_factory, "asan")
     built("build-triton", "--env", "asan", "--llvm-dir", LLVM, "--target", "mini-overflow")
     program = built.build("asan") / "bin" / "mini-overflow"
+    assert "-m venv" not in built.log("build-triton"), "what is ready is made again"
     assert "number 3 is 0" in capture(program, "3")
     done = subprocess.run((program, "4"), capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0

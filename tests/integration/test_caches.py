@@ -25,15 +25,16 @@ from tritonsmith.kernels import example
 OLD = "3.2.0"  # names in base64url, no version in its metadata
 KERNEL, FILL = example.FILE, Path(__file__).with_name("fill_cache.py")
 _NONE: Mapping[str, str] = {}
+PIP = (sys.executable, "-m", "pip")
 PATIENCE = 120.0  # seconds
 
 
 @pytest.fixture(scope="module")
-def smith(tmp_path_factory: pytest.TempPathFactory) -> Smith:
+def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
     """The tool with an environment that has the newest Triton, and a cache, as earlier versions left one."""
     root = tmp_path_factory.mktemp("caches of mine")
     found = Smith(root, cwd=root)
-    found("up")
+    shutil.copytree(with_wheel.home, found.home, symlinks=True, copy_function=os.link)
     env = found.env("wheel")
     compile_into(env / "triton-cache", env / "venv" / "bin" / "python", found)
     return found
@@ -56,8 +57,8 @@ def older(smith: Smith) -> Path:
     """An interpreter with an older Triton, in a virtual environment of its own."""
     venv = smith.root / "older"
     for argv in (
-        (sys.executable, "-m", "venv", venv),
-        (venv / "bin" / "pip", "install", "--quiet", "--no-deps", f"triton=={OLD}", "setuptools<80"),
+        (sys.executable, "-m", "venv", "--without-pip", venv),
+        (*PIP, "--python", venv, "install", "--quiet", "--no-deps", f"triton=={OLD}", "setuptools<80"),
     ):
         subprocess.run(argv, env=smith.environ, check=True, capture_output=True, timeout=600)
     return venv / "bin" / "python"

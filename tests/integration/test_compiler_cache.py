@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import LLVM, Smith, capture, git, wait_for
+from tests.integration.harness import LLVM, Smith, capture, git, ready, wait_for
 from tests.integration.team import ASKED, NINJA, PARTS, env_file, findings, people, wait_until
 from tests.support import require
 
@@ -22,11 +22,11 @@ from tests.support import require
 
 
 @pytest.fixture(scope="module")
-def worktree(built: Smith) -> Iterator[Smith]:
+def worktree(built: Smith, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Smith]:
     """Another worktree of mini-Triton, with a longer name, built in an environment of its own."""
     path = built.root / "another worktree"
     git(built.cwd, "worktree", "add", "--quiet", "--detach", str(path))
-    second = replace(built, cwd=path)
+    second = ready(replace(built, cwd=path), tmp_path_factory, "second")
     before = built.ccache()
     second("build-triton", "--env", env_file(built, "second", ""), "--debug", "--llvm-dir", LLVM)
     after = built.ccache()

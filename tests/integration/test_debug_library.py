@@ -20,7 +20,7 @@ _PATIENCE = 1800.0  # seconds for 19 files of MLIR's; an idle machine takes one 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """Mini-Triton, built, and nothing in debug yet."""
-    return make(tmp_path_factory.mktemp("mini libraries"))
+    return make(tmp_path_factory)
 
 
 def test_the_program_works_before_anything_is_done(site: Site) -> None:

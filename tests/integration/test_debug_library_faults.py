@@ -22,7 +22,7 @@ _FIRST, _UNDO = ("MLIRMini", "--llvm-source"), ("--undo",)
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """Mini-Triton, built, and nothing in debug yet."""
-    return make(tmp_path_factory.mktemp("mini libraries"))
+    return make(tmp_path_factory)
 
 
 def every_death(site: Site, *argv: str | Path, step: int = 1) -> Iterator[int]:

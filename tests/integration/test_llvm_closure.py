@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import LLVM_PROGRAMS, Smith, capture, plant
+from tests.integration.harness import LLVM_PROGRAMS, Smith, capture, plant, ready
 from tests.support import require
 
 # A Triton that links MLIR (which links LLVMSupport) and runs mlir-tblgen; its tests call FileCheck.
@@ -57,13 +57,14 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> World:
     require("git", *LLVM_PROGRAMS)
     root = tmp_path / "a space"
     root.mkdir()
     changes = {"CMakeLists.txt": TRITON, "test/twice.mlir": RUN_LINE}
     checkout = plant("mini_triton", root / "triton", changes)
-    return World(Smith(root, cwd=checkout), plant("mini_llvm", root / "llvm-project"))
+    smith = ready(Smith(root, cwd=checkout), tmp_path_factory)
+    return World(smith, plant("mini_llvm", root / "llvm-project"))
 
 
 CLOSURE = {"libLLVMSupport.a", "libMLIRIR.a", "mlir-tblgen", "FileCheck"}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import CMAKE, LLVM, Smith, capture, commit, plant, require_llvm
+from tests.integration.harness import CMAKE, LLVM, Smith, capture, commit, plant, ready, require_llvm
 
 OLD, NEW = "1" * 40, "2" * 40  # commits of LLVM
 NINJA = CMAKE.with_name("ninja")
@@ -24,7 +24,9 @@ def pinned(tmp_path_factory: pytest.TempPathFactory) -> Smith:
     """Mini-Triton, built against an LLVM at its pin. Each test may go on from where the one before ended."""
     require_llvm()
     root = tmp_path_factory.mktemp("pinned")  # mlir-tblgen writes spaces into dependency files as they are
-    smith = Smith(root, cwd=plant("mini_triton", root / "checkout", {PIN: f"{OLD}\n"}))
+    smith = ready(
+        Smith(root, cwd=plant("mini_triton", root / "checkout", {PIN: f"{OLD}\n"})), tmp_path_factory
+    )
     smith("setup-mlir", "--provider", "system", "--llvm-dir", llvm_at(root / "old-llvm", OLD))
     smith("build-triton", "--debug")
     return smith

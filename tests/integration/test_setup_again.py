@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import CMAKE, HERE, LLVM_PROGRAMS, Smith, capture, git, plant
+from tests.integration.harness import CMAKE, HERE, LLVM_PROGRAMS, Smith, capture, git, plant, ready
 from tests.integration.test_llvm_closure import RUN_LINE, TRITON
 from tests.support import require
 from tritonsmith.plan.download import sha256_of
@@ -61,7 +61,7 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> World:
     require("git", *LLVM_PROGRAMS)
     root = tmp_path / "a space"
     root.mkdir()
@@ -70,7 +70,8 @@ def world(tmp_path: Path) -> World:
     llvm = plant("mini_llvm", root / "llvm-project", {"llvm/CMakeLists.txt": listing})
     pin = git(llvm, "rev-parse", "HEAD")
     changes = {"CMakeLists.txt": TRITON, "test/twice.mlir": RUN_LINE, "cmake/llvm-hash.txt": f"{pin}\n"}
-    return World(Smith(root, cwd=plant("mini_triton", root / "triton", changes)), llvm)
+    smith = Smith(root, cwd=plant("mini_triton", root / "triton", changes))
+    return World(ready(smith, tmp_path_factory, "one", "two", "shared", "static"), llvm)
 
 
 def configured(prefix: Path) -> tuple[int, str]:

@@ -23,7 +23,7 @@ def interesting(wanted: dict[str, int], text: str) -> bool:
     return valid(text) and all(found[name] >= count for name, count in wanted.items())
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(programs(), st.data())
 def test_the_result_is_interesting_no_larger_and_minimal(text: str, data: st.DataObject) -> None:
     here = operations(text)
@@ -50,7 +50,7 @@ def test_the_result_is_interesting_no_larger_and_minimal(text: str, data: st.Dat
         assert one is None or size_of(one) >= size_of(best) or not interesting(wanted, one)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(programs())
 def test_the_result_does_not_depend_on_how_many_ask_at_once(text: str) -> None:
     wanted = dict.fromkeys(list(operations(text))[:2], 1)
