@@ -15,11 +15,12 @@ from tests.integration.harness import Smith
 from tests.support import require
 from tests.unit.passes.report.folders import folder
 from tritonsmith.kernels import example
-from tritonsmith.passes import index
+from tritonsmith.passes import finding, index, listing
 from tritonsmith.passes.index import Index, Kernel
 
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
 EVIL = '</script><img src=x onerror="document.title=1"><!--<script>'
+WIDE = (1700, 900)  # both texts fit side by side
 MATMUL = Path(example.__file__).parent / "examples" / "tiled_matmul.py"
 
 # Each value is renamed, one line goes, one operand changes; the layout has another number; places move.
@@ -59,11 +60,13 @@ class Dumped:
 
     Attributes:
         index: of the dump for the first.
+        said: what `passes.dump` said of it.
         alone: its report.
         both: the report of both dumps.
     """
 
     index: Index
+    said: str
     alone: Path
     both: Path
 
@@ -72,28 +75,21 @@ class Dumped:
 def dumped(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Dumped:
     root = tmp_path_factory.mktemp("passes report")
     smith = with_wheel.beside(root)
-    for target in ("90", "80"):
-        smith(
-            "passes.dump",
-            MATMUL,
-            "--signature",
-            SIGNATURE,
-            "--target",
-            f"cuda:{target}",
-            "--out",
-            root / target,
-        )
+    said = {}
+    for target, flags in {"90": ["--backend"], "80": []}.items():
+        where: list[str | Path] = ["--target", f"cuda:{target}", *flags, "--out", root / target]
+        said[target] = smith("passes.dump", MATMUL, "--signature", SIGNATURE, *where).out
     smith("passes.report", root / "90")
     both = root / "both.html"
     smith("passes.report", root / "90", "--against", root / "80", "--out", both)
-    return Dumped(index.read(root / "90"), root / "90" / "report.html", both)
+    return Dumped(index.read(root / "90"), said["90"], root / "90" / "report.html", both)
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     require(chromium.found())
     with chromium.page(tmp_path_factory.mktemp("profile")) as made:
-        made.size(1400, 900)
+        made.size(*WIDE)
         yield made
 
 
@@ -134,17 +130,231 @@ def test_it_shows_the_pipeline_and_asks_the_network_for_nothing(page: Page, dump
     show(page, dumped.alone)
     (kernel,) = dumped.index.kernels
     names = [dump.argument or dump.name for dump in dumped.index.of(kernel.name)]
+    assert "SoftwarePipeliner: LowerLoops" in names
+    names.append("SASS")
     assert [text.partition("@")[0] for text in texts(page, ".entry .name")] == names
     same = [dump.number for dump in dumped.index.dumps if dump.changed is False]
     assert texts(page, ".entry.same .number") == [str(number) for number in same]
-    assert len(texts(page, ".timeline g.bar")) == len(names)
+    assert len(texts(page, ".timeline g.bar")) == len(names) - 1
     assert texts(page, ".entry .time") != [""] * len(names)
     assert page.requests == [dumped.alone.as_uri()]
 
 
-def test_passes_are_walked_by_keys(page: Page, dumped: Dumped) -> None:
-    show(page, dumped.alone)
+def test_its_numbers_are_those_of_the_other_tasks(page: Page, dumped: Dumped, with_wheel: Smith) -> None:
+    """One definition of a pass, and of a change, for passes.dump, passes.list, passes.find and the page."""
+    folder_ = dumped.index.folder
     (kernel,) = dumped.index.kernels
+    listed = listing.as_json(dumped.index, kernel, listing.rows(dumped.index, kernel.name))
+    totals = listed["totals"]
+    dumps = len(dumped.index.dumps)
+    # Of the dumps two were printed while a pass ran, and one is PTX.
+    expected = {
+        "passes": dumps - 3,
+        "changed": sum(row["changed"] is True and not row["inside"] for row in listed["passes"]),
+        "unknown": 1,  # the last one: nothing was printed after it
+        "dumps": dumps,
+    }
+    assert totals == expected
+    words = f"{totals['passes']} passes, {totals['changed']} changed something (1 may have); {dumps} dumps"
+    assert words in with_wheel("passes.list", folder_).out
+    row = next(line.split() for line in dumped.said.splitlines() if line.startswith(" tiled_matmul"))
+    assert row[2:5] == [str(totals[name]) for name in ("passes", "changed", "dumps")]
+
+    show(page, dumped.alone)
+    assert texts(page, ".summary") == [
+        f"{totals['passes']} passes, {totals['changed']} changed; {dumps} dumps"
+    ]
+    figures = {
+        str(row["number"]): [f"+{row['added']}"] * bool(row["added"])
+        + [f"\u2212{row['removed']}"] * bool(row["removed"])
+        + ["\u00b10"] * (not row["added"] and not row["removed"])
+        for row in listed["passes"]
+        if row["changed"]
+    }
+    shown = page.js(
+        "Object.fromEntries([...document.querySelectorAll('.entry')].map(one => [one.dataset.id,"
+        " [...one.querySelectorAll('.counts b')].map(figure => figure.textContent)]))"
+    )
+    assert {number: found for number, found in shown.items() if found} == figures
+
+    for text in ("convert_layout", "loc", "tiled_matmul", "tt.func public", "no such text"):
+        page.key("/")
+        page.js("document.querySelector('input.search').value = ''")
+        page.type(text)
+        page.wait(f"document.body.dataset.searched === {json.dumps(text)}")
+        found = finding.find(dumped.index, "tiled_matmul", text)
+        assert texts(page, ".found span") == [f"in {found.dumps or 'none'} of {found.of} dumps"], text
+        assert found.of == dumps
+    page.key("Escape")
+
+
+def test_it_opens_at_the_first_pass_that_changed_much(page: Page, with_wheel: Smith, tmp_path: Path) -> None:
+    """Not at one of a function that the kernel calls, nor at one that changed two lines of fifty."""
+    lines = [f"op{number}" for number in range(50)]
+    two, half = "\n".join([*lines[2:], "a", "b"]), "\n".join(lines[:25])
+    made = folder(
+        tmp_path / "dump",
+        {"k": [("A", "\n".join(lines)), ("B", two), ("C", "\n".join(lines[:4])), ("D", half), ("E", "x")]},
+    )
+    helper = [replace(one, symbol="helper") if one.name == "B" else one for one in made.dumps]
+    (made.folder / index.FILE).write_text(replace(made, dumps=tuple(helper)).render())
+    with_wheel.beside(tmp_path)("passes.report", made.folder)
+    show(page, made.folder / "report.html")
+    assert page.js("document.body.dataset.shown") == "2"
+
+
+@pytest.mark.parametrize("width", [900, 1280, 1920])
+def test_figures_lie_on_nothing(page: Page, with_wheel: Smith, tmp_path: Path, width: int) -> None:
+    many = "\n".join(f"line{number}.x" for number in range(23_456))
+    passes = [("A" * 40, "a"), ("B" * 40, many), ("C", f"{many[::-1]}"), ("D", "end")]
+    made = folder(tmp_path / "dump", {"k": passes})
+    slow = [replace(one, seconds=123.4) for one in made.dumps]
+    (made.folder / index.FILE).write_text(replace(made, dumps=tuple(slow)).render())
+    with_wheel.beside(tmp_path)("passes.report", made.folder)
+    page.size(width, 800)
+    try:
+        show(page, made.folder / "report.html")
+        counts = texts(page, ".entry .counts")
+        assert counts[1] == "+23456\u221223456"
+        boxes = page.js(
+            "[...document.querySelectorAll('.entry')].map(one => ['.name', '.counts', '.time']"
+            ".map(part => one.querySelector(part)).map(part => { const range = document.createRange();"
+            " range.selectNodeContents(part); const text = range.getBoundingClientRect();"
+            " const own = part.getBoundingClientRect();"
+            " const cut = getComputedStyle(part).overflow === 'hidden';"
+            " return cut ? [own.left, own.right] : [text.left, text.right]; }))"
+        )
+        for name, count, time in boxes[:3]:
+            assert name[1] <= count[0]
+            assert count[1] <= time[0] or time == [0, 0]  # hidden where there is no room
+    finally:
+        page.size(*WIDE)
+
+
+def test_the_width_chooses_the_view(page: Page, dumped: Dumped) -> None:
+    wrapped = "document.querySelector('.cm-content').classList.contains('cm-lineWrapping')"
+    number = next(dump.number for dump in dumped.index.dumps if dump.argument == "tritongpu-coalesce")
+    show(page, dumped.alone, f"#tiled_matmul/{number}")
+    assert len(texts(page, ".pane")) == 2
+    assert not page.js(wrapped)
+    try:
+        page.size(1280, 800)
+        page.wait("document.querySelectorAll('.pane').length === 1")
+        assert page.js(wrapped)
+        scroller = "document.querySelector('.cm-scroller')"
+        assert page.js(f"{scroller}.scrollWidth === {scroller}.clientWidth")
+        page.key("w")
+        page.wait(f"!{wrapped}")
+        page.key("s")  # the reader knows better
+        page.wait("document.querySelectorAll('.pane').length === 2")
+        page.size(*WIDE)
+        page.size(900, 800)
+        assert len(texts(page, ".pane")) == 2
+    finally:
+        page.size(*WIDE)
+
+
+def test_a_search_marks_all_matches_and_goes_through_them(
+    page: Page, with_wheel: Smith, tmp_path: Path
+) -> None:
+    lines = [f"line{number}" for number in range(300)]
+    lines[3], lines[200] = "needle and needle", "a needle"  # the second one is folded
+    one, two = "\n".join(lines), "\n".join([*lines, "more"])
+    folder(tmp_path / "dump", {"k": [("A", one), ("B", two), ("C", two), ("D", "last needle"), ("E", "end")]})
+    with_wheel.beside(tmp_path)("passes.report", tmp_path / "dump")
+    show(page, tmp_path / "dump" / "report.html", "#k/0")
+    page.key("/")
+    page.type("needle")
+    page.wait("document.body.dataset.searched === 'needle'")
+    assert texts(page, ".matches span") == ["\u2013 of 3 here"]
+    seen: list[str] = []
+    for key in ("Enter", "Enter", "Enter"):
+        page.key(key)
+        page.wait(f"document.querySelector('.matches span').textContent === '{len(seen) + 1} of 3 here'")
+        page.wait("document.querySelectorAll('.pane.after .match.current').length === 1")
+        seen.append(page.js("document.querySelector('.match.current').closest('.cm-line').textContent"))
+    assert seen == ["needle and needle", "needle and needle", "a needle"]
+    page.js("document.activeElement.blur()")
+    page.key("N")
+    page.wait("document.querySelector('.matches span').textContent === '2 of 3 here'")
+    assert len(texts(page, ".ruler .hit")) == 2
+    page.key("n")
+    page.key("n")  # none after it: on to the next pass that has any
+    page.wait("document.body.dataset.shown === '1'")
+    page.wait("document.querySelector('.matches span').textContent === '1 of 3 here'")
+    page.key("N")  # and back, to the last one there
+    page.wait("document.body.dataset.shown === '0'")
+    page.wait("document.querySelector('.matches span').textContent === '3 of 3 here'")
+    page.key("Escape")
+    page.wait("document.querySelectorAll('.match').length === 0")
+    assert page.js("document.querySelector('.matches').hidden")
+
+
+def test_the_source_opens_at_the_kernel(page: Page, with_wheel: Smith, tmp_path: Path) -> None:
+    file = tmp_path / "kernel.py"
+    licence = ["# Of the licence a line"] * 120
+    file.write_text(
+        "\n".join([*licence, "@triton.jit", "def helper():", *licence, "@triton.jit", "def k(x):"])
+        + "\n" * 90
+    )
+    text = BEFORE.replace("/nowhere/kernel.py", str(file))
+    folder(tmp_path / "dump", {"k": [("A", text), ("B", text.replace("addi", "muli"))]})
+    with_wheel.beside(tmp_path)("passes.report", tmp_path / "dump")
+    show(page, tmp_path / "dump" / "report.html", "#k/0")
+    page.key("p")
+    page.wait("document.querySelector('section.source .cm-line') !== null")
+    page.wait(
+        "(() => { const {top} = document.querySelector('section.source .body').getBoundingClientRect();"
+        " const line = [...document.querySelectorAll('section.source .cm-line')]"
+        ".find(one => one.getBoundingClientRect().bottom > top + 5);"
+        " return line?.textContent === '@triton.jit' && line.nextSibling.textContent === 'def k(x):' })()"
+    )
+
+
+def test_the_compiled_kernel_is_on_the_page(page: Page, dumped: Dumped) -> None:
+    kept = json.loads((dumped.index.folder / "compiled" / "binaries.json").read_text())
+    binary = kept["kernels"]["tiled_matmul"]
+    values = binary["values"]
+    show(page, dumped.alone)
+    (gist,) = texts(page, "nav .takes")
+    assert gist.startswith(f"{values['registers_per_thread']} registers \u00b7 no spills \u00b7 ")
+    page.js("document.querySelector('nav .takes a').click()")
+    page.wait("document.body.dataset.shown === 'sass'")
+    assert texts(page, ".diff .title b") == ["SASS"]
+    assert f"registers {values['registers_per_thread']} per thread" in texts(page, ".diff .takes span")
+    assert f"all {binary['instructions']['all']}" in texts(page, ".diff .takes span")
+    code = [text.split() for text in texts(page, ".pane .cm-line")]
+    assert code[0] == ["tiled_matmul:"]
+    assert all(line[-1] == ";" for line in code[1:])
+    sass = (dumped.index.folder / binary["files"]["sass"]).read_text()
+    assert " ".join(code[1]) in " ".join(sass.split())
+    assert texts(page, ".gutter-place .cm-gutterElement")[3].startswith(":")
+    page.key("/")
+    page.type(code[1][0])
+    page.wait(f"document.body.dataset.searched === {json.dumps(code[1][0])}")
+    assert texts(page, ".match")
+    page.key("Escape")
+
+
+def test_a_log_has_no_machine_code_and_the_page_says_what_to_run(
+    page: Page, dumped: Dumped, with_wheel: Smith, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"".join(dumped.index.pieces()))
+    smith = with_wheel.beside(tmp_path)
+    smith("passes.import", log, "--out", tmp_path / "dump")
+    smith("passes.report", tmp_path / "dump")
+    show(page, tmp_path / "dump" / "report.html")
+    assert texts(page, "nav .takes") == [
+        "no machine code: a log has none; passes.dump compiles, and keeps it"
+    ]
+    assert texts(page, '.entry[data-stage="compiled"]') == []
+
+
+def test_passes_are_walked_by_keys(page: Page, dumped: Dumped) -> None:
+    (kernel,) = dumped.index.kernels
+    begin = next(dump.number for dump in dumped.index.dumps if dump.changed)
+    show(page, dumped.alone, f"#{kernel.name}/{begin}")
     first, second, third = [str(dump.number) for dump in dumped.index.dumps if dump.changed][:3]
     assert page.js("document.body.dataset.shown") == first
     assert press(page, "j") == second
@@ -156,7 +366,7 @@ def test_passes_are_walked_by_keys(page: Page, dumped: Dumped) -> None:
     assert texts(page, ".entry[aria-selected=true] .number") == [second]
 
 
-@pytest.mark.parametrize("width", [800, 1400])
+@pytest.mark.parametrize("width", [800, 900, 1280, 1400])
 def test_all_of_it_is_on_a_small_screen(page: Page, dumped: Dumped, width: int) -> None:
     page.size(width, 900)
     try:
@@ -168,7 +378,7 @@ def test_all_of_it_is_on_a_small_screen(page: Page, dumped: Dumped, width: int) 
         assert page.js("document.documentElement.scrollWidth") == width
         assert page.js("document.querySelector('.texts').clientWidth") > width / 2
     finally:
-        page.size(1400, 900)
+        page.size(*WIDE)
 
 
 def test_an_address_leads_to_a_pass(page: Page, dumped: Dumped) -> None:
@@ -196,6 +406,8 @@ def test_the_view_is_chosen_by_keys_and_remembered(page: Page, dumped: Dumped) -
     assert page.js("getComputedStyle(document.querySelector('.entry.same')).display") == "none"
     show(page, dumped.alone)
     assert len(texts(page, ".cm-editor")) == 1
+    page.key("u")  # chosen again: as the width says
+    page.wait("document.querySelectorAll('.cm-editor').length === 2")
     page.key("?")
     assert page.js("document.querySelector('dialog.help').open")
 
@@ -215,7 +427,7 @@ def test_a_search_says_where_a_text_was_born_and_where_it_died(page: Page, dumpe
     without = len(texts(page, ".entry.without"))
     assert without == sum(
         not (here or there) for here, there in zip(having, [*having[1:], having[-1]], strict=True)
-    )
+    ) + len(["SASS"])
     page.key("Enter")  # nothing in this pass, so the next one that has it
     page.wait("document.querySelectorAll('.cm-line .match').length > 0")
     assert set(texts(page, ".cm-line .match")) == {"convert_layout"}
@@ -241,8 +453,8 @@ def test_a_line_of_ir_leads_to_its_line_of_python_and_back(page: Page, dumped: D
         " line.dispatchEvent(new MouseEvent('click', {bubbles: true, clientX: x + 60, clientY: y + 5})) })"
         "(document.querySelector('section.source .marked'))"
     )
-    page.wait("document.querySelector('.pane .cm-line.marked') !== null")
-    assert any("tt.get_program_id y" in text for text in texts(page, ".pane .cm-line.marked"))
+    marked_ir = "[...document.querySelectorAll('.pane .cm-line.marked')]"
+    page.wait(f"{marked_ir}.some(one => one.textContent.includes('tt.get_program_id y'))")
 
 
 def test_two_dumps_part_where_the_target_comes_in(page: Page, dumped: Dumped) -> None:
@@ -277,7 +489,8 @@ def test_only_real_changes_count(page: Page, with_wheel: Smith, tmp_path: Path) 
     folder(tmp_path / "dump", {"k": [("A", BEFORE), ("B", AFTER), ("C", RELOCATED), ("D", RELOCATED)]})
     with_wheel.beside(tmp_path)("passes.report", tmp_path / "dump")
     show(page, tmp_path / "dump" / "report.html", "#k/0")
-    assert texts(page, '.entry[data-id="0"] .counts b') == ["+1", "\u22123"]
+    assert texts(page, '.entry[data-id="0"] .counts b') == ["\u22122"]  # as passes.list
+    assert "marked below +1 \u22123" in texts(page, ".diff .says")[0]
     assert [text.strip() for text in texts(page, ".pane.before .cm-line.removed")] == [
         "#blocked = #ttg.blocked<{order = [0]}>",
         "%0 = arith.constant 1 : i32",
@@ -349,6 +562,5 @@ def test_kernels_are_unpacked_when_they_are_looked_at(page: Page, with_wheel: Sm
     packed = "document.querySelectorAll('[id^=chunk]').length"
     assert page.js(packed) == 2
     page.js("location.hash = '#three/0'")
-    page.wait("document.body.dataset.counted === 'three'")
+    page.wait(f"document.querySelector('.pane.before .cm-line').textContent === '{'three' * 50}'")
     assert page.js(packed) == 1
-    assert texts(page, ".pane.before .cm-line")[0] == "three" * 50

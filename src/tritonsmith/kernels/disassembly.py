@@ -12,6 +12,9 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.machine import version_key
+from tritonsmith.plan import process
+
+_PATIENCE = 120.0  # seconds for one binary
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,21 @@ class Disassembler:
     def request(self) -> dict[str, Any]:
         """As the worker is told it."""
         return {"stage": self.stage, "programs": list(self.programs), "flags": list(self.flags)}
+
+    def text(self, binary: Path, origin: Path) -> str | None:
+        """The text of a binary, by the first of the programs that is here and knows it.
+
+        Args:
+            binary: the file.
+            origin: folder of Triton's package, where that is known.
+        """
+        for name in self.programs:
+            program = Path(name.replace("{triton}", str(origin)))
+            if os.access(program, os.X_OK):
+                found = process.capture((str(program), *self.flags, str(binary)), timeout=_PATIENCE)
+                if found is not None:
+                    return found + "\n"
+        return None
 
 
 @dataclass(frozen=True)

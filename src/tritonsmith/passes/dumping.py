@@ -19,7 +19,7 @@ from tritonsmith.kernels import compiling
 from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.compiling import Place
 from tritonsmith.kernels.manifest import Manifest
-from tritonsmith.passes import importing
+from tritonsmith.passes import binaries, importing
 from tritonsmith.passes.choices import Choices
 from tritonsmith.passes.index import Index
 from tritonsmith.passes.splitting import Splitter
@@ -137,7 +137,9 @@ def dump_kernel(what: OfKernel, *, silent: bool = False) -> tuple[Index, Manifes
                 reproducers=_reproducers(prepared.out),
                 died=next((one.error for one in points if one.status in ("crashed", "timeout")), ""),
             )
-            if manifest is None and index.dumps:
+            if manifest is not None:
+                binaries.keep(index, [manifest])
+            elif index.dumps:
                 console.note(f"what came until then is in {index.folder}")
     finally:
         splitter.stop()
@@ -231,6 +233,7 @@ def dump_program(prepared: Prepared, step: Attached, space: Workspace) -> tuple[
             reproducers=_reproducers(prepared.out),
             died=f"the program died: signal {-code}" if code < 0 else "",
         )
+        binaries.keep(index, binaries.of_cache(prepared.work / "cache", index.python, space))
     finally:
         splitter.stop()
         _clear(prepared, space)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.passes import locations
+from tritonsmith.passes import locations, pass_runs
 from tritonsmith.passes.index import Dump, Index
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
@@ -48,12 +48,14 @@ class Found:
         first: how often in the first dump.
         last: how often in the last one that shows it, or would.
         dumps: how many have it.
+        of: how many there are.
         events: in the order of the passes.
     """
 
     first: int
     last: int
     dumps: int
+    of: int
     events: tuple[Event, ...]
 
 
@@ -86,7 +88,7 @@ def find(index: Index, kernel: str, text: str, *, regex: bool = False) -> Found:
     events = tuple(_events(index, mine, counts))
     here = [counts[dump.sha256] for dump in mine]
     ends = events[-1].after if events else here[-1]
-    return Found(here[0], ends, sum(map(bool, here)), events)
+    return Found(here[0], ends, sum(map(bool, here)), pass_runs.totals(index, kernel).dumps, events)
 
 
 def _events(index: Index, dumps: tuple[Dump, ...], counts: dict[str, int]) -> Iterator[Event]:
@@ -125,7 +127,7 @@ def table(found: Found, text: str) -> Grid:
         ]
         for event in found.events
     ]
-    title = f"{text}: {found.first} at first, in {found.dumps} dumps"
+    title = f"{text}: {found.first} at first, in {found.dumps} of {found.of} dumps"
     heads = ["pass", "stage", "name", "before", "after", ""]
     return tables.plain(title, heads, lines, right=["pass", "before", "after"], cut={"name": _NAME})
 
@@ -144,4 +146,11 @@ def as_json(found: Found) -> dict[str, Any]:
         }
         for event in found.events
     ]
-    return {"schema": 1, "first": found.first, "last": found.last, "dumps": found.dumps, "events": events}
+    return {
+        "schema": 1,
+        "first": found.first,
+        "last": found.last,
+        "dumps": found.dumps,
+        "of": found.of,
+        "events": events,
+    }

@@ -13,9 +13,9 @@ from typing import BinaryIO, cast
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.outside import UnreadableError
+from tritonsmith.passes import binaries, prefixes
 from tritonsmith.passes import index as indexes
-from tritonsmith.passes import prefixes
-from tritonsmith.passes.index import FILE, Index
+from tritonsmith.passes.index import COMPILED, FILE, Index
 from tritonsmith.passes.splitting import Splitter
 from tritonsmith.plan.compression import Decompressed, limits
 from tritonsmith.ui import console
@@ -140,8 +140,9 @@ def empty(out: Path) -> None:
                 hints=["name another one: --out DIR"],
             )
         old = indexes.read(out)
-        names = {one.name for one in old.kernels if _is_folder_of(out, one.name)}
-        for name in (*(dump.path for dump in old.dumps), *old.reproducers, old.output, "list.json", FILE):
+        names = {name for name in (*(one.name for one in old.kernels), COMPILED) if _is_folder_of(out, name)}
+        written = (*(dump.path for dump in old.dumps), *binaries.names(old), *old.reproducers, old.output)
+        for name in (*written, "list.json", FILE):
             path = out / name
             if path.parent.resolve().is_relative_to(out.resolve()):
                 path.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 OUT/index.json
 OUT/<kernel>/012-tritongpu-coalesce.mlir    what a pass was given
 OUT/output.log                              what else was printed
+OUT/compiled/                               the binary of each kernel, if this run made it: see `binaries`
 
 A banner, the IR below it, the next banner: all of it in the order of the index, with the pieces of output.log
 in the gaps that offsets leave, is the stream again: `pieces`.
@@ -23,7 +24,9 @@ from tritonsmith.errors import FactError
 
 FILE = "index.json"
 OUTPUT = "output.log"
-BESIDE = (FILE, OUTPUT, "list.json", "report.html", "reproducers")  # names in the folder that are no kernel's
+COMPILED = "compiled"  # folder of what the compiles left
+# Names in the folder that are no kernel's.
+BESIDE = (FILE, OUTPUT, "list.json", "report.html", "reproducers", COMPILED)
 SCHEMA = 1
 
 When = Literal["before", "after", "failed"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from tritonsmith import outside
 from tritonsmith.kernels.normal import diffs
-from tritonsmith.passes import locations
+from tritonsmith.passes import locations, pass_runs
 from tritonsmith.passes.index import FILE, Dump, Index, Kernel
 from tritonsmith.ui import format as formats
 from tritonsmith.ui import tables
@@ -24,6 +24,7 @@ SCHEMA = 1
 
 # What renumbering changes: names of values, blocks, metadata and aliases of layouts.
 _NAMES = re.compile(rb"%[-\w$.]+(?::\d+|#\d+)?|\^\w+|![0-9]+|#[a-z_]*\d+(?![\w.])|#[a-z_]+(?![\w.<])")
+NO_LINES = "\u00b10"  # the pass moved lines, or gave them other operands: none came or went
 _SHOWN = 4  # kinds of operations in a cell
 _SYMBOL = 24  # characters of another function's name
 _LEAST = {"name": 28, "operations": 20, "what it does": 20}  # characters, of columns that can be cut
@@ -140,14 +141,17 @@ def table(
     """
     columns = ["pass", "stage", "name", "lines", "operations", "size", "time"]
     columns += ["what it does"] if summaries is not None else []
-    both = zip(index.of(kernel.name), counted, strict=True)
-    chosen = [(dump, row) for dump, row in both if not changed or dump.changed is not False]
+    chosen = [
+        (dump, row)
+        for dump, row in _shown(index, kernel, counted)
+        if not changed or dump.changed is not False
+    ]
     cells = []
     for dump, row in chosen:
         name = dump.argument or dump.name
         other = dump.symbol if dump.symbol != kernel.function else ""
         scope = f" @{tables.clipped(other, _SYMBOL)}" if other else ""
-        lines = "" if row is None or not (row.added or row.removed) else f"+{row.added} -{row.removed}"
+        lines = _lines(dump, row)
         took = "" if dump.seconds is None else _milliseconds(dump.seconds)
         size = formats.size(dump.size) + ("" if dump.whole else " cut")
         line = [str(dump.number), dump.stage, name + scope, lines, _operations(row), size, took]
@@ -170,10 +174,23 @@ def _style(kernel: Kernel, dump: Dump) -> str:
     return "red" if kernel.failed and dump.name == kernel.failed else ""
 
 
+def _shown(index: Index, kernel: Kernel, counted: Sequence[Row | None]) -> Iterator[tuple[Dump, Row | None]]:
+    """One row for each pass, and for each dump of no pass."""
+    by_number = dict(zip((dump.number for dump in index.of(kernel.name)), counted, strict=True))
+    for one in pass_runs.of(index, kernel.name):
+        yield one.dump, by_number[one.dump.number]
+
+
 def _title(index: Index, kernel: Kernel) -> str:
     by = f" by Triton {index.triton}" if index.triton else ""
     target = f" for {kernel.target}" if kernel.target else ""
-    return f"{kernel.name}{target}{by}"
+    return f"{kernel.name}{target}{by}\n{pass_runs.totals(index, kernel.name)}"
+
+
+def _lines(dump: Dump, row: Row | None) -> str:
+    if row is None or not dump.changed:
+        return ""
+    return f"+{row.added} -{row.removed}" if row.added or row.removed else NO_LINES
 
 
 def _operations(row: Row | None) -> str:
@@ -192,12 +209,13 @@ def as_json(index: Index, kernel: Kernel, counted: Sequence[Row | None]) -> dict
     """The same for programs."""
     passes = [
         {**vars(dump), **(vars(row) if row else {"added": None, "removed": None, "operations": None})}
-        for dump, row in zip(index.of(kernel.name), counted, strict=True)
+        for dump, row in _shown(index, kernel, counted)
     ]
     return {
         "schema": 1,
         "folder": str(index.folder),
         "kernel": vars(kernel),
         "triton": index.triton,
+        "totals": vars(pass_runs.totals(index, kernel.name)),
         "passes": passes,
     }

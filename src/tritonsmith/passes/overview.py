@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tritonsmith.passes import pass_runs
 from tritonsmith.passes.index import Index
 from tritonsmith.ui import console, tables
 from tritonsmith.ui import format as formats
@@ -13,13 +14,14 @@ def table(index: Index) -> Grid:
     rows = []
     for kernel in index.kernels:
         mine = index.of(kernel.name)
-        changed = sum(dump.changed is True for dump in mine)
+        totals = pass_runs.totals(index, kernel.name)
         size = formats.size(sum(dump.size for dump in mine))
         seconds = sum(dump.seconds or 0.0 for dump in mine)
         took = formats.duration(seconds) if seconds else ""
-        rows.append([kernel.name, kernel.target, str(len(mine)), str(changed), size, took, kernel.failed])
+        counts = [str(totals.passes), str(totals.changed), str(totals.dumps)]
+        rows.append([kernel.name, kernel.target, *counts, size, took, kernel.failed])
     failed = any(kernel.failed for kernel in index.kernels)
-    columns = ["kernel", "target", "dumps", "changes", "size", "in passes", "failed"]
+    columns = ["kernel", "target", "passes", "changed", "dumps", "size", "in passes", "failed"]
     by = f" by Triton {index.triton}" if index.triton else ""
     kept = [row if failed else row[:-1] for row in rows]
     heads = columns if failed else columns[:-1]
@@ -27,7 +29,7 @@ def table(index: Index) -> Grid:
         f"{len(index.dumps)} dumps{by}, {formats.size(index.size)}",
         heads,
         kept,
-        right=["dumps", "changes", "size"],
+        right=["passes", "changed", "dumps", "size"],
     )
 
 

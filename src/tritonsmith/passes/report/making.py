@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.passes import binaries, listing, pass_runs
+from tritonsmith.passes.binaries import Binary
 from tritonsmith.passes.index import Dump, Index
-from tritonsmith.passes.report import page, rows, sources
+from tritonsmith.passes.pass_runs import PassRun
+from tritonsmith.passes.report import page, sources, takes
 from tritonsmith.passes.report.packing import Packer
 
 SCHEMA = 1
 _SUFFIXES = (".html", ".htm")
+_LANGUAGES = {"ll": "llvm", "mir": "mir", "ptx": "ptx", "amdgcn": "amdgcn", "s": "amdgcn"}  # by suffix
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Made:
         path: of the file.
         size: of the file, in bytes.
         dumped: size of the IR that is in it, in bytes.
-        passes: how many.
+        passes: how many ran.
         seconds: that it took to make.
     """
 
@@ -76,7 +80,12 @@ def make(index: Index, out: Path, against: Index | None = None) -> Made:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-    passes = len(index.dumps) + (len(against.dumps) if against else 0)
+    passes = sum(
+        pass_runs.totals(side, kernel.name).passes
+        for side in (index, against)
+        if side is not None
+        for kernel in side.kernels
+    )
     return Made(out, size, writing.packer.size, passes, time.perf_counter() - began)
 
 
@@ -100,10 +109,13 @@ class _Writing:
 
     def _side(self, file: IO[str], side: Index) -> dict[str, Any]:
         kernels = []
+        compiled = binaries.read(side)
         for kernel in side.kernels:
             texts = {dump.number: self._dump(file, side, dump) for dump in side.of(kernel.name)}
+            binary = compiled.get(kernel.name)
+            machine = self._binary(file, side, binary) if binary else {}
             self._chunk(file, self.packer.chunk(between=True))
-            found = [_row(row, texts) for row in rows.of(side, kernel.name)]
+            lines = listing.rows(side, kernel.name)
             kernels.append(
                 {
                     "name": kernel.name,
@@ -111,7 +123,10 @@ class _Writing:
                     "target": kernel.target,
                     "failed": kernel.failed,
                     "error": kernel.error,
-                    "rows": found,
+                    "totals": vars(pass_runs.totals(side, kernel.name)),
+                    "dumps": list(texts.values()),
+                    "rows": [_row(one, texts, lines) for one in pass_runs.of(side, kernel.name)],
+                    "binary": machine or {"none": binaries.none_because(side, kernel.name)},
                 }
             )
         return {
@@ -122,11 +137,22 @@ class _Writing:
             "kernels": kernels,
         }
 
+    def _binary(self, file: IO[str], side: Index, binary: Binary) -> dict[str, Any]:
+        texts = []
+        for stage in binaries.TEXTS:
+            if stage in binary.files:
+                text = _content(side, binary.files[stage])
+                texts.append([stage, self._text(file, text), text.count(b"\n"), len(text)])
+        return {
+            "gist": takes.gist(binary),
+            "table": takes.table(binary),
+            "instructions": list(binary.instructions.items()),
+            "notes": list(binary.notes),
+            "texts": texts,
+        }
+
     def _dump(self, file: IO[str], side: Index, dump: Dump) -> int:
-        path = side.path(dump)
-        if not path.resolve().is_relative_to(side.folder.resolve()):
-            # The folder may be somebody else's, and the report may go to a third one.
-            raise FactError("a file of this dump lies outside its folder", where=path)
+        _inside(side, dump.path)
         text = side.content(dump)
         self._names |= dict.fromkeys(sources.names(text))
         return self._text(file, text)
@@ -149,8 +175,14 @@ def _title(sides: Sequence[Index]) -> str:
     )
 
 
-def _row(row: rows.Row, texts: Mapping[int, int]) -> dict[str, Any]:
-    dump = row.dump
+def language(dump: Dump) -> str:
+    """What a dump is written in: `mlir`, `llvm`, `mir`, `ptx`, `amdgcn`."""
+    return _LANGUAGES.get(dump.path.rpartition(".")[2], "mlir")
+
+
+def _row(one: PassRun, texts: Mapping[int, int], lines: Sequence[listing.Row | None]) -> dict[str, Any]:
+    dump = one.dump
+    counted = lines[dump.number]
     return {
         "number": dump.number,
         "stage": dump.stage,
@@ -161,10 +193,33 @@ def _row(row: rows.Row, texts: Mapping[int, int]) -> dict[str, Any]:
         "symbol": dump.symbol,
         "when": dump.when,
         "changed": dump.changed,
+        "counts": one.counts,
+        "lines": counted and [counted.added, counted.removed],
         "seconds": dump.seconds,
         "whole": dump.whole,
         "inside": dump.inside,
         "file": dump.path,
-        "before": rows.packed(row.before, texts),
-        "after": rows.packed(row.after, texts),
+        "before": _packed(one.before, texts),
+        "after": _packed(one.after, texts),
     }
+
+
+def _packed(dump: Dump | None, texts: Mapping[int, int]) -> list[int | str] | None:
+    """A dump as the page has it: number of its text, language, lines, bytes."""
+    return None if dump is None else [texts[dump.number], language(dump), dump.lines, dump.size]
+
+
+def _content(side: Index, name: str) -> bytes:
+    path = _inside(side, name)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FactError("cannot read what was compiled", where=path, why=error.strerror) from error
+
+
+def _inside(side: Index, name: str) -> Path:
+    """A file of the dump. The folder may be somebody else's, and the report may go to a third one."""
+    path = side.folder / name
+    if not path.resolve().is_relative_to(side.folder.resolve()):
+        raise FactError("a file of this dump lies outside its folder", where=path)
+    return path

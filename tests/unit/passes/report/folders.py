@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tritonsmith.passes import index
+from tritonsmith.passes import index, locations
 from tritonsmith.passes.index import Dump, Index, Kernel
 
 
@@ -51,7 +51,14 @@ def folder(
             path = f"{place}/{number:03d}.mlir"
             (where / path).write_text(text, encoding="utf-8")
             last = number == len(passes) - 1
-            against, changed = (None, None) if last else (len(dumps) + 1, text != passes[number + 1][1])
+            against, changed = (
+                (None, None)
+                if last
+                else (
+                    len(dumps) + 1,
+                    not locations.same("mlir", text.encode(), passes[number + 1][1].encode()),
+                )
+            )
             dumps.append(dump(kernel, number, name, text, path=path, against=against, changed=changed))
     made = Index(
         folder=where,

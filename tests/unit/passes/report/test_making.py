@@ -134,6 +134,42 @@ def test_a_dump_cannot_ask_for_files_of_the_reader(tmp_path: Path, link: bool) -
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd"])
+def test_what_was_compiled_cannot_ask_for_them_either(tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret").write_text("no")
+    index = folder(tmp_path / "dump", {"k": [("X", "a\n")]})
+    _compiled(index.folder, {"sass": name})
+    with pytest.raises(FactError, match="outside its folder"):
+        making.make(index, tmp_path / "report.html")
+
+
+def test_what_was_compiled_is_data(tmp_path: Path) -> None:
+    harmless = folder(tmp_path / "plain", {"k": [("X", "a\n")]})
+    index = folder(tmp_path / "dump", {"k": [("X", "a\n")]})
+    _compiled(index.folder, {"sass": "compiled/k.sass"}, word=EVIL)
+    (index.folder / "compiled" / "k.sass").write_text(EVIL)
+    expected = Elements(making.make(harmless, tmp_path / "plain.html").path.read_text())
+    page = Elements(making.make(index, tmp_path / "report.html").path.read_text())
+    assert page.tags == expected.tags
+    binary = page.data["sides"][0]["kernels"][0]["binary"]
+    assert binary["gist"].startswith(f"{EVIL} registers")
+    assert binary["texts"] == [["sass", 1, 0, len(EVIL)]]
+
+
+def _compiled(folder_: Path, files: dict[str, str], word: str = "x") -> None:
+    (folder_ / "compiled").mkdir()
+    one = {
+        "point": word,
+        "target": word,
+        "values": {"registers_per_thread": word, "limiter": word},
+        "instructions": {word: 1},
+        "notes": [word],
+        "files": files,
+    }
+    content = {"schema": 1, "kernels": {"k": one}}
+    (folder_ / "compiled" / "binaries.json").write_text(json.dumps(content))
+
+
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     index = folder(tmp_path / "dump", {"k": [("X", "a\n")]})
     (tmp_path / "file").write_text("")

@@ -8,7 +8,8 @@ import { Forms } from "./forms.js";
 import { build, reflect } from "./frame.js";
 import { headline, label } from "./headline.js";
 import { help, listen } from "./keys.js";
-import { changed, pairs, parting, passes, title } from "./model.js";
+import { kernelPlace } from "./kernelplace.js";
+import { changed, pairs, parting, passes, substantial, title } from "./model.js";
 import { Pipeline } from "./pipeline.js";
 import { Search } from "./searching.js";
 import { load, save, useTheme } from "./settings.js";
@@ -16,6 +17,7 @@ import { Source } from "./source.js";
 import { Timeline } from "./timeline.js";
 
 const SLICE = 12; // milliseconds of counting between two looks at what the reader does
+const WIDE = 1100; // pixels for two texts, side by side: 75 characters of each
 
 export class App {
   constructor(data) {
@@ -50,7 +52,8 @@ export class App {
     const kernel = this.side.kernels[Math.max(known, 0)];
     const other = this.against ? this.#opposite(kernel) : null;
     if (kernel !== this.kernel || other !== this.other) this.#open(kernel, other);
-    const first = this.entries.find(changed) ?? this.entries[0];
+    const first =
+      (other ? null : substantial(this.entries, kernel)) ?? this.entries.find(changed) ?? this.entries[0];
     if (first) this.select(this.entries.find((one) => one.id === id) ?? first);
     else this.view.clear(); // a kernel that was named, and of which nothing was printed
   }
@@ -78,7 +81,8 @@ export class App {
   #build() {
     const frame = build(this.side.kernels, Boolean(this.second), {
       kernel: (name) => (location.hash = encodeURIComponent(name)),
-      set: (name, value) => this.#set(name, value),
+      choose: (name, value) => this.#choose(name, value),
+      wrap: () => this.#wrap(),
       toggle: (name) => this.#toggle(name),
       compare: () => this.#compare(),
       theme: () => this.switchTheme(),
@@ -98,6 +102,23 @@ export class App {
       this.data.sources,
       (place) => this.view.goTo(place),
     );
+    new ResizeObserver(() => this.#fit()).observe(middle);
+  }
+
+  /** The width may call for another view. */
+  #fit() {
+    const wide = this.middle.clientWidth >= WIDE;
+    if (wide === this.wide) return;
+    this.wide = wide;
+    this.#reflect();
+    if (this.selected) this.select(this.selected);
+  }
+
+  /** How two texts are shown: as chosen, or as the width says. */
+  get #layout() {
+    this.wide ??= this.middle.clientWidth >= WIDE;
+    const split = this.settings.split ?? this.wide;
+    return { split, wrap: this.settings.wrap ?? !this.wide };
   }
 
   #open(kernel, other) {
@@ -112,25 +133,46 @@ export class App {
     this.facts.title = this.side.command;
     this.pipeline.fill(this.entries, kernel);
     this.timeline.fill(this.entries);
+    this.#take();
     this.found.hidden = true;
     this.selected = null;
     this.#reflect();
+    this.#openSource();
     this.#countAll(this.entries);
     if (this.search.term) this.search.run(this.search.term);
   }
 
   #reflect() {
     const { settings } = this;
-    reflect(this.tools, { ...settings, unified: !settings.split, against: Boolean(this.other) });
+    const layout = this.#layout;
+    reflect(this.tools, { ...settings, ...layout, unified: !layout.split, against: Boolean(this.other) });
     this.filter.checked = settings.hide;
     this.pipeline.hide(settings.hide);
     document.body.classList.toggle("with-source", settings.source);
-    const seen = this.entries.filter(changed).length;
+    const { passes: ran, changed: did, unknown, dumps } = this.kernel.totals;
+    const differing = this.entries.filter((one) => one.row && one.other && changed(one)).length;
     const failed =
       this.kernel.failed && h("b.failed", { title: this.kernel.error }, ` failed ${where(this.kernel.failed)}`);
     this.summary.replaceChildren(
-      `${this.entries.length} passes, ${seen} ${this.other ? "differ" : "changed"}`,
+      this.other ? `${this.entries.length} pairs, ${differing} differ` : `${ran} passes, ${did} changed; ${dumps} dumps`,
       failed,
+    );
+    this.summary.title =
+      `${ran} passes ran, ${did} changed something` +
+      (unknown ? ` (${unknown} may have)` : "") +
+      `; ${dumps} dumps were printed`;
+  }
+
+  /** What the compiled kernel takes, or why nobody knows. */
+  #take() {
+    const sides = this.other ? [this.kernel, this.other] : [this.kernel];
+    const last = this.entries.findLast((one) => one.machine);
+    this.takes.replaceChildren(
+      ...sides.map(({ binary }) =>
+        binary.gist && last
+          ? h("a", { href: this.address(last), title: "the machine code, with all numbers" }, binary.gist)
+          : h("span", {}, binary.gist ?? binary.none),
+      ),
     );
   }
 
@@ -140,23 +182,24 @@ export class App {
     this.selected = one;
     this.pipeline.select(one.id);
     this.timeline.select(one.id);
-    const { split, fold, printed } = this.settings;
+    const { fold, printed } = this.settings;
     const [first, second] = [one.first, one.second];
     await Promise.all([first, second].filter(Boolean).map(([text]) => this.bodies.load(text)));
     if (this.selected !== one) return;
     const found = this.#delta(one, printed);
     const sides = this.other && [label(this.side, this.kernel), label(this.second, this.other)];
+    this.head.classList.toggle("unified", !this.#layout.split);
     headline(this.head, one, counts(found.hunks), this.kernel, sides);
     const language = (second ?? first)[1];
     this.view.show({
       ...found,
       language,
-      split,
+      ...this.#layout,
       fold,
       files: this.source.files,
       strings: (form) => Array.from(form.lines, (line) => this.bodies.lines[line]),
     });
-    if (this.search.term) this.view.search(this.search.term);
+    this.search.place();
     document.body.dataset.shown = one.id;
     requestAnimationFrame(() => requestAnimationFrame(() => performance.mark("shown"))); // it is on the screen
   }
@@ -180,7 +223,7 @@ export class App {
       this.#part();
     };
     for (const one of entries) {
-      if (one.counts || !one.first || !one.second) continue;
+      if (!one.compared || one.counts || !one.first || !one.second) continue;
       await this.bodies.load(one.first[0]);
       await this.bodies.load(one.second[0]);
       if (this.entries !== entries) return;
@@ -216,6 +259,7 @@ export class App {
   }
 
   async #showSource(place) {
+    this.source.kernel = this.kernel; // it need not be opened at the kernel
     const shown = this.source.show(place);
     if (!this.settings.source) this.#toggle("source");
     this.view.mark(place);
@@ -243,9 +287,22 @@ export class App {
     this.#set(name, !this.settings[name]);
   }
 
-  #openSource() {
-    const [file] = this.source.files;
-    if (this.settings.source && !this.source.file && file) this.source.show({ file, line: 0 });
+  /** What is chosen again is given back to the width. */
+  #choose(name, value) {
+    this.#set(name, this.settings[name] === value ? null : value);
+  }
+
+  #wrap() {
+    this.#set("wrap", !this.#layout.wrap);
+  }
+
+  /** The source, where the kernel begins. */
+  async #openSource() {
+    const { kernel } = this;
+    if (!this.settings.source || this.source.kernel === kernel) return;
+    this.source.kernel = kernel;
+    const place = await kernelPlace(kernel, this.bodies, this.data.sources);
+    if (place && this.kernel === kernel) await this.source.open(place);
   }
 
   #compare() {
@@ -270,8 +327,9 @@ export class App {
       n: ["next difference; next match while you search", hit(1)],
       N: ["previous difference, previous match", hit(-1)],
       "/": ["search the IR of all passes", () => this.input.select()],
-      s: ["side by side", () => this.#set("split", true)],
-      u: ["unified", () => this.#set("split", false)],
+      s: ["side by side; again: as the width says", () => this.#choose("split", true)],
+      u: ["unified; again: as the width says", () => this.#choose("split", false)],
+      w: ["wrap long lines, or not", () => this.#wrap()],
       f: ["fold what is equal, or show all of it", () => this.#toggle("fold")],
       r: ["as printed, or without locations", () => this.#toggle("printed")],
       h: ["hide passes that changed nothing", () => this.#toggle("hide")],

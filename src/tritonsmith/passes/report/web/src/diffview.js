@@ -1,8 +1,10 @@
 // The middle of the page: what a pass did, side by side or unified.
 
+import { EditorSelection } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
 
 import { editor, open, refresh } from "./editors.js";
+import { places } from "./finding.js";
 import { foldable, sideBySide, unified } from "./layout.js";
 import { locations } from "./locations.js";
 
@@ -18,11 +20,14 @@ export class DiffView {
     this.onPlace = onPlace;
     this.views = [];
     this.rows = [];
+    this.starts = [];
+    this.hits = [];
+    this.hit = -1;
     this.term = "";
     this.marked = null;
   }
 
-  /** @param {{first, second, hunks, language: string, split: boolean, fold: boolean, strings}} content */
+  /** @param {{first, second, hunks, language: string, split: boolean, wrap: boolean, fold: boolean, strings}} content */
   show(content) {
     this.clear();
     const { first, second, hunks, split } = content;
@@ -33,7 +38,8 @@ export class DiffView {
     else this.#unified(unified(first, second, hunks));
     this.starts = starts(this.rows);
     this.at = -1;
-    if (this.starts.length) requestAnimationFrame(() => this.step(1));
+    this.#find();
+    requestAnimationFrame(() => this.at < 0 && this.hit < 0 && this.step(1));
     this.#ruler();
   }
 
@@ -42,6 +48,9 @@ export class DiffView {
     this.parent.replaceChildren();
     this.views = [];
     this.rows = [];
+    this.starts = [];
+    this.hits = [];
+    this.hit = -1;
   }
 
   /** Go to the next difference, or the one before. */
@@ -51,27 +60,42 @@ export class DiffView {
     this.#reveal(this.starts[this.at]);
   }
 
-  /** Mark a text wherever it is; the number of rows that have it. */
+  /** Mark a text wherever it is. */
   search(term) {
     this.term = term;
-    this.hits = [];
-    this.hit = -1;
-    if (term) {
-      this.rows.forEach((row, place) => {
-        if ([0, 1].some((number) => this.#text(number, row)?.includes(term))) this.hits.push(place);
-      });
-    }
+    this.#find();
     for (const view of this.views) refresh(view);
-    return this.hits.length;
+    this.#ruler();
   }
 
-  /** Go to the next row with the text that is searched; false where there is none. */
+  /** Which match the reader is at, from 1 (0 before any), and how many there are. */
+  get position() {
+    return [this.hit + 1, this.hits.length];
+  }
+
+  /** Go to the next match of the text that is searched, or the one before; false where there is none. */
   stepHit(direction) {
-    const next = this.hit + direction;
-    if (!this.hits?.length || next < 0 || next >= this.hits.length) return false;
+    const next = this.hit < 0 && direction < 0 ? this.hits.length - 1 : this.hit + direction;
+    if (next < 0 || next >= this.hits.length) return false;
     this.hit = next;
-    this.#unfold(this.hits[next]);
+    for (const view of this.views) refresh(view);
+    const { row, view, from } = this.hits[next];
+    this.#unfold(row, view, from);
     return true;
+  }
+
+  /** All matches, as they are on the screen; a line that is the same on both sides counts once. */
+  #find() {
+    this.hits = [];
+    this.hit = -1;
+    if (!this.term) return;
+    const two = this.views.length > 1;
+    this.rows.forEach((row, place) => {
+      for (const view of two ? (row.kind === "same" ? [1] : [0, 1]) : [0]) {
+        const text = two ? this.#text(view, row) : (this.#text(1, row) ?? this.#text(0, row));
+        for (const from of places(text ?? "", this.term)) this.hits.push({ row: place, view, from });
+      }
+    });
   }
 
   /** Mark the lines of IR that come from a line of Python. */
@@ -99,7 +123,7 @@ export class DiffView {
     this.views = [
       editor(
         pane,
-        this.#options(side.lines, {
+        this.#options(0, side.lines, {
           kind: (line) => this.#class(this.rows[line], ""),
           gutters: [this.#numbers(number), this.#places(number)],
         }),
@@ -115,7 +139,7 @@ export class DiffView {
       const pane = this.#pane(number ? "after" : "before");
       return editor(
         pane,
-        this.#options(lines, {
+        this.#options(number, lines, {
           kind: (line) => this.#class(rows[line], ["removed", "added"][number], number),
           partner: (line) => (rows[line].kind === "changed" ? this.#text(1 - number, rows[line]) : undefined),
           gutters: [this.#numbers(number), this.#places(number)],
@@ -132,7 +156,7 @@ export class DiffView {
     this.views = [
       editor(
         this.#pane("unified"),
-        this.#options(lines, {
+        this.#options(0, lines, {
           kind: (line) => this.#class(rows[line], rows[line].kind),
           partner: (line) => {
             const { kind, partner } = rows[line];
@@ -145,11 +169,16 @@ export class DiffView {
     ];
   }
 
-  #options(lines, more) {
+  #options(view, lines, more) {
     return {
       lines,
       language: this.content.language,
+      wrap: this.content.wrap,
       term: () => this.term,
+      current: (line, from) => {
+        const at = this.hits[this.hit];
+        return at !== undefined && at.row === line && at.view === view && at.from === from;
+      },
       folds: this.folds,
       opened: (range) => this.#open(range),
       explain: (line, word) => {
@@ -226,11 +255,17 @@ export class DiffView {
     };
   }
 
-  #unfold(place) {
+  /** Show a row, whatever is folded; in one of the views a match, too, that may stand far to the right. */
+  #unfold(place, number, from) {
     this.folds.forEach(([low, high], range) => {
       if (place >= low && place < high) this.#open(range);
     });
     this.#reveal(place);
+    if (from === undefined) return;
+    const view = this.views[number];
+    const at = view.state.doc.line(place + 1).from + from;
+    const range = EditorSelection.range(at, at + this.term.length);
+    view.dispatch({ effects: EditorView.scrollIntoView(range, { y: "nearest", yMargin: 90, xMargin: 40 }) });
   }
 
   #reveal(place) {
@@ -245,10 +280,10 @@ export class DiffView {
     this.#ruler();
   }
 
-  /** A strip at the right edge: where the differences are in the whole text. */
+  /** A strip at the right edge: where the differences and the matches are in the whole text. */
   #ruler() {
     this.parent.querySelector(".ruler")?.remove();
-    if (!this.starts?.length) return;
+    if (!this.views.length || (!this.starts.length && !this.hits.length)) return;
     const ruler = document.createElement("div");
     ruler.className = "ruler";
     const view = this.views[0];
@@ -264,6 +299,17 @@ export class DiffView {
       mark.style.top = `${(100 * top) / height}%`;
       mark.style.height = `max(3px, ${(100 * (bottom - top)) / height}%)`;
       mark.onclick = () => this.#reveal(start);
+      ruler.append(mark);
+    }
+    let last = -1;
+    for (const [number, { row }] of this.hits.entries()) {
+      const top = Math.round((1000 * view.lineBlockAt(view.state.doc.line(row + 1).from).top) / height);
+      if (top === last) continue; // one mark for all that would lie on each other
+      last = top;
+      const mark = document.createElement("i");
+      mark.className = "hit";
+      mark.style.top = `${top / 10}%`;
+      mark.onclick = () => this.#unfold(this.hits[number].row);
       ruler.append(mark);
     }
     this.parent.append(ruler);

@@ -14,8 +14,11 @@ import {
 } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
 
+import { places } from "./finding.js";
 import { LANGUAGES } from "./languages.js";
 
+const HANGING = 4; // characters that a line goes on further in
+const DEEPEST = 24; // characters of an indentation that is kept there
 const LONGEST = 2000; // characters of a line in which single words are compared
 
 const repaint = StateEffect.define();
@@ -28,6 +31,8 @@ const unfold = StateEffect.define();
  * @param {(line: number) => string} options.kind class of a line, counted from 0
  * @param {(line: number) => string | undefined} [options.partner] the line opposite, where words are compared
  * @param {() => string} [options.term] what is searched
+ * @param {(line: number, from: number) => boolean} [options.current] whether the reader went to this match
+ * @param {boolean} [options.wrap] long lines go on below
  * @param {{name: string, text: (line: number) => string, click?: (line: number) => void}[]} options.gutters
  * @param {[number, number][]} [options.folds] ranges of lines
  * @param {(line: number, word: string) => string | undefined} [options.explain] what a word means
@@ -44,6 +49,7 @@ export function editor(parent, options) {
       LANGUAGES[options.language] ?? [],
       syntaxHighlighting(classHighlighter),
       options.gutters.map(gutterOf),
+      options.wrap ? EditorView.lineWrapping : [],
       paint(options),
       options.folds?.length ? folding(options) : [],
       options.explain ? explaining(options.explain) : [],
@@ -100,9 +106,10 @@ function paint(options) {
         const place = line.number - 1;
         const kind = options.kind(place);
         if (kind) found.push(Decoration.line({ class: kind }).range(line.from));
+        if (options.wrap) found.push(hanging(line));
         const partner = options.partner?.(place);
         if (partner !== undefined) found.push(...words(line, partner));
-        if (term) found.push(...matches(line, term));
+        if (term) found.push(...matches(line, term, (from) => options.current?.(place, from)));
         at = line.to + 1;
       }
     }
@@ -131,12 +138,18 @@ function words(line, partner) {
   return changes.map((change) => mark.range(line.from + change.fromA, line.from + change.toA));
 }
 
-function matches(line, term) {
-  const found = [];
-  for (let at = line.text.indexOf(term); at >= 0; at = line.text.indexOf(term, at + term.length)) {
-    found.push(Decoration.mark({ class: "match" }).range(line.from + at, line.from + at + term.length));
-  }
-  return found;
+function matches(line, term, current) {
+  return places(line.text, term).map((at) => {
+    const mark = Decoration.mark({ class: current(at) ? "match current" : "match" });
+    return mark.range(line.from + at, line.from + at + term.length);
+  });
+}
+
+/** Where a line that is wrapped goes on: further in than it began. */
+function hanging(line) {
+  const indent = Math.min(line.text.search(/\S|$/), DEEPEST) + HANGING;
+  const style = `padding-left:calc(8px + ${indent}ch);text-indent:-${indent}ch`;
+  return Decoration.line({ attributes: { style } }).range(line.from);
 }
 
 class Fold extends WidgetType {

@@ -41,7 +41,21 @@ const AMDGCN = {
   begins: /^\s*\.type\s.*@function/,
 };
 
-const LANGUAGES = { mlir: MLIR, llvm: LLVM, mir: MIR, ptx: PTX, amdgcn: AMDGCN };
+const SASS = {
+  drop: /^\s*\/\/|^\s*\.(?!L)|^\s*$/,
+  shown: (line) => line.replace(/\/\*[\da-f]+\*\/ {15}/, ""), // the address
+  names: /\.L_x?_?\d+/g,
+  begins: /^\w+:$/,
+};
+
+const GCN = {
+  drop: /^;|^\s*$|^Disassembly of|:\s+file format /,
+  shown: (line) => line.replace(/\s*\/\/ [\dA-F]+:[\dA-F ]*/, "  ").trimEnd(), // the address and the code
+  names: /<[^>]*>/g,
+  begins: /^[\da-f]+ </,
+};
+
+const LANGUAGES = { mlir: MLIR, llvm: LLVM, mir: MIR, ptx: PTX, amdgcn: AMDGCN, sass: SASS, gcn: GCN };
 
 /** A text as it is compared and shown: `places` are its lines' places in the file, `keys` say what is equal. */
 export class Forms {
@@ -107,7 +121,7 @@ export class Forms {
   }
 }
 
-function withoutLocations(line) {
+export function withoutLocations(line) {
   let begin = line.indexOf(" loc(");
   while (begin >= 0) {
     let depth = 0;

@@ -28,15 +28,25 @@ export function build(kernels, second, act) {
       else if (event.key === "Escape") act.escape();
     },
   });
+  const matches = h(
+    "div.matches",
+    { hidden: true },
+    h("button", { type: "button", title: "previous match (N, Shift-Enter)", click: () => act.enter(-1) }, "\u2039"),
+    h("button", { type: "button", title: "next match (n, Enter)", click: () => act.enter(1) }, "\u203a"),
+    h("span"),
+  );
   const tools = h(
     "div.tools",
     {},
     h(
       "span.group",
       {},
-      button("Split", "side by side (s)", "split", () => act.set("split", true)),
-      button("Unified", "one below the other (u)", "unified", () => act.set("split", false)),
+      button("Split", "side by side (s); again: as the width says", "split", () => act.choose("split", true)),
+      button("Unified", "one below the other (u); again: as the width says", "unified", () =>
+        act.choose("split", false),
+      ),
     ),
+    button("Wrap", "long lines go on below (w); not side by side", "wrap", () => act.wrap()),
     button("Fold", "show only what is near a change (f)", "fold", () => act.toggle("fold")),
     button("As printed", "with locations and debug information (r)", "printed", () => act.toggle("printed")),
     button("Source", "the Python that the IR comes from (p)", "source", () => act.toggle("source")),
@@ -47,22 +57,23 @@ export function build(kernels, second, act) {
   const filter = h("input", { type: "checkbox", change: () => act.toggle("hide") });
   const facts = h("span.facts");
   const summary = h("span.summary");
+  const takes = h("div.takes");
   const found = h("div.found", { hidden: true });
   const head = h("div.head");
-  const left = h("nav", {}, h("div.head", {}, summary, h("label", {}, filter, "changed only")), found);
+  const left = h("nav", {}, h("div.head", {}, summary, h("label", {}, filter, "changed only")), takes, found);
   const plot = h("div.timeline");
   const middle = h("div.texts");
   const dock = h("section.source");
   document
     .getElementById("app")
     .append(
-      h("header", {}, choice, facts, input, tools),
+      h("header", {}, choice, facts, input, matches, tools),
       plot,
       left,
       h("section.diff", {}, head, middle),
       dock,
     );
-  return { choice, input, tools, filter, facts, summary, found, head, left, plot, middle, dock };
+  return { choice, input, matches, tools, filter, facts, summary, takes, found, head, left, plot, middle, dock };
 }
 
 /** Which buttons are pressed. */

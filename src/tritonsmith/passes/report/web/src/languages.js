@@ -75,7 +75,18 @@ const MIR = [
   NUMBER,
 ];
 
-const TOKENS = { mlir: MLIR, llvm: LLVM, mir: MIR, ptx: PTX, amdgcn: AMDGCN };
+const SASS = [
+  [/^\/\*.*?\*\/|^\/\/.*/, "comment"],
+  STRING,
+  [/^@!?U?P\d+\b/, "meta"],
+  [/^(?:U?R|U?P|B|SB)(?:\d+|Z|T)\b(?:\.\w+)*|^SR_[\w.]+/, "variableName"],
+  [/^\.L_?\w+:?|^[\w.$]+:$/, "labelName"],
+  [/^\.[a-z]\w*/, "meta"],
+  [/^[A-Z][A-Z\d]+(?:\.[\w]+)*/, "keyword"],
+  NUMBER,
+];
+
+const TOKENS = { mlir: MLIR, llvm: LLVM, mir: MIR, ptx: PTX, amdgcn: AMDGCN, gcn: AMDGCN, sass: SASS };
 
 function reader(tokens) {
   const rules = [...tokens, OTHER];

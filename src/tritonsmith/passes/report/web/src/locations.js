@@ -15,6 +15,7 @@ export function locations(lines, language, files) {
   if (language === "mlir") return mlir(lines);
   if (language === "llvm") return llvm(lines);
   if (language === "mir") return machine(lines, files);
+  if (language === "sass" || language === "gcn") return marked(lines);
   return assembly(lines);
 }
 
@@ -72,6 +73,17 @@ function machine(lines, files) {
     const file = found && files.find((name) => name === found[1] || name.endsWith(`/${found[1]}`));
     return file ? { file, line: Number(found[2]) } : null;
   };
+}
+
+/** Disassemblers write the place on a line of its own. */
+function marked(lines) {
+  let now = null;
+  const found = lines.map((line) => {
+    const place = line.match(/^\s*\/\/## File "(.*?)", line (\d+)/) ?? line.match(/^; (\/.*):(\d+)\b/);
+    if (place) now = { file: place[1], line: Number(place[2]) };
+    return !place && /^\s+\S/.test(line) ? now : null;
+  });
+  return (place) => found[place];
 }
 
 function assembly(lines) {

@@ -1,9 +1,12 @@
 // The list on the left: passes in order, with how much each changed and how long it took.
 
-import { duration, h } from "./dom.js";
-import { changed, mixed, title } from "./model.js";
+import { bytes, duration, h } from "./dom.js";
+import { NOTHING, none } from "./headline.js";
+import { mixed, title, unchanged } from "./model.js";
 
-const BAR = 66; // pixels
+const BAR = 66; // pixels, of the longest bar
+const FIGURE = 7.6; // pixels, of a character in a column of figures
+const FEWEST = 9; // characters of that column
 
 export class Pipeline {
   /** @param {(id: string) => void} onPick */
@@ -35,33 +38,44 @@ export class Pipeline {
     this.lastStage = undefined;
     for (const { element, entries: own } of stages.values()) {
       const seconds = own.reduce((sum, one) => sum + (one.row?.seconds ?? 0), 0);
-      element.textContent = `${own.length} ${own.length === 1 ? "pass" : "passes"}${seconds ? `, ${duration(seconds)}` : ""}`;
+      const passes = own.filter((one) => (one.row ?? one.other).counts).length;
+      const words = passes ? [`${passes} ${passes === 1 ? "pass" : "passes"}`] : [];
+      element.textContent = [...words, ...(seconds ? [duration(seconds)] : [])].join(", ");
     }
     const all = document.createDocumentFragment();
     for (const item of items) all.append(item);
     this.list.replaceChildren(all);
+    this.figures = 0;
     for (const one of entries) this.update(one);
+  }
+
+  /** Makes the column of figures as wide as the longest of them, so that none lies on a name or a time. */
+  #fit(text) {
+    if (text.length <= this.figures) return;
+    this.figures = Math.max(text.length, FEWEST);
+    this.list.style.setProperty("--figures", `${Math.ceil(this.figures * FIGURE)}px`);
   }
 
   /** Something about an entry is known now. */
   update(one) {
     const item = this.items.get(one.id);
-    item.classList.toggle("same", !changed(one));
+    item.classList.toggle("same", unchanged(one));
     const [bar, counts] = [item.querySelector(".bar"), item.querySelector(".counts")];
     const hits = this.hits?.get(one.id);
     item.classList.toggle("without", Boolean(this.hits) && !(hits && (hits.before || hits.after)));
     if (this.hits) {
       bar.replaceChildren();
       counts.replaceChildren(...told(hits));
-      return;
-    }
-    if (!one.counts) return;
-    const { removed, added } = one.counts;
-    bar.replaceChildren(...segments(removed, added));
-    counts.replaceChildren(
-      ...(added ? [h("b.added", {}, `+${added}`)] : []),
-      ...(removed ? [h("b.removed", {}, `\u2212${removed}`)] : []),
-    );
+    } else if (one.counts) {
+      const { removed, added } = one.counts;
+      bar.replaceChildren(...segments(removed, added));
+      counts.replaceChildren(
+        ...(added ? [h("b.added", {}, `+${added}`)] : []),
+        ...(removed ? [h("b.removed", {}, `\u2212${removed}`)] : []),
+        ...(none(one) ? [h("b.none", { title: NOTHING }, "\u00b10")] : []),
+      );
+    } else if (one.machine) counts.replaceChildren(bytes(one.second?.[3] ?? one.first[3]));
+    this.#fit(counts.textContent);
   }
 
   /** @param {Map<string, {before: number, after: number}> | null} hits of a search, by entry */

@@ -1,7 +1,15 @@
 // What a reader chose, kept by the browser where it lets a local file keep anything.
 
-const KEY = "tritonsmith-passes-report";
-const DEFAULTS = { split: true, fold: true, printed: false, hide: false, source: false, theme: "" };
+const KEY = "tritonsmith-passes-report-2";
+const DEFAULTS = {
+  split: null, // null: as the width says
+  wrap: null,
+  fold: true,
+  printed: false,
+  hide: false,
+  source: false,
+  theme: "",
+};
 
 export function load() {
   try {

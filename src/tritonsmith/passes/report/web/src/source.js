@@ -5,6 +5,8 @@ import { EditorView } from "@codemirror/view";
 import { h } from "./dom.js";
 import { editor, refresh } from "./editors.js";
 
+const ABOVE = 22; // pixels that a function keeps above it: its decorator
+
 export class Source {
   /**
    * @param {(text: number) => Promise<string>} read
@@ -22,14 +24,25 @@ export class Source {
     return Object.keys(this.texts);
   }
 
+  /** Mark a line. */
   async show({ file, line }) {
     this.line = line;
+    await this.#go(file, line, { y: "center" });
+  }
+
+  /** Show a file from a line on. */
+  async open({ file, line }) {
+    this.line = 0;
+    await this.#go(file, line, { y: "start", yMargin: ABOVE });
+  }
+
+  async #go(file, line, where) {
     if (file !== this.file) await this.#open(file);
     if (!this.view) return;
     refresh(this.view);
     if (line > 0 && line <= this.view.state.doc.lines) {
       const at = this.view.state.doc.line(line).from;
-      this.view.dispatch({ effects: EditorView.scrollIntoView(at, { y: "center" }) });
+      this.view.dispatch({ effects: EditorView.scrollIntoView(at, where) });
     }
   }
 

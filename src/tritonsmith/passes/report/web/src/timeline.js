@@ -1,7 +1,7 @@
 // The plot at the top: where the time went, and how long the IR was.
 
 import { duration, svg } from "./dom.js";
-import { changed, title } from "./model.js";
+import { title, unchanged } from "./model.js";
 
 const HEIGHT = 56;
 const AXIS = 14;
@@ -22,7 +22,7 @@ export class Timeline {
   }
 
   fill(entries) {
-    this.entries = entries.filter((one) => one.row);
+    this.entries = entries.filter((one) => one.row && !one.machine);
     this.draw();
   }
 
@@ -33,7 +33,7 @@ export class Timeline {
   }
 
   update(one) {
-    this.bars?.get(one.id)?.classList.toggle("same", !changed(one));
+    this.bars?.get(one.id)?.classList.toggle("same", unchanged(one));
   }
 
   draw() {
@@ -68,7 +68,7 @@ export class Timeline {
       );
       if (text.length * CHARACTER < wide - 6)
         bar.append(svg("text", { x: x + 4, y: HEIGHT - AXIS - 5 }, text));
-      if (!changed(one)) bar.classList.add("same");
+      if (unchanged(one)) bar.classList.add("same");
       this.bars.set(one.id, bar);
       drawn.push(bar);
       x += wide;
@@ -102,15 +102,17 @@ function ticks(ends, all, width) {
   const step = power * (TICKS.find((one) => one * power >= least) ?? 10);
   const found = [];
   let place = 0;
+  let free = -Infinity; // where the last label ends
   for (let time = 0; time < all; time += step) {
     while (place < ends.length - 1 && ends[place][0] < time) place++;
     const [end, right, wide] = ends[place];
     const before = place ? ends[place - 1][0] : 0;
     const x = right - (end > before ? (wide * (end - time)) / (end - before) : 0);
-    found.push(
-      svg("line.tick", { x1: x, x2: x, y1: HEIGHT - AXIS, y2: HEIGHT - AXIS + 4 }),
-      svg("text.tick", { x: x + 3, y: HEIGHT - 3 }, time ? duration(time) : "0"),
-    );
+    found.push(svg("line.tick", { x1: x, x2: x, y1: HEIGHT - AXIS, y2: HEIGHT - AXIS + 4 }));
+    const label = time ? duration(time) : "0";
+    if (x < free || x + 3 + label.length * CHARACTER > width) continue;
+    found.push(svg("text.tick", { x: x + 3, y: HEIGHT - 3 }, label));
+    free = x + 6 + label.length * CHARACTER;
   }
   return found;
 }

@@ -1,0 +1,207 @@
+"""The compiled kernels of a dump: what each takes of the GPU, and its machine code.
+
+OUT/compiled/binaries.json        for each kernel of the index
+OUT/compiled/matmul.cubin         what its compile left: the binary, its disassembly, PTX or AMD's assembly
+
+All of it is made while the dump is, by the tools of that Triton. Who reads the dump later, perhaps somebody
+else's, runs nothing that it names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError
+from tritonsmith.facts import installed_tritons, triton_cache, triton_metadata
+from tritonsmith.facts.cache_roots import Root
+from tritonsmith.facts.triton_cache import Entry
+from tritonsmith.kernels import disassembly
+from tritonsmith.kernels.manifest import Manifest, Point, Stage
+from tritonsmith.kernels.resources import reading
+from tritonsmith.passes import locations
+from tritonsmith.passes.index import COMPILED, Index
+
+FILE = "binaries.json"
+SCHEMA = 1
+TEXTS = ("ptx", "amdgcn", "sass", "gcnasm")
+_KEPT = (*reading.BINARIES, *TEXTS)
+_TRITON = b"tt.func"  # in every text of Triton's own dialects, which are all that is compared
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A compiled kernel.
+
+    Attributes:
+        point: what of a sweep it is, or the cache's entry.
+        target: `cuda:90:32`.
+        values: what it takes, by the keys of `kernels.resources.rows`.
+        instructions: class to number; empty without a disassembly.
+        notes: what the numbers do not say; what to do where there is no disassembly.
+        error: why there are no numbers.
+        files: stage to file, relative to the output folder.
+    """
+
+    point: str
+    target: str
+    values: Mapping[str, int | float | str | None] = field(default_factory=dict)
+    instructions: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    error: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def keep(index: Index, compiled: Sequence[Manifest]) -> None:
+    """Copy what compiles left into the output folder, each beside the dumps that show how it came to be.
+
+    Args:
+        index: of the folder.
+        compiled: what was compiled while these dumps were printed.
+    """
+    found = {}
+    folder = index.folder / COMPILED
+    for kernel, manifest, point in _paired(index, compiled):
+        folder.mkdir(exist_ok=True)
+        files = {}
+        for stage in _KEPT:
+            path = manifest.path(point, stage)
+            if path is not None:
+                shutil.copyfile(path, folder / f"{kernel}.{stage}")
+                files[stage] = f"{COMPILED}/{kernel}.{stage}"
+        found[kernel] = _counted(manifest, point, files)
+    if found:
+        content = {"schema": SCHEMA, "kernels": {name: asdict(one) for name, one in found.items()}}
+        (folder / FILE).write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+
+def read(index: Index) -> dict[str, Binary]:
+    """The compiled kernels, by the names of the index; empty if none was kept.
+
+    Raises:
+        FactError: what was kept cannot be read.
+    """
+    path = index.folder / COMPILED / FILE
+    try:
+        content = json.loads(path.read_bytes())
+        if content["schema"] != SCHEMA:
+            raise ValueError("it is of another version of this tool")  # noqa: TRY301 - told like the others
+        return {str(name): Binary(**one) for name, one in content["kernels"].items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FactError("cannot read what was compiled", where=path, why=str(error)) from error
+
+
+def names(index: Index) -> tuple[str, ...]:
+    """The files that `keep` wrote, relative to the output folder; those that cannot be known are left out."""
+    try:
+        found = [path for one in read(index).values() for path in one.files.values()]
+    except FactError:
+        return ()
+    return (*found, f"{COMPILED}/{FILE}")
+
+
+def none_because(index: Index, kernel: str) -> str:
+    """Why a kernel has no binary, and what to run for one."""
+    failed = next((one.failed for one in index.kernels if one.name == kernel), "")
+    if failed:
+        return f"no machine code: the compile failed ({failed})"
+    if not index.environ:
+        return "no machine code: a log has none; passes.dump compiles, and keeps it"
+    if (index.folder / COMPILED).is_dir():
+        return "no machine code: the compile left none for these passes"
+    return "no machine code was kept: passes.dump again keeps it"
+
+
+def of_cache(cache: Path, python: str, space: Workspace) -> list[Manifest]:
+    """What a program's compiles left in the cache that it was given, disassembled.
+
+    Args:
+        cache: Triton's cache, of this run alone.
+        python: the program's interpreter; empty if it is none.
+        space: the workspace, which may have disassemblers.
+    """
+    triton = installed_tritons.of_python(Path(python)) if python else None
+    origin = triton.where / "triton" if triton else Path("/nonexistent")
+    entries = triton_cache.scan(Root("named", cache, "TRITON_CACHE_DIR")).entries
+    found = []
+    for entry in sorted((one for one in entries if one.kind == "kernel"), key=lambda one: one.changed):
+        point = _point(entry)
+        point = replace(point, stages={**point.stages, **_disassembled(point, cache, origin, space)})
+        found.append(Manifest(cache, entry.kernel, "", "", "", str(origin), python, "", (point,)))
+    return found
+
+
+def _point(entry: Entry) -> Point:
+    folder = Path(entry.path)
+    paths = {stage: folder / f"{entry.kernel}.{stage}" for stage in triton_metadata.stages(entry)}
+    stages = {
+        stage: Stage(f"{entry.name}/{path.name}", path.stat().st_size, "")
+        for stage, path in paths.items()
+        if path.is_file()
+    }
+    said = triton_metadata.read(entry)
+    about = json.loads((folder / f"{entry.kernel}.json").read_bytes())
+    return Point(entry.name, said.target, {}, {}, {}, dict(said.options), "ok", 0.0, stages, about)
+
+
+def _disassembled(point: Point, cache: Path, origin: Path, space: Workspace) -> dict[str, Stage]:
+    for tool in disassembly.locate(space).disassemblers:
+        binary = point.stages.get(tool.binary)
+        if binary is None:
+            continue
+        text = tool.text(cache / binary.path, origin)
+        if text:
+            path = (cache / binary.path).with_suffix(f".{tool.stage}")
+            path.write_text(text, encoding="utf-8")
+            return {tool.stage: Stage(str(path.relative_to(cache)), len(text), "")}
+    return {}
+
+
+def _counted(manifest: Manifest, point: Point, files: Mapping[str, str]) -> Binary:
+    alone = replace(manifest, points=(point,))
+    notes = list(reading.without_text(alone))
+    try:
+        found = reading.of_manifest(alone)
+    except FactError as error:  # of one kernel; the dump is whole without it
+        why = ": ".join(filter(None, (error.what, error.why)))
+        return Binary(point.id, point.target, notes=notes, error=why, files=files)
+    (row,) = found.rows
+    notes += found.notes
+    return Binary(point.id, point.target, row.values, row.instructions, notes, row.error, files)
+
+
+def _paired(index: Index, compiled: Sequence[Manifest]) -> Iterator[tuple[str, Manifest, Point]]:
+    """Each compile with the kernel of the index that was given its TTGIR to lower.
+
+    Threads may compile in any order, and a program compile one function many times: the text is what tells.
+    """
+    waiting = [(kernel.name, _texts(index, kernel.name)) for kernel in index.kernels]
+    for manifest in compiled:
+        for point in manifest.points:
+            path = manifest.path(point, "ttgir")
+            if path is None or not set(reading.BINARIES) & set(point.stages):
+                continue
+            text = _digest(path.read_bytes())
+            place = next((at for at, (_, texts) in enumerate(waiting) if text in texts), None)
+            if place is not None:
+                yield waiting.pop(place)[0], manifest, point
+
+
+def _texts(index: Index, kernel: str) -> set[bytes]:
+    known: dict[str, bytes] = {}
+    for dump in index.of(kernel):
+        if dump.sha256 not in known and dump.path.endswith(".mlir"):
+            text = index.content(dump)
+            known[dump.sha256] = _digest(text) if _TRITON in text else b""
+    return set(known.values()) - {b""}
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.sha256(locations.without("mlir", text).strip()).digest()
