@@ -91,7 +91,7 @@ def read(index: Index) -> dict[str, Binary]:
         content = json.loads(path.read_bytes())
         if content["schema"] != SCHEMA:
             raise ValueError("it is of another version of this tool")  # noqa: TRY301 - told like the others
-        return {str(name): Binary(**one) for name, one in content["kernels"].items()}
+        return {str(name): _checked(Binary(**one)) for name, one in content["kernels"].items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -136,6 +136,16 @@ def of_cache(cache: Path, python: str, space: Workspace) -> list[Manifest]:
         point = replace(point, stages={**point.stages, **_disassembled(point, cache, origin, space)})
         found.append(Manifest(cache, entry.kernel, "", "", "", str(origin), python, "", (point,)))
     return found
+
+
+def _checked(made: Binary) -> Binary:
+    """The list may be somebody else's: what is read later has the types that it is read as."""
+    tables = (made.values, made.instructions, made.files)
+    if not all(isinstance(one, dict) for one in tables) or not isinstance(made.notes, list):
+        raise TypeError("a table is none")
+    if not all(isinstance(path, str) for path in made.files.values()):
+        raise TypeError("a file has no name")
+    return made
 
 
 def _point(entry: Entry) -> Point:

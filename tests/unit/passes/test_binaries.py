@@ -80,7 +80,18 @@ def test_a_dump_over_an_older_one_leaves_nothing_of_it(tmp_path: Path) -> None:
     assert not (made.folder / COMPILED).exists()
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"schema": 2}', '{"schema": 1, "kernels": [1]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"schema": 2}',
+        '{"schema": 1, "kernels": [1]}',
+        '{"schema": 1, "kernels": {"k": {"point": "", "target": "", "values": []}}}',
+        '{"schema": 1, "kernels": {"k": {"point": "", "target": "", "notes": "x"}}}',
+        '{"schema": 1, "kernels": {"k": {"point": "", "target": "", "notes": [], "files": {"sass": 1}}}}',
+    ],
+)
 def test_what_is_no_list_of_binaries_is_told(tmp_path: Path, text: str) -> None:
     made = dumped(tmp_path / "dump")
     (made.folder / COMPILED).mkdir()

@@ -16,6 +16,7 @@ from tritonsmith.passes.index import Dump, Index
 from tritonsmith.passes.pass_runs import PassRun
 from tritonsmith.passes.report import page, sources, takes
 from tritonsmith.passes.report.packing import Packer
+from tritonsmith.ui import secrets
 
 SCHEMA = 1
 _SUFFIXES = (".html", ".htm")
@@ -122,7 +123,7 @@ class _Writing:
                     "function": kernel.function,
                     "target": kernel.target,
                     "failed": kernel.failed,
-                    "error": kernel.error,
+                    "error": secrets.hidden(kernel.error),
                     "totals": vars(pass_runs.totals(side, kernel.name)),
                     "dumps": list(texts.values()),
                     "rows": [_row(one, texts, lines) for one in pass_runs.of(side, kernel.name)],
@@ -131,7 +132,7 @@ class _Writing:
             )
         return {
             "folder": side.folder.name,
-            "command": side.command,
+            "command": secrets.hidden(side.command),
             "triton": side.triton,
             "size": side.size,
             "kernels": kernels,

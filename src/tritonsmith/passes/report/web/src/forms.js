@@ -43,7 +43,7 @@ const AMDGCN = {
 
 const SASS = {
   drop: /^\s*\/\/|^\s*\.(?!L)|^\s*$/,
-  shown: (line) => line.replace(/\/\*[\da-f]+\*\/ {15}/, ""), // the address
+  shown: (line) => line.replace(/\/\*[\da-f]+\*\/ {10}/, ""), // the address
   names: /\.L_x?_?\d+/g,
   begins: /^\w+:$/,
 };
