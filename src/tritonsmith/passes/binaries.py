@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from tritonsmith import outside
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import installed_tritons, triton_cache, triton_metadata
@@ -88,7 +89,7 @@ def read(index: Index) -> dict[str, Binary]:
     """
     path = index.folder / COMPILED / FILE
     try:
-        content = json.loads(path.read_bytes())
+        content = outside.read_json(path, outside.OURS)
         if content["schema"] != SCHEMA:
             raise ValueError("it is of another version of this tool")  # noqa: TRY301 - told like the others
         return {str(name): _checked(Binary(**one)) for name, one in content["kernels"].items()}

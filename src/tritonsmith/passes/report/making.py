@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from tritonsmith import outside
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.passes import binaries, listing, pass_runs
 from tritonsmith.passes.binaries import Binary
@@ -213,9 +214,9 @@ def _packed(dump: Dump | None, texts: Mapping[int, int]) -> list[int | str] | No
 def _content(side: Index, name: str) -> bytes:
     path = _inside(side, name)
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise FactError("cannot read what was compiled", where=path, why=error.strerror) from error
+        return outside.read_bytes(path, outside.OURS)
+    except (OSError, ValueError) as error:
+        raise FactError("cannot read what was compiled", where=path, why=str(error)) from error
 
 
 def _inside(side: Index, name: str) -> Path:
