@@ -192,7 +192,7 @@ def compare(
         for manifest in manifests:
             found = reading.of_manifest(manifest)
             rows |= {(str(manifest.folder), row.point): row for row in found.rows}
-            said = (*found.warnings, *found.notes, *reading.without_text(manifest))
+            said = (*manifest.warnings, *found.warnings, *found.notes, *reading.without_text(manifest))
             notes += [f"{side}, {manifest.kernel}: {text}" for text in said]
     compared = tuple(_compared(pair, rows) for pair in paired.pairs)
     return Comparison(*names, compared, paired.unpaired, tuple(dict.fromkeys(notes)))
