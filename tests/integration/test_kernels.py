@@ -50,6 +50,32 @@ def bad(p, HOW: tl.constexpr, X: tl.constexpr):
 def tuned(p, n, BLOCK: tl.constexpr):
     tl.store(p + tl.arange(0, BLOCK), n)
 """
+ASKING = """
+import torch
+import triton
+import triton.language as tl
+
+BIG = {asks}
+try:
+    import torch_extension_that_is_not_here
+    SIZES = [1]
+except ImportError:
+    SIZES = [64, 128] if BIG else [16, 32]
+
+def make():
+    @triton.autotune([triton.Config({{"B": size}}) for size in SIZES], key=[])
+    @triton.jit
+    def inner(x, B: tl.constexpr):
+        tl.store(x + tl.arange(0, B), 0.0)
+    return inner
+
+kernel = make()
+"""
+ASKS = (
+    "triton.runtime.driver.active.get_current_target().arch >= 90",
+    "triton.runtime.driver.active.utils.get_device_properties(0)['max_shared_mem'] >= 200000",
+    "torch.cuda.get_device_properties('cuda').major >= 9",
+)
 POINTERS = "*fp32:16,*fp32:16,i32"
 
 
@@ -60,6 +86,7 @@ def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
     smith = with_wheel.beside(root)
     (root / "add.py").write_text(ADD)
     (root / "bad.py").write_text(BAD)
+    (root / "asking.py").write_text(ASKING.format(asks=True))
     return smith
 
 
@@ -145,6 +172,54 @@ def test_configs_of_an_autotuner(smith: Smith) -> None:
     assert points[0]["metadata"]["num_warps"] == 2
 
 
+@pytest.mark.parametrize("asks", ASKS)
+@pytest.mark.parametrize("order", ["h100,a100", "a100,h100"])
+def test_configs_are_those_of_each_target_in_any_order(smith: Smith, asks: str, order: str) -> None:
+    (smith.cwd / "asking.py").write_text(ASKING.format(asks=asks))
+    done = smith(
+        "kernel.compile", "asking.py", "--signature", "*fp32:16", "--sweep", "autotune", "--target", order,
+        "--stage", "ttir", "--json",
+    )  # fmt: skip
+    answer = json.loads(done.out)
+    sizes: dict[str, list[int]] = {}
+    for one in answer["points"]:
+        assert one["status"] == "ok"
+        sizes.setdefault(one["target"], []).append(one["constexprs"]["B"])
+    assert sizes == {"cuda:90:32": [64, 128], "cuda:80:32": [16, 32]}
+    assert answer["warnings"] == []
+    assert set(answer["stand_ins"]) <= {"torch"}
+
+
+def test_what_a_stand_in_decides_is_told(smith: Smith) -> None:
+    (smith.cwd / "asking.py").write_text(ASKING.format(asks="torch.nosuch.thing >= 9"))
+    argv = ("kernel.compile", "asking.py:make.inner", "--signature", "*fp32:16,64", "--target", "h100")
+    answer = json.loads(smith(*argv, "--stage", "ttir", "--json").out)
+    (warning,) = answer["warnings"]
+    assert (
+        warning == "asking.py:6: a comparison of torch.nosuch.thing decides something, and it is a stand-in"
+    )
+    assert answer["stand_ins"] == {"torch": "asking.py:2", "torch.nosuch.thing": "asking.py:6"}
+    assert f"note: {warning}" in smith(*argv, "--stage", "ttir").err
+
+
+def test_a_kernel_of_a_package_can_be_named_by_its_module(smith: Smith) -> None:
+    package = smith.cwd / "my_package" / "ops"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").write_text("from my_package.ops.stores import stores\n")
+    (package / "__init__.py").touch()
+    (package.parent / "consts.py").write_text("ALPHA = 3\n")
+    (package / "stores.py").write_text(
+        "import triton\nimport triton.language as tl\nfrom my_package.consts import ALPHA\n"
+        "A = tl.constexpr(ALPHA)\n@triton.jit\ndef stores(x):\n    tl.store(x, A)\n"
+    )
+    for name in ("my_package:stores", "my_package.ops.stores:stores", "my_package/ops/stores.py"):
+        shown = smith("kernel.show", name, "--signature", "*i32", "--target", "h100", "--stage", "ttir").out
+        assert "constant 3" in shown
+    error = smith("kernel.show", "my_package.nosuch:k", "--signature", "*i32", code=1).error
+    assert "there is no module my_package.nosuch" in error
+    assert "pip install" not in error
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "what"),
     [
@@ -162,6 +237,7 @@ def test_configs_of_an_autotuner(smith: Smith) -> None:
         ),
         (["add.py:add", "--signature", f"{POINTERS},63"], 1, "add.py:14"),
         (["add.py:add", "--signature", f"{POINTERS},64", "--stage", "ttgr"], 2, "did you mean 'ttgir'?"),
+        (["asking.py:inner", "--signature", "*fp32"], 2, "asking.py:make.inner"),
         (["--from-cache", "nothing-like-it"], 1, "there is no entry"),
         (["add.py:add", "--signature", f"{POINTERS},64", "--env", "dev"], 1, "install-triton"),
     ],

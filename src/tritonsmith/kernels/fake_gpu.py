@@ -61,8 +61,8 @@ class FakeGpu:
             return self._facts["known"][name]
         if name not in self._facts["of_model"]:
             self.refuse(called)
-        value, model = self._facts["of_model"][name], self._facts["model"]
-        self._doubt(f"{called} is {value}, as {model} has; another GPU of {self} may have another")
+        value, model = self._facts["of_model"][name], self._facts["of_model"]["name"]
+        self._doubt(f"{called} is taken from {model}: {value}; other GPUs of {self} have others")
         return value
 
     def refuse(self, called: str) -> NoReturn:
@@ -80,7 +80,8 @@ class FakeGpu:
         arch = self.target.arch
         if self.target.backend == "cuda":
             return arch // 10, arch % 10
-        return int(arch[3:-2]), int(arch[-2], 16)
+        number = arch.partition("-")[0].replace("gfx", "")  # gfx1250-strict is a mode of Triton's
+        return int(number[:-2]), int(number[-2], 16)
 
     def names(self, whose: str) -> Table:
         """What upstream's driver, or torch, calls the facts."""

@@ -24,18 +24,19 @@ def facts(target: Target) -> dict[str, Any]:
     """Facts about the GPU of a target.
 
     Args:
-        target: the model is the first of `configs/gpu-targets.toml` that is of this target.
+        target: the model is the one by whose name it was asked for, or the first of its GPUs in
+            `configs/gpu-targets.toml` of which something is known.
 
     Returns:
-        `known`: what every GPU of the target has; `of_model`: what the GPU named `model` has; `names`: how
-        Triton's driver and torch call them.
+        `known`: what every GPU of the target has; `of_model`: what one of them has, with its name; `names`:
+        how Triton's driver and torch call them.
     """
     table = configs.load("gpu-models")
     known = {"warp": target.warp_size, **_known(target)}
     row = _model(target)
     of_model = {name: value for name, value in row.items() if name != "gpu"}
     names = table["names"][target.backend]
-    return {"known": known, "of_model": of_model, "model": of_model.get("name", ""), "names": names}
+    return {"known": known, "of_model": of_model, "names": names}
 
 
 def _known(target: Target) -> dict[str, Any]:
@@ -46,18 +47,17 @@ def _known(target: Target) -> dict[str, Any]:
         row = limits["nvidia"]["arch"].get(str(target.arch))
         if row is None:  # a GPU that nobody here knows: even what all others have in common may differ
             return {}
-        shared = row["shared"] * _KIB
-        more = {"shared": shared, "block-shared": shared - row["reserved"], "threads": row["warps"] * 32}
-        return {**found, **more}
+        shared, block = row["shared"] * _KIB, row["shared-block"] * _KIB
+        return {**found, "shared": shared, "block-shared": block, "threads": row["warps"] * target.warp_size}
     arch = str(target.arch)
     features = table["features"].get(arch)
     found["arch"] = f"{arch}:{features}" if features else arch
-    found["block-shared"] = next(
-        row["bytes"] for row in table["block-shared"] if arch.startswith(row["arch"])
-    )
     family = next((name for begin, name in limits["amd"]["families"] if arch.startswith(begin)), "")
-    if arch.startswith("gfx9") and family:  # RDNA's work-group processors are counted otherwise
-        row = limits["amd"]["family"][family]
+    if not family:
+        return found
+    row = limits["amd"]["family"][family]
+    found["block-shared"] = row["shared-block"] * _KIB
+    if arch.startswith("gfx9"):  # RDNA's work-group processors are counted otherwise
         found["threads"] = row["waves"] * row["simds"] * target.warp_size
         found["shared"] = row["shared"] * _KIB
     return found
@@ -66,5 +66,5 @@ def _known(target: Target) -> dict[str, Any]:
 def _model(target: Target) -> dict[str, Any]:
     rows = {row["gpu"]: row for row in configs.load("gpu-models")["model"]}
     same = [name for name, text in targets.known().items() if text == str(target)]
-    found: dict[str, Any] = next((rows[name] for name in same if name in rows), {})
+    found: dict[str, Any] = next((rows[name] for name in (target.gpu, *same) if name in rows), {})
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -29,11 +29,14 @@ class Target:
         backend: `cuda` or `hip`.
         arch: an int for CUDA (90), a name for HIP (`gfx942`).
         warp_size: threads per warp: 32, or 64 on CDNA.
+        gpu: the name by which it was asked for, if it was: a kernel's file that asks for more than the target
+            is told of that one. Two GPUs of one target are one target.
     """
 
     backend: str
     arch: int | str
     warp_size: int
+    gpu: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.backend}:{self.arch}:{self.warp_size}"
@@ -58,7 +61,8 @@ def parse(text: str) -> Target:
         family, sizes = ("NVIDIA", (32,)) if number else _waves(arch)
         if warp and int(warp) not in sizes:
             raise _no_such_wave(text, f"{backend}:{arch}", family, sizes)
-        return Target(backend, int(arch) if number else arch, int(warp or sizes[0]))
+        gpu = word if word in names else ""
+        return Target(backend, int(arch) if number else arch, int(warp or sizes[0]), gpu)
     hints = ["write cuda:90 or hip:gfx942", *did_you_mean(word, [*names, ALL, NATIVE])]
     raise UsageError(f"{text!r} is no target", hints=hints)
 

@@ -73,6 +73,7 @@ def triton(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         ("mi355x", 163840, (9, 5)),
         ("gfx1100", 65536, (11, 0)),
         ("gfx1201", 65536, (12, 0)),
+        ("gfx90a", 65536, (9, 0)),
     ],
 )
 @pytest.mark.usefixtures("triton")
@@ -93,9 +94,17 @@ def test_what_differs_between_gpus_of_a_target_is_noted(ledger: Ledger) -> None:
     properties = FakeDriver(gpu_of(ledger, "h100")).utils.get_device_properties(0)
     assert properties["multiprocessor_count"] == 132
     (note,) = ledger.doubts
-    assert (
-        "multiprocessor_count is 132, as NVIDIA H100 80GB HBM3 has; another GPU of cuda:90 may have" in note
-    )
+    assert "multiprocessor_count is taken from NVIDIA H100 80GB HBM3: 132; other GPUs of cuda:90 have" in note
+
+
+@pytest.mark.usefixtures("triton")
+@pytest.mark.parametrize(("text", "count"), [("rtx3090", 82), ("a10", 72), ("sm_86", 72)])
+def test_of_two_gpus_of_one_target_the_one_that_was_named_answers(
+    ledger: Ledger, text: str, count: int
+) -> None:
+    properties = FakeDriver(gpu_of(ledger, text)).utils.get_device_properties(0)
+    assert properties["multiprocessor_count"] == count
+    assert targets.parse(text) == targets.parse("cuda:86")
 
 
 @pytest.mark.usefixtures("triton")
