@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     iterable=[*REPEATED, "signature", "point"],
     help={
         **ASKING,
-        "source": "FILE[:KERNEL], or a folder of kernel.compile",
+        "source": "FILE[:KERNEL], MODULE:KERNEL, or a folder of kernel.compile",
         "grid": "C over parameters and constants: '(n+BLOCK-1)/BLOCK,1,1'",
         "signature": f"{ASKING['signature']} (repeat it: each is a variant)",
         "point": "take this compiled point of the folder only: its id (repeat it)",

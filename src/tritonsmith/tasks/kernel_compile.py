@@ -17,7 +17,7 @@ from tritonsmith.tasks.kit import Words, given, some, split, task
     iterable=[*REPEATED, "stage"],
     help={
         **ASKING,
-        "kernel": "FILE or FILE:KERNEL",
+        "kernel": "FILE, FILE:KERNEL or MODULE:KERNEL",
         "from_cache": "compile what a JIT run left instead: a folder of Triton's cache, or its name",
         "stage": "keep this stage only: ttgir, ptx, sass ... (repeat it)",
         "out": "folder for the outputs (default: one in the workspace)",

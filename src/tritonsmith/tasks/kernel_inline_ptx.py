@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     iterable=list(REPEATED),
     help={
         **ASKING,
-        "source": "folder of kernel.compile, a .ptx file, or FILE[:KERNEL]",
+        "source": "folder of kernel.compile, a .ptx file, FILE[:KERNEL] or MODULE:KERNEL",
         "point": "which of several compiled points: its id",
         "metadata": "of a .ptx file: Triton's NAME.json (default: the one beside it)",
         "header": "a whole .cuh: comment, launch bounds, and a kernel that calls the function",

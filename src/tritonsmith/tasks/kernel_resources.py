@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     iterable=list(REPEATED),
     help={
         **ASKING,
-        "kernel": "folder of kernel.compile, or FILE[:KERNEL]",
+        "kernel": "folder of kernel.compile, FILE[:KERNEL] or MODULE:KERNEL",
         "from_cache": "all, the folder of a Triton cache, or one of its entries",
         "spills": "only kernels that spill, the worst first",
         "out": "folder for what is compiled (default: one in the workspace)",

@@ -16,7 +16,7 @@ from tritonsmith.tasks.kit import Words, task
     iterable=list(REPEATED),
     help={
         **ASKING,
-        "kernel": "FILE or FILE:KERNEL, or a folder that kernel.compile wrote",
+        "kernel": "FILE, FILE:KERNEL, MODULE:KERNEL, or a folder that kernel.compile wrote",
         "from_cache": "compile what a JIT run left instead: a folder of Triton's cache, or its name",
         "stage": "ttir, ttgir, llir, ptx, sass; amdgcn, gcnasm",
         "point": "which one, if there are several: its name, or its target",

@@ -134,3 +134,44 @@ def test_what_is_no_python_is_not_a_file_without_kernels(text: str, why: str) ->
         source.choose(text, "", FILE)
     assert why in str(caught.value.why)
     assert source.choose(text, "k", FILE) == "k"  # a newer Python may read it
+
+
+INNER = """
+import triton
+def make():
+    @triton.jit
+    def k(x): pass
+    return k
+def sized(n):
+    @triton.jit
+    def s(x): pass
+    return s
+kernel = make()
+"""
+
+
+def test_a_kernel_inside_of_a_function_says_how_it_is_named() -> None:
+    k, s = source.inner_kernels(INNER)
+    assert (k.maker, k.name, k.bound, k.free) == ("make", "k", ("kernel",), True)
+    assert (s.maker, s.name, s.bound, s.free) == ("sized", "s", (), False)
+    with pytest.raises(UsageError, match=r"no kernel 'k' of its own, but k inside make\(\)") as caught:
+        source.find(INNER, "k", FILE)
+    assert [hint.rpartition(": ")[2] for hint in caught.value.hints] == ["/k.py:kernel", "/k.py:make.k"]
+    with pytest.raises(UsageError, match=r"s inside sized\(\)") as caught:
+        source.find(INNER, "s", FILE)
+    assert "needs arguments" in caught.value.hints[0]
+    with pytest.raises(UsageError, match=r"k inside make\(\), s inside sized\(\)"):
+        source.choose(INNER, "", FILE)
+    assert source.find(INNER, "make.k", FILE) is None, "only running it tells"
+    assert source.find(INNER, "kernel", FILE) is None
+
+
+def test_what_the_only_inner_kernel_is_bound_to_need_not_be_named() -> None:
+    assert source.choose(INNER.partition("def sized")[0] + "kernel = make()\n", "", FILE) == "kernel"
+
+
+def test_a_name_that_functions_bind_is_no_name_of_the_module() -> None:
+    with pytest.raises(UsageError, match="no kernel 'x'"):
+        source.find("def f():\n    x = 3\n", "x", FILE)
+    assert source.find("def f():\n    global x\n    x = 3\n", "x", FILE) is None
+    assert source.find("def __getattr__(name):\n    return 3\n", "x", FILE) is None
