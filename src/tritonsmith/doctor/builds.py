@@ -101,6 +101,9 @@ def last(subject: Subject) -> Iterator[Finding]:
     kind = _text(dict(attempt.content), "build_type")
     source = shlex.quote(_text(dict(attempt.content), "source"))
     command = f"invoke {attempt.task} --env {subject.named} --source {source} --build-type {kind}"
+    backends = [str(name) for name in attempt.content.get("backends") or ()]
+    if backends and backends != list(subject.settings.triton.backends):
+        command += f" --backends {','.join(backends)}"
     mend: dict[str, Any] = {
         "affects": "what is built is a part, or older than what was asked for",
         "commands": (command,),

@@ -56,7 +56,7 @@ def run(subject: Subject, steps: tuple[Step, ...]) -> None:
 
 
 def begun(subject: Subject) -> tuple[EnvDir, str, Mapping[str, object], Path]:
-    content = {"source": "/home/dev/my triton", "build_type": "Debug", "settings": {}}
+    content = {"source": "/home/dev/my triton", "build_type": "Debug", "backends": ["nvidia"], "settings": {}}
     return subject.env, "build-triton", content, Path("/logs/build.log")
 
 
@@ -71,7 +71,8 @@ def test_a_build_that_failed_is_told_with_its_first_error(subject: Subject) -> N
     )
     assert "CMake Error at CMakeLists.txt:8" in found.seen
     (command,) = found.commands
-    assert command == ("invoke build-triton --env dev --source '/home/dev/my triton' --build-type Debug")
+    rest = "--source '/home/dev/my triton' --build-type Debug --backends nvidia"
+    assert command == f"invoke build-triton --env dev {rest}"
 
 
 @pytest.mark.parametrize(
