@@ -22,12 +22,12 @@ _STRONG_NAME = re.compile(_STRONG, re.IGNORECASE)
 _HARMLESS = re.compile(
     r"(?:[-+]?\d{1,9}(?:\.\d+)?|true|false|on|off|yes|no|none|null|\*\*\*)?", re.IGNORECASE
 )
-_VALUE = r"""(?:(?:'[^']*'|"[^"]*")+|[^\s'",]+)"""
+_VALUE = r"""(?:(?:'[^']*'|"[^"]*")+|(?:[^\s'",\\]|\\.)+)"""  # JSON around it stays JSON
 
 _LOGIN = re.compile(r"://[^/\s'\"<>]+@")  # up to the last @ before the path: a password may hold one
 _QUERY = re.compile(
     r"([?&;](?:x-(?:amz|goog|ms)-[\w-]+|aws_?access_?key_?id|key-pair-id|policy|auth|sig|key|[\w-]+_key"
-    r"|[\w.-]*(?:token|secret|password|passwd|credential|signature)[\w.-]*)=)[^&\s'\"<>#;|)\],]+",
+    r"|[\w.-]*(?:token|secret|password|passwd|credential|signature)[\w.-]*)=)[^&\s'\"<>#;|)\],\\]+",
     re.IGNORECASE,
 )
 _ASSIGNED = re.compile(rf"(?<![\w?&])([A-Za-z_]\w*)((?::[A-Z]+)?=)({_VALUE})")  # CMake's -DNAME:TYPE=, too
@@ -40,7 +40,7 @@ _OPTION = re.compile(
 )
 _HEADER = re.compile(
     r"(?<![\w-])((?:proxy-)?authorization|(?:set-)?cookie|(?:[a-z]+-){1,3}token|x-api-key)(\s*:\s*)"
-    r"[^\s'\"][^\n'\"]*",
+    r"(?:[^\n'\"\\]|\\.)+",
     re.IGNORECASE,
 )
 _SHAPE = re.compile(

@@ -4,6 +4,8 @@ import json
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tritonsmith.ui import secrets
 
@@ -110,9 +112,17 @@ def test_data_keep_their_form() -> None:
     }
 
 
-def test_hidden_json_is_json_still() -> None:
-    content = {"TOKEN": 'a"b\\', "url": "https://h/?key=c", "list": ["x", "SECRET=1 2"], "n": 1}
-    assert json.loads(secrets.hidden(json.dumps(content)))["n"] == 1
+PIECES = (
+    *("A_TOKEN=abc", "Authorization: Bearer x", "?token=abc", "&sig=abc", "://me:abc@h/", "--password abc"),
+    *('set(X_SECRET "a b")', "ghp_" + "a" * 30, "eyJhbGciOiJI.eyJzdWIiOiIx.c", "commit", "key"),
+    *("'", '"', "\\", " ", "\n", ",", "x", "/", ":", "{", "=1"),
+)
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
+
+
+@given(st.dictionaries(TEXTS, TEXTS, max_size=3))
+def test_hidden_json_is_json_still(content: dict[str, str]) -> None:
+    assert isinstance(json.loads(secrets.hidden(json.dumps(content))), dict)
 
 
 def test_a_private_key_that_comes_line_by_line() -> None:
