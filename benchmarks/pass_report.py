@@ -22,9 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.integration import chromium
 from tests.integration.chromium import Page
 
-from tritonsmith.passes import index
+from tritonsmith.passes import index, listing
 from tritonsmith.passes.index import Dump, Index
 from tritonsmith.passes.report import making
+from tritonsmith.passes.report.making import Made
 
 KEYS = 20  # passes that are walked
 MB = 1e6
@@ -73,7 +74,15 @@ def copies(original: Index, folder: Path, count: int) -> Index:
             )
     kernel = original.kernels[0]
     kernels = tuple(replace(kernel, name=str(number)) for number in range(count))
-    return replace(original, folder=folder, kernels=kernels, dumps=tuple(dumps))
+    made = replace(original, folder=folder, kernels=kernels, dumps=tuple(dumps))
+    (folder / index.FILE).write_text(made.render(), encoding="utf-8")
+    return made
+
+
+def report(dumped: Index) -> Made:
+    """A report of a dump of which nothing was counted yet."""
+    (dumped.folder / listing.KEPT).unlink(missing_ok=True)
+    return making.make(dumped, dumped.folder / "report.html")
 
 
 def opened(page: Page, report: Path) -> Opened:
@@ -122,7 +131,7 @@ def main() -> None:
         for count in asked.copies:
             folder = Path(name) / str(count)
             dumped = copies(original, folder, count)
-            made = [making.make(dumped, folder / "report.html") for _ in range(asked.runs)]
+            made = [report(dumped) for _ in range(asked.runs)]
             runs = [opened(page, made[0].path) for _ in range(asked.runs)]
             figures = [
                 f"{made[0].dumped / MB:.0f}",
