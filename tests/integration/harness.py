@@ -21,9 +21,10 @@ import psutil
 import pytest
 
 from tests.support import made_once, require
-from tritonsmith.build import triton
-from tritonsmith.envs.workspace import Workspace
-from tritonsmith.facts import checkout
+from tritonsmith.build import toolchain, triton
+from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.facts import checkout, machine
+from tritonsmith.plan import Copy, Plan, Step
 from tritonsmith.plan.runner import Runner
 from tritonsmith.plan.steps import digest
 from tritonsmith.ui.progress import PhaseProgress
@@ -181,25 +182,34 @@ class Smith:
 
 
 def ready(smith: Smith, factory: pytest.TempPathFactory, *names: str) -> Smith:
-    """Put the virtual environment that builds need into environments, as an earlier run would have made it.
+    """Put what builds need from the package index where they look for it, as an earlier run would have done.
 
     `python -m venv` and pip take longer than most builds of mini-Triton. Here they run once for all tests,
-    and each environment gets hard links. Not for tests of what makes it.
+    and each workspace gets hard links. Not for tests of what makes it.
 
     Args:
         smith: in a checkout of mini-Triton, before its first run.
         factory: of the session.
-        names: of the environments; `dev` if there are none.
+        names: of the environments that get a virtual environment; `dev` if there are none.
     """
-    base, wanted = venv.base_interpreter(""), triton.requirements(checkout.read(smith.cwd))
+    base, host, source = venv.base_interpreter(""), machine.read(), checkout.read(smith.cwd)
+    wanted = triton.requirements(source)
+
+    def steps(env: EnvDir) -> tuple[Step, ...]:
+        tools = toolchain.plan(source, Workspace(env.root), host, env.python, proton=False)
+        plan = venv.plan(env, base, wanted) + tools
+        return tuple(step for step in plan.steps if not isinstance(step, Copy))  # into the checkout
 
     def make(folder: Path) -> None:
-        plan = venv.plan(Workspace(folder).env("template"), base, wanted)
-        Runner(folder / "log", PhaseProgress(live=False, silent=True)).run(plan)
+        runner = Runner(folder / "log", PhaseProgress(live=False, silent=True))
+        runner.run(Plan("template", steps(Workspace(folder).env("template"))))
 
-    template = Workspace(made_once(factory, f"venv {digest(wanted)[:8]}", make)).env("template")
+    key = digest(wanted, source.nvidia, source.json_version)[:8]
+    template = Workspace(made_once(factory, f"build tools {key}", make)).env("template")
     space = Workspace(smith.home)
     space.claim()
+    if not space.toolchain.exists():
+        shutil.copytree(Workspace(template.root).toolchain, space.toolchain, copy_function=os.link)
     for env in map(space.env, names or ("dev",)):
         shutil.copytree(template.path, env.path, symlinks=True, copy_function=os.link)
         for script in (env.venv / "bin").iterdir():
@@ -208,7 +218,7 @@ def ready(smith: Smith, factory: pytest.TempPathFactory, *names: str) -> Smith:
                 script.unlink()
                 script.write_bytes(text)
                 script.chmod(0o755)
-        for stamp in [step.stamp for step in venv.plan(env, base, wanted).steps if step.stamp]:
+        for stamp in [step.stamp for step in steps(env) if step.stamp]:
             stamp.path.unlink(missing_ok=True)
             stamp.path.write_text(stamp.key, encoding="utf-8")
     return smith

@@ -109,3 +109,10 @@ def test_the_summary_counts_each_reason() -> None:
 def test_marked_by_folder(request: pytest.FixtureRequest) -> None:
     assert request.node.get_closest_marker("unit") is not None
     assert request.node.get_closest_marker("real") is None
+
+
+@pytest.mark.xdist_group("guard")
+def test_workers_know_what_belongs_together(request: pytest.FixtureRequest) -> None:
+    """By a suffix of the name, which a version of pytest once dropped: fixtures were made on each worker."""
+    grouped = request.node.nodeid.endswith("@guard")
+    assert grouped == getattr(request.config.option, "loadgroup", False)
