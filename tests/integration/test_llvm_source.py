@@ -6,10 +6,12 @@ import io
 import json
 import lzma
 import os
+import random
 import shutil
 import signal
 import subprocess
 import tarfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -405,3 +407,25 @@ def _state(repository: Path) -> dict[str, object]:
         "status": git(repository, "status", "--porcelain"),
         "files": {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in files},
     }
+
+
+def test_killed_at_random_beside_a_collection(world: World) -> None:
+    """Either may die at any moment: no half entry is shown, nothing in use goes, and the next run goes on."""
+    begin = ("setup-mlir", "--provider", "source", "--llvm-source", world.url, *FILECHECK)
+    chance = random.Random(6)  # noqa: S311 - the same each time
+    for _ in range(int(os.environ.get("TRITONSMITH_FUZZ", "2"))):
+        with world.smith.running(*begin) as setup, world.smith.running("store.gc", "--yes") as collection:
+            time.sleep(chance.uniform(0.2, 8))
+            victim = chance.choice((setup, setup, collection))
+            victim.kill()
+            said = [process.communicate(timeout=300)[1] for process in (setup, collection)]
+        assert not any("Traceback" in text for text in said), said
+        assert {setup.returncode, collection.returncode} <= {0, 1, -signal.SIGKILL}, said
+        entries = json.loads(world.smith("store.list", "--json").out)["entries"]
+        assert {entry["status"] for entry in entries} <= {"ready", "unfinished"}, entries
+        if entries and {entry["status"] for entry in entries} == {"ready"}:
+            assert "whole" in world.smith("store.verify").out
+    prefix = world.setup(world.url, *FILECHECK)
+    assert "used by" in world.smith("store.gc", "--yes").out
+    assert capture(prefix / "bin" / "FileCheck") == "FileCheck of mini-llvm\n"
+    assert world.smith("store.verify").out.endswith(": whole\n")

@@ -25,7 +25,10 @@ _ZSTD = b"\x28\xb5\x2f\xfd"  # begins a file; https://www.rfc-editor.org/rfc/rfc
 class DamagedError(UnreadableError):
     """The data is not what its format asks for."""
 
-    hints: tuple[str, ...] = ("download it again: it may be truncated",)
+    hints: tuple[str, ...] = (
+        "fetch it again: a transfer may have damaged it",
+        "or ask whoever made it what it is",
+    )
 
 
 class TooMuchError(DamagedError):
