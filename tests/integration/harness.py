@@ -233,7 +233,9 @@ def _family(pid: int) -> list[psutil.Process]:
 
 def capture(*argv: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
     """The output of a command that must succeed."""
-    done = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=_PATIENCE, check=False
+    )
     assert done.returncode == 0, f"{argv} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
