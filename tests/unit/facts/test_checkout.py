@@ -306,3 +306,18 @@ def test_what_would_lead_elsewhere_is_refused(tmp_path: Path, name: str, text: s
     with pytest.raises(FactError, match="names something that cannot be") as caught:
         checkout.read(root)
     assert str(root / name) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    [
+        ('#include "TritonAMDGPUToLLVM/Passes.h"\n', True),
+        ('#ifdef USE_ROCM\n#include "TritonAMDGPUToLLVM/Passes.h"\n#endif\n', False),  # before 5b37ffa58
+        ('#include "triton/Dialect/Triton/IR/Dialect.h"\n', False),
+    ],
+)
+def test_whether_bin_needs_a_backend_is_read_off_its_includes(tmp_path: Path, text: str, needs: bool) -> None:
+    root = fakes.checkout(tmp_path, "3.5")
+    (root / "bin").mkdir(exist_ok=True)
+    (root / "bin" / "RegisterTritonDialects.h").write_text(text, encoding="utf-8")
+    assert checkout.read(root).has("bin-needs-amd") is needs
