@@ -62,7 +62,7 @@ class Asked:
         words = [f"{self.file}:{self.kernel}" if self.kernel else str(self.file)]
         words += ["--signature", self.signature] if self.signature else []
         for target in self.targets:
-            words += ["--target", target.gpu or str(target)]
+            words += ["--target", target.asked_again()]
         for name, value in self.options.items():
             words += ["--option", f"{name}={values.spell(value)}"]
         for sweep in self.sweeps:

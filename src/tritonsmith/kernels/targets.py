@@ -41,6 +41,11 @@ class Target:
     def __str__(self) -> str:
         return f"{self.backend}:{self.arch}:{self.warp_size}"
 
+    def asked_again(self) -> str:
+        """How to ask for it: by name only where without it another GPU of this target would be meant."""
+        first = next((name for name, text in known().items() if text == str(self)), "")
+        return self.gpu if self.gpu not in ("", first) else str(self)
+
 
 def parse(text: str) -> Target:
     """A target from `cuda:90`, `sm_90`, `hip:gfx942:64`, `gfx942` or the name of a GPU (`h100`).

@@ -165,3 +165,16 @@ def test_the_default_targets_are_of_two_vendors() -> None:
 )
 def test_what_proves_a_build(backends: tuple[str, ...], wanted: list[str]) -> None:
     assert [str(target) for target in targets.proof(backends)] == wanted
+
+
+def test_a_target_is_asked_for_again_by_name_only_where_the_name_matters() -> None:
+    spelled = {
+        name: targets.parse(name).asked_again() for name in ("h100", "h200", "sm_90", "rtx3090", "a10")
+    }
+    assert spelled == {
+        "h100": "cuda:90:32",
+        "h200": "h200",
+        "sm_90": "cuda:90:32",
+        "rtx3090": "rtx3090",
+        "a10": "cuda:86:32",
+    }

@@ -113,7 +113,14 @@ def merged(job: Job, env: str, parts: Sequence[Manifest]) -> Manifest:
     points.sort(key=lambda point: _place(point, job.asked))
     first = next((part for part in parts if part.origin), parts[0])  # one that was refused tells less
     steering = first.command.partition(_PROGRAM)[0]  # variables that had an influence
-    return replace(first, folder=job.out, command=f"{steering}{command(job, env)}", points=tuple(points))
+    return replace(
+        first,
+        folder=job.out,
+        command=f"{steering}{command(job, env)}",
+        points=tuple(points),
+        stand_ins={name: place for part in parts for name, place in part.stand_ins.items()},
+        warnings=tuple(dict.fromkeys(text for part in parts for text in part.warnings)),
+    )
 
 
 def _place(point: Point, asked: Asked) -> tuple[int, ...]:

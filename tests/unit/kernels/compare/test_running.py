@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -18,8 +19,9 @@ from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, InterruptedRunError, UsageError
 from tritonsmith.kernels import manifest, targets
 from tritonsmith.kernels.asked import Asked, Sweep
-from tritonsmith.kernels.compare import running, sides
+from tritonsmith.kernels.compare import resuming, running, sides
 from tritonsmith.kernels.compare.running import Job
+from tritonsmith.kernels.manifest import Manifest
 
 BOTH = targets.parse_all(["a100", "mi300x"])
 
@@ -63,6 +65,18 @@ def test_what_is_there_is_not_compiled_again(tmp_path: Path) -> None:
     assert len(compiler.compiled(python)) == 2
     running.run([more], count=1, silent=True)  # nobody asked for what is there
     assert len(compiler.compiled(python)) == 4
+
+
+def test_what_was_noted_of_each_part_is_noted_of_the_whole(tmp_path: Path) -> None:
+    one = job(tmp_path, compiler.kernel(tmp_path), f"{compiler.make(tmp_path / 'venv')},mi300x,a100", "out")
+    empty = Manifest(tmp_path, "k", "k.py", "", "", "", "", "", ())
+    parts = [
+        replace(empty, stand_ins={"torch.x": "k.py:1"}, warnings=("a", "b")),
+        replace(empty, stand_ins={"torch.y": "k.py:2"}, warnings=("b", "c")),
+    ]
+    whole = resuming.merged(one, "wheel", parts)
+    assert whole.stand_ins == {"torch.x": "k.py:1", "torch.y": "k.py:2"}
+    assert whole.warnings == ("a", "b", "c")
 
 
 @pytest.mark.parametrize("change", ["file", "options", "lost", "triton", "crash", "checkout"])
