@@ -20,6 +20,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 LIMIT = 64 << 20  # bytes of a text; a CMake cache of LLVM has 0.3 MiB
 OURS = 1 << 30  # of what the tool wrote, or had written: manifests of 40,000 compiled points, a build.ninja
 TOML_LIMIT = 1 << 20  # tomllib takes 2 s for so much
+_CHUNK = 1 << 16  # bytes
 DEPTH = 64  # of tables in each other: what goes deeper ends in a RecursionError somewhere
 
 
@@ -50,12 +51,17 @@ def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
     except ValueError as error:  # a NUL in the path
         raise FileNotFoundError(errno.ENOENT, str(error), str(path)) from None
     with open(handle, "rb") as file:  # noqa: PTH123 - of a descriptor
-        mode = os.fstat(handle).st_mode
+        about = os.fstat(handle)
+        mode = about.st_mode
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "it is a pipe or a device, and no file", str(path))
-        content = file.read(limit + 1)
+        content = file.read(
+            min(about.st_size, limit) + 1
+        )  # no more: `read` makes room for all it is asked for
+        while len(content) <= limit and (more := file.read(_CHUNK)):
+            content += more  # of /proc, whose files say that they are empty
     if len(content) > limit:
         raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", str(path))
     return content
@@ -84,6 +90,12 @@ def is_dir(path: Path) -> bool:
 def exists(path: Path) -> bool:
     """Whether there is something at a path that others name."""
     return os.path.exists(path)  # noqa: PTH110
+
+
+def fits(path: Path) -> bool:
+    """Whether file systems have room for such a name: whoever asks for a longer one gets an `OSError`."""
+    longest = max(map(len, map(os.fsencode, path.parts)), default=0)
+    return longest < 256 and len(os.fsencode(path)) < 4096  # noqa: PLR2004 - NAME_MAX and PATH_MAX, with NUL
 
 
 def real(path: Path) -> Path:

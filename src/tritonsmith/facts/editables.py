@@ -53,7 +53,7 @@ def linked(link: Path) -> Editable:
     """The editable install of an egg-link: `setup.py develop`, or pip before PEP 660."""
     lines = read_text(link).splitlines()
     folder = link.parent / lines[0].strip() if lines else None
-    if folder is None:
+    if folder is None or not outside.fits(folder):
         return Editable(None, None, (link,))
     return Editable(folder, _inside(folder) or (folder / PACKAGE), (link,))
 
@@ -124,7 +124,7 @@ def _project(direct_url: Path) -> Path | None:
         seen = outside.read_json(direct_url)
         url = urlsplit(seen["url"])
         place = unquote(url.path).replace("\0", "\N{REPLACEMENT CHARACTER}")
-        return Path(place) if seen.get("dir_info", {}).get("editable") else None
+        return Path(place) if outside.fits(Path(place)) and seen.get("dir_info", {}).get("editable") else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -169,7 +169,10 @@ def _members(file: IO[bytes], path: Path, *, thin: bool) -> Iterator[Member]:
         header = file.read(_HEADER)
         if len(header) < _HEADER or header[58:60] != _END:
             raise BadArchiveError(f"{path.name} is damaged or truncated at byte {offset}")
-        raw, size = header[:16].rstrip(), int(header[48:58])
+        raw, number = header[:16].rstrip(), header[48:58].strip()
+        if not number.isdigit():
+            raise BadArchiveError(f"{path.name} is damaged at byte {offset}: a size is no number")
+        size = int(number)
         content = offset + _HEADER
         held = not thin or raw in _TABLES
         if held and content + size > whole:

@@ -158,7 +158,8 @@ def _(step: Pack, update: Update) -> None:
     step.dest.parent.mkdir(parents=True, exist_ok=True)
     sidecar, partial = beside(step.dest), step.dest.with_name(f"{step.dest.name}.partial")
     sidecar.unlink(missing_ok=True)
-    total = sum(_size(item) for item in step.items)
+    with _told(step):
+        total = sum(_size(item) for item in step.items)
     done = 0
 
     def count(number: int, name: str) -> None:

@@ -84,13 +84,17 @@ def _checksums(prefix: Path) -> Iterator[str]:
     if not file.is_file():
         return
     try:
-        sums: dict[str, str] = outside.read_json(file)["sha256"]
+        sums = dict(outside.read_json(file, outside.OURS)["sha256"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         yield f"{CHECKSUMS} cannot be read: {error}"
         return
     for name, sha256 in sums.items():
+        path = prefix / str(name).replace("\0", "")
+        if outside.exists(path) and not outside.is_file(path):
+            yield f"{name} is no file any more"  # a device would be read for ever
+            continue
         try:
-            if download.sha256_of(prefix / name) != sha256:
+            if download.sha256_of(path) != sha256:
                 yield f"{name} was changed since it was imported"
         except OSError as error:
             yield f"{name}: {error.strerror}"

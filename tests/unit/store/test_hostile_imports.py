@@ -20,7 +20,7 @@ from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import DownloadError, FactError, SmithError, StepError
 from tritonsmith.facts import llvm_tree
-from tritonsmith.plan import download, packing, shelving
+from tritonsmith.plan import ar, download, packing, shelving
 from tritonsmith.plan.shelving import Sweep
 from tritonsmith.store import describe, exporting, listing, verifying
 from tritonsmith.store.shelf import Store
@@ -307,3 +307,24 @@ def test_an_export_that_fails_leaves_nothing(store: Store, space: Workspace, tmp
     with pytest.raises(SmithError):
         made.act(space, *found.plan.steps)
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "sums", [[], {}, 1, {"/dev/zero": "00"}, {"../../..": 1}, [["a", "b"]], {"a" * 5000: ""}]
+)
+def test_checksums_of_an_entry_that_name_something_else(store: Store, space: Workspace, sums: Any) -> None:
+    """Nobody reads a device to its end."""
+    made.put(store, space)
+    (store.path("one") / packing.CHECKSUMS).write_text(json.dumps({"schema": 1, "sha256": sums}))
+    told = ("is no file any more", "No such file or directory", "ame too long")
+    problems = [
+        one for one in verifying.problems(store.entry("one")) if one.endswith(told) or "cannot be" in one
+    ]
+    assert bool(problems) == (sums not in ([], {}))
+
+
+def test_an_object_archive_without_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "libLLVM.a"
+    path.write_bytes(ar.MAGIC + b"a.o/".ljust(48) + b"x".ljust(10) + b"`\n")
+    with pytest.raises(ar.BadArchiveError, match="no number"):
+        ar.read(path)
