@@ -98,7 +98,7 @@ def module_of(text: str) -> tuple[str, str]:
     words = kernel.split(".") + name.split(".")
     if not all(part.isidentifier() for part in words) or name.endswith((".py", ".ttir", ".ttgir")):
         return "", ""
-    return ("", "") if Path(name).exists() else (name, kernel)
+    return ("", "") if Path(name).is_file() else (name, kernel)
 
 
 def options_of(texts: Iterable[str]) -> dict[str, Any]:

@@ -40,7 +40,9 @@ def test_a_module_and_a_kernel(text: str, found: tuple[str, str]) -> None:
 def test_what_is_there_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("package").mkdir()
-    assert asked.module_of("package:kernel") == ("", "")
+    Path("script").touch()
+    assert asked.module_of("package:kernel") == ("package", "kernel")
+    assert asked.module_of("script:kernel") == ("", "")
 
 
 def test_a_module_is_found_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
