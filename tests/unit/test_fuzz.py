@@ -513,6 +513,14 @@ def test_indexes_of_dumps_and_kernels(tmp_path: Path) -> None:
         refused(kernel_manifest.check_output, tmp_path, number=number)
 
 
+@pytest.mark.parametrize("text", ["null", "[]", "1", '""', '{"schema": 1, "kernels": 3, "points": 3}'])
+def test_what_is_json_and_no_index(tmp_path: Path, text: str) -> None:
+    """Nor a manifest."""
+    for name, read in ((kernel_manifest.FILE, kernel_manifest.read), (pass_index.FILE, pass_index.read)):
+        (tmp_path / name).write_text(text)
+        assert refused(read, tmp_path)
+
+
 @pytest.mark.parametrize("make", ["pipe", "folder", "loop", "device"])
 def test_what_is_no_file(tmp_path: Path, make: str) -> None:
     """Nobody waits for a pipe's other end, nor reads a device for ever."""

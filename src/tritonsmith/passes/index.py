@@ -189,7 +189,9 @@ def read(folder: Path) -> Index:
     """
     path = folder / FILE
     try:
-        content: dict[str, Any] = outside.read_json(path, outside.OURS)
+        content: Any = outside.read_json(path, outside.OURS)
+        if not isinstance(content, dict):
+            raise ValueError("it is no object of JSON")  # noqa: TRY301, TRY004 - told like the others
         if content.pop("schema") != SCHEMA:
             raise ValueError("it is of another version of this tool")  # noqa: TRY301 - told like the others
         kernels = tuple(Kernel(**one) for one in content.pop("kernels"))
