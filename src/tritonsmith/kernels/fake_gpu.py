@@ -67,6 +67,7 @@ class FakeGpu:
 
     def refuse(self, called: str) -> NoReturn:
         """No answer would be true."""
+        self.asked = True
         text = f"{called} of a GPU of {self} is not known here"
         self._doubt(text)  # a bare `except:` may be around
         raise self._unknown(text)
@@ -84,7 +85,8 @@ class FakeGpu:
         return int(number[:-2]), int(number[-2], 16)
 
     def names(self, whose: str) -> Table:
-        """What upstream's driver, or torch, calls the facts."""
+        """What upstream's driver, or torch, calls the facts: each vendor has names that the other has not."""
+        self.asked = True
         found: Table = self._facts["names"].get(whose, {})
         return found
 
@@ -187,6 +189,7 @@ class FakeDriver:
             raise AttributeError(name)
         from triton.backends import backends
 
+        self._gpu.asked = True
         real = getattr(backends[_VENDORS[self._gpu.target.backend]].driver, name)  # AttributeError, as there
         if name != "map_python_to_cpp_type":  # a table
             self._gpu.refuse(f"driver.active.{name}")
@@ -287,7 +290,8 @@ def torch_cuda(gpu: FakeGpu) -> Table:
         return gpu.fact("name", "the name of the GPU")
 
     def bf16(including_emulation: bool | None = None) -> bool:
-        native = bool(gpu.target.backend == "hip" or gpu.capability()[0] >= _SINCE_BF16)
+        major = gpu.capability()[0]
+        native = bool(gpu.target.backend == "hip" or major >= _SINCE_BF16)
         if not native and including_emulation is None:  # releases of torch differ
             gpu.refuse("torch.cuda.is_bf16_supported()")
         return bool(native or including_emulation)

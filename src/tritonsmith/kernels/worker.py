@@ -860,7 +860,7 @@ class Group:
     """Points for which one load of the kernel's file serves.
 
     Attributes:
-        target: for which it is loaded: `cuda:90:32`.
+        target: for which it is loaded and compiled: `cuda:90:32`.
         loads: each child of the group loads the file by itself.
     """
 
@@ -1216,11 +1216,11 @@ def _compile_all(request: Table, request_path: str, results: Any) -> bool:
 
     forks = can_fork()
     targets = [":".join(map(str, point["target"])) for point in request["points"]]
-    shared = Group(targets[0], not forks)  # this process has loaded the file for these
-    if first is not None and around.gpu.asked:
-        groups = [shared if target == shared.target else Group(target, loads=True) for target in targets]
-    else:
-        groups = [shared] * len(targets)
+    if first is None:  # IR: nothing is loaded that could ask
+        groups = [Group(targets[0], not forks)] * len(targets)
+    else:  # what runs while it compiles may remember an answer: no process takes points of two targets
+        asked = around.gpu.asked  # while it was loaded, for the first target
+        groups = [Group(target, not forks or (asked and target != targets[0])) for target in targets]
 
     def start(group: Group, siblings: list[Child]) -> Child:
         number = str(targets.index(group.target))

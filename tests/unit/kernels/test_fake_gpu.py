@@ -241,6 +241,31 @@ FOUND = (torch.cuda.is_available(), get_device_capability(), P.warp_size,
         purge(monkeypatch)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch.cuda.is_bf16_supported()",
+        "hasattr(torch.cuda.get_device_properties(0), 'regs_per_multiprocessor')",
+    ],
+)
+def test_what_amd_gpus_say_at_once_was_asked_too(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """Or what a file made of the answer would be taken for the next target, which has another."""
+    gpu = gpu_of(ledger, "mi300x", "t4")
+    purge(monkeypatch)
+
+    def provide(module: ModuleType) -> None:
+        fake_gpu.provide(gpu, module)
+
+    monkeypatch.setattr(sys, "meta_path", [Finder(["torch"], ledger, provide)])
+    try:
+        ask(f"import torch\nFOUND = {text}\n")
+    finally:
+        purge(monkeypatch)
+    assert gpu.asked
+
+
 def test_data_is_of_known_gpus_and_complete() -> None:
     known = targets.known()
     table = configs.load("gpu-models")

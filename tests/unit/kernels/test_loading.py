@@ -205,14 +205,18 @@ def test_a_stand_in_never_gets_into_the_code(describe: Describe, text: str, said
     assert said in about["what"]
 
 
-@pytest.mark.usefixtures("describe")
-def test_what_a_stand_in_decides_is_told_or_refused(place: Path) -> None:
+def add_heuristics(place: Path) -> None:
     append(
         place / "site/triton/runtime/jit.py",
         "class Heuristics:\n    def __init__(self, fn, values): self.fn, self.values = fn, values\n"
         "def heuristics(values):\n    return lambda fn: Heuristics(fn, values)\n",
     )
     append(place / "site/triton/__init__.py", "from triton.runtime.jit import heuristics\n")
+
+
+@pytest.mark.usefixtures("describe")
+def test_what_a_stand_in_decides_is_told_or_refused(place: Path) -> None:
+    add_heuristics(place)
     (place / "kernel.py").write_text(
         HEAD + "import torch\nN = 4 if torch.has_magic else 5\n"
         "@triton.heuristics({'WHAT': lambda args: 4 if torch.more_magic else 5})\n@triton.jit\n"
@@ -263,6 +267,22 @@ def test_a_file_that_asks_is_loaded_once_for_each_target_with_all_that_it_import
         text = (place / "out" / row["stages"]["ttir"]["path"]).read_text()
         assert f"'default': ({row['target'] == 'cuda:90:32'},)" in text
     assert sorted(loads.read_text().splitlines()) == ["False", "True"]
+
+
+def test_what_a_heuristic_remembers_of_one_gpu_is_not_told_of_another(place: Path) -> None:
+    add_heuristics(place)
+    (place / "kernel.py").write_text(
+        f"import functools\n{HEAD}@functools.lru_cache\ndef arch():\n    return {ASKS}\n"
+        "@triton.heuristics({'WHAT': lambda args: arch()})\n@triton.jit\ndef k(x, WHAT): pass\n"
+    )
+    points = [
+        point(f"{arch}-{number}", target=["cuda", arch, 32], constexprs={})
+        for arch in (90, 80)
+        for number in range(2)
+    ]
+    _, (_, *rows) = run(place, *points, jobs=1)
+    found = {row["id"]: row["constexprs"]["WHAT"] for row in rows}
+    assert found == {"90-0": 90, "90-1": 90, "80-0": 80, "80-1": 80}
 
 
 def test_a_file_that_does_not_ask_is_loaded_once(place: Path) -> None:
