@@ -55,7 +55,7 @@ def plan_in(place: Path, python: Path, wanted: tuple[Target, ...], programs: Hos
     out = folder / KERNEL
     request = compiling.request(FILE, KERNEL, every, out, folder, where, strict=True)
     stages = [name for name in request["stages"] if name != "source"]
-    request |= {"stages": stages}
+    request |= {"stages": stages, "gpus": {}}  # this file asks nothing of the GPU
     file = folder / f"{KERNEL}.request.json"
     return Plan(
         "compile the bundled vector-add",

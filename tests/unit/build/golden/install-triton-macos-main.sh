@@ -203,60 +203,7 @@ cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vecto
     "jax",
     "hypothesis"
   ],
-  "gpus": {
-    "cuda:80:32": {
-      "known": {
-        "warp": 32,
-        "block-registers": 65536,
-        "registers": 65536,
-        "block-threads": 1024,
-        "block-shared-default": 49152,
-        "shared": 167936,
-        "block-shared": 166912,
-        "threads": 2048
-      },
-      "of_model": {
-        "name": "NVIDIA A100-SXM4-40GB",
-        "multiprocessors": 108,
-        "clock": 1410000,
-        "memory-clock": 1215000,
-        "memory-bus": 5120,
-        "l2": 41943040,
-        "memory": 42405855232
-      },
-      "model": "NVIDIA A100-SXM4-40GB",
-      "names": {
-        "driver": {
-          "max_shared_mem": "block-shared",
-          "max_num_regs": "block-registers",
-          "multiprocessor_count": "multiprocessors",
-          "warpSize": "warp",
-          "sm_clock_rate": "clock",
-          "mem_clock_rate": "memory-clock",
-          "mem_bus_width": "memory-bus"
-        },
-        "torch": {
-          "name": "name",
-          "multi_processor_count": "multiprocessors",
-          "total_memory": "memory",
-          "warp_size": "warp",
-          "max_threads_per_multi_processor": "threads",
-          "max_threads_per_block": "block-threads",
-          "regs_per_multiprocessor": "registers",
-          "shared_memory_per_block": "block-shared-default",
-          "shared_memory_per_block_optin": "block-shared",
-          "shared_memory_per_multiprocessor": "shared",
-          "L2_cache_size": "l2",
-          "clock_rate": "clock",
-          "memory_clock_rate": "memory-clock",
-          "memory_bus_width": "memory-bus",
-          "is_integrated": "integrated",
-          "is_multi_gpu_board": "multi-gpu-board",
-          "uuid": "uuid"
-        }
-      }
-    }
-  },
+  "gpus": {},
   "disassemblers": {}
 }
 EOF
