@@ -131,7 +131,8 @@ def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[
     ):
         return inputs, ()  # it was built before: this LLVM will do
     released = None if tree.commit else eras.llvm_branched(tree.major)
-    chosen = suspects.choose(root, suspects.towards(pin_history.around(root), released))
+    bumps = suspects.towards(pin_history.around(root), released)
+    chosen = suspects.choose(root, bumps, inputs.settings.triton.targets)
     unknown = (
         "the history of this checkout does not tell which files depend on the LLVM (a shallow clone?), "
         "so none is tried before the build"

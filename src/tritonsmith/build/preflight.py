@@ -10,7 +10,7 @@ from pathlib import Path
 from packaging.specifiers import SpecifierSet
 
 from tritonsmith import configs
-from tritonsmith.build import compiler_cache, toolchain
+from tritonsmith.build import compiler_cache, suspects, toolchain
 from tritonsmith.build.compile_commands import Place
 from tritonsmith.build.jobs import Jobs
 from tritonsmith.build.llvm_request import LlvmRequest
@@ -278,10 +278,9 @@ def _bin(inputs: Inputs, targets: tuple[str, ...]) -> Iterator[Problem]:
     missing = [
         name for name in _OWN_BACKENDS if inputs.checkout.has(f"bin-needs-{name}") and name not in backends
     ]
-    whole = not targets or any(name == "all" or name.startswith(("check-", "test")) for name in targets)
     sources = [path for path in (root / "bin").glob("*.cpp") if _REGISTERS in path.read_bytes()]
     programs = set(targets) & {path.stem for path in sources}
-    if missing and (whole or programs):
+    if missing and (suspects.builds_all(targets) or programs):
         what = ", ".join(sorted(programs)) or "triton-opt and the other programs"
         yield Problem(
             "bin-backends",

@@ -36,27 +36,45 @@ def towards(bumps: Iterable[Bump], branched: date | None) -> tuple[Bump, ...]:
     return tuple(bump for bump in found if abs(days) <= _DAYS or bump.after is (days < 0))
 
 
-def choose(root: Path, bumps: Iterable[Bump]) -> tuple[Path, ...]:
+def builds_all(targets: Iterable[str]) -> bool:
+    """Whether targets of Ninja need the whole tree: none named is all, and tests want every program."""
+    named = tuple(targets)
+    return not named or any(name == "all" or name.startswith(("check-", "test")) for name in named)
+
+
+def choose(root: Path, bumps: Iterable[Bump], targets: Iterable[str] = ()) -> tuple[Path, ...]:
     """Sources that bumps changed, and one for each header that they changed, the nearest bump's first.
 
     Args:
         root: the checkout.
         bumps: around its pin, the nearest first.
+        targets: of Ninja that are wanted: what only other programs and tests are made of counts for nothing.
     """
+    wanted = tuple(targets)
+
+    def serves(source: Path) -> bool:
+        return builds_all(wanted) or _serves(root, source, wanted)
+
     names = dict.fromkeys(name for bump in bumps for name in bump.files)
     headers = [name for name in names if name.endswith(_HEADERS)]
-    users = _users(root, headers) if headers else {}
+    users = _users(filter(serves, _all(root)), headers) if headers else {}
     chosen: dict[Path, None] = {}
     for name in names:
         source = root / name if name.endswith(_SOURCES) else users.get(name)
-        if source is not None and source.is_file():
+        if source is not None and source.is_file() and serves(source):
             chosen[source] = None
     return tuple(chosen)[:_MOST]
 
 
-def _users(root: Path, headers: Iterable[str]) -> Mapping[str, Path]:
+def _serves(root: Path, source: Path, targets: Iterable[str]) -> bool:
+    """Whether it is of a library, or of a program that is wanted by its name."""
+    folders = source.relative_to(root).parts[:-1]
+    return source.stem in targets or not {"bin", "unittest"} & set(folders)
+
+
+def _users(sources: Iterable[Path], headers: Iterable[str]) -> Mapping[str, Path]:
     """For each header a source that includes it: its namesake, else the shortest."""
-    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in _all(root)}
+    texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in sources}
     found = {}
     for header in headers:
         stem = Path(header).stem

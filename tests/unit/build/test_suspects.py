@@ -129,6 +129,34 @@ def test_sources_are_taken_as_they_are_and_headers_by_who_includes_them(tmp_path
     ]
 
 
+@pytest.mark.parametrize(
+    ("targets", "expected"),
+    [
+        ((), ["bin/opt.cpp", "bin/lsp.cpp", "unittest/DialectTest.cpp", "lib/A.cpp"]),
+        (("triton", "check-triton"), ["bin/opt.cpp", "bin/lsp.cpp", "unittest/DialectTest.cpp", "lib/A.cpp"]),
+        (("triton",), ["lib/Other.cpp", "lib/A.cpp"]),
+        (("triton", "opt"), ["bin/opt.cpp", "lib/Other.cpp", "lib/A.cpp"]),
+    ],
+)
+def test_programs_and_tests_that_nobody_builds_are_not_tried(
+    tmp_path: Path, targets: tuple[str, ...], expected: list[str]
+) -> None:
+    """Upstream's e350beb2a moved the pin and changed a program only: libtriton builds without it."""
+    include = '#include "triton/Dialects.h"\n'
+    put(
+        tmp_path,
+        {
+            **dict.fromkeys(("bin/opt.cpp", "unittest/DialectTest.cpp", "lib/A.cpp"), ""),
+            "bin/lsp.cpp": include,
+            "lib/Other.cpp": f"{include}// longer",
+            "include/triton/Dialects.h": "",
+        },
+    )
+    names = ("bin/opt.cpp", "include/triton/Dialects.h", "unittest/DialectTest.cpp", "lib/A.cpp")
+    chosen = suspects.choose(tmp_path, (Bump("a", "", names, 0),), targets)
+    assert [str(path.relative_to(tmp_path)) for path in chosen] == expected
+
+
 def failed(log: str, tmp_path: Path) -> tuple[CommandFailedError, BuildObjects]:
     sources = tuple(tmp_path / f"{name}.cpp" for name in ("Alias", "LLVMDIScope", "BuiltinFuncToLLVM"))
     (tmp_path / "compile_commands.json").write_text(
