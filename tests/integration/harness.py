@@ -201,6 +201,7 @@ def ready(smith: Smith, factory: pytest.TempPathFactory, *names: str) -> Smith:
         return tuple(step for step in plan.steps if not isinstance(step, Copy))  # into the checkout
 
     def make(folder: Path) -> None:
+        Workspace(folder).claim()
         runner = Runner(folder / "log", PhaseProgress(live=False, silent=True))
         runner.run(Plan("template", steps(Workspace(folder).env("template"))))
 

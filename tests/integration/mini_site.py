@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import HERE, LLVM, Smith, capture, plant, ready, require_llvm
+from tests.support import made_once
 
 SOURCES = HERE / "mini_libraries" / "sources"
 ANSWER = "blue; gold has number 79\n"
@@ -70,13 +71,13 @@ def make(factory: pytest.TempPathFactory) -> Site:
     smith = ready(Smith(root, cwd=plant("mini_triton", root / "my checkout", changes)), factory)
     sources = root / "llvm project"
     shutil.copytree(SOURCES, sources)
-    prefix = _llvm(root / "my llvm", sources)
+    prefix = _llvm(root / "my llvm", sources, made_once(factory, "mini archives", _archives))
     smith("setup-mlir", "--provider", "system", "--llvm-dir", prefix)
     smith("build-triton")
     return Site(smith, prefix, sources)
 
 
-def _llvm(prefix: Path, sources: Path) -> Path:
+def _llvm(prefix: Path, sources: Path, archives: Path) -> Path:
     """The distribution's LLVM by links, with the three libraries and their headers and CMake targets."""
     own = {"include", "include/mlir", "include/llvm", "lib", "lib/cmake", "lib/cmake/mlir"}
     for name in ("bin", *sorted(own)):
@@ -88,7 +89,8 @@ def _llvm(prefix: Path, sources: Path) -> Path:
         shutil.copytree(
             sources / project / "include" / project / "Mini", prefix / "include" / project / "Mini"
         )
-    _archives(prefix, sources)
+    for archive in archives.glob("*.a"):
+        shutil.copy(archive, prefix / "lib")
     package = prefix / "lib" / "cmake" / "mlir"
     for file in package.glob("MLIR*.cmake"):
         text = file.read_text(encoding="utf-8")
@@ -100,10 +102,9 @@ def _llvm(prefix: Path, sources: Path) -> Path:
     return prefix
 
 
-def _archives(prefix: Path, sources: Path) -> None:
-    tables = prefix / "tables"
-    tables.mkdir()
-    folders = {"LLVMMini": sources / "llvm" / "lib" / "Mini", "MLIRMini": sources / "mlir" / "lib" / "Mini"}
+def _archives(out: Path) -> None:
+    """The three libraries, which any such LLVM may have a copy of: they hold no debug info, so no paths."""
+    folders = {"LLVMMini": SOURCES / "llvm" / "lib" / "Mini", "MLIRMini": SOURCES / "mlir" / "lib" / "Mini"}
     include = f"-I{LLVM / 'include'}"
     for program, folder, definitions, action, output in (
         ("llvm-tblgen", "LLVMMini", "Metals.td", "-gen-searchable-tables", "MiniGenMetals.inc"),
@@ -111,13 +112,15 @@ def _archives(prefix: Path, sources: Path) -> None:
         ("mlir-tblgen", "MLIRMini", "Colors.td", "-gen-enum-defs", "Colors.cpp.inc"),
     ):
         source = folders[folder] / definitions
-        capture(LLVM / "bin" / program, action, include, source, "-o", tables / output)
+        capture(LLVM / "bin" / program, action, include, source, "-o", out / output)
     folders["MLIRMiniMany"] = folders["MLIRMini"] / "Many"
-    headers = (f"-I{prefix / 'include'}", f"-I{tables}")
+    headers = tuple(
+        f"-I{path}" for path in (SOURCES / "llvm/include", SOURCES / "mlir/include", LLVM / "include", out)
+    )
     for name, files in _FILES.items():
         objects = []
         for file in files:
-            objects.append(prefix / "tables" / f"{file}.o")
+            objects.append(out / f"{file}.o")
             source = folders[name] / file
             capture(LLVM / "bin" / "clang++", *_FLAGS, *headers, "-c", source, "-o", objects[-1])
-        capture(LLVM / "bin" / "llvm-ar", "qcs", prefix / "lib" / f"lib{name}.a", *objects)
+        capture(LLVM / "bin" / "llvm-ar", "qcs", out / f"lib{name}.a", *objects)
