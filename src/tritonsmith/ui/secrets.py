@@ -12,15 +12,17 @@ from typing import Any
 
 MARK = "***"
 
-# Names of variables, keys and options. In a running text `key` and `auth` count in capitals only.
+# Names of variables, keys and options. In a running text `key` and `auth` count in capitals only. A name ends
+# with `token` where it holds one: `sorted_token_ids_ptr` is a parameter of many kernels.
 _STRONG = (
-    r"token(?![a-z])|secret(?!ar)|passw(?:or)?d|passphrase|credential|cookie"
+    r"token(?=[.-]|(?:_?v?\d+|_value)?$)|secret(?!ar)|passw(?:or)?d|passphrase|credential|cookie"
     r"|api_?key|access_?key|private_?key"
 )
 _NAME = re.compile(rf"{_STRONG}|(?:^|[_.-])(?:key|auth|authorization)(?:$|[_.-])", re.IGNORECASE)
 _STRONG_NAME = re.compile(_STRONG, re.IGNORECASE)
+_TYPE = r"\*{0,2}k?(?:[iu](?:1|8|16|32|64)|fp(?:16|32|64|8e[45]\w{0,5})|bf16)(?::\d+)?|constexpr"  # Triton's
 _HARMLESS = re.compile(
-    r"(?:[-+]?\d{1,9}(?:\.\d+)?|true|false|on|off|yes|no|none|null|\*\*\*)?", re.IGNORECASE
+    rf"(?:[-+]?\d{{1,9}}(?:\.\d+)?|true|false|on|off|yes|no|none|null|\*\*\*|{_TYPE})?", re.IGNORECASE
 )
 _VALUE = r"""(?:(?:'[^']*'|"[^"]*")+|(?:[^\s'",\\]|\\.)+)"""  # JSON around it stays JSON
 
@@ -46,7 +48,7 @@ _HEADER = re.compile(
 _SHAPE = re.compile(
     r"(?<![A-Za-z0-9_-])(?:"
     r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}"
-    r"|(?:AKIA|ASIA)[A-Z0-9]{16}|sk-(?=[\w-]*\d)[\w-]{20,}|xox[a-z]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}"
+    r"|(?:AKIA|ASIA)[A-Z0-9]{16}|sk-(?=[\w-]*\d)(?=[\w-]*[A-Za-z0-9]{16})[\w-]{20,}|xox[a-z]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}"
     r"|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w-]{20,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"
     r")"
 )
