@@ -358,10 +358,7 @@ def _constant(value: Any) -> Callable[..., Any]:
 
 def _version(gpu: FakeGpu, module: types.ModuleType) -> None:
     built = {name: vars(module).pop(name, None) for name in ("cuda", "hip")}
-    if type(module) is types.ModuleType:
-        module.__class__ = TorchVersion
-    else:  # a stand-in, which answers for whatever else is asked
-        module.__class__ = type("StandInVersion", (TorchVersion, type(module)), {})
+    module.__class__ = TorchVersion
     vars(module).update(_smith_gpu=gpu, _smith_built=built)
 
 

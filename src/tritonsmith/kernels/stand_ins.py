@@ -3,8 +3,8 @@
 Python 3.8 and the standard library, as `worker.py`, which loads this file from beside it.
 
 A stand-in can be inherited from, called, put on as a decorator, be a key of a dictionary or an annotation:
-that decides nothing. Where its value decides something (a truth, a comparison, a length), the answer is noted
-as a doubt while a kernel's file is loaded, and refused while a kernel is compiled.
+that decides nothing. Where its value decides something (a truth, a comparison, a length, a text), the answer
+is noted as a doubt while a kernel's file is loaded, and refused while a kernel is compiled.
 """
 
 # ruff: noqa: PTH100, PTH118, PTH120
@@ -194,6 +194,8 @@ class Anything:
         self.__name__ = self.__qualname__ = name.rpartition(".")[2]
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__triton_builtin__" and _caller().f_globals.get("__name__") == "triton.runtime.jit":
+            return True  # the search for what a kernel depends on passes over it: it may be an annotation
         if name.startswith(("__", "_Anything__")):
             raise AttributeError(name)
         return attribute(self.__ledger, self.__name, name)
@@ -201,8 +203,19 @@ class Anything:
     def __repr__(self) -> str:
         return f"<stand-in {self.__name}>"
 
+    def __str__(self) -> str:
+        """A program may look for `bfloat16` in `str(dtype)`; Triton has it in keys and messages only."""
+        if _package(_caller()) != "triton":
+            self.__decides("the text")
+        return repr(self)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Something new; a function or class that it is put on as a decorator stays."""
+        """Something new; a function or class that it is put on as a decorator stays.
+
+        A kernel that calls one has it do something: what that was nobody knows.
+        """
+        if self.__ledger.strict:
+            self.__ledger.refuse(self.__name, "a call")
         if len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], Anything):
             return args[0]
         return Anything(f"{self.__name}()", self.__ledger)
@@ -289,7 +302,7 @@ def attribute(ledger: Ledger, parent: str, name: str) -> Any:
     """What a stand-in has under a name."""
     full = f"{parent}.{name}"
     ledger.use(full)
-    if _asks_whether(_caller()):
+    if _asks_whether(_caller()) and _package(_caller()) != "triton":  # which looks up what a kernel names
         ledger.doubt(full, "the presence")
     return ledger.thing(full)
 
@@ -346,20 +359,29 @@ def base_class(name: str, ledger: Ledger, bases: tuple[Any, ...]) -> type:
     return known
 
 
-class StandIn(types.ModuleType):
-    """A module in the place of one that is not installed."""
+def module_of(name: str, ledger: Ledger) -> types.ModuleType:
+    """A module in the place of one that is not installed.
 
-    _smith_ledger: Ledger
+    It is a plain module: of others Triton thinks that a kernel which names one reads a variable.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "__version__":
-            full = f"{self.__name__}.{name}"
-            self._smith_ledger.use(full)
-            self._smith_ledger.doubt(full, "the value '0'")
+    def __getattr__(attr: str) -> Any:  # noqa: N807 - PEP 562
+        if attr == "__version__":
+            full = f"{name}.{attr}"
+            ledger.use(full)
+            ledger.doubt(full, "the value '0'")
             return "0"
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return attribute(self._smith_ledger, self.__name__, name)
+        if attr.startswith("__"):
+            raise AttributeError(attr)
+        return attribute(ledger, name, attr)
+
+    module = types.ModuleType(name)
+    vars(module).update(__getattr__=__getattr__, _smith_ledger=ledger)
+    return module
+
+
+def _is_stand_in(module: types.ModuleType | None) -> bool:
+    return "_smith_ledger" in getattr(module, "__dict__", {})
 
 
 class Watcher(importlib.abc.MetaPathFinder):
@@ -410,7 +432,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         what happens without, that happens.
         """
         parent, _, _ = name.rpartition(".")
-        known = isinstance(sys.modules.get(parent), StandIn) if parent else name in self.names
+        known = _is_stand_in(sys.modules.get(parent)) if parent else name in self.names
         if not known:
             return None
         if self._optional():
@@ -422,9 +444,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
         """The stand-in."""
-        module = StandIn(spec.name)
-        module._smith_ledger = self.ledger  # noqa: SLF001 - a class of this file
-        return module
+        return module_of(spec.name, self.ledger)
 
     def exec_module(self, module: types.ModuleType) -> None:
         """There is nothing to run."""

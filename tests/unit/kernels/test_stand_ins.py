@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -138,7 +140,7 @@ def test_harmless_uses_decide_nothing(run: Run, ledger: Ledger) -> None:
         "@dataclasses.dataclass\nclass D:\n    kind: typing.Union[gone.dtype, int] = gone.float\n"
         "with gone.device('x') as d:\n    y = 2 * gone.pi + d[0] - gone.e // 3\n"
         "copy.deepcopy(gone.x), functools.partial(gone.f, 1), gone.cat([1, 2], dim=0)\n"
-        "-gone.x, gone.x.y()[1:]\n"
+        "-gone.x, gone.x.y()[1:], repr(gone.x)\n"
     )
     assert names["f"](1) == 4
     assert isinstance(names["C"], type)
@@ -158,6 +160,8 @@ def test_harmless_uses_decide_nothing(run: Run, ledger: Ledger) -> None:
         ("len(gone.x)", "the length of gone.x"),
         ("3 in gone.x", "the elements of gone.x"),
         ("isinstance(3, gone.Tensor)", "an instance of gone.Tensor"),
+        ("'bfloat16' in str(gone.x)", "the text of gone.x"),
+        ("{'float16': 1}.get(f'{gone.x}', 2)", "the text of gone.x"),
         ("gone.__version__.split('.')", "the value '0' of gone.__version__"),
         ("getattr(gone, 'x', None)", "the presence of gone.x"),
     ],
@@ -170,6 +174,36 @@ def test_what_decides_is_a_doubt_and_while_a_kernel_is_compiled_an_error(
     ledger.strict = True
     with pytest.raises(UnknownError, match="is needed, and gone is not installed"):
         run(f"import gone\n{text}\n")
+
+
+def test_what_a_kernel_calls_is_refused_and_what_it_only_names_is_not(run: Run, ledger: Ledger) -> None:
+    """Triton lets a kernel read a module, and so the annotation `x: gone.Tensor`, and calls what it calls."""
+    names = run("import gone\nimport gone.tiles\n")
+    assert type(names["gone"]) is ModuleType
+    assert copy.copy(names["gone"].Tensor) is names["gone"].Tensor
+    ledger.strict = True
+    run("import gone\nx = gone.Tensor\n")
+    with pytest.raises(UnknownError, match=r"a call of gone.tiles.store is needed"):
+        run("import gone\ngone.tiles.store(1, 2)\n")
+
+
+def test_triton_passes_over_what_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As triton.runtime.jit looks at what a kernel depends on, and triton.compiler at what it may read."""
+    text = "def look(x): return f'{x}', getattr(x, 'y', None), getattr(x, '__triton_builtin__', False)\n"
+    for name in ("__init__", "runtime/__init__", "compiler/__init__"):
+        path = tmp_path / "triton" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    (tmp_path / "triton/runtime/jit.py").write_text(text)
+    (tmp_path / "triton/compiler/code.py").write_text(text)
+    for name in [one for one in sys.modules if one.partition(".")[0] == "triton"]:
+        monkeypatch.delitem(sys.modules, name)
+    names = run(
+        "import gone\nfrom triton.runtime import jit\nfrom triton.compiler import code\n"
+        "FOUND = jit.look(gone.Tensor), code.look(gone.Tensor)\n"
+    )
+    (text, _, over), (_, _, read) = names["FOUND"]
+    assert (text, over, read) == ("<stand-in gone.Tensor>", True, False)
 
 
 @pytest.mark.parametrize("text", ["range(gone.x)", "int(gone.x)", "float(gone.x)", "[1, 2][gone.x]"])
