@@ -176,7 +176,12 @@ def _caller() -> types.FrameType:
 
 
 def _only_looks(frame: types.FrameType) -> bool:
-    return _package(frame) in _LOOKERS
+    return _package(frame) in _LOOKERS or _is_jit(frame)
+
+
+def _is_jit(frame: types.FrameType) -> bool:
+    """Whether it is Triton, that looks at annotations and at what a kernel depends on."""
+    return frame.f_globals.get("__name__") == "triton.runtime.jit"
 
 
 def _asks_whether(frame: types.FrameType) -> bool:
@@ -194,7 +199,7 @@ class Anything:
         self.__name__ = self.__qualname__ = name.rpartition(".")[2]
 
     def __getattr__(self, name: str) -> Any:
-        if name == "__triton_builtin__" and _caller().f_globals.get("__name__") == "triton.runtime.jit":
+        if name == "__triton_builtin__" and _is_jit(_caller()):
             return True  # the search for what a kernel depends on passes over it: it may be an annotation
         if name.startswith(("__", "_Anything__")):
             raise AttributeError(name)

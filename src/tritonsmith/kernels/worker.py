@@ -312,7 +312,8 @@ def load(path: str, name: str, around: Surroundings) -> Loaded:
 
 
 def _execute(tree: ast.Module, path: str, module: types.ModuleType) -> None:
-    exec(compile(tree, path, "exec"), vars(module))  # noqa: S102 - what is asked for
+    code = compile(tree, path, "exec", dont_inherit=True)  # or its annotations would be texts, as those here
+    exec(code, vars(module))  # noqa: S102 - what is asked for
 
 
 def _inside(function: Any, name: str) -> Any:

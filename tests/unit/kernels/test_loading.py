@@ -205,6 +205,12 @@ def test_a_stand_in_never_gets_into_the_code(describe: Describe, text: str, said
     assert said in about["what"]
 
 
+def test_annotations_are_what_the_file_says(describe: Describe) -> None:
+    """Texts only where the file asks for that: Triton's aggregates, for one, want types."""
+    text = "def f(x: 3): pass\nN = f.__annotations__['x']\n@triton.jit\ndef k(x, N=N): pass\n"
+    assert describe(text)["parameters"][1]["default"] == 3
+
+
 def add_heuristics(place: Path) -> None:
     append(
         place / "site/triton/runtime/jit.py",
