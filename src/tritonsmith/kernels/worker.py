@@ -1285,7 +1285,7 @@ def _described(request: Table) -> Table:
         for name in ("num_warps", "num_stages", "num_ctas", "maxnreg"):
             value = getattr(config, name, None)
             if value is not None:
-                options[name] = value
+                options[name] = encoded(value)
         configs.append(
             {"values": {name: encoded(value) for name, value in config.kwargs.items()}, "options": options}
         )

@@ -197,6 +197,10 @@ OF_B = "@triton.autotune([triton.Config({'B': B})], key=[])\n@triton.jit\ndef k(
         ("import torch\n@triton.jit\ndef k(x, N=torch.x): pass\n", "a value of the kernel is torch.x"),
         ("import torch\nB = range(torch.x)\n@triton.jit\ndef k(x, N=B): 1\n", "the number of torch.x"),
         (f"import torch\nB = torch.x\n{OF_B}", "a value of the kernel is torch.x"),
+        (
+            f"import torch\nB = 1\n{OF_B}k.configs[0].num_warps = torch.x\n",
+            "a value of the kernel is torch.x",
+        ),
         ("import torch\nk = torch.nosuch.k\n", "k is no kernel of Triton's: it is torch.nosuch.k"),
     ],
 )

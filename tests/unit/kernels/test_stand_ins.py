@@ -187,9 +187,11 @@ def test_what_a_kernel_calls_is_refused_and_what_it_only_names_is_not(run: Run, 
         run("import gone\ngone.tiles.store(1, 2)\n")
 
 
-def test_triton_passes_over_what_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_triton_passes_over_what_is_named(
+    run: Run, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As triton.runtime.jit looks at what a kernel depends on, and triton.compiler at what it may read."""
-    text = "def look(x): return f'{x}', getattr(x, 'y', None), getattr(x, '__triton_builtin__', False)\n"
+    text = "def look(x): return f'{x}', x == 3, bool(x), getattr(x, '__triton_builtin__', False)\n"
     for name in ("__init__", "runtime/__init__", "compiler/__init__"):
         path = tmp_path / "triton" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -199,11 +201,12 @@ def test_triton_passes_over_what_is_named(run: Run, tmp_path: Path, monkeypatch:
     for name in [one for one in sys.modules if one.partition(".")[0] == "triton"]:
         monkeypatch.delitem(sys.modules, name)
     names = run(
-        "import gone\nfrom triton.runtime import jit\nfrom triton.compiler import code\n"
-        "FOUND = jit.look(gone.Tensor), code.look(gone.Tensor)\n"
+        "import gone\nfrom triton.runtime import jit\nfrom triton.compiler import code\nx = gone.Tensor\n"
     )
-    (text, _, over), (_, _, read) = names["FOUND"]
-    assert (text, over, read) == ("<stand-in gone.Tensor>", True, False)
+    assert names["jit"].look(names["x"]) == ("<stand-in gone.Tensor>", False, False, True)
+    assert not ledger.doubts
+    assert names["code"].look(names["x"]) == ("<stand-in gone.Tensor>", False, False, False)
+    assert len(ledger.doubts) == 2  # a comparison and the truth
 
 
 @pytest.mark.parametrize("text", ["range(gone.x)", "int(gone.x)", "float(gone.x)", "[1, 2][gone.x]"])
