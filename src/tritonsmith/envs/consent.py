@@ -8,7 +8,7 @@ values of the file may change since, these may not. An env file elsewhere is the
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,25 +35,26 @@ KEYS = (
 _TREES = (".git", "CMakeLists.txt", "pyproject.toml", "setup.py")  # what tells a source tree
 
 
-def named(file: Path, table: Mapping[str, Any]) -> dict[str, Any]:
+def named(file: Path, table: Mapping[str, Any], around: Iterable[Path] = ()) -> dict[str, Any]:
     """What an env file names to run, where that needs consent: `section.key` to its value.
 
     Args:
         file: resolved.
         table: its keys and values.
+        around: folders above the path that was typed, which may be a link.
     """
-    if not any((folder / name).exists() for folder in file.parents for name in _TREES):
+    if not any((folder / name).exists() for folder in (*file.parents, *around) for name in _TREES):
         return {}
     return {key: table[key] for key in KEYS if table.get(key)}
 
 
-def check(file: Path, table: Mapping[str, Any], space: Workspace) -> None:
-    """See that the user agreed to what an env file names to run.
+def check(file: Path, table: Mapping[str, Any], space: Workspace, around: Iterable[Path] = ()) -> None:
+    """See that the user agreed to what an env file names to run; see `named`.
 
     Raises:
         ConfigError: nobody has.
     """
-    wanted = named(file, table)
+    wanted = named(file, table, around)
     if wanted and not _record(file, wanted, space).is_file():
         raise ConfigError(
             "this env file lies in a source tree, names what to run, and nobody has agreed to that",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -33,6 +33,17 @@ _SECTIONS: Mapping[str, type] = {
 }
 
 Layer = tuple[str, Mapping[str, Any]]  # where it came from; "section.key" -> value
+
+
+_WORD = re.compile(r"\w[\w.+-]*")
+_TARGET = re.compile(r"[^-\s][^\n\0]*")  # Ninja's are files, too
+_NAMES = {
+    "triton.backends": _WORD,
+    "triton.targets": _TARGET,
+    "llvm.targets": _WORD,
+    "llvm.ninja-targets": _TARGET,
+    "llvm.debug-libraries": _WORD,
+}
 
 
 def load(
@@ -68,7 +79,7 @@ def load(
     layers.append(("command line", given))
     settings = resolve(name if release else path.stem, layers)
     if not only_shown and path.parent not in _folders():
-        consent.check(path, table, workspace.default())
+        consent.check(path, table, workspace.default(), _around(name))
     return settings
 
 
@@ -81,7 +92,7 @@ def wanted(name: str) -> tuple[Path, dict[str, Any]]:
     """
     load(name, only_shown=True)
     path = find(name)
-    return path, {} if path.parent in _folders() else consent.named(path, _read(path))
+    return path, {} if path.parent in _folders() else consent.named(path, _read(path), _around(name))
 
 
 def _release(name: str) -> str:
@@ -130,6 +141,11 @@ def find(name: str) -> Path:
         why=f"looked in {', '.join(map(str, _folders()))}",
         hints=did_you_mean(name, known),
     )
+
+
+def _around(name: str) -> tuple[Path, ...]:
+    """Folders above an env file as it was named: a link in a checkout may lead out of it."""
+    return tuple(Path(name).expanduser().absolute().parents) if name.endswith(".toml") else ()
 
 
 def available() -> list[tuple[str, Path, str]]:
@@ -212,6 +228,7 @@ def _checked(value: Any, hint: Any, key: str, source: str) -> Any:
         )
     if kind is tuple:
         if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+            _check_names(value, key, source)
             return tuple(value)
         raise ConfigError(f"{key} must be a list of strings, not {value!r}", where=source)
     assert not isinstance(hint, UnionType)  # noqa: S101 - the schema has none
@@ -220,6 +237,14 @@ def _checked(value: Any, hint: Any, key: str, source: str) -> Any:
     if type(value) is not hint:
         raise ConfigError(f"{key} must be a {hint.__name__}, not {value!r}", where=source)
     return value
+
+
+def _check_names(words: Iterable[str], key: str, source: str) -> None:
+    """What ends in a command line or in a list of CMake is one name: `-f x.ninja` has Ninja run anything."""
+    wrong = next((word for word in words if key in _NAMES and not _NAMES[key].fullmatch(word)), None)
+    if wrong is not None:
+        error = UsageError if source == "command line" else ConfigError
+        raise error(f"{key}: {wrong!r} is no name", where=source, hints=["names alone; no options, no lists"])
 
 
 def _dashed(name: str) -> str:

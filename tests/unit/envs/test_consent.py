@@ -6,7 +6,7 @@ import pytest
 
 from tritonsmith.envs import consent, settings, workspace
 from tritonsmith.envs.schema import Settings
-from tritonsmith.errors import ConfigError
+from tritonsmith.errors import ConfigError, UsageError
 
 VALUES = {
     "cache.remote": '"redis://h"',
@@ -115,3 +115,37 @@ def test_the_users_own_need_none(tmp_path: Path, home: Path) -> None:
     assert settings.load(str(listed)).llvm.dir == "/two"
     for name, _, _ in settings.available():
         settings.load(name)
+
+
+@pytest.mark.parametrize(
+    ("key", "word"),
+    [
+        ("triton.targets", "-f/evil.ninja"),
+        ("llvm.ninja-targets", "-f"),
+        ("triton.backends", "../../evil"),
+        ("triton.backends", "nvidia;../evil"),
+        ("llvm.targets", "X86;-DEVIL=1"),
+        ("llvm.debug-libraries", "-f"),
+    ],
+)
+def test_a_list_of_names_holds_no_options_and_no_paths(tmp_path: Path, key: str, word: str) -> None:
+    """Ninja runs what a file of the checkout's says if it is told `-f`."""
+    file = write(tmp_path / "mine.toml", {key: f'["{word}"]'})
+    with pytest.raises(ConfigError, match="is no name"):
+        settings.load(str(file))
+    with pytest.raises(UsageError, match="is no name"):
+        settings.load("dev", {key: (word,)})
+
+
+def test_names_as_they_are_used(tmp_path: Path) -> None:
+    names = {"triton.targets": '["check-triton", "bin/triton-opt", "lib/a.cpp^"]', "llvm.targets": '["X86"]'}
+    assert len(settings.load(str(write(tmp_path / "mine.toml", names))).triton.targets) == 3
+
+
+def test_a_link_out_of_a_checkout_is_the_checkouts(tree: Path, tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere.toml", {"llvm.dir": '"/evil"'})
+    (tree / "link.toml").symlink_to(tmp_path / "elsewhere.toml")
+    with pytest.raises(ConfigError, match="nobody has agreed to that"):
+        settings.load(str(tree / "link.toml"))
+    allow(tree / "link.toml")
+    assert settings.load(str(tree / "link.toml")).llvm.dir == "/evil"
