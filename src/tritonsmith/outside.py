@@ -12,15 +12,18 @@ import json
 import os
 import stat
 import tomllib
+from collections.abc import Hashable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 LIMIT = 64 << 20  # bytes of a text; a CMake cache of LLVM has 0.3 MiB
 OURS = 1 << 30  # of what the tool wrote, or had written: manifests of 40,000 compiled points, a build.ninja
 TOML_LIMIT = 1 << 20  # tomllib takes 2 s for so much
 _CHUNK = 1 << 16  # bytes
+T = TypeVar("T")
 DEPTH = 64  # of tables in each other: what goes deeper ends in a RecursionError somewhere
 
 
@@ -172,6 +175,71 @@ def typed(kind: Any, value: Any, name: str = "it") -> Any:
     if not right:
         raise UnreadableError(f"{name} cannot be {json.dumps(value)[:40]}")
     return value
+
+
+def shaped(kind: type[T], table: Mapping[str, Any], **ours: Any) -> T:
+    """A data class of a table of JSON, whose values have the types that its fields say, one level deep.
+
+    Quicker than `typed`, for tables of which there are thousands, and for texts that may hold a NUL.
+
+    Args:
+        kind: the data class.
+        table: parsed JSON.
+        ours: fields that are not from there.
+
+    Raises:
+        UnreadableError: a value has another type; names the key.
+        KeyError, TypeError: a key is unknown, or missing.
+    """
+    shapes = _shapes(cast("Hashable", kind))
+    for name, value in table.items():
+        types, inner = shapes[name]
+        rows = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        if type(value) not in types or (inner and any(type(one) not in inner for one in rows)):
+            raise UnreadableError(f"{name} cannot be {json.dumps(value)[:40]}")
+    return kind(**table, **ours)
+
+
+@cache
+def _shapes(kind: Hashable) -> dict[str, tuple[frozenset[Any], frozenset[Any]]]:
+    return {name: _shape(hint) for name, hint in get_type_hints(kind).items()}
+
+
+def _shape(hint: Any) -> tuple[frozenset[Any], frozenset[Any]]:
+    """Python types of a value, and of what is in it; none of these if that may be anything."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if not inner:
+        return frozenset({hint, int} if hint is float else {hint}), frozenset()
+    if origin is UnionType:
+        shapes = [_shape(one) for one in inner]
+        return frozenset().union(*(types for types, _ in shapes)), frozenset().union(
+            *(one for _, one in shapes)
+        )
+    if origin is Literal:
+        return frozenset(map(type, inner)), frozenset()
+    content = inner[1] if origin is Mapping else inner[0]
+    within = frozenset() if content is Any else _shape(content)[0]
+    return frozenset({dict} if origin is Mapping else {list}), within
+
+
+def place_in(name: str) -> str:
+    """A path that a list of files in a folder has, if it leads to a place in this folder.
+
+    Raises:
+        UnreadableError: it leads elsewhere, or no file can have it.
+    """
+    parts = name.split("/")
+    if not name or name.startswith("/") or ".." in parts or "\0" in name or not _is_text(name):
+        raise UnreadableError(f"{name[:80]!r} is no file of this folder")
+    return name
+
+
+def _is_text(name: str) -> bool:
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is(kind: Any, value: Any) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith import outside
+
 _MLIR_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)\s*$")
 _MLIR_FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
 _MLIR_NAME = re.compile(r"#loc\d*")
@@ -69,8 +71,8 @@ def interleaved(text: str, stage: str, comment: str) -> str:
 def _content(line: Line, sources: dict[str, list[str]]) -> str:
     if line.file not in sources:
         try:
-            sources[line.file] = Path(line.file).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError):
+            sources[line.file] = outside.read_text(Path(line.file)).splitlines()
+        except OSError:
             sources[line.file] = []
     lines = sources[line.file]
     return lines[line.number - 1].strip() if 0 < line.number <= len(lines) else "(the file is not here)"

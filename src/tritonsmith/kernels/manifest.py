@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +22,8 @@ _OURS = frozenset({"schema", "kernel", "points"})  # what no manifest of ours is
 _TELLS = re.compile(
     r"(?<![A-Za-z])(error|ERROR)\s*:|Assertion"
 )  # not `RuntimeError: PassManager::run failed`
+
+_COLONS = 2  # of a target
 
 Status = Literal["ok", "failed", "crashed", "timeout"]
 
@@ -182,8 +184,8 @@ def read(folder: Path) -> Manifest:
         )
     try:
         points = tuple(_point(one) for one in content.pop("points"))
-        content["warnings"] = tuple(content.get("warnings", ()))
-        return Manifest(folder=folder, points=points, **content)
+        made = outside.shaped(Manifest, content, folder=folder, points=points)
+        return replace(made, warnings=tuple(made.warnings))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
         raise FactError(
@@ -192,5 +194,11 @@ def read(folder: Path) -> Manifest:
 
 
 def _point(content: dict[str, Any]) -> Point:
-    stages = {name: Stage(**stage) for name, stage in content.pop("stages").items()}
-    return Point(stages=stages, **content)
+    """A point, checked: somebody may have sent the folder, and a stage that is `/dev/zero` never ends."""
+    stages = {name: outside.shaped(Stage, stage) for name, stage in content.pop("stages").items()}
+    for stage in stages.values():
+        outside.place_in(stage.path)
+    point = outside.shaped(Point, content, stages=stages)
+    if point.target.count(":") != _COLONS:
+        raise ValueError(f"{point.target!r} is no target")
+    return point

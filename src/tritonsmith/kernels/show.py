@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from tritonsmith import outside
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.kernels import locations
 from tritonsmith.kernels.manifest import Manifest, Point
@@ -89,7 +90,7 @@ def text(manifest: Manifest, point: Point, stage: str) -> str:
             f"{stage} is no text", where=path, hints=[f"its disassembly: --stage {BINARY[stage]}"]
         )
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return outside.read_text(path, outside.OURS)
     except OSError as error:
         raise FactError("cannot read this stage", where=path, why=error.strerror) from error
 

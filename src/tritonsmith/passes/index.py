@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -144,7 +144,7 @@ class Index:
             FactError: its file is gone.
         """
         try:
-            return self.path(dump).read_bytes()
+            return outside.read_bytes(self.path(dump), outside.OURS)
         except OSError as error:
             hints = ["invoke passes.dump or invoke passes.import makes the folder again"]
             why = error.strerror or str(error)
@@ -194,14 +194,28 @@ def read(folder: Path) -> Index:
             raise ValueError("it is no object of JSON")  # noqa: TRY301, TRY004 - told like the others
         if content.pop("schema") != SCHEMA:
             raise ValueError("it is of another version of this tool")  # noqa: TRY301 - told like the others
-        kernels = tuple(Kernel(**one) for one in content.pop("kernels"))
-        dumps = tuple(Dump(**one) for one in content.pop("dumps"))
-        reproducers = tuple(content.pop("reproducers"))
-        return Index(folder=folder, kernels=kernels, dumps=dumps, reproducers=reproducers, **content)
+        kernels = tuple(outside.shaped(Kernel, one) for one in content.pop("kernels"))
+        dumps = tuple(outside.shaped(Dump, one) for one in content.pop("dumps"))
+        index = outside.shaped(Index, content, folder=folder, kernels=kernels, dumps=dumps)
+        _check(index)
+        return replace(index, reproducers=tuple(index.reproducers))
     except FileNotFoundError as error:
         hints = [
             "`invoke passes.dump --out DIR` or `invoke passes.import FILE --out DIR` makes such a folder"
         ]
         raise FactError("this folder has no index of a dump", where=path, hints=hints) from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FactError("cannot read this index", where=path, why=str(error)) from error
+
+
+def _check(index: Index) -> None:
+    """Somebody may have sent the folder: a file of it that is `/dev/zero` never ends.
+
+    Raises:
+        ValueError: it names files elsewhere, or dumps that it does not have.
+    """
+    for name in (index.output, *index.reproducers, *(dump.path for dump in index.dumps)):
+        outside.place_in(name)
+    for dump in index.dumps:
+        if dump.against is not None and not 0 <= dump.against < len(index.dumps):
+            raise ValueError(f"there is no dump {dump.against}")

@@ -69,7 +69,7 @@ def settle(tree: Path, dest: Path, texts: Iterable[str]) -> dict[str, str]:
     patterns = tuple(texts)
     changed = {}
     for path in tree.rglob("*"):
-        if path.is_file() and not path.is_symlink() and is_text(path, patterns):
+        if not path.is_symlink() and path.is_file() and is_text(path, patterns):
             text = path.read_bytes()
             if PLACEHOLDER in text:
                 path.write_bytes(text.replace(PLACEHOLDER, os.fsencode(dest)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from tests.unit.kernels.resources.test_reading import manifest as made
 from tests.unit.kernels.resources.test_reading import point
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.kernels import manifest
+from tritonsmith.kernels import manifest, show
+from tritonsmith.kernels.resources import elf
 
 TYPED = """at 3:24:
 def bad(x, n, BLOCK: tl.constexpr):
@@ -113,3 +115,43 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 )
 def test_the_gist_of_an_error(tmp_path: Path, error: str, gist: str) -> None:
     assert point(tmp_path, "cuda:80:32", {}, {}, status="failed", error=error).gist == gist
+
+
+HOSTILE: list[dict[str, Any]] = [
+    {"stages": {"ttir": {"path": path, "size": 1, "sha256": ""}}}
+    for path in ("/dev/zero", "../k.ttir", "p/../../k", "a\0b", "\ud800", "", 5, None)
+]
+HOSTILE += [{"target": "cuda"}, {"target": 5}, {"id": 5}, {"signature": 5}, {"signature": {"x": []}}]
+HOSTILE += [{"options": 5}, {"status": {}}, {"metadata": 5}, {"seconds": "x"}, {"remarks": [5]}]
+
+
+@pytest.mark.parametrize("change", HOSTILE)
+def test_a_point_that_somebody_made_up(tmp_path: Path, change: dict[str, Any]) -> None:
+    content = json.loads(made(tmp_path, point(tmp_path, "cuda:90:32", {}, {})).render())
+    content["points"][0] |= change
+    (tmp_path / manifest.FILE).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(FactError, match="is not whole"):
+        manifest.read(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"kernel": 5}, {"file": 5}, {"command": []}, {"stand_ins": 5}])
+def test_a_manifest_that_somebody_made_up(tmp_path: Path, change: dict[str, Any]) -> None:
+    content = json.loads(made(tmp_path, point(tmp_path, "cuda:90:32", {}, {})).render()) | change
+    (tmp_path / manifest.FILE).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(FactError, match="is not whole"):
+        manifest.read(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_stage_that_never_ends_is_refused(tmp_path: Path, kind: str) -> None:
+    stage = tmp_path / "k.ttir"
+    os.mkfifo(stage) if kind == "pipe" else stage.symlink_to("/dev/zero")
+    stages = {"ttir": {"path": "k.ttir", "size": 1, "sha256": ""}}
+    content = json.loads(made(tmp_path, point(tmp_path, "cuda:90:32", {}, {})).render())
+    content["points"][0]["stages"] = stages
+    (tmp_path / manifest.FILE).write_text(json.dumps(content), encoding="utf-8")
+    seen = manifest.read(tmp_path)
+    with pytest.raises(FactError, match="cannot read this stage"):
+        show.text(seen, seen.points[0], "ttir")
+    with pytest.raises(FactError, match="cannot read this binary"):
+        elf.load(stage)

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -293,7 +294,8 @@ def test_paths_of_an_index_that_lead_elsewhere_are_not_removed(tmp_path: Path) -
     content = json.loads(path.read_text())
     content["reproducers"] = ["../mine.txt", str(mine)]
     path.write_text(json.dumps(content))
-    importing.empty(made.folder)
+    with pytest.raises(FactError, match="cannot read this index"):
+        importing.empty(made.folder)
     assert mine.read_text() == "mine"
 
 
@@ -377,3 +379,43 @@ def test_a_full_disk_tells_where(tmp_path: Path) -> None:
         full.write(b"x")
     assert (caught.value.where, caught.value.why) == (str(tmp_path), "No space left on device")
     assert "--out DIR" in caught.value.hints[0]
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "../secret", "add/../../x", "a\0b", "\ud800", "", 5])
+def test_an_index_that_names_files_elsewhere(made: Index, path: object) -> None:
+    content = json.loads((made.folder / indexes.FILE).read_text(encoding="utf-8"))
+    content["dumps"][0]["path"] = path
+    (made.folder / indexes.FILE).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(FactError, match="cannot read this index"):
+        indexes.read(made.folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"number": "x"}, {"size": "x"}, {"seconds": "x"}, {"against": 99}, {"against": -1}, {"kernel": 5}],
+)
+def test_a_dump_that_somebody_made_up(made: Index, change: dict[str, object]) -> None:
+    content = json.loads((made.folder / indexes.FILE).read_text(encoding="utf-8"))
+    content["dumps"][0] |= change
+    (made.folder / indexes.FILE).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(FactError, match="cannot read this index"):
+        indexes.read(made.folder)
+
+
+@pytest.mark.parametrize(
+    "change", [{"command": 5}, {"reproducers": [5]}, {"output": "/dev/zero"}, {"environ": 5}]
+)
+def test_an_index_that_somebody_made_up(made: Index, change: dict[str, object]) -> None:
+    content = json.loads((made.folder / indexes.FILE).read_text(encoding="utf-8")) | change
+    (made.folder / indexes.FILE).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(FactError, match="cannot read this index"):
+        indexes.read(made.folder)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_dump_that_never_ends_is_refused(made: Index, kind: str) -> None:
+    place = made.path(made.dumps[-1])
+    place.unlink()
+    os.mkfifo(place) if kind == "pipe" else place.symlink_to("/dev/zero")
+    with pytest.raises(FactError, match="cannot read a file of this dump"):
+        made.content(made.dumps[-1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tritonsmith import outside
 from tritonsmith.errors import FactError
 from tritonsmith.kernels import show
 from tritonsmith.kernels.compare import metrics, pairing
@@ -207,7 +208,7 @@ def text(member: Member, stage: str) -> str:
     path = member.manifest.path(member.point, stage)
     assert path is not None  # noqa: S101 - for the type checker
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return outside.read_text(path, outside.OURS)
     except OSError as error:
         raise FactError(f"the {stage} cannot be read", where=path, why=error.strerror) from error
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from tritonsmith import configs
+from tritonsmith import configs, outside
 from tritonsmith.kernels.manifest import Manifest, Point
 from tritonsmith.kernels.normal import diffs
 from tritonsmith.kernels.resources import instructions, reading
@@ -172,7 +172,7 @@ def _operations(manifest: Manifest, point: Point, stages: list[str]) -> Iterator
     for stage in stages:
         path = manifest.path(point, stage)
         if path and stage not in reading.BINARIES:
-            text = path.read_text(encoding="utf-8", errors="replace")
+            text = outside.read_text(path, outside.OURS)
             yield f"{stage}{_OPERATIONS}", diffs.operations(text, stage).total()
 
 

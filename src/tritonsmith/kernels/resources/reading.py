@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith import configs, outside
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.manifest import Manifest, Point
 from tritonsmith.kernels.resources import code_object, cubin, elf, instructions, occupancy, ptxas
@@ -237,6 +237,6 @@ def _text(path: Path | None) -> str:
     if path is None:
         return ""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return outside.read_text(path, outside.OURS)
     except OSError:
         return ""
