@@ -16,6 +16,7 @@ from tests.support import Guard, group_of, not_run
 from tritonsmith.ui import console
 
 _TESTS = Path(__file__).parent
+_LONGEST_ID = 80  # characters
 _KINDS = ("unit", "integration", "real")
 # All that a unit test finds on PATH: what every POSIX machine has, and git; no compiler of this host.
 _PROGRAMS = """
@@ -46,6 +47,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         group = group_of(item)
         if group:
             item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Long contents name no test: they may hold the time, and each worker must find the same names."""
+    return argname if isinstance(val, (bytes, str)) and len(val) > _LONGEST_ID else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
