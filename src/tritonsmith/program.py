@@ -42,7 +42,8 @@ def _hints(error: ParseError) -> tuple[str, ...]:
     """What would have been right: flags of the task, or names of tasks."""
     match = re.match(r"No idea what '(.+)' is", str(error))
     if match is None:
-        return ("what a task takes: tritonsmith --help TASK",)
+        task = error.context.name if error.context else None
+        return (f"what it takes: tritonsmith --help {task or 'TASK'}",)
     wrong = match[1]
     if wrong.startswith("-"):
         task = error.context.name if error.context else None

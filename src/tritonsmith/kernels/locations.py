@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"(?:\s+"((?:[^"\\]|\
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 _SASS = re.compile(r'^\s*//## File "(.*?)", line (\d+)')
 _OBJDUMP = re.compile(r"^; (/.*):(\d+)\b")
+_ESCAPE = re.compile(rb"\\(?:([0-3][0-7]{2})|([0-9A-F]{2})|(.))", re.DOTALL)
 _DEEPEST = 50  # aliases of aliases; a broken file may have a ring of them
 
 
@@ -27,7 +29,7 @@ class Line:
     """A line of a Python file.
 
     Attributes:
-        file: its path, as the compiler noted it.
+        file: its path, with nothing escaped.
         number: from 1.
     """
 
@@ -68,6 +70,18 @@ def interleaved(text: str, stage: str, comment: str) -> str:
     return "\n".join(made) + "\n"
 
 
+def unescaped(name: str) -> str:
+    r"""A file's name as the system has it: of é, MLIR and LLVM write \C3\A9, assembly \303\251."""
+    return os.fsdecode(_ESCAPE.sub(_byte, os.fsencode(name)))
+
+
+def _byte(match: re.Match[bytes]) -> bytes:
+    octal, hexadecimal, itself = match.groups()
+    if itself:
+        return bytes(itself)
+    return bytes([int(octal, 8) if octal else int(hexadecimal, 16)])
+
+
 def _content(line: Line, sources: dict[str, list[str]]) -> str:
     if line.file not in sources:
         try:
@@ -91,7 +105,7 @@ def _mlir_line(text: str, aliases: dict[str, str]) -> Line | None:
         alias = _MLIR_NAME.search(text)
         file = _MLIR_FILE.search(text)
         if file and (alias is None or file.start() < alias.start()):
-            return Line(file[1], int(file[2]))
+            return Line(unescaped(file[1]), int(file[2]))
         if alias is None:
             return None
         text = aliases.get(alias[0], "")
@@ -118,7 +132,7 @@ def _llvm_file(fields: str, nodes: dict[str, tuple[str, str]]) -> str:
         if kind == "File":
             name = re.search(r'filename: "(.*?)"', fields)
             folder = re.search(r'directory: "(.*?)"', fields)
-            return str(Path(folder[1] if folder else "") / (name[1] if name else ""))
+            return unescaped(str(Path(folder[1] if folder else "") / (name[1] if name else "")))
         if not kind:
             return ""
     return ""
@@ -127,7 +141,7 @@ def _llvm_file(fields: str, nodes: dict[str, tuple[str, str]]) -> str:
 def _assembly(lines: Sequence[str]) -> Iterator[Line | None]:
     """PTX lists its files below the code; AMD's assembly where it needs them."""
     files = {
-        match[1]: str(Path(match[2]) / match[3]) if match[3] else match[2]
+        match[1]: unescaped(str(Path(match[2]) / match[3]) if match[3] else match[2])
         for line in lines
         if (match := _FILE.match(line))
     }
@@ -145,9 +159,10 @@ def _marked(lines: Sequence[str]) -> Iterator[Line | None]:
     """Disassemblers write the place on a line of its own."""
     now: Line | None = None
     for line in lines:
-        match = _SASS.match(line) or _OBJDUMP.match(line)
+        escaped = _SASS.match(line)
+        match = escaped or _OBJDUMP.match(line)
         if match:
-            now = Line(match[1], int(match[2]))
+            now = Line(unescaped(match[1]) if escaped else match[1], int(match[2]))
             yield None
         else:
             yield now if line[:1].isspace() and line.strip() else None

@@ -136,6 +136,27 @@ def test_the_source_stands_where_another_line_begins(tmp_path: Path) -> None:
     assert "(the file is not here)" in show.with_source(PTX, "ptx")
 
 
+ESCAPED = {
+    "ttgir": r"\C3\A9",
+    "llir": r"\C3\A9",
+    "ptx": r"\303\251",
+    "amdgcn": r"\303\251",
+    "sass": r"\303\251",
+    "gcnasm": "é",
+}
+
+
+@pytest.mark.parametrize("stage", ALL)
+def test_the_source_is_found_in_a_folder_beyond_ascii(stage: str, tmp_path: Path) -> None:
+    folder = tmp_path / "mein Code é"
+    folder.mkdir()
+    (folder / "k.py").write_text("\n" * 8 + "x = tid()\n")
+    written = f"{tmp_path}/mein Code {ESCAPED[stage]}"
+    text = ALL[stage].replace('"/" "k.py"', f'"{written}" "k.py"').replace("/k.py", f"{written}/k.py")
+    mixed = show.with_source(text.replace('directory: "/"', f'directory: "{written}"'), stage)
+    assert " k.py:9: x = tid()" in mixed
+
+
 def test_rings_of_locations_end() -> None:
     text = "#loc1 = loc(#loc2)\n#loc2 = loc(#loc1)\nx loc(#loc1)\n"
     assert locations.of(text, "ttir")[2] is None

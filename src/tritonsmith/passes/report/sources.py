@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
+from tritonsmith.kernels.locations import unescaped
+
 _NAMES = re.compile(rb'"((?:[^"\\\n]|\\.)+\.py)"')
 _DEBUG = re.compile(rb'!DIFile\(filename: "([^"\n]+\.py)", directory: "([^"\n]+)"')
 _TABLE = re.compile(rb'^\s*\.file\s+\d+\s+"([^"\n]+)"\s+"([^"\n]+\.py)"', re.MULTILINE)
@@ -21,10 +23,10 @@ def names(text: bytes) -> list[str]:
 
 
 def read(names: Iterable[str]) -> dict[str, str]:
-    """The texts of those that are here; without relative ones: nobody knows what to."""
+    """The texts of those that are here, as the IR names them; without relative ones: nobody knows what to."""
     found = {}
     for name in names:
-        path = Path(name)
+        path = Path(unescaped(name))
         if not PurePath(name).is_absolute() or path.suffix != ".py":
             continue
         try:

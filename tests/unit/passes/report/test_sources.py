@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tritonsmith.passes.report import sources
 
 
@@ -29,3 +31,10 @@ def test_only_python_files_that_are_here_by_their_full_name_are_read(tmp_path: P
     (tmp_path / "folder.py").mkdir()
     names = [here, large, tmp_path / "secret", tmp_path / "gone.py", tmp_path / "folder.py"]
     assert sources.read([*map(str, names), "kernel.py", "\0.py"]) == {str(here): "x = 1\n"}
+
+
+@pytest.mark.parametrize("written", [r"mein Code \C3\A9.py", r"mein Code \303\251.py", "mein Code é.py"])
+def test_a_name_beyond_ascii_is_read_and_keeps_the_key_that_the_ir_has(tmp_path: Path, written: str) -> None:
+    (tmp_path / "mein Code é.py").write_text("x = 1\n")
+    (name,) = sources.names(f'#loc = loc("{tmp_path}/{written}":1:1)'.encode())
+    assert sources.read([name]) == {f"{tmp_path}/{written}": "x = 1\n"}
