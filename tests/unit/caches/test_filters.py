@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.unit.caches import made
+from tritonsmith import outside
 from tritonsmith.caches import filters, makers
 from tritonsmith.caches.filters import Chosen, Filters
 from tritonsmith.errors import FactError, UsageError
@@ -192,13 +192,13 @@ def test_metadata_are_read_only_when_a_filter_asks(root: Path, monkeypatch: pyte
     made.kernel(root)
     made.kernel(root, "softmax")
     opened: list[Path] = []
-    read: Callable[[Path], bytes] = Path.read_bytes
+    read = outside.read_bytes
 
-    def note(path: Path) -> bytes:
+    def note(path: Path, limit: int = outside.LIMIT) -> bytes:
         opened.append(path)
-        return read(path)
+        return read(path, limit)
 
-    monkeypatch.setattr(Path, "read_bytes", note)
+    monkeypatch.setattr(outside, "read_bytes", note)
     choose(root, kernel="softmax", older_than=1.0, keep_newest=0)
     assert opened == []
     choose(root, kernel="softmax", target=("cuda", "90"))

@@ -282,9 +282,11 @@ def test_output_that_nobody_can_take_is_no_bug(call: str, place: str, code: int)
     assert (done.returncode, done.stderr.splitlines()[:2]) == (code, said)
 
 
-def test_a_full_disk_is_named() -> None:
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/some/folder/007-cse.mlir")
-    said = call(error).message or ""
+    with (tmp_path / "output").open("w") as output:
+        monkeypatch.setattr(sys, "stdout", output)  # which is dropped for good: not pytest's own
+        said = call(error).message or ""
     assert said.splitlines()[:2] == ["error: No space left on device", "  where: /some/folder/007-cse.mlir"]
     assert "free some disk space" in said
 
