@@ -165,7 +165,7 @@ def test_a_plan_is_shown_and_nobody_is_there_to_agree(smith: Smith, busy: Path) 
     assert pip(busy, "check") == ""
 
 
-def doctor(smith: Smith, venv: Path, code: int) -> dict[str, dict[str, str]]:
+def doctor(smith: Smith, venv: Path, code: int | None) -> dict[str, dict[str, str]]:
     """Findings of the doctor about this Python, by id."""
     done = smith("doctor", "--only", "python", "--python", python_of(venv), "--json", code=code)
     return {found["id"]: found for found in json.loads(done.out)["findings"]}
@@ -179,7 +179,7 @@ def test_the_doctor_sees_two_owners_and_then_none(smith: Smith, busy: Path) -> N
     assert re.match(r"LLVM \d+\.0\.0git, [0-9a-f]{40}", before["python.llvm-revision"]["seen"])
     assert before["python.llvm-revision"]["status"] == "ok"  # that of the published wheel, where it is known
     purge(smith, busy, "--yes")
-    after = doctor(smith, busy, code=0)
+    after = doctor(smith, busy, code=None)  # Python's headers may be missing
     assert after["python.owners"]["status"] == after["python.spec"]["status"] == "not applicable"
 
 

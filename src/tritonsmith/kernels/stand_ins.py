@@ -466,6 +466,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def guarded(path: str, number: int) -> bool:
     """Whether a line of a file stands where an ImportError is caught."""
+    linecache.checkcache(path)  # a file of that name may have been there before
     try:
         tree = ast.parse("".join(linecache.getlines(path)))
     except SyntaxError:

@@ -55,7 +55,7 @@ def compile_of(what: Prepared, *, everything: bool = False) -> None:
         plan(what.plan)
         return
     lines = [f"{len(what.wanted)} points of {what.kernel} into {what.out}", *points.summary(what.wanted)]
-    lines.append("the script with all of them: kernel.compile --dry-run --all")
+    lines.append(console.typed("the script with all of them: invoke kernel.compile ... --dry-run --all"))
     console.write("\n".join(f"# {printable(line)}" for line in lines))
 
 
