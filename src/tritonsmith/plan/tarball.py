@@ -108,7 +108,8 @@ class Tarball:
     def _member(self, member: Member, kind: bytes, size: int, extended: dict[str, str]) -> Member:
         name = extended.get("path", member.name)
         if kind in _SPECIAL or any(key.startswith("GNU.sparse") for key in extended):
-            raise DamagedError(f"entry {name!r} is {_SPECIAL.get(kind, 'a sparse file')}, a device or a pipe")
+            what = _SPECIAL.get(kind, "a sparse file")
+            raise DamagedError(f"entry {name!r} is {what}: only files, folders and links are unpacked")
         if kind not in _KINDS:
             raise DamagedError(f"entry {name!r} is of a kind that is not known ({kind!r})")
         found = _KINDS[kind]

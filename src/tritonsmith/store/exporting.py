@@ -62,7 +62,7 @@ def prepare(entry: Entry, dest: str, space: Workspace, machine: Machine) -> Expo
     """
     manifest = entry.manifest
     if manifest is None or entry.status != "ready":
-        raise FactError(f"{entry.name} cannot be exported: it is {entry.problem or entry.status}")
+        raise FactError(f"{entry.name} cannot be exported", why=entry.problem or f"it is {entry.status}")
     if broken := verifying.problems(entry, quick=True):
         hints = [
             f"`invoke store.verify --name {entry.name}` tells all of it",

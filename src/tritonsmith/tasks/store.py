@@ -291,7 +291,7 @@ def _show(found: Listing) -> None:
     console.out().print(console.typed(total), markup=False)
     for row in found.rows:
         if row.entry.problem:
-            console.note(f"{row.entry.name} is {row.entry.problem}")
+            console.note(f"{row.entry.name}: {row.entry.problem}")
         for use in row.uses:
             if "cannot be looked at" in use.why:
                 console.note(f"{row.entry.name}, kept for {use.in_words} of {use.user.user}: {use.why}")
