@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import linecache
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,6 +36,7 @@ def run(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     def run(text: str) -> dict[str, Any]:
         file = tmp_path / "k.py"
         file.write_text(text)
+        linecache.clearcache()  # a folder of an earlier test may have had this path
         names: dict[str, Any] = {"__name__": "k"}
         exec(compile(text, str(file), "exec"), names)  # noqa: S102
         return names
