@@ -105,7 +105,7 @@ def read(file: Path) -> str:
 
 def kernels(text: str) -> tuple[str, ...]:
     """Names of the functions that carry a decorator of Triton's; none where the text is no Python of ours."""
-    return tuple(function.name for function in _functions(text) if _is_kernel(function))
+    return tuple(dict.fromkeys(function.name for function in _functions(text) if _is_kernel(function)))
 
 
 def inner_kernels(text: str) -> tuple[InnerKernel, ...]:
@@ -189,8 +189,9 @@ def find(text: str, name: str, file: Path) -> Kernel | None:
         UsageError: the file binds no such name.
     """
     found = [function for function in _functions(text) if function.name == name]
-    if len(found) != 1:
-        if not found and _complete(text) and name.partition(".")[0] not in _bound(text):
+    bound = _bound(text)
+    if len(found) != 1 or bound.count(name) != 1:  # which of them counts may be the GPU's matter
+        if not found and _complete(text) and name.partition(".")[0] not in bound:
             raise no_such(name, text, file)
         return None
     (function,) = found
@@ -302,17 +303,20 @@ def _complete(text: str) -> bool:
     )
 
 
-def _bound(text: str) -> set[str]:
-    """Names that are functions, are imported or are assigned anywhere in the file but inside of functions."""
+def _bound(text: str) -> list[str]:
+    """Names that are functions, are imported or are assigned anywhere in the file but inside of functions.
+
+    As often as that is done.
+    """
     tree = _parse(text)
-    names: set[str] = set()
+    names: list[str] = []
     for node in _outside(tree) if tree else ():
         if isinstance(node, ast.alias):
-            names.add(node.asname or node.name.partition(".")[0])
+            names.append(node.asname or node.name.partition(".")[0])
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            names.add(node.name)
+            names.append(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
+            names.append(node.id)
     return names
 
 

@@ -60,6 +60,15 @@ def test_a_default_that_is_no_literal_is_not_guessed() -> None:
     assert source.find("@triton.jit\ndef k(x, B=SIZE): pass", "k", FILE) is None
 
 
+@pytest.mark.parametrize(
+    "other", ["@triton.jit\n    def k(x, y): pass", "from other import k", "k = triton.jit(theirs)"]
+)
+def test_of_two_kernels_of_one_name_only_running_it_tells(other: str) -> None:
+    text = f"if HIP:\n    {other}\nelse:\n    @triton.jit\n    def k(x): pass\n"
+    assert source.find(text, "k", FILE) is None
+    assert source.choose(text, "", FILE) == "k"
+
+
 def test_no_such_kernel_names_those_there() -> None:
     with pytest.raises(UsageError, match="there is no kernel 'main_kernl'") as caught:
         source.find(TEXT, "main_kernl", FILE)
