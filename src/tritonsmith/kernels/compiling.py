@@ -15,7 +15,7 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.envs import settings, workspace
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import FactError, UsageError
+from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.facts import machine
 from tritonsmith.kernels import disassembly, gpu_models, manifest, points, results, source, targets
 from tritonsmith.kernels.asked import Asked
@@ -24,6 +24,7 @@ from tritonsmith.kernels.inspecting import Described, described, refused
 from tritonsmith.kernels.manifest import FILE, Manifest, Point, Stage
 from tritonsmith.kernels.points import Wanted
 from tritonsmith.kernels.source import Kernel
+from tritonsmith.kernels.targets import Target
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write, locks
 from tritonsmith.plan.runner import CommandFailedError, Runner
 from tritonsmith.ui import console
@@ -316,15 +317,34 @@ def _wanted(asked: Asked, where: Place) -> tuple[str, tuple[Wanted, ...]]:
     if asked.from_ir or (kernel and not asked.autotune):
         return name, points.expand(asked, kernel)
     found: list[Wanted] = []
-    about: Described | None = None
-    for target in asked.targets:
-        if about is None or about.asked_gpu:  # else every GPU has the same configs
-            about = described(asked, target, name, where.python, where.space)
+    for target, about in zip(asked.targets, _described(asked, name, where), strict=True):
         if asked.autotune and not about.configs:
             raise _not_tuned(name)
         tuned = about.configs if asked.autotune else ()
         found += points.expand(replace(asked, targets=(target,)), about.kernel, tuned)
     return name, tuple(found)
+
+
+def _described(asked: Asked, name: str, where: Place) -> list[Described]:
+    """The kernel for each target; where it cannot be looked at for one, as for another, if there is any.
+
+    Its points do not compile: the worker loads the file, too, and says why. Which configs they would have
+    nobody knows.
+    """
+    found: dict[Target, Described] = {}
+    errors: list[SmithError] = []
+    for target in asked.targets:
+        about = next(iter(found.values()), None)
+        if about and not about.asked_gpu:  # every GPU has the same
+            found[target] = about
+            continue
+        try:
+            found[target] = described(asked, target, name, where.python, where.space)
+        except FactError as error:
+            errors.append(error)
+    if errors and (asked.autotune or not found):
+        raise errors[0]
+    return [found.get(target) or next(iter(found.values())) for target in asked.targets]
 
 
 def _steps(

@@ -70,6 +70,7 @@ class Ledger:
         self.strict = False
         self._things: dict[str, Anything] = {}
         self._told: set[str] = set()
+        self._taken_off: list[tuple[Any, str]] = []
 
     def news(self) -> dict[str, dict[str, str] | list[str]]:
         """What was not told before."""
@@ -114,6 +115,18 @@ class Ledger:
     def note(self, text: str) -> None:
         """Note what else a person should know, with the place of it."""
         self.doubts[f"{where()}: {text}"] = None
+
+    def take_off(self, name: str, decorated: Any) -> None:
+        """Remember that a decorator did nothing: nobody knows yet whether that is a kernel."""
+        while _is_kernel(decorated):
+            decorated = decorated.fn
+        package = name.partition(".")[0]
+        text = f"@{name} is taken off {getattr(decorated, '__name__', decorated)}: {package} is not installed"
+        self._taken_off.append((decorated, f"{where()}: {text}, and what it sets, such as configs, is gone"))
+
+    def bare(self, function: Any) -> None:
+        """Note the decorators that were taken off the function of a kernel."""
+        self.doubts.update((text, None) for decorated, text in self._taken_off if decorated is function)
 
     def refuse(self, name: str, what: str) -> NoReturn:
         """What was asked has no true answer."""
@@ -184,6 +197,11 @@ def _is_jit(frame: types.FrameType) -> bool:
     return frame.f_globals.get("__name__") == "triton.runtime.jit"
 
 
+def _is_kernel(thing: Any) -> bool:
+    """Whether a decorator of Triton's made it; its autotuner cannot be called."""
+    return type(thing).__module__.partition(".")[0] == "triton" and hasattr(thing, "fn")
+
+
 def _asks_whether(frame: types.FrameType) -> bool:
     """Whether `hasattr`, or `getattr` with a default, wants an attribute, and not the code by its dot."""
     if _is_library(frame) or not set(_ASKS) & set(frame.f_code.co_names):
@@ -221,8 +239,10 @@ class Anything:
         """
         if self.__ledger.strict:
             self.__ledger.refuse(self.__name, "a call")
-        if len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], Anything):
-            return args[0]
+        thing = args[0] if len(args) == 1 and not kwargs else None
+        if (callable(thing) or _is_kernel(thing)) and not isinstance(thing, Anything):
+            self.__ledger.take_off(self.__name, thing)
+            return thing
         return Anything(f"{self.__name}()", self.__ledger)
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
@@ -315,6 +335,47 @@ def attribute(ledger: Ledger, parent: str, name: str) -> Any:
 def name_of(value: Any) -> str:
     """The full name that a stand-in stands for; empty for what is none."""
     return value._Anything__name if type(value) is Anything else ""  # noqa: SLF001 - a class of this file
+
+
+def note_identities(body: Iterable[ast.stmt], names: dict[str, Any], path: str, ledger: Ledger) -> None:
+    """Note where `is` and `isinstance` look at a stand-in: Python does not ask it.
+
+    Args:
+        body: what was run of a file.
+        names: of the module, after that.
+        path: of the file.
+        ledger: of the stand-ins.
+    """
+    for node in (node for part in body for node in ast.walk(part)):
+        looked: list[ast.expr] = []
+        if isinstance(node, ast.Compare) and any(isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops):
+            looked, what = [node.left, *node.comparators], "the identity"
+        elif isinstance(node, ast.Call) and "isinstance" in _names(node.func):
+            looked, what = node.args[:1], "the class"
+        for name in filter(None, (name_of(_value(one, names, ledger)) for one in looked)):
+            text = f"{what} of {name} decides something, and it is a stand-in"
+            ledger.doubts[f"{shown(path)}:{node.lineno}: {text}"] = None  # type: ignore[attr-defined]
+
+
+def _value(node: ast.expr, names: dict[str, Any], ledger: Ledger) -> Any:
+    """What an expression is, as far as it hangs on names of the module alone: a stand-in, a module."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    if isinstance(node, (ast.Call, ast.Subscript)):
+        value = _value(node.func if isinstance(node, ast.Call) else node.value, names, ledger)
+        return value if name_of(value) else None
+    if not isinstance(node, ast.Attribute) or node.attr.startswith("__"):
+        return None
+    parent = _value(node.value, names, ledger)
+    if name_of(parent):
+        return ledger.thing(f"{name_of(parent)}.{node.attr}")
+    if (
+        not isinstance(parent, types.ModuleType)
+        or not _is_stand_in(parent)
+        or hasattr(type(parent), node.attr)
+    ):
+        return None
+    return vars(parent).get(node.attr) or ledger.thing(f"{parent.__name__}.{node.attr}")
 
 
 class _Attributes(abc.ABCMeta):

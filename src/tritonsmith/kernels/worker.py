@@ -301,13 +301,14 @@ def load(path: str, name: str, around: Surroundings) -> Loaded:
         module.__name__ = f"_kernel_{module.__name__}"
     sys.modules[module.__name__] = module
     _run(functools.partial(_execute, ast.Module(body=body, type_ignores=[]), path, module), path)
+    stand_ins.note_identities(body, vars(module), path, around.ledger)
     if not hasattr(module, head):
         raise RefusedError("kernel", f"there is no kernel {name!r} in this file", names=candidates(tree))
     whole = getattr(module, head)
     for part in inner:
         whole = _run(functools.partial(_inside, whole, part), path)
     loaded = _unwrapped(whole, name, tree)
-    check_globals(loaded.fn)
+    check_globals(loaded.fn, around.ledger)
     return loaded
 
 
@@ -367,8 +368,11 @@ def _unwrapped(whole: Any, name: str, tree: ast.Module) -> Loaded:
     return Loaded(kernel, configs, heuristics)
 
 
-def check_globals(kernel: Any) -> None:
-    """Refuse a kernel that reads a constant whose value is a stand-in: it would be compiled into the code."""
+def check_globals(kernel: Any, ledger: Any) -> None:
+    """Refuse a kernel that reads a constant whose value is a stand-in: it would be compiled into the code.
+
+    Decorators that it, or a kernel that it calls, lacks are noted.
+    """
     waiting, seen = [kernel], set()
     while waiting:
         function = getattr(waiting.pop(), "fn", None)
@@ -377,6 +381,7 @@ def check_globals(kernel: Any) -> None:
             continue
         code = function.__code__
         seen.add(function)
+        ledger.bare(function)
         free = inspect.getclosurevars(function).nonlocals
         for name in (*code.co_names, *code.co_freevars):
             value = free.get(name, function.__globals__.get(name))
@@ -752,6 +757,7 @@ def one(request: Table, point: Table, loaded: Loader, ledger: Any) -> Table:
         result = failed(
             "failed", str(error) + (f"\n{error.about['why']}" if error.about.get("why") else ""), began
         )
+        result["loaded"] = kernel is not None or request["ir"]
     except BaseException as error:  # noqa: BLE001 - SystemExit too: a failure of any kind is an answer
         traceback.print_exc()
         strange = isinstance(error, KeyError) and error.args[0] in point["signature"].values()
@@ -1079,10 +1085,10 @@ def check_options(request: Table) -> list[str]:
     return [f"{backend} has no option {option}: left out" for option, backend in passed.items()]
 
 
-def check_parameters(request: Table, loaded: Loaded) -> None:
+def check_parameters(request: Table, loaded: Loaded, points: Iterable[Table]) -> None:
     """The tool read the parameters in the file's text: it must have read the same."""
     names = list(loaded.fn.arg_names)
-    for point in request["points"]:
+    for point in points:
         if list(point["signature"]) != names:
             what = f"{request['kernel']} has the parameters {', '.join(names)}"
             raise RefusedError(
@@ -1127,6 +1133,16 @@ def prepare(request: Table) -> Surroundings:
             module.triton_key = lambda: "tritonsmith"
     request["missing"] = find_disassemblers(request, os.path.dirname(triton.__file__))
     return around
+
+
+def load_checked(request: Table, around: Surroundings, number: int = 0) -> Loaded | None:
+    """`load_for`, and the kernel has the parameters of all points that this load serves."""
+    loaded = load_for(request, around, number)
+    if loaded is not None:
+        target = request["points"][number]["target"]
+        served = [one for one in request["points"] if one["target"] == target or not around.gpu.asked]
+        check_parameters(request, loaded, served)
+    return loaded
 
 
 def load_for(request: Table, around: Surroundings, number: int = 0) -> Loaded | None:
@@ -1195,18 +1211,26 @@ def compile_all(request_path: str) -> int:
 
 def _compile_all(request: Table, request_path: str, results: Any) -> bool:
     around = prepare(request)
-    first = load_for(request, around)
+    first: Loaded | None = None
+    refusal: RefusedError | None = None
+    try:
+        first = load_checked(request, around)
+    except RefusedError as error:  # for this target; without a question, or another target, for all
+        if not around.gpu.asked or len({tuple(one["target"]) for one in request["points"]}) == 1:
+            raise
+        refusal = error
     head = about(request, around)
     head["notes"] = check_options(request)
-    if first is not None:
-        check_parameters(request, first)
     results.write(json.dumps(head) + "\n")
     results.flush()
     total = len(request["points"])
     done: dict[int, bool] = {}
+    unloaded: set[int] = set()
 
     def report(number: int, result: Table) -> None:
         point = request["points"][number]
+        if not result.pop("loaded", True):
+            unloaded.add(number)
         row = finished(request, point, result)
         results.write(json.dumps(row) + "\n")
         results.flush()
@@ -1217,7 +1241,7 @@ def _compile_all(request: Table, request_path: str, results: Any) -> bool:
 
     forks = can_fork()
     targets = [":".join(map(str, point["target"])) for point in request["points"]]
-    if first is None:  # IR: nothing is loaded that could ask
+    if request["ir"]:  # nothing is loaded that could ask
         groups = [Group(targets[0], not forks)] * len(targets)
     else:  # what runs while it compiles may remember an answer: no process takes points of two targets
         asked = around.gpu.asked  # while it was loaded, for the first target
@@ -1226,12 +1250,15 @@ def _compile_all(request: Table, request_path: str, results: Any) -> bool:
     def start(group: Group, siblings: list[Child]) -> Child:
         number = str(targets.index(group.target))
         argv = [sys.executable, os.path.abspath(__file__), "serve", request_path, number]
-        work = functools.partial(serve, request, loader(first, around), around)
+        loaded = refuser(refusal) if refusal else loader(first, around)
+        work = functools.partial(serve, request, loaded, around)
         return Child(group, work, argv if group.loads else None, siblings)
 
     gc.collect()
     gc.freeze()  # or the first collection of each child would copy every page of this process
     Pool(request, groups, start, report).run()
+    if refusal and len(unloaded) == total:
+        raise refusal
     return all(done.values())
 
 
@@ -1243,7 +1270,7 @@ def serve_alone(request_path: str, number: str) -> int:
         around = prepare(request)
         check_options(request)
         try:
-            loaded = loader(load_for(request, around, int(number)), around)
+            loaded = loader(load_checked(request, around, int(number)), around)
         except RefusedError as error:  # for this target only: others have their rows
             loaded = refuser(error)
         serve(request, loaded, around, reader, writer)

@@ -17,6 +17,12 @@ from tritonsmith.kernels.compiling import Place
 from tritonsmith.plan import Run
 
 __all__ = ["place"]  # the fixture
+PARAMS = """
+class Param:
+    def __init__(self, name):
+        self.name, self.is_constexpr = name, name.isupper()
+JITFunction.params = property(lambda self: [Param(name) for name in self.arg_names])
+"""
 
 
 @pytest.fixture
@@ -120,3 +126,22 @@ def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: P
         compiling.act(second, other, silent=True)
     assert caught.value.where == str(out)
     assert compiling.act(second, other, silent=True).manifest.points[0].status == "ok"
+
+
+@pytest.mark.parametrize("order", [("h100", "a100"), ("a100", "h100")])
+def test_a_file_that_one_gpu_cannot_look_at_compiles_for_the_others(
+    place: Path, where: Place, order: tuple[str, ...]
+) -> None:
+    """The default is no literal: the file is run to know the parameters, for each target."""
+    append(place / "site/triton/runtime/jit.py", PARAMS)
+    arch = "triton.runtime.driver.active.get_current_target().arch"
+    (place / "kernel.py").write_text(
+        f"import triton\ndef size():\n    assert {arch} >= 90, 'too old'\n    return 1\n"
+        "N = size()\n@triton.jit\ndef k(x, WHAT=N): pass\n"
+    )
+    one = replace(wanted(place), targets=targets.parse_all(order))
+    rows = compiling.compile_all(one, where, place / "out", silent=True).points
+    assert {row.target: row.status for row in rows} == {"cuda:90:32": "ok", "cuda:80:32": "failed"}
+    old = replace(one, targets=targets.parse_all(["a100"]))
+    with pytest.raises(FactError, match="AssertionError: too old"):
+        compiling.compile_all(old, where, place / "out", silent=True)

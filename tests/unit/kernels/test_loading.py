@@ -303,14 +303,92 @@ def test_a_file_that_does_not_ask_is_loaded_once(place: Path) -> None:
     assert len(loads.read_text().splitlines()) == 1
 
 
-def test_a_file_that_refuses_one_gpu_compiles_for_the_others(place: Path) -> None:
-    (place / "kernel.py").write_text(
-        HEAD + f"def size():\n    if {ASKS} < 90:\n        raise ValueError('too old for this')\n"
-        "    return 1\nN = size()\n@triton.jit\ndef k(x, WHAT=N): pass\n"
-    )
-    points = [point("new", "x"), point("old", "x", target=["cuda", 80, 32])]
-    _, (_, *rows) = run(place, *points)
-    assert {row["id"]: row["status"] for row in rows} == {"new": "ok", "old": "failed"}
-    (error,) = [row["error"] for row in rows if row["id"] == "old"]
-    assert "ValueError: too old for this" in error
+NEW, OLD, AMD = ["cuda", 90, 32], ["cuda", 80, 32], ["hip", "gfx942", 64]
+REFUSES = (
+    f"def size():\n    if {ASKS} {{condition}}:\n        raise ValueError('not for this')\n"
+    "    return 1\nN = size()\n@triton.jit\ndef k(x, WHAT=N): pass\n"
+)
+
+
+@pytest.mark.parametrize("order", [(NEW, OLD), (OLD, NEW)])
+def test_a_file_that_refuses_one_gpu_compiles_for_the_others(
+    place: Path, order: tuple[list[Any], ...]
+) -> None:
+    (place / "kernel.py").write_text(HEAD + REFUSES.format(condition="< 90"))
+    _, (_, *rows) = run(place, *(point(str(target[1]), "x", target=target) for target in order))
+    assert {row["id"]: row["status"] for row in rows} == {"90": "ok", "80": "failed"}
+    (error,) = [row["error"] for row in rows if row["id"] == "80"]
+    assert "ValueError: not for this" in error
     assert "line 5" in error
+
+
+def test_a_file_that_refuses_every_gpu_is_refused(place: Path) -> None:
+    (place / "kernel.py").write_text(HEAD + REFUSES.format(condition="> 0"))
+    _, lines = run(place, point("new", "x"), point("old", "x", target=OLD), code=2)
+    assert lines[-1]["refused"]["what"] == "this file cannot be run: ValueError: not for this"
+
+
+@pytest.mark.parametrize("order", [(NEW, AMD), (AMD, NEW)])
+def test_the_parameters_are_looked_at_for_each_target(place: Path, order: tuple[list[Any], ...]) -> None:
+    """Those of a kernel for another GPU would be taken for its own."""
+    backend = ASKS.replace("arch", "backend")
+    (place / "kernel.py").write_text(
+        f"{HEAD}if {backend} == 'hip':\n    @triton.jit\n    def k(x, y, WHAT): pass\n"
+        "else:\n    @triton.jit\n    def k(x, WHAT): pass\n"
+    )
+    points = [point(target[0], "x", target=target) for target in order]
+    _, (_, *rows) = run(place, *points)
+    assert {row["id"]: row["status"] for row in rows} == {"cuda": "ok", "hip": "failed"}
+    (error,) = [row["error"] for row in rows if row["id"] == "hip"]
+    assert error == "k has the parameters x, y, WHAT\nand not x, WHAT"
+
+
+@pytest.mark.usefixtures("describe")
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (
+            "@torch.tuner(configs=[1])\n@triton.jit\ndef k(x, WHAT): pass",
+            "kernel.py:4: @torch.tuner() is taken off k",
+        ),
+        ("@triton.jit\n@torch.wrap\ndef k(x, WHAT): pass", "kernel.py:5: @torch.wrap is taken off k"),
+        (
+            "@torch.wrap\n@triton.jit\ndef h(x): pass\n@triton.jit\ndef k(x, WHAT): h(x)",
+            "kernel.py:4: @torch.wrap is taken off h",
+        ),
+        (
+            "@torch.entry()\n@triton.autotune([], key=[])\n@triton.jit\ndef k(x, WHAT): pass",
+            "kernel.py:4: @torch.entry() is taken off k",
+        ),
+        ("@torch.no_grad()\ndef size(): return 1\nN = size()\n@triton.jit\ndef k(x, WHAT=N): pass", ""),
+    ],
+)
+def test_a_decorator_that_is_not_installed_is_missed_on_a_kernel(place: Path, head: str, said: str) -> None:
+    append(place / "site/triton/runtime/jit.py", "JITFunction.__call__ = None\n")
+    (place / "kernel.py").write_text(f"{HEAD}import torch\n{head}\n")
+    _, (first, row) = run(place, point("p", "x"))
+    assert row["status"] == "ok"
+    rest = ": torch is not installed, and what it sets, such as configs, is gone"
+    assert first["doubts"] == ([said + rest] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("N = 1 if torch.x.y is None else 2", "the identity of torch.x.y"),
+        ("N = 1 if x is not None else 2", "the identity of torch.x"),
+        ("def f():\n    return 1 if torch.x() is None else 2\nN = f()", "the identity of torch.x"),
+        ("N = isinstance(torch.nn.x, int)", "the class of torch.nn.x"),
+        ("N = 1 if torch is None or torch.version.hip is None else 2", ""),
+        ("N = 1 if torch.cuda.is_available() is True else 2", ""),
+    ],
+)
+def test_an_identity_of_a_stand_in_is_read_in_the_text(place: Path, text: str, said: str) -> None:
+    (place / "kernel.py").write_text(
+        f"{HEAD}import torch, torch.nn\nfrom torch import x\n{text}\n@triton.jit\ndef k(x, WHAT=N): pass\n"
+    )
+    _, (head, row) = run(place, point("p", "x"))
+    assert row["status"] == "ok"
+    line = 6 if "def f" in text else 5
+    rest = "decides something, and it is a stand-in"
+    assert head["doubts"] == ([f"kernel.py:{line}: {said} {rest}"] if said else [])
