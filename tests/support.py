@@ -85,6 +85,14 @@ def all_gone(processes: Iterable[psutil.Process], *, within: float = 20.0) -> bo
     return not left
 
 
+def command_of(process: psutil.Process) -> str:
+    """The command line of a process; empty for one that has ended, a zombie included."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
+
+
 def _runs(process: psutil.Process) -> bool:
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

@@ -207,8 +207,9 @@ def _aot(world: World) -> Iterable[Grid]:
     binary.write_bytes(b"x" * 4000)
     hints = [SimpleNamespace(name=f"{name}_ptr", hint=16) for name in ("query", "key", "value", "out", "lse")]
     variant = SimpleNamespace(
-        name=f"{KERNEL}_sm90_0d1d2d3d4d5d6c7c8", algo="a" * 8, arguments=hints, binary=binary,
-        point=SimpleNamespace(target="cuda:90:32"),
+        name=f"{KERNEL}_sm90_0d1d2d3d4d5d6c7c8", out_name=KERNEL, algo="a" * 8, arguments=hints,
+        binary=binary,
+        point=SimpleNamespace(target="cuda:90:32", arch="90", metadata={}, remarks=("ptxas said " * 20,)),
     )  # fmt: skip
     prepared: Any = SimpleNamespace(groups=[SimpleNamespace(variants=[variant], sources=[1])], folder=FOLDER)
     show_sources(prepared, checked=False)

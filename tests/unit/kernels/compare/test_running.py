@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support import all_gone
+from tests.support import all_gone, command_of
 from tests.unit.kernels.compare import compiler
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, InterruptedRunError, UsageError
@@ -158,8 +158,6 @@ def test_interrupted_it_leaves_no_process(tmp_path: Path) -> None:
         running.run(jobs, count=2, silent=True)
     assert not caught.value.hints  # nothing goes on from here: only a study keeps what is there
     thread.join()
-    workers = [
-        one for one in family if one.is_running() and "resource_tracker" not in " ".join(one.cmdline())
-    ]
+    workers = [one for one in family if "resource_tracker" not in command_of(one)]
     assert len(family) >= 4
     assert all_gone(workers)
