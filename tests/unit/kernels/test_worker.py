@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.support import all_gone
+from tests.support import all_gone, command_of
 from tritonsmith.kernels import gpu_models, targets, worker
 
 FILES = {
@@ -384,7 +384,7 @@ def test_an_interrupt_leaves_nothing_behind(place: Path) -> None:
         while len(list(place.glob("out/*/log"))) < 2 and time.monotonic() < until:
             time.sleep(0.01)
         children = psutil.Process(process.pid).children(recursive=True)
-        assert len(children) == 2
+        assert len([one for one in children if command_of(one)]) == 2  # one that asked ptxas may be a zombie
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
     assert process.returncode == 130
