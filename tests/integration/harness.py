@@ -38,7 +38,8 @@ LLVM_PROGRAMS = tuple(str(LLVM / "bin" / name) for name in ("clang++", "ld.lld",
 DEAD = "http://127.0.0.1:9"  # the discard port, where nothing listens
 
 _PATIENCE = 300.0  # seconds until a hanging child is a failure
-_FOREIGN = ("CC", "CFLAGS", "CXX", "CXXFLAGS", "DEBUG", "LDFLAGS", "LLVM_SYSPATH", "MAX_JOBS", "PYTHONPATH")
+_COMPILING = ("CC", "CFLAGS", "CXX", "CXXFLAGS", "DEBUG", "LDFLAGS", "LLVM_SYSPATH", "MAX_JOBS")
+_FOREIGN = (*_COMPILING, "COLUMNS", "PYTHONPATH")  # pytest-xdist's workers have COLUMNS
 _FOREIGN_PREFIXES = ("CCACHE_", "CMAKE_", "GIT_", "JSON_", "NINJA", "TRITON")
 
 
