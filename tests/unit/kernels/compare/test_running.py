@@ -144,12 +144,13 @@ def test_interrupted_it_leaves_no_process(tmp_path: Path) -> None:
     jobs = [
         job(tmp_path, compiler.kernel(tmp_path, name, "hang"), str(python), name) for name in ("a", "b", "c")
     ]
+    before = psutil.Process().children(recursive=True)  # git, which GitPython keeps for other tests
     family: list[psutil.Process] = []
 
     def interrupt() -> None:
         while len(compiler.compiled(python)) < 4:  # two targets of two kernels
             time.sleep(0.01)
-        family.extend(psutil.Process().children(recursive=True))
+        family.extend(one for one in psutil.Process().children(recursive=True) if one not in before)
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
