@@ -1,8 +1,4 @@
-"""Runs `tritonsmith`, and kills it before one of its changes: `python dying.py AT FOLDER ARGUMENT...`.
-
-Changes are those of files below the folder, and the starts of programs there. AT counts them from 0; a run
-that makes fewer comes to its end.
-"""
+"""Death by SIGKILL before one of the changes that a process makes."""
 
 from __future__ import annotations
 
@@ -11,13 +7,17 @@ import signal
 import sys
 from typing import Any
 
-from tritonsmith import program
-
 _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink"}
 _WRITES = os.O_WRONLY | os.O_RDWR
 
 
-def _die_at(at: int, inside: str) -> None:
+def die_at(at: int, inside: str) -> None:
+    """Kill this process before it changes a file below a folder, or starts a program there.
+
+    Args:
+        at: number of that change, from 0; a run that makes fewer comes to its end.
+        inside: the folder.
+    """
     count = 0
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -37,9 +37,3 @@ def _die_at(at: int, inside: str) -> None:
         count += 1
 
     sys.addaudithook(hook)
-
-
-if __name__ == "__main__":
-    _die_at(int(sys.argv[1]), sys.argv[2])
-    sys.argv[:] = ["tritonsmith", *sys.argv[3:]]
-    program.main()

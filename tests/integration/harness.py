@@ -1,7 +1,8 @@
-"""What the integration tests share: the real console script, repositories of their own, a file server."""
+"""What the integration tests share: the tool as a person runs it, repositories to work in, a file server."""
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.integration.preloaded import Preloaded
 from tests.support import made_once, require
 from tritonsmith.build import toolchain, triton
 from tritonsmith.envs.workspace import EnvDir, Workspace
@@ -41,6 +44,14 @@ _PATIENCE = 300.0  # seconds until a hanging child is a failure
 _COMPILING = ("CC", "CFLAGS", "CXX", "CXXFLAGS", "DEBUG", "LDFLAGS", "LLVM_SYSPATH", "MAX_JOBS")
 _FOREIGN = (*_COMPILING, "COLUMNS", "PYTHONPATH")  # pytest-xdist's workers have COLUMNS
 _FOREIGN_PREFIXES = ("CCACHE_", "CMAKE_", "GIT_", "JSON_", "NINJA", "TRITON")
+
+
+@cache
+def preloaded() -> Preloaded:
+    """The tool, imported once in each of pytest's workers."""
+    made = Preloaded()
+    atexit.register(made.end)
+    return made
 
 
 def require_llvm() -> None:
@@ -116,16 +127,7 @@ class Smith:
 
     def __call__(self, *argv: str | Path, code: int | None = 0) -> Done:
         """Run it to its end, which must be this exit code; None for what the doctor says of any machine."""
-        done = subprocess.run(
-            (SMITH, *argv),
-            cwd=self.cwd,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-            check=False,
-        )
+        done = preloaded().run((SMITH, *argv), cwd=self.cwd, env=self.environ, timeout=_PATIENCE)
         said = f"{done.stdout}\n{done.stderr}"
         expected = (0, 1) if code is None else (code,)
         assert done.returncode in expected, f"exit code {done.returncode}, not {code}\n{said}"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import HERE, LLVM, SMITH, capture
+from tests.integration.harness import LLVM, SMITH, capture, preloaded
 from tests.integration.mini_site import ANSWER, Site, make
 
 KILLED = -9
@@ -28,15 +27,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 def every_death(site: Site, *argv: str | Path, step: int = 1) -> Iterator[int]:
     """Kill `debug-library` before each of its changes to the environment, a run for each; the last lives."""
     for at in range(0, 200, step):
-        done = subprocess.run(
-            (sys.executable, HERE / "dying.py", str(at), site.smith.env("dev"), "debug-library", *argv),
-            cwd=site.smith.cwd,
-            env=site.smith.environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
+        smith = site.smith
+        done = preloaded().run(
+            (SMITH, "debug-library", *argv),
+            cwd=smith.cwd,
+            env=smith.environ,
             timeout=300,
-            check=False,
+            death=(at, smith.env("dev")),
         )
         if done.returncode == 0:
             assert at > 5

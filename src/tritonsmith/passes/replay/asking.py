@@ -132,8 +132,7 @@ def align(dumps: Sequence[Dump], made: Sequence[Rehearsed]) -> Rehearsal:
 def _options(index: Index, dumps: Sequence[Dump]) -> dict[str, int]:
     """Options of the compile that the IR itself names."""
     for dump in dumps:
-        with index.path(dump).open("rb") as file:
-            found = _ATTRIBUTE.findall(file.read(_HEAD).decode("utf-8", errors="replace"))
+        found = _ATTRIBUTE.findall(index.content(dump)[:_HEAD].decode("utf-8", errors="replace"))
         if found:
             return {name.replace("-", "_"): int(value) for name, value in found}
     return {}
