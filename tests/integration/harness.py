@@ -127,12 +127,27 @@ class Smith:
 
     def __call__(self, *argv: str | Path, code: int | None = 0) -> Done:
         """Run it to its end, which must be this exit code; None for what the doctor says of any machine."""
-        done = preloaded().run((SMITH, *argv), cwd=self.cwd, env=self.environ, timeout=_PATIENCE)
+        done = self._run(*argv)
         said = f"{done.stdout}\n{done.stderr}"
         expected = (0, 1) if code is None else (code,)
         assert done.returncode in expected, f"exit code {done.returncode}, not {code}\n{said}"
         assert "Traceback" not in said, said
         return Done(done.returncode, done.stdout, done.stderr)
+
+    def _run(self, *argv: str | Path) -> subprocess.CompletedProcess[str]:
+        words = (SMITH, *argv)
+        if not any(name.startswith("PYTHON") for name in self.more):
+            return preloaded().run(words, cwd=self.cwd, env=self.environ, timeout=_PATIENCE)
+        return subprocess.run(  # Python reads these when it starts
+            words,
+            cwd=self.cwd,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
 
     @contextmanager
     def running(self, *argv: str | Path) -> Iterator[subprocess.Popen[str]]:

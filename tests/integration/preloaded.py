@@ -138,6 +138,8 @@ def _become(request: Request, outputs: list[int]) -> None:
     locale.setlocale(locale.LC_CTYPE, "")
     sys.argv[:] = request.argv
     sys.path[0] = str(Path(sys.argv[0]).parent)
+    main = sys.modules["__main__"]  # which processes that are spawned import as well
+    main.__spec__, main.__file__ = None, sys.argv[0]
 
 
 def _import_all() -> None:
