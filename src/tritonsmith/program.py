@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from invoke.exceptions import Exit, ParseError
+from invoke.parser import Parser
 from invoke.program import Program
+from invoke.vendor.lexicon import Lexicon
 
 from tritonsmith import __version__
 from tritonsmith.errors import EXIT_USAGE, did_you_mean
@@ -15,8 +18,20 @@ from tritonsmith.tasks import kit, namespace
 from tritonsmith.ui import secrets
 
 
+class _OneParse(Lexicon):
+    """What each task takes, for one command line: Invoke copies all of it before it parses."""
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> _OneParse:
+        return self
+
+
 class SmithProgram(Program):
     """Invoke's program with this project's exit code and hints for a wrong command line."""
+
+    def _make_parser(self) -> Parser:
+        parser = super()._make_parser()
+        parser.contexts.__class__ = _OneParse
+        return parser
 
     def parse_core(self, argv: list[str] | None) -> None:
         """Parse what comes before the tasks; see `invoke.Program`."""

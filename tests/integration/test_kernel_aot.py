@@ -44,7 +44,7 @@ def both(request: pytest.FixtureRequest, smith: Smith) -> tuple[str, str, Path, 
     """A kernel, a backend, our folder, upstream's folder, and the headers of its variants in order."""
     kernel, backend = request.param
     root = smith.root / f"{kernel}-{backend}"
-    upstream = Upstream(smith.env("wheel") / "venv/bin/python", TARGETS[backend], root / "work")
+    upstream = Upstream(smith.env("wheel") / "venv/bin/python", TARGETS[backend], smith.root / "upstream")
     headers = upstream.compile(kernel, root / "theirs")
     upstream.link(headers, root / "theirs" / kernel)
     smith(
@@ -95,7 +95,7 @@ def test_a_c_compiler_sees_no_conflict_between_the_headers(both: Both, smith: Sm
 def test_code_for_upstreams_links_and_launches_the_same(smith: Smith, scale: str) -> None:
     """All four mixes of our and upstream's files, on a driver that says what it is asked."""
     root = smith.root / f"mixed {scale}"
-    upstream = Upstream(smith.env("wheel") / "venv/bin/python", "cuda:90:32", root / "work")
+    upstream = Upstream(smith.env("wheel") / "venv/bin/python", "cuda:90:32", smith.root / "upstream")
     headers = upstream.compile("vector_add", root / "theirs")
     upstream.link(headers, root / "theirs" / "vector_add")
     smith("kernel.aot", *comparing.ours("vector_add"), "--target", "h100", "--out", root / "ours")

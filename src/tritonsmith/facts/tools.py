@@ -53,8 +53,13 @@ def find(name: str, *, folders: Iterable[Path] = (), names: Iterable[str] = ()) 
 
 
 def own(name: str) -> Tool | None:
-    """A program from the tool's own `.venv` (CMake, Ninja), or else from PATH."""
-    return find(name, folders=[Path(sys.executable).parent])
+    """A program from the tool's own `.venv` (CMake, Ninja), or else from PATH.
+
+    The package `cmake` puts a script before CMake that starts Python first: 0.12 s, at each configure.
+    """
+    programs = Path(sys.executable).parent
+    behind = programs.parent.glob("lib/python*/site-packages/cmake/data/bin")
+    return find(name, folders=[*behind, programs])
 
 
 def versioned(name: str) -> list[str]:

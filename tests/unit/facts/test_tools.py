@@ -72,6 +72,10 @@ def test_the_tools_own_programs_come_first(
     assert tools.own("cmake") == Tool("cmake", path / "cmake", "4.0.0")
     own = program(tmp_path / "venv" / "bin" / "cmake", "3.31.0")
     assert tools.own("cmake") == Tool("cmake", own, "3.31.0")
+    behind = tmp_path / "venv/lib/python3.12/site-packages/cmake/data/bin"
+    behind.mkdir(parents=True)
+    script = program(behind / "cmake", "3.31.0")
+    assert tools.own("cmake") == Tool("cmake", script, "3.31.0")
 
 
 def test_compilers_of_one_release(path: Path, tmp_path: Path) -> None:
