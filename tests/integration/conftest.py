@@ -10,6 +10,8 @@ import psutil
 import pytest
 
 from tests.integration.harness import LLVM, Done, Smith, interrupt, plant, require_llvm, wait_for
+from tests.integration.mini_site import Site
+from tests.integration.mini_site import make as make_site
 from tests.support import made_once
 
 
@@ -36,6 +38,12 @@ def smith(tmp_path_factory: pytest.TempPathFactory) -> Smith:
 def with_llvm(smith: Smith) -> Done:
     """`setup-mlir` with the distribution's LLVM."""
     return smith("setup-mlir", "--provider", "system", "--llvm-dir", LLVM)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """Mini-Triton with libraries to debug, built. Whoever has some in debug undoes it."""
+    return make_site(tmp_path_factory)
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import capture
-from tests.integration.mini_site import ANSWER, Site, make
+from tests.integration.mini_site import ANSWER, Site
 from tests.support import require
 
 LLVM_SOURCE = "TRITONSMITH_LLVM_SOURCE"
 _PATIENCE = 1800.0  # seconds for 19 files of MLIR's; an idle machine takes one minute
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """Mini-Triton, built, and nothing in debug yet."""
-    return make(tmp_path_factory)
 
 
 def test_the_program_works_before_anything_is_done(site: Site) -> None:

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import LLVM, SMITH, capture, preloaded
-from tests.integration.mini_site import ANSWER, Site, make
+from tests.integration.mini_site import ANSWER, Site
 
 KILLED = -9
 _FIRST, _UNDO = ("MLIRMini", "--llvm-source"), ("--undo",)
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """Mini-Triton, built, and nothing in debug yet."""
-    return make(tmp_path_factory)
+@pytest.fixture(scope="module", autouse=True)
+def nothing_in_debug(site: Site) -> None:
+    """Other tests had their libraries in debug, and left their folders."""
+    shutil.rmtree(site.folder, ignore_errors=True)
 
 
 def every_death(site: Site, *argv: str | Path, step: int = 1) -> Iterator[int]:
