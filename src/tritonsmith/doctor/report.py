@@ -22,6 +22,7 @@ _MARKS: dict[Status, str] = {
     "error": "✗",
     "crashed": "✗",
 }
+_NOUNS = ("note", "warning", "error")
 
 
 def summary(findings: tuple[Finding, ...]) -> str:
@@ -36,7 +37,11 @@ def summary(findings: tuple[Finding, ...]) -> str:
 def counts(findings: tuple[Finding, ...]) -> str:
     """How many of each status."""
     counted = Counter(finding.status for finding in findings)
-    parts = [f"{counted[status]} {status}" for status in _MARKS if counted[status]]
+    parts = [
+        f"{number} {status}{'s' if number > 1 and status in _NOUNS else ''}"
+        for status in _MARKS
+        if (number := counted[status])
+    ]
     return f"doctor: {', '.join(parts) or 'nothing was looked at'}"
 
 

@@ -505,12 +505,13 @@ def check_gpu(arch: int) -> None:
     import triton
 
     ptxas = ptxas_for(arch)
-    known = [number for number in gpus_of(ptxas) if ptxas_for(number) == ptxas]
+    programs = {ptxas, *map(ptxas_for, gpus_of(ptxas))}  # newer GPUs have one of their own
+    known = sorted(number for one in programs for number in gpus_of(one) if ptxas_for(number) == one)
     if known and arch not in known:
         near = min(known, key=lambda number: abs(number - arch))
         names = ", ".join(f"sm_{number}" for number in known)
         what = f"sm_{arch} is no GPU of Triton {triton.__version__}"
-        why = f"its {os.path.basename(ptxas)} knows {names}; the nearest is sm_{near}"
+        why = f"its ptxas knows {names}; the nearest is sm_{near}"
         raise RefusedError("target", what, why=why)
 
 

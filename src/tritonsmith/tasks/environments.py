@@ -10,17 +10,21 @@ from tritonsmith.tasks.kit import task
 @task(tables=True, help={"env": "environment to explain"})
 def explain(context: Any, env: str = "dev") -> None:
     """Show every setting of an environment, and where its value came from."""
+    import json  # lists and words as TOML writes them
+
     from tritonsmith.envs import settings
     from tritonsmith.ui import console, tables
 
     chosen = settings.load(env, only_shown=True)
-    rows = [[key, repr(value), source] for key, value, source in settings.explain(chosen)]
+    rows = [[key, json.dumps(value), source] for key, value, source in settings.explain(chosen)]
     console.out().print(tables.plain(f"environment {env}", ["key", "value", "from"], rows))
 
 
 @task(positional=["file"], help={"file": "path of an env file"})
 def allow(context: Any, file: str) -> None:
     """Agree to what an env file in a source tree names to run, until it names something else."""
+    import json
+
     from tritonsmith.envs import consent, settings, workspace
     from tritonsmith.errors import UsageError
     from tritonsmith.ui import console
@@ -34,7 +38,7 @@ def allow(context: Any, file: str) -> None:
     consent.allow(path, wanted, workspace.default())
     console.out().print(f"{path} may name, until it names something else:", markup=False)
     for key, value in wanted.items():
-        console.out().print(f"  {key} = {value!r}", markup=False)
+        console.out().print(f"  {key} = {json.dumps(value)}", markup=False)
 
 
 @task(tables=True)

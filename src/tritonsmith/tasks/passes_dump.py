@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Any
 
@@ -104,10 +105,11 @@ def dump(
     overview.show(index, json=json)
     bad = [point for point in manifest.points if point.status != "ok"]
     if bad:
+        again = shlex.join(("invoke", "passes.show", str(index.folder), "last"))
         raise SmithError(
             f"{len(bad)} of {len(manifest.points)} compiles failed",
             where=index.folder,
             why="\n".join(dumping.failures(index)) or bad[0].error,
-            hints=["invoke passes.show DIR PASS prints what the failing pass was given"],
+            hints=[f"{again} prints what the failing pass was given"] if index.dumps else [],
         )
     dumping.check(index)
