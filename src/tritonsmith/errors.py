@@ -100,6 +100,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
         One or two hints: the nearest name, if one is near, and the whole list.
     """
     names = sorted(known)
-    near = get_close_matches(name, names, n=1)
+    near = get_close_matches(name, names, n=1, cutoff=0.5)
     listing = f"known names: {', '.join(names)}" if names else "there is nothing to choose from"
     return (f"did you mean {near[0]!r}?", listing) if near else (listing,)
