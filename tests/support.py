@@ -155,11 +155,13 @@ def group_of(item: pytest.Item) -> str:
     """What names the tests that must run on one worker, because they share what a fixture made; else nothing.
 
     Whoever looks at the one mini-Triton is in its group, or in that of the one with libraries to debug, else
-    whoever has a fixture of its own module's is in that module's. `with_wheel` is shared by all workers.
+    whoever has a fixture of its own module's is in that module's. `with_wheel` is shared by all workers, and
+    a factory is each worker's own.
     """
     found = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - pytest has no other way to ask
     scopes = {name: made[-1].scope for name, made in found.items() if made[-1].baseid.startswith("tests")}
-    scopes.pop("with_wheel", None)
+    for each in ("with_wheel", "tmp_path_factory"):
+        scopes.pop(each, None)
     if scopes.get("smith") == "session":
         return "mini-triton"
     if scopes.get("site") == "session":

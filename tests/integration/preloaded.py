@@ -43,13 +43,17 @@ class Request:
 
 
 class Preloaded:
-    """The process that has imported the tool, and waits."""
+    """The process that has imported the tool, and waits.
 
-    def __init__(self) -> None:
+    Args:
+        module: that of the process.
+    """
+
+    def __init__(self, module: str = __name__) -> None:
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with its:
             self._process = subprocess.Popen(
-                (sys.executable, "-m", __name__, str(its.fileno())),
+                (sys.executable, "-m", module, str(its.fileno())),
                 cwd=Path(__file__).parents[2],
                 env={**os.environ, "LC_ALL": "C.UTF-8"},
                 stdin=subprocess.DEVNULL,
@@ -103,7 +107,7 @@ class Preloaded:
         self._process.wait()
 
 
-def _serve(requests: socket.socket) -> tuple[Request, list[int]] | None:
+def serve(requests: socket.socket) -> tuple[Request, list[int]] | None:
     """Fork at each request. Returns in the child, with it and its outputs, and in the parent at the end."""
     while True:
         message, handles, _, _ = socket.recv_fds(requests, _SIZE, 3)
@@ -126,7 +130,7 @@ def _serve(requests: socket.socket) -> tuple[Request, list[int]] | None:
             pass
 
 
-def _become(request: Request, outputs: list[int]) -> None:
+def become(request: Request, outputs: list[int]) -> None:
     """Make of this process what a start of the console script would have made."""
     for handle, number in zip(outputs, (1, 2), strict=True):
         os.dup2(handle, number)
@@ -156,9 +160,9 @@ if __name__ == "__main__":
 
     _import_all()
     gc.freeze()  # what is here stays shared with the forks
-    found = _serve(socket.socket(fileno=int(sys.argv[1])))
+    found = serve(socket.socket(fileno=int(sys.argv[1])))
     if found:
-        _become(*found)
+        become(*found)
         if found[0].death:
             dying.die_at(*found[0].death)
         program.main()

@@ -36,14 +36,15 @@ def _texts() -> Iterator[tuple[str, str]]:
     """Every string of the sources that is no docstring, with its place."""
     for path in sorted(_SOURCES.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = list(ast.walk(tree))
         docs = {
             id(node.body[0].value)
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module))
             and node.body
             and isinstance(node.body[0], ast.Expr)
         }
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
                 yield f"{path.relative_to(_SOURCES)}:{node.lineno}", node.value
 

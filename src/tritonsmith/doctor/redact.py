@@ -13,6 +13,7 @@ from pathlib import Path
 from tritonsmith.ui import secrets
 
 _SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/nix/store", "/opt", "/proc", "/sbin", "/sys", "/usr")
+_SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - as /tmp: anybody's folders
 # Where a path begins: not in the rest of one, nor in a URL, but behind -I and file://.
 _START = r"(?:(?<![\w~$./<>*…-])|(?<=-[FIL])|(?<=file://))/(?!/)"
 _PATH = re.compile(_START + r"[^\s'\"`,;:|()<>]+")
@@ -103,6 +104,7 @@ def _last_part(whole: str) -> str:
     path = whole.rstrip("/")
     if Path(path).parent in _HOMES:
         return "…/<user>"
-    if any(path == root or path.startswith(f"{root}/") for root in _SYSTEM):
+    system = any(path == root or path.startswith(f"{root}/") for root in _SYSTEM)
+    if system and not path.startswith(_SHARED_MEMORY):
         return whole
     return f"…/{path.rpartition('/')[2]}"

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.kernels.test_worker import append, point, request, run, start
+from tests.unit.kernels import preloaded
+from tests.unit.kernels.test_worker import append, point, request, run
 from tests.unit.kernels.test_worker import place as place  # noqa: PLC0414 - a fixture
 from tritonsmith.kernels import targets
 
@@ -58,10 +59,9 @@ def describe(place: Path) -> Describe:
         one = targets.parse(target)
         asked = point("p", target=[one.backend, one.arch, one.warp_size])
         content = request(place, asked, file=str(path), kernel=kernel).read_text()
-        with start(place, "describe", content) as process:
-            out, err = process.communicate(timeout=60)
-        assert process.returncode == 0, err
-        answer: dict[str, Any] = json.loads(out)
+        done = preloaded.run(place, "describe", content)
+        assert done.returncode == 0, done.stderr
+        answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
     return describe

@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from tests.support import all_gone, command_of
+from tests.unit.kernels import preloaded
 from tritonsmith.kernels import gpu_models, targets, worker
 
 FILES = {
@@ -162,12 +163,11 @@ def start(place: Path, what: str, argument: str) -> subprocess.Popen[str]:
 
 
 def run(place: Path, *points: dict[str, Any], code: int = 0, **more: Any) -> tuple[str, list[dict[str, Any]]]:
-    with start(place, "compile", str(request(place, *points, **more))) as process:
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == code, err
+    done = preloaded.run(place, "compile", str(request(place, *points, **more)))
+    assert done.returncode == code, done.stderr
     lines = (place / "results.jsonl").read_text().splitlines()
     assert not (place / "cache").exists(), "the cache of the run is gone"
-    return out, [json.loads(line) for line in lines]
+    return done.stdout, [json.loads(line) for line in lines]
 
 
 def test_every_way_to_end_is_a_row(place: Path) -> None:
@@ -423,8 +423,7 @@ def test_describe(place: Path) -> None:
         "import triton\nfrom triton.runtime.jit import Tuner\n"
         "@Tuner\n@triton.jit\ndef k(x, n=3, WHAT='y'): pass\n"
     )
-    with start(place, "describe", request(place, point("p")).read_text()) as process:
-        answer = json.loads(process.communicate(timeout=30)[0])
+    answer = json.loads(preloaded.run(place, "describe", request(place, point("p")).read_text()).stdout)
     assert answer["parameters"][1] == {"name": "n", "constexpr": False, "has_default": True, "default": 3}
     assert answer["configs"] == [{"values": {"WHAT": "x"}, "options": {"num_warps": 8, "waves_per_eu": 2}}]
 

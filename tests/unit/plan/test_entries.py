@@ -233,6 +233,7 @@ from tritonsmith.plan import entries
 from tritonsmith.plan.entries import Index, RemoveEntries, Seen
 root = Path(sys.argv[1])
 names = [Seen(path.name, path.stat().st_mtime_ns) for path in root.iterdir() if len(path.name) == 5]
+print("it begins", flush=True)
 entries.act(RemoveEntries(root, tuple(names), Index("__grp__", "{}"), phase="clear"), lambda *_: None)
 """
 
@@ -240,7 +241,10 @@ entries.act(RemoveEntries(root, tuple(names), Index("__grp__", "{}"), phase="cle
 def test_a_killed_run_leaves_whole_entries_or_none_and_the_next_one_ends_it(cache: Path) -> None:
     for number in range(1000):
         fill(cache / f"E{number:04}")
-    process = subprocess.Popen((sys.executable, "-c", KILLED, str(cache)))
+    process = subprocess.Popen((sys.executable, "-c", KILLED, str(cache)), stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with process.stdout as out:
+        out.readline()
     while process.poll() is None and not list(cache.glob(f"{TRASH}*/*")):
         time.sleep(0.001)
     process.kill()

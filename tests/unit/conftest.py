@@ -1,0 +1,40 @@
+"""Unit tests work in memory: a disk takes milliseconds for each folder that goes, and they make thousands."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of the user's own there, as in /tmp
+_ENOUGH = 2 << 30  # bytes; a container often has 64 MiB
+
+
+@pytest.fixture(scope="session")
+def tmp_path_factory(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[pytest.TempPathFactory]:
+    """What `tmp_path` is made by: in memory, where there is enough that programs may be started from."""
+    if request.config.getoption("basetemp") and "PYTEST_XDIST_WORKER" not in os.environ:
+        yield tmp_path_factory  # somebody wants to look at what is left there
+        return
+    if not _takes_programs(_MEMORY):
+        yield tmp_path_factory
+        return
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    factory = pytest.TempPathFactory(
+        None, workers, "failed", request.config.trace.get("tmpdir"), _ispytest=True
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+        factory.getbasetemp()
+    yield factory
+
+
+def _takes_programs(folder: Path) -> bool:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return False
+    state = os.statvfs(folder)
+    return state.f_bavail * state.f_frsize >= _ENOUGH and not state.f_flag & os.ST_NOEXEC
