@@ -67,10 +67,22 @@ def older(smith: Smith) -> Path:
 def compile_into(
     cache: Path, python: Path, smith: Smith, *, block: int = 1024, more: Mapping[str, str] = _NONE
 ) -> None:
-    """Compile the bundled kernel for one GPU; everything in the cache is an hour old then."""
+    """Compile the bundled kernel for one GPU, anew; everything in the cache is an hour old then."""
     argv = (python, FILL, KERNEL, "-", str(block))
     environ = {**smith.environ, "TRITON_CACHE_DIR": str(cache), **more}
     subprocess.run(argv, env=environ, check=True, capture_output=True, timeout=PATIENCE)
+    make_old(cache)
+
+
+def fill(cache: Path, python: Path, smith: Smith, *, block: int = 1024) -> None:
+    """The same, but what was compiled for another test is copied, with the names that Triton writes here."""
+    made_before = smith.root / "compiled" / f"{python.parents[1].name} {block}"
+    if not made_before.exists():
+        compile_into(made_before, python, smith, block=block)
+    shutil.copytree(made_before, cache, dirs_exist_ok=True)
+    for index in cache.glob("*/__grp__*"):
+        text = index.read_text(encoding="utf-8")
+        index.write_text(text.replace(str(made_before), str(cache)), encoding="utf-8")
     make_old(cache)
 
 
@@ -108,8 +120,8 @@ def listed(smith: Smith, *flags: str) -> dict[str, Any]:
 def test_entries_of_two_tritons_are_told_apart(
     here: Smith, cache: Path, newest: Path, older: Path, version: str
 ) -> None:
-    compile_into(cache, newest, here)
-    compile_into(cache, older, here)
+    fill(cache, newest, here)
+    fill(cache, older, here)
     entries = {entry["era"]: entry for entry in listed(here, "--root", str(cache))["entries"]}
     assert set(entries) == {"base32", "base64url"}
     for era, triton in (("base32", version), ("base64url", "")):
@@ -128,7 +140,7 @@ def test_stale_is_what_the_older_one_made(
     here: Smith, cache: Path, newest: Path, older: Path, version: str
 ) -> None:
     for python in (newest, older):
-        compile_into(cache, python, here)
+        fill(cache, python, here)
     done = here("clear-cache", "--stale", "--yes")
     assert f"installed: {version}" in done.err
     assert "cleared 1 entry" in done.out
@@ -157,7 +169,7 @@ def test_a_cleared_cache_is_compiled_anew(here: Smith, cache: Path, newest: Path
 
 def test_filters_choose_and_the_rest_stays(here: Smith, cache: Path, newest: Path) -> None:
     for block in (256, 512, 1024):
-        compile_into(cache, newest, here, block=block)
+        fill(cache, newest, here, block=block)
     assert listed(here, "--root", str(cache), "--keep-newest", "1")["chosen"]["entries"] == 2
     assert "nothing to clear" in here("clear-cache", "--yes", "--kernel", "matmul*").out
     assert "nothing to clear" in here("clear-cache", "--yes", "--older-than", "2h").out
@@ -167,7 +179,7 @@ def test_filters_choose_and_the_rest_stays(here: Smith, cache: Path, newest: Pat
 
 
 def test_the_printed_plan_does_the_same(here: Smith, cache: Path, newest: Path) -> None:
-    compile_into(cache, newest, here)
+    fill(cache, newest, here)
     (cache / "notes.txt").write_text("precious")
     done = here("clear-cache", "--dry-run")
     assert len(list(cache.iterdir())) == 2
@@ -199,7 +211,7 @@ def test_dumps_go_when_they_are_named_and_overrides_only_by_name(
 
 def test_torchinductors_kernels(here: Smith, newest: Path, tmp_path: Path) -> None:
     folder = tmp_path / f"torchinductor_{getpass.getuser()}"
-    compile_into(folder / "triton" / "0", newest, here)
+    fill(folder / "triton" / "0", newest, here)
     (folder / "fxgraph").mkdir()
     theirs = replace(here, more={**here.more, "TMPDIR": str(tmp_path)})
     assert [root["path"] for root in listed(theirs)["roots"] if root["kind"] == "inductor"] == [
@@ -230,7 +242,7 @@ def test_the_default_root_is_the_cache_and_not_what_lies_beside_it(smith: Smith,
     for folder in beside:
         folder.mkdir(parents=True)
         (folder / "version.txt").write_text("precious")
-    compile_into(triton / "cache", newest, smith)
+    fill(triton / "cache", newest, smith)
     smith("clear-cache", "--yes")
     assert list((triton / "cache").iterdir()) == []
     assert all((folder / "version.txt").read_text() == "precious" for folder in beside)
@@ -248,7 +260,7 @@ def test_roots_that_are_refused(smith: Smith, place: str) -> None:
 
 
 def test_a_root_that_is_a_link_is_shown_where_it_leads(smith: Smith, newest: Path, tmp_path: Path) -> None:
-    compile_into(tmp_path / "disk", newest, smith)
+    fill(tmp_path / "disk", newest, smith)
     (tmp_path / "alias").symlink_to(tmp_path / "disk")
     linked = replace(smith, more={"TRITON_CACHE_DIR": str(tmp_path / "alias")})
     assert str(tmp_path / "disk") in linked("clear-cache", "--yes").out
@@ -259,7 +271,7 @@ def test_a_root_that_is_a_link_is_shown_where_it_leads(smith: Smith, newest: Pat
 
 
 def test_without_a_terminal_it_wants_a_yes(here: Smith, cache: Path, newest: Path) -> None:
-    compile_into(cache, newest, here)
+    fill(cache, newest, here)
     assert "--yes" in here("clear-cache", code=1).error
     assert len(list(cache.iterdir())) == 1
 
@@ -268,7 +280,7 @@ def test_without_a_terminal_it_wants_a_yes(here: Smith, cache: Path, newest: Pat
 def test_on_a_terminal_it_asks(
     here: Smith, cache: Path, newest: Path, answer: str, left: int, code: int
 ) -> None:
-    compile_into(cache, newest, here)
+    fill(cache, newest, here)
     mine, theirs = pty.openpty()
     os.write(mine, f"{answer}\n".encode())
     done = subprocess.run(
@@ -334,10 +346,12 @@ def test_no_compile_fails_while_its_entries_are_cleared(
     python = request.getfixturevalue(which)
     cleared = 0
     with compiling(python, here, cache, 64, 128, 256, 512) as process:
-        for _ in range(6):
+        for _ in range(60):
+            if cleared == 6:
+                break
             wait_for_entries(cache, 4, process)
             make_old(cache)
-            done = here("clear-cache", "--yes")
+            done = here("clear-cache", "--yes")  # keeps what a slow machine has not finished by now
             cleared += "cleared 4 entries" in done.out
     assert cleared == 6
 

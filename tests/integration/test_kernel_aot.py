@@ -8,13 +8,14 @@ import math
 import re
 import struct
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.integration.aot import comparing
-from tests.integration.aot.comparing import GRIDS, KERNELS, VECTOR_ADD, Upstream
+from tests.integration.aot.comparing import GRIDS, KERNELS, VECTOR_ADD, Tools, Upstream
 from tests.integration.harness import Smith, capture
 from tests.support import require_c
 from tritonsmith.kernels.aot import sources
@@ -33,6 +34,13 @@ def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
     return with_wheel.beside(root)
 
 
+@pytest.fixture(scope="module")
+def tools(smith: Smith) -> Iterator[Tools]:
+    """Upstream's own."""
+    with comparing.tools(smith.env("wheel") / "venv/bin/python", smith.root / "upstream") as started:
+        yield started
+
+
 def includes(smith: Smith, backend: str) -> tuple[str | Path, ...]:
     """Flags that find the wheel's headers of a driver."""
     packages = next((smith.env("wheel") / "venv" / "lib").glob("python*/site-packages"))
@@ -40,11 +48,13 @@ def includes(smith: Smith, backend: str) -> tuple[str | Path, ...]:
 
 
 @pytest.fixture(scope="module", params=[(kernel, backend) for kernel in GRIDS for backend in TARGETS])
-def both(request: pytest.FixtureRequest, smith: Smith) -> tuple[str, str, Path, Path, list[Path]]:
+def both(
+    request: pytest.FixtureRequest, smith: Smith, tools: Tools
+) -> tuple[str, str, Path, Path, list[Path]]:
     """A kernel, a backend, our folder, upstream's folder, and the headers of its variants in order."""
     kernel, backend = request.param
     root = smith.root / f"{kernel}-{backend}"
-    upstream = Upstream(smith.env("wheel") / "venv/bin/python", TARGETS[backend], smith.root / "upstream")
+    upstream = Upstream(tools, TARGETS[backend])
     headers = upstream.compile(kernel, root / "theirs")
     upstream.link(headers, root / "theirs" / kernel)
     smith(
@@ -91,14 +101,23 @@ def test_a_c_compiler_sees_no_conflict_between_the_headers(both: Both, smith: Sm
     capture("cc", *FLAGS, *includes(smith, backend), "-fsyntax-only", file)
 
 
-@pytest.mark.parametrize("scale", ["0.0", "2.5"])
-def test_code_for_upstreams_links_and_launches_the_same(smith: Smith, scale: str) -> None:
-    """All four mixes of our and upstream's files, on a driver that says what it is asked."""
-    root = smith.root / f"mixed {scale}"
-    upstream = Upstream(smith.env("wheel") / "venv/bin/python", "cuda:90:32", smith.root / "upstream")
+@pytest.fixture(scope="module")
+def mixed(smith: Smith, tools: Tools) -> tuple[Path, list[Path]]:
+    """A folder with our files and upstream's, and upstream's headers."""
+    root = smith.root / "mixed"
+    upstream = Upstream(tools, "cuda:90:32")
     headers = upstream.compile("vector_add", root / "theirs")
     upstream.link(headers, root / "theirs" / "vector_add")
     smith("kernel.aot", *comparing.ours("vector_add"), "--target", "h100", "--out", root / "ours")
+    return root, headers
+
+
+@pytest.mark.parametrize("scale", ["0.0", "2.5"])
+def test_code_for_upstreams_links_and_launches_the_same(
+    smith: Smith, mixed: tuple[Path, list[Path]], scale: str
+) -> None:
+    """All four mixes of our and upstream's files, on a driver that says what it is asked."""
+    root, headers = mixed
     said = {}
     for dispatcher in ("ours", "theirs"):
         for variants in ("ours", "theirs"):
@@ -136,10 +155,10 @@ def test_the_example_builds(smith: Smith) -> None:
             "matmul",
             "(m+BLOCK_M-1)/BLOCK_M,(n+BLOCK_N-1)/BLOCK_N",
             (
-                "*fp16:16,*fp16:16,*fp32:16,i32,i32,i32,i32:16,i32:16,i32:16,BLOCK_K=64",
-                "*fp16,*fp16,*fp32,i32,i32,i32,i32,i32,i32,BLOCK_K=64",
+                "*fp16:16,*fp16:16,*fp32:16,i32,i32,i32,i32:16,i32:16,i32:16,BLOCK_K=32",
+                "*fp16,*fp16,*fp32,i32,i32,i32,i32,i32,i32,BLOCK_K=32",
             ),
-            ("BLOCK_M=64,128", "BLOCK_N=128"),
+            ("BLOCK_M=32,64", "BLOCK_N=32"),
         ),
     ):
         words = [word for text in signatures for word in ("--signature", text)]

@@ -37,7 +37,11 @@ def made(version: str, kernel: str, target: str, out: Path) -> Path:
 def test_nvidia(version: str, kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require("cc")
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "space"))
-    upstream = Upstream(python(version), "cuda:80:32", tmp_path / "work")
+    with comparing.tools(python(version), tmp_path / "work") as tools:
+        _compare_nvidia(Upstream(tools, "cuda:80:32"), version, kernel, tmp_path)
+
+
+def _compare_nvidia(upstream: Upstream, version: str, kernel: str, tmp_path: Path) -> None:
     headers = upstream.compile(kernel, tmp_path / "theirs")
     mine = made(version, kernel, "cuda:80:32", tmp_path / "ours")
     for path in headers:
@@ -62,8 +66,8 @@ def test_amd_before_its_sources_were_c(kernel: str, tmp_path: Path, monkeypatch:
     """3.6: C++ sources, and nothing for the linker."""
     require("cc")
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "space"))
-    upstream = Upstream(python("3.6.0"), "hip:gfx942:64", tmp_path / "work")
-    headers = upstream.compile(kernel, tmp_path / "theirs")
+    with comparing.tools(python("3.6.0"), tmp_path / "work") as tools:
+        headers = Upstream(tools, "hip:gfx942:64").compile(kernel, tmp_path / "theirs")
     mine = made("3.6.0", kernel, "gfx942", tmp_path / "ours")
     for path in headers:
         lines = comparing.declarations(mine / path.name).splitlines()

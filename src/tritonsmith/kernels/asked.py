@@ -41,6 +41,7 @@ class Asked:
         sweeps: their product is compiled.
         autotune: compile the configs of the kernel's `@triton.autotune` too.
         stages: to keep; all if empty.
+        disassemble: make a text of each binary too.
     """
 
     file: Path
@@ -51,6 +52,7 @@ class Asked:
     sweeps: tuple[Sweep, ...] = ()
     autotune: bool = False
     stages: tuple[str, ...] = ()
+    disassemble: bool = True
 
     @property
     def from_ir(self) -> bool:

@@ -214,7 +214,7 @@ def act(prepared: Prepared, where: Place, *, silent: bool = False) -> Compiled:
         written = Write(prepared.out / FILE, made.render(), phase="manifest")
         quiet = PhaseProgress(live=False, silent=True)
         Runner(log, quiet).run(Plan("manifest", (written,)))
-    return Compiled(made, tuple(results.notes(head, made, prepared.asked.stages)))
+    return Compiled(made, tuple(results.notes(head, made, prepared.asked)))
 
 
 @contextmanager
@@ -352,7 +352,8 @@ def _steps(
 ) -> Iterator[Step]:
     phase = f"compile {name}"
     file = work / "request.json"
-    content = request(asked.file, name, wanted, out, work, where) | {"keep": list(asked.stages)}
+    content = request(asked.file, name, wanted, out, work, where)
+    content |= {"keep": list(asked.stages)} | ({} if asked.disassemble else {"disassemble": False})
     yield MakeDir(out, phase=phase)
     yield Write(file, json.dumps(content, indent=2) + "\n", phase=phase)
     yield run_step(where, file, work, phase)

@@ -10,6 +10,7 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.errors import SmithError
 from tritonsmith.kernels import disassembly
+from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.manifest import Manifest
 
 _SHOWN = 4  # names of a package; the manifest has all
@@ -58,27 +59,28 @@ def _replaced(stand_ins: Mapping[str, str]) -> Iterator[str]:
         yield f"{package} is not installed, and stand-ins replaced {', '.join(names[:_SHOWN])}{more}"
 
 
-def notes(head: Mapping[str, Any], made: Manifest, keep: tuple[str, ...]) -> Iterator[str]:
+def notes(head: Mapping[str, Any], made: Manifest, asked: Asked) -> Iterator[str]:
     """What a person should know of a run that was a success.
 
     Args:
         head: the line about Triton.
         made: what came out.
-        keep: stages that are wanted; empty for all.
+        asked: what was wanted.
     """
     yield from made.warnings
     yield from head["notes"]
     yield from _replaced(made.stand_ins)
-    for binary, row in configs.load("kernels")["disassemblers"].items():
+    texts = configs.load("kernels")["disassemblers"]
+    for binary, row in texts.items() if asked.disassemble else ():
         stage = row["stage"]
         without = [one for one in made.points if binary in one.stages and stage not in one.stages]
         if without and stage in head["missing"]:
             yield disassembly.remedy(stage)
-        elif without and not keep:
+        elif without and not asked.stages:
             yield f"no {stage} for {', '.join(one.id for one in without)}: the log of a point has the reason"
     good = [one for one in made.points if one.status == "ok"]
     here = {name for one in good for name in one.stages}
-    binaries = {row["stage"]: binary for binary, row in configs.load("kernels")["disassemblers"].items()}
-    for name in keep if good else ():
+    binaries = {row["stage"]: binary for binary, row in texts.items()}
+    for name in asked.stages if good else ():
         if name not in here and binaries.get(name) not in here:
             yield f"no point has a stage {name}: none of these targets makes one"

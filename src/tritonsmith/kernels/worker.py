@@ -661,7 +661,7 @@ def compile_point(request: Table, point: Table, loaded: Loaded | None, folder: s
             content = compiled.asm[name]
             raw = content if isinstance(content, bytes) else content.encode()
             stages[name] = write(request, folder, name, raw)
-            if name in made:
+            if name in made and request.get("disassemble", True):
                 text = disassembled(made[name], os.path.join(request["output"], stages[name]["path"]))
                 if text is not None:
                     stages[made[name]["stage"]] = write(request, folder, made[name]["stage"], text)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from tests.integration.harness import capture
 
 HERE = Path(__file__).parent
 KERNELS = HERE.parents[2] / "examples" / "aot" / "kernels.py"
@@ -17,34 +18,66 @@ VECTOR_ADD = (
     "*fp32,*fp32,*fp32,fp32,i32,1024",
     "*fp32:16,*fp32:16,*fp32:16,fp32,i32:16,512",
 )
-MATMUL = (
-    "*fp16:16,*fp16:16,*fp32:16,i32,i32,i32,i32:16,i32:16,i32:16,128,128,64",
-    "*fp16,*fp16,*fp32,i32,i32,i32,i32,i32,i32,128,128,64",
-    "*fp16:16,*fp16:16,*fp32:16,i32,i32,i32,i32:16,i32:16,i32:1,64,64,32",
+MATMUL = (  # the first takes more shared memory than a kernel gets unasked; the last compiles quickly
+    "*fp16:16,*fp16:16,*fp32:16,i32,i32,i32,i32:16,i32:16,i32:16,128,64,64",
+    "*fp16,*fp16,*fp32,i32,i32,i32,i32,i32,i32,128,64,64",
+    "*fp16:16,*fp16:16,*fp32:16,i32,i32,i32,i32:16,i32:16,i32:1,32,32,32",
 )
 GRIDS = {"vector_add": "(n+1023)/1024,1,1", "matmul": "(m+63)/64,(n+63)/64,1"}
 SIGNATURES = {"vector_add": VECTOR_ADD, "matmul": MATMUL}
 WARPS, STAGES = "4", "3"
 
 
-@dataclass(frozen=True)
-class Upstream:
-    """Upstream's tools in a Triton, told that a GPU is there.
+class Tools:
+    """A process that has imported a Triton, and runs upstream's tools in forks of it.
 
     Attributes:
-        python: that has it.
-        target: `cuda:90:32`.
-        work: folder for its cache.
+        errors: file with what they say.
     """
 
-    python: Path
-    target: str
-    work: Path
+    def __init__(self, process: subprocess.Popen[str], errors: Path) -> None:
+        self._process = process
+        self.errors = errors
 
-    def __call__(self, module: str, *flags: str | Path) -> str:
-        environ = {**os.environ, "TRITON_CACHE_DIR": str(self.work / "cache"), "TRITON_HOME": str(self.work)}
-        argv = (self.python, "-W", "ignore", HERE / "upstream.py", *self.target.split(":"), module, *flags)
-        return capture(*argv, env=environ)
+    def run(self, *argv: str | Path) -> None:
+        """One command line, which must succeed."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(list(map(str, argv))) + "\n")
+        self._process.stdin.flush()
+        code = self._process.stdout.readline()
+        assert code == "0\n", f"{argv} ended with {code!r}\n{self.errors.read_text(encoding='utf-8')}"
+
+
+@contextmanager
+def tools(python: Path, work: Path) -> Iterator[Tools]:
+    """Upstream's tools of the Triton of an interpreter; their cache is below a folder."""
+    work.mkdir(parents=True, exist_ok=True)
+    environ = {**os.environ, "TRITON_CACHE_DIR": str(work / "cache"), "TRITON_HOME": str(work)}
+    argv = (python, "-W", "ignore", HERE / "upstream.py")
+    with (
+        (work / "errors").open("w") as errors,
+        subprocess.Popen(
+            argv, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        yield Tools(process, work / "errors")
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """Upstream's tools, told that a GPU is there.
+
+    Attributes:
+        tools: that run them.
+        target: `cuda:90:32`.
+    """
+
+    tools: Tools
+    target: str
+
+    def __call__(self, module: str, *flags: str | Path) -> None:
+        self.tools.run(*self.target.split(":"), module, *flags)
 
     def compile(self, kernel: str, out: Path) -> list[Path]:
         """The headers, in the order of the signatures; the sources lie beside them."""

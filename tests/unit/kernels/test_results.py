@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.kernels import results
+from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.manifest import Manifest
 
 LINES: list[dict[str, Any]] = [
@@ -25,7 +26,7 @@ def test_what_all_processes_noted_is_told_once() -> None:
         "k.py:3: the truth of torch.x decides something, and it is a stand-in",
     )
     made = Manifest(Path("/out"), "k", "k.py", "", "", "", "", "", (), replaced, warnings)
-    *told, names = results.notes({"notes": [], "missing": []}, made, ())
+    *told, names = results.notes({"notes": [], "missing": []}, made, Asked(Path("k.py"), "k", "", ()))
     assert tuple(told) == warnings
     assert names == (
         "torch is not installed, and stand-ins replaced torch.nn.Module (k.py:2), torch.f0 (u.py:1), "

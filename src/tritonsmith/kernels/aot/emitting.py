@@ -68,12 +68,12 @@ class Prepared:
 
 
 def compiles(asked: Sequence[Asked], where: Place) -> tuple[compiling.Prepared, ...]:
-    """One compile for each signature, each with a folder of its own.
+    """One compile for each signature, each with a folder of its own; C needs no text of the binaries.
 
     Raises:
         SmithError: a file, a kernel or a signature is wrong.
     """
-    wanted = [replace(one, stages=()) for one in asked]
+    wanted = [replace(one, stages=(), disassemble=False) for one in asked]
     first = compiling.prepare(wanted[0], where)
     more = [
         compiling.prepare(one, where, first.out.with_name(f"{first.out.name}.{number}"))
