@@ -228,7 +228,7 @@ def killed(smith: Smith, venv: Path, after: int) -> int:
 
 @pytest.mark.parametrize("after", [1, 400, 1400])
 def test_killed_on_the_way_the_next_run_heals(smith: Smith, busy: Path, clean: Path, after: int) -> None:
-    """Before the journal is there; among some 900 renames; among as many deletions."""
+    """Before the journal is there; among some 750 renames; among as many deletions."""
     whole = hashes(busy)
     assert killed(smith, busy, after) == -signal.SIGKILL
     (stash,) = site_of(busy).glob("~*")
