@@ -26,6 +26,10 @@ from tritonsmith.kernels.manifest import Manifest
 BOTH = targets.parse_all(["a100", "mi300x"])
 
 
+# Where the subject is not the processes: a spawned one takes a third of a second to import the tool.
+in_threads = pytest.mark.usefixtures("in_threads")
+
+
 def job(tmp_path: Path, file: Path, words: str, out: str) -> Job:
     """A kernel for one side, with both targets."""
     return Job(Asked(file, "", "*fp32,64", BOTH), sides.parse(words), tmp_path / out)
@@ -51,6 +55,7 @@ def test_results_come_in_the_order_of_the_jobs(tmp_path: Path) -> None:
     assert not list((space / "work").iterdir())
 
 
+@in_threads
 def test_what_is_there_is_not_compiled_again(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
     file = compiler.kernel(tmp_path)
@@ -79,6 +84,7 @@ def test_what_was_noted_of_each_part_is_noted_of_the_whole(tmp_path: Path) -> No
     assert whole.warnings == ("a", "b", "c")
 
 
+@in_threads
 @pytest.mark.parametrize("change", ["file", "options", "lost", "triton", "crash", "checkout"])
 def test_what_has_changed_is_compiled_again(change: str, tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
@@ -126,6 +132,7 @@ def test_a_process_that_is_killed_is_replaced(tmp_path: Path) -> None:
     assert manifest.read(tmp_path / "always") == made[1]
 
 
+@in_threads
 def test_what_is_refused_is_a_row_unless_everything_is(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
     good, bad = compiler.kernel(tmp_path, "good"), compiler.kernel(tmp_path, "bad", "refuse")

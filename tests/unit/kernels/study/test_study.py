@@ -77,6 +77,7 @@ def test_names_of_kernels_stay_in_the_folder_and_apart(listed: Path) -> None:
         prepared(listed, "3.2.0")
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_cells(listed: Path, tmp_path: Path) -> None:
     new, old = (compiler.make(tmp_path / version, version) for version in ("3.10.0", "3.4.0"))
     compiler.kernel(tmp_path, "new", "crash")
@@ -210,6 +211,7 @@ def test_a_picture_without_a_folder_is_said_first(listed: Path) -> None:
     assert not workspace.default().root.exists()
 
 
+@pytest.mark.usefixtures("in_threads")
 def test_a_whole_study_reads_binaries(listed: Path, tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv", "3.2.0")
     made = prepared(listed, str(python))

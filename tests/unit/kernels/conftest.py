@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tritonsmith.kernels.schedule import pool
+
+
+@pytest.fixture
+def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Units of work run in threads of this process, not in processes of their own."""
+    monkeypatch.setattr(pool, "Processes", ThreadPoolExecutor)
