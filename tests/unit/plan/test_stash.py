@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import atexit
 import errno
 import fcntl
 import json
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -188,11 +190,10 @@ def test_a_failure_after_the_commit_leaves_the_rest_for_the_next_run(
     assert_gone(root)
 
 
-CHILD = """
-import os, signal, sys
+FORKS = """
+import json, os, signal, sys, traceback
 from pathlib import Path
 from tritonsmith.plan import stash
-left = int(sys.argv[1])
 def deadly(real):
     def call(*args, **named):
         global left
@@ -201,11 +202,21 @@ def deadly(real):
         left -= 1
         return real(*args, **named)
     return call
-for name in ("replace", "unlink", "rmdir", "mkdir", "open", "fsync"):
-    setattr(os, name, deadly(getattr(os, name)))
-root = Path(sys.argv[2])
-site = root / "site"
-{act}
+for line in sys.stdin:
+    act, folder, left = json.loads(line)
+    run = os.fork()
+    if run == 0:
+        for name in ("replace", "unlink", "rmdir", "mkdir", "open", "fsync"):
+            setattr(os, name, deadly(getattr(os, name)))
+        root = Path(folder)
+        site = root / "site"
+        try:
+            exec(act)
+            os._exit(0)
+        finally:
+            traceback.print_exc()
+            os._exit(1)
+    print(os.waitstatus_to_exitcode(os.waitpid(run, 0)[1]), flush=True)
 """
 REMOVE = """
 names = ("triton/__init__.py", "triton/_C/libtriton.so", "triton/link", "triton-3.5.dist-info/RECORD", "gone")
@@ -220,10 +231,22 @@ stash.remove(
 RECOVER = "stash.recover(site / stash.NAME, root)"
 
 
+@cache
+def forks() -> subprocess.Popen[str]:
+    """A process that forks for each of these, and has imported what they need."""
+    argv = (sys.executable, "-c", FORKS)
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(process.communicate)
+    return process
+
+
 def killed(act: str, root: Path, after: int) -> bool:
     """Whether a process is killed before it has called the file system so often."""
-    argv = (sys.executable, "-c", CHILD.format(act=act), str(after), str(root))
-    code = subprocess.run(argv, check=False, capture_output=True).returncode
+    process = forks()
+    assert process.stdin
+    assert process.stdout
+    print(json.dumps((act, str(root), after)), file=process.stdin, flush=True)
+    code = int(process.stdout.readline())
     assert code in (0, -signal.SIGKILL)
     return code != 0
 
