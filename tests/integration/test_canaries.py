@@ -52,9 +52,10 @@ def commands(smith: Smith) -> Iterator[tuple[int, tuple[str, ...]]]:
     yield 1, ("build-triton", *at)
     yield 1, ("build-triton", "--source", remote)
     yield 1, ("build-triton", *at, "--source", checkout, "--llvm-dir", "/nowhere")
-    yield 0, ("setup-mlir", *at, "--source", checkout, "--provider", "source", "--dry-run")
-    yield 1, ("setup-mlir", *at, "--source", checkout, "--provider", "source")
-    yield 1, ("setup-mlir", "--env", "shared.toml", "--source", checkout, "--provider", "source")
+    mlir = ("setup-mlir", "--source", checkout, "--provider", "source", "--force")  # without a compiler, too
+    yield 0, (*mlir, *at, "--dry-run")
+    yield 1, (*mlir, *at)
+    yield 1, (*mlir, "--env", "shared.toml")
     yield 0, ("pins", "--live", "--repository", remote, "--dry-run")
     yield 1, ("pins", "--live", "--repository", remote)
     yield 1, ("store.import", f"{DEAD}/llvm.tar.zst?{SIGNED}")

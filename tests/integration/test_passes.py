@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -310,7 +311,7 @@ def test_a_crash_in_llvm_keeps_all_that_came_before(smith: Smith) -> None:
 def test_what_would_be_run_is_shown(smith: Smith) -> None:
     text = smith("passes.dump", "kernels.py:scale", *SIGNATURE, "--target", "h100", "--dry-run").out
     assert "MLIR_ENABLE_DUMP=1" in text
-    assert "worker.py compile" in text
+    assert re.search(r"worker\.py'? compile\b", text)
     assert not (smith.home / "passes" / "kernels.scale").exists()
 
 
