@@ -13,7 +13,9 @@ from tests.integration.harness import LLVM, Smith, capture
 from tests.support import require
 from tritonsmith.kernels.resources import cubin, elf
 
-MATMUL = "*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16,128,128,32"
+POINTERS = "*fp16:16,*fp16:16,*fp16:16,i32:16,i32:16,i32:16"
+MATMUL = f"{POINTERS},64,128,16"
+WIDE = f"{POINTERS},128,128,16"  # ptxas takes half a minute for one warp of it
 KERNELS = """
 import triton
 import triton.language as tl
@@ -80,6 +82,14 @@ def swept(smith: Smith) -> tuple[Path, list[dict[str, Any]]]:
     return out, rows
 
 
+@pytest.fixture(scope="module")
+def wide(smith: Smith) -> tuple[Path, list[dict[str, Any]]]:
+    """A matmul whose one wave takes AGPRs too, and spills: the same of it."""
+    out = smith.root / "wide"
+    flags = ("--signature", WIDE, "--target", "gfx90a", "--num-warps", "1", "--out", out)
+    return out, json.loads(smith("kernel.resources", "kernels.py:matmul", *flags, "--json").out)["rows"]
+
+
 def tools(smith: Smith) -> Path:
     """Folder of the wheel's programs."""
     packages = next((smith.env("wheel") / "venv" / "lib").glob("python*/site-packages"))
@@ -133,8 +143,9 @@ def test_nvdisasm_sees_the_same_accesses_to_local_memory(swept: tuple[Path, list
             assert sum(int(name[width:]) // 8 * counted[name] for name in names) == read
 
 
-def test_llvm_says_the_same_of_code_objects(swept: tuple[Path, list[dict[str, Any]]]) -> None:
-    out, rows = swept
+@pytest.mark.parametrize("tile", ["swept", "wide"])
+def test_llvm_says_the_same_of_code_objects(tile: str, request: pytest.FixtureRequest) -> None:
+    out, rows = request.getfixturevalue(tile)
     names = {
         "sgprs_per_wave": "sgpr_count",
         "vgprs_per_lane": "vgpr_count",
@@ -156,9 +167,11 @@ def test_llvm_says_the_same_of_code_objects(swept: tuple[Path, list[dict[str, An
             assert row["values"]["waves_per_simd"] == row["values"]["compiler_waves_per_simd"]
 
 
-def test_agprs_spills_and_matrix_cores_are_seen(swept: tuple[Path, list[dict[str, Any]]]) -> None:
+def test_agprs_spills_and_matrix_cores_are_seen(
+    swept: tuple[Path, list[dict[str, Any]]], wide: tuple[Path, list[dict[str, Any]]]
+) -> None:
     by_point = {row["point"]: row for row in swept[1]}
-    one = by_point["hip-gfx90a-64,num_warps=1"]
+    (one,) = wide[1]
     assert one["values"]["agprs_per_lane"] > 0
     assert one["values"]["vgpr_spills"] > 0
     assert by_point["hip-gfx1100-32,num_warps=1"]["instructions"]["matrix core"] > 0
