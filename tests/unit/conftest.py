@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("unit", max_examples=60)  # of tests that name no number
+settings.load_profile("unit")
 
 _MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of the user's own there, as in /tmp
 _ENOUGH = 2 << 30  # bytes; a container often has 64 MiB
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests stay to the end: no look for garbage need pass over them."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
