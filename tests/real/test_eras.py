@@ -10,7 +10,7 @@ import pytest
 
 from tritonsmith import configs
 from tritonsmith.facts import checkout, eras, llvm_tree
-from tritonsmith.facts.machine import version_key
+from tritonsmith.versions import version_key
 
 from .regenerate_checkouts import COMMITS
 

@@ -13,10 +13,10 @@ import pytest
 
 from tests.support import REAL_SOURCE
 from tritonsmith.facts import checkout, pytorch_pins
-from tritonsmith.facts.machine import version_key
 from tritonsmith.facts.pytorch_pins import Pin, Release
 from tritonsmith.pins import history as histories
 from tritonsmith.pins import holders
+from tritonsmith.versions import version_key
 
 from .regenerate_checkouts import History
 

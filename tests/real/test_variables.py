@@ -13,8 +13,8 @@ import pytest
 
 from tritonsmith import configs
 from tritonsmith.facts import eras, variables
-from tritonsmith.facts.machine import version_key
 from tritonsmith.facts.variables import Variable
+from tritonsmith.versions import version_key
 
 from .test_eras import LINES, LINES_IN_ORDER
 

@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 from tritonsmith.build.precompiled_headers import SLOPPINESS
 from tritonsmith.envs.schema import CacheSettings, DebugInfo
 from tritonsmith.errors import ConfigError, FactError
-from tritonsmith.facts.machine import version_key
 from tritonsmith.facts.tools import Compilers, Tool
 from tritonsmith.plan import Link, Step
 from tritonsmith.ui import secrets
+from tritonsmith.versions import version_key
 
 SCHEMES = ("redis", "http", "file")
 _SCRIPT = Path(__file__).with_name("through_link.sh")

@@ -8,10 +8,11 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.build.llvm_request import LlvmRequest
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.facts.machine import Machine, version_key
+from tritonsmith.facts.machine import Machine
 from tritonsmith.plan import Download, Extract, Plan, Remove
 from tritonsmith.plan.steps import stamped
 from tritonsmith.store.shelf import Store
+from tritonsmith.versions import version_key
 
 PHASE_DOWNLOAD = "download LLVM"
 PHASE_EXTRACT = "extract LLVM"

@@ -12,9 +12,10 @@ from packaging.specifiers import SpecifierSet
 from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.checkout import TritonCheckout
-from tritonsmith.facts.machine import Machine, version_key
+from tritonsmith.facts.machine import Machine
 from tritonsmith.plan import Copy, MakeDir, Move, Plan, Remove, Run, Stamp, Step
 from tritonsmith.plan.steps import digest, stamped
+from tritonsmith.versions import version_key
 
 PHASE = "CUDA headers and tools"
 _MACOS_PLATFORMS = {"arm64": "manylinux2014_aarch64", "x86_64": "manylinux2014_x86_64"}

@@ -6,8 +6,8 @@ from typing import Literal
 
 from tritonsmith.facts import triton_cache, triton_metadata
 from tritonsmith.facts.installed_tritons import Installed
-from tritonsmith.facts.machine import version_key
 from tritonsmith.facts.triton_cache import Entry, Era
+from tritonsmith.versions import version_key
 
 Verdict = Literal["stale", "current", "unknown"]
 

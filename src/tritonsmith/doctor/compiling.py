@@ -9,11 +9,11 @@ from pathlib import Path
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.doctor.subject import Subject
-from tritonsmith.facts.machine import version_key
 from tritonsmith.kernels import disassembly, example, targets
 from tritonsmith.kernels.targets import Target
 from tritonsmith.plan.runner import CommandFailedError, Runner
 from tritonsmith.ui.progress import PhaseProgress
+from tritonsmith.versions import version_key
 
 _OLDEST = (3, 0)  # `triton.compile(..., target=GPUTarget)`, which asks no driver
 

@@ -16,8 +16,8 @@ from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.doctor.subject import Subject
 from tritonsmith.facts import gpus
 from tritonsmith.facts.gpus import Driver, Gpu
-from tritonsmith.facts.machine import version_key
 from tritonsmith.facts.variables import covers
+from tritonsmith.versions import version_key
 
 _NO_NVIDIA = "there is no NVIDIA GPU"
 _NO_AMD = "there is no AMD GPU"

@@ -17,9 +17,9 @@ from tritonsmith.errors import UsageError
 from tritonsmith.facts import distributions, eras, import_path, orphans
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.import_path import Found
-from tritonsmith.facts.machine import version_key
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.plan import stash
+from tritonsmith.versions import version_key
 
 _MIB = float(1 << 20)
 

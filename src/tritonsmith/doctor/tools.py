@@ -19,9 +19,9 @@ from tritonsmith.doctor.subject import Subject
 from tritonsmith.facts import eras, tools, worktrees
 from tritonsmith.facts import machine as machines
 from tritonsmith.facts.ccache import Ccache
-from tritonsmith.facts.machine import version_key
 from tritonsmith.facts.tools import Tool
 from tritonsmith.plan import Run
+from tritonsmith.versions import version_key
 
 
 def _program(row: dict[str, Any]) -> Check:

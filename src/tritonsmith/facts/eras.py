@@ -8,7 +8,7 @@ from typing import Any
 
 from tritonsmith import configs
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.facts.machine import version_key
+from tritonsmith.versions import version_key
 
 _CONFIG = "triton-eras"
 _BRANCHED = timedelta(

@@ -13,7 +13,7 @@ from pathlib import Path
 from tritonsmith import outside
 from tritonsmith.errors import FactError
 from tritonsmith.facts import git_head
-from tritonsmith.facts.machine import version_key
+from tritonsmith.versions import version_key
 
 _TOOLS = (
     "FileCheck",

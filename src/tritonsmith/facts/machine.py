@@ -12,6 +12,7 @@ from pathlib import Path
 from tritonsmith import outside
 from tritonsmith.facts import answers
 from tritonsmith.plan.process import capture
+from tritonsmith.versions import version_key
 
 _GIB = float(1 << 30)
 
@@ -136,11 +137,6 @@ def glibcxx_of(library: Path) -> str:
         return ""
     tags = re.findall(rb"GLIBCXX_(\d+\.\d+(?:\.\d+)?)\x00", library.read_bytes())
     return max((tag.decode() for tag in tags), key=version_key, default="")
-
-
-def version_key(text: str) -> tuple[int, ...]:
-    """A version such as `3.4.30` as numbers that sort."""
-    return tuple(int(part[:18]) for part in re.findall(r"\d+", text))  # longer ones are no versions
 
 
 def _read_text(path: Path) -> str | None:

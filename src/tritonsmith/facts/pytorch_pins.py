@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion, Version
 
 from tritonsmith import configs
 from tritonsmith.errors import UsageError
-from tritonsmith.facts.machine import version_key
+from tritonsmith.versions import version_key
 
 CONFIG = "pytorch-pins"
 CHANNELS = ("cuda", "rocm", "xpu")  # those that the table has a row for

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.facts import answers
-from tritonsmith.facts.machine import version_key
+from tritonsmith.versions import version_key
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _LLVM_MAJORS = range(30, 10, -1)  # versioned names of distributions, newest first

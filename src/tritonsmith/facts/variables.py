@@ -16,7 +16,7 @@ from typing import Any
 
 from tritonsmith import configs, outside
 from tritonsmith.facts import eras
-from tritonsmith.facts.machine import version_key
+from tritonsmith.versions import version_key
 
 _CONFIG = "triton-variables"
 _NEWEST = "99"

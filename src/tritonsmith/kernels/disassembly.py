@@ -11,8 +11,8 @@ from typing import Any
 
 from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.facts.machine import version_key
 from tritonsmith.plan import process
+from tritonsmith.versions import version_key
 
 _PATIENCE = 120.0  # seconds for one binary
 

@@ -15,13 +15,13 @@ from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import SmithError
 from tritonsmith.facts import pytorch_pins
-from tritonsmith.facts.machine import version_key
 from tritonsmith.facts.pytorch_pins import CHANNELS, READ, UNKNOWN, WHEEL
 from tritonsmith.pins import live
 from tritonsmith.pins.live import LivePin, Reading
 from tritonsmith.plan import Plan, Write
 from tritonsmith.plan.runner import Runner
 from tritonsmith.ui.progress import PhaseProgress
+from tritonsmith.versions import version_key
 
 PHASE = "table of pins"
 _SHORT = 10

@@ -10,8 +10,8 @@ from tritonsmith import configs
 from tritonsmith.envs.schema import Scope
 from tritonsmith.facts import git_head
 from tritonsmith.facts.llvm_tree import same_commit
-from tritonsmith.facts.machine import version_key
 from tritonsmith.store.entry import Abi, Closure, Entry, Manifest
+from tritonsmith.versions import version_key
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 
 from tritonsmith.errors import UsageError
 from tritonsmith.facts import eras
-from tritonsmith.facts.machine import version_key
+from tritonsmith.versions import version_key
 
 
 @pytest.mark.parametrize(

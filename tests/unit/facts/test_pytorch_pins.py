@@ -10,8 +10,8 @@ from packaging.requirements import Requirement
 from tritonsmith import configs
 from tritonsmith.errors import UsageError
 from tritonsmith.facts import pytorch_pins
-from tritonsmith.facts.machine import version_key
 from tritonsmith.facts.pytorch_pins import UNKNOWN, Pin, Release
+from tritonsmith.versions import version_key
 
 RELEASES = {release.version: release for release in pytorch_pins.releases()}
 PINS = [

@@ -12,10 +12,10 @@ from tritonsmith import configs
 from tritonsmith.envs import workspace
 from tritonsmith.errors import SmithError
 from tritonsmith.facts import pytorch_pins
-from tritonsmith.facts.machine import version_key
 from tritonsmith.pins import update
 from tritonsmith.pins.live import LivePin, Reading
 from tritonsmith.plan import Write
+from tritonsmith.versions import version_key
 
 COMMIT = "c" * 40
 PIN_FILE = ".ci/docker/ci_commit_pins/triton.txt"

@@ -14,9 +14,9 @@ from typing import Any
 
 from tritonsmith import configs
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.facts.machine import version_key
 from tritonsmith.kernels import values
 from tritonsmith.kernels.manifest import Manifest, Point
+from tritonsmith.versions import version_key
 
 _CONSTEXPR = "constexpr"
 _ONE, _ALIGNED = 1, 16
