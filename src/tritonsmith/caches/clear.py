@@ -19,8 +19,6 @@ from tritonsmith.facts.installed_tritons import Installed
 from tritonsmith.facts.triton_cache import Content, Entry
 from tritonsmith.plan import Plan
 from tritonsmith.plan.entries import RemoveEntries, Seen, check_root
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
 
 PHASE = "clear the cache"
 
@@ -124,7 +122,7 @@ def act(prepared: Prepared) -> None:
     """
     space = workspace.default()
     space.claim()
-    Runner(space.log("clear-cache"), PhaseProgress()).run(prepared.plan)
+    space.run(prepared.plan, "clear-cache")
 
 
 def stayed(prepared: Prepared) -> tuple[Entry, ...]:

@@ -15,9 +15,7 @@ from typing import Any
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import ConfigError
 from tritonsmith.plan import Plan, Write
-from tritonsmith.plan.runner import Runner
 from tritonsmith.plan.steps import digest
-from tritonsmith.ui.progress import PhaseProgress
 
 # Each leads to a program that is run, to sources or libraries that are built, or to objects that are linked.
 KEYS = (
@@ -75,7 +73,7 @@ def allow(file: Path, wanted: Mapping[str, Any], space: Workspace) -> None:
     """
     space.claim()
     record = Write(_record(file, wanted, space), f"{file}\n", phase="allow")
-    Runner(space.log("env.allow"), PhaseProgress(live=False, silent=True)).run(Plan("allow", (record,)))
+    space.run(Plan("allow", (record,)), "env.allow", quiet=True)
 
 
 def _record(file: Path, wanted: Mapping[str, Any], space: Workspace) -> Path:

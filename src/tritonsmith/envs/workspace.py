@@ -12,7 +12,9 @@ from pathlib import Path
 import platformdirs
 
 from tritonsmith.errors import SmithError
-from tritonsmith.plan import ownership
+from tritonsmith.plan import Plan, ownership
+from tritonsmith.plan.runner import Outcome, Runner
+from tritonsmith.ui.progress import PhaseProgress
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,17 @@ class Workspace:
         """A new log file for one run of a task."""
         now = datetime.now().astimezone()
         return self.root / "logs" / f"{now:%Y%m%d-%H%M%S}-{task}-{os.getpid()}.log"
+
+    def run(self, plan: Plan, task: str, *, quiet: bool = False) -> Outcome:
+        """Run a plan on behalf of a task, in a log of its own.
+
+        Args:
+            plan: the steps.
+            task: whose name the log bears.
+            quiet: show no progress.
+        """
+        progress = PhaseProgress(live=False if quiet else None, silent=quiet)
+        return Runner(self.log(task), progress).run(plan)
 
     def claim(self) -> None:
         """Create the folder if need be, and mark it.

@@ -6,30 +6,15 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-_OPENING, _CLOSING = "([{<", ")]}>"
+from tritonsmith import brackets
+
 _LITERALS = {"none": None, "true": True, "false": False}
 DTYPE = "dtype"  # {"dtype": "float16"}: how JSON carries a value of tl.dtype
 
 
 def split(text: str) -> list[str]:
-    """The parts between commas, stripped, but for commas in brackets or quotes.
-
-    `tensordesc<fp16[128,64]>,(i32,1)` has two.
-    """
-    parts, depth, quote, begin = [], 0, "", 0
-    for position, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char in _OPENING:
-            depth += 1
-        elif char in _CLOSING:
-            depth -= 1
-        elif char == "," and depth <= 0:
-            parts.append(text[begin:position].strip())
-            begin = position + 1
-    return [*parts, text[begin:].strip()] if text.strip() else []
+    """The parts between commas, stripped, but for commas in brackets or quotes; none of an empty text."""
+    return brackets.split(text, ",", quotes="'\"") if text.strip() else []
 
 
 def parse(text: str) -> Any:

@@ -25,9 +25,7 @@ from tritonsmith.passes.index import Index
 from tritonsmith.passes.splitting import Splitter
 from tritonsmith.plan import MakeDir, Plan, Remove, attached
 from tritonsmith.plan.attached import Attached
-from tritonsmith.plan.runner import Runner
 from tritonsmith.ui import console, secrets
-from tritonsmith.ui.progress import PhaseProgress
 
 _TRACE = "Traceback (most recent call last)"
 _LINES = 12  # of an error on the screen; the index has all of it
@@ -296,7 +294,7 @@ def _clear(prepared: Prepared, space: Workspace) -> None:
 
 
 def _do(space: Workspace, step: Remove) -> None:
-    Runner(space.log("passes.dump"), PhaseProgress(live=False, silent=True)).run(Plan(step.phase, (step,)))
+    space.run(Plan(step.phase, (step,)), "passes.dump", quiet=True)
 
 
 def _set(prepared: Prepared) -> dict[str, str]:

@@ -19,8 +19,6 @@ from tritonsmith.facts import variables
 from tritonsmith.kernels.normal import diffs
 from tritonsmith.kernels.normal.diffs import Diff
 from tritonsmith.plan import MakeDir, Plan, Remove, process
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
 
 Launch = Callable[[Mapping[str, str]], None]  # run the kernel's compile under this change of the environment
 
@@ -112,8 +110,7 @@ def prepared(out: Path | None, space: Workspace) -> Path:
         folder = space.root / "kernels" / "override"
         steps = (Remove((folder,), space.root, phase="override"), MakeDir(folder, phase="override"))
         space.claim()
-        quiet = PhaseProgress(live=False, silent=True)
-        Runner(space.log("ir-override"), quiet).run(Plan("a folder for ir-override", steps))
+        space.run(Plan("a folder for ir-override", steps), "ir-override", quiet=True)
         return folder
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError("--out is not an empty folder", hints=[f"name another than {out}"])

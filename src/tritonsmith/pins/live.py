@@ -17,9 +17,7 @@ from tritonsmith.facts.pytorch_pins import PinFile
 from tritonsmith.pins import history
 from tritonsmith.plan import GitFetch, MakeDir, Plan, locks
 from tritonsmith.plan.git_remote import GitRemote
-from tritonsmith.plan.runner import Runner
 from tritonsmith.plan.steps import digest
-from tritonsmith.ui.progress import PhaseProgress
 
 if TYPE_CHECKING:
     from git import Repo
@@ -138,7 +136,7 @@ def _fetched(url: str, ref: str, space: Workspace) -> Iterator[Repo]:
     space.claim()
     with locks.hold(space.root / "pins.lock", purpose=f"pins --live --ref {ref}"):
         try:
-            Runner(space.log("pins"), PhaseProgress()).run(fetch(url, ref, space))
+            space.run(fetch(url, ref, space), "pins")
         except StepError as error:
             raise _unreachable(url, ref, error) from error
         with history.opened(_folder(url, space)) as clone:

@@ -19,8 +19,6 @@ from tritonsmith.facts.pytorch_pins import CHANNELS, READ, UNKNOWN, WHEEL
 from tritonsmith.pins import live
 from tritonsmith.pins.live import LivePin, Reading
 from tritonsmith.plan import Plan, Write
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
 from tritonsmith.versions import version_key
 
 PHASE = "table of pins"
@@ -229,4 +227,4 @@ def act(what: Plan, space: Workspace) -> None:
         SmithError: the file cannot be written.
     """
     space.claim()
-    Runner(space.log("pins"), PhaseProgress(live=False, silent=True)).run(what)
+    space.run(what, "pins", quiet=True)

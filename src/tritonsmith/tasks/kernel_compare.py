@@ -188,12 +188,9 @@ def _print_tables(found: Comparison, stages: tuple[str, ...], *, diff: bool) -> 
 def _write(found: Comparison, content: str, out: Path) -> None:
     from tritonsmith.envs import workspace
     from tritonsmith.kernels.compare import report
-    from tritonsmith.plan.runner import Runner
     from tritonsmith.ui import console
-    from tritonsmith.ui.progress import PhaseProgress
 
     space = workspace.default()
     space.claim()
-    quiet = PhaseProgress(live=False, silent=True)
-    Runner(space.log("kernel.compare"), quiet).run(report.files(found, content, out))
+    space.run(report.files(found, content, out), "kernel.compare", quiet=True)
     console.note(f"the outputs, the diffs and {report.FILE} are in {out}")

@@ -42,7 +42,7 @@ def diff(
     """What a pass changed, with values renumbered and locations stripped; or where two dumps part."""
     from pathlib import Path
 
-    from tritonsmith.passes import choosing, differing, index
+    from tritonsmith.passes import differing, index, select
 
     made = index.read(Path(folder).expanduser())
     if given(against):
@@ -54,16 +54,16 @@ def diff(
     if not number:
         hints = [f"invoke passes.list {folder} has the numbers", "--against OTHER compares two dumps"]
         raise UsageError("name a pass by its number", hints=hints)
-    name = choosing.kernel(made, kernel).name
-    dump = choosing.dump(made, name, number)
-    one, two = (dump, choosing.dump(made, name, to)) if to else differing.sides(made, dump)
+    name = select.kernel(made, kernel).name
+    dump = select.dump(made, name, number)
+    one, two = (dump, select.dump(made, name, to)) if to else differing.sides(made, dump)
     _print((made, one), (made, two), ops=ops, layouts=layouts, json=json)
 
 
 def _part(made: Index, other: Index, kernel: str, *, ops: bool, layouts: bool, json: bool) -> None:
     from json import dumps
 
-    from tritonsmith.passes import choosing, differing
+    from tritonsmith.passes import differing, select
     from tritonsmith.ui import console
 
     names = split(kernel) or ("",)
@@ -72,7 +72,7 @@ def _part(made: Index, other: Index, kernel: str, *, ops: bool, layouts: bool, j
             "--kernel names one kernel, or one for each dump", hints=["--kernel double,double-2"]
         )
     both = ((made, names[0]), (other, names[-1]))
-    first, second = (differing.Run(one, choosing.kernel(one, name)) for one, name in both)
+    first, second = (differing.Run(one, select.kernel(one, name)) for one, name in both)
     found = differing.parting(first, second)
     said = differing.said(found)
     numbers = [dump and dump.number for dump in (found.one, found.other)]

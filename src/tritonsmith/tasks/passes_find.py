@@ -27,11 +27,11 @@ def find(
     from pathlib import Path
 
     from tritonsmith.errors import SmithError
-    from tritonsmith.passes import choosing, finding, index
+    from tritonsmith.passes import finding, index, select
     from tritonsmith.ui import console
 
     made = index.read(Path(folder).expanduser())
-    chosen = choosing.kernel(made, kernel)
+    chosen = select.kernel(made, kernel)
     found = finding.find(made, chosen.name, text, regex=regex)
     if json:
         console.write(dumps(finding.as_json(found)))

@@ -63,7 +63,7 @@ def isolate(
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.asked import options_of
-    from tritonsmith.passes import choosing, index, isolating
+    from tritonsmith.passes import index, isolating, select
     from tritonsmith.passes.reduce import by_tool, reducing, report
     from tritonsmith.passes.reduce import folder as files
     from tritonsmith.passes.replay import tool
@@ -72,7 +72,7 @@ def isolate(
     from tritonsmith.ui import console
 
     made = index.read(Path(folder).expanduser())
-    one = choosing.kernel(made, kernel)
+    one = select.kernel(made, kernel)
     space = workspace.default()
     if given(pattern) or given(when):
         if pattern and when:

@@ -35,11 +35,11 @@ def listing(
     from json import dumps
     from pathlib import Path
 
-    from tritonsmith.passes import choosing, index, listing, summaries
+    from tritonsmith.passes import index, listing, select, summaries
     from tritonsmith.ui import console
 
     made = index.read(Path(folder).expanduser())
-    chosen = choosing.kernel(made, kernel)
+    chosen = select.kernel(made, kernel)
     counted = listing.rows(made, chosen.name)
     if json:
         console.write(dumps(listing.as_json(made, chosen, counted)))

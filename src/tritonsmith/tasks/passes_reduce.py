@@ -56,7 +56,7 @@ def reduce_(
     from tritonsmith.envs import workspace
     from tritonsmith.errors import InterruptedRunError, UsageError
     from tritonsmith.kernels.asked import options_of
-    from tritonsmith.passes import choosing, index, isolating
+    from tritonsmith.passes import index, isolating, select
     from tritonsmith.passes.reduce import by_tool, reducing, report
     from tritonsmith.passes.reduce import folder as files
     from tritonsmith.passes.reduce.ways import Way
@@ -70,7 +70,7 @@ def reduce_(
     if given_path.is_dir() and (given_path / index.FILE).is_file() and not (pass_ or command):
         dump = index.read(given_path)
         chosen = tool.choose(dump, space, env=env, python=python, triton_opt=triton_opt, source="")
-        made = isolating.isolate(dump, choosing.kernel(dump, kernel), chosen, space, options_of(option or ()))
+        made = isolating.isolate(dump, select.kernel(dump, kernel), chosen, space, options_of(option or ()))
         text, way, to = made.text, made.way, given_path / "reduced.mlir"
     else:
         path = given_path / "input.mlir" if given_path.is_dir() else given_path

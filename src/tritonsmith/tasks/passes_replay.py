@@ -85,13 +85,13 @@ def replay(
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.asked import options_of
-    from tritonsmith.passes import index
+    from tritonsmith.passes import index, select
     from tritonsmith.passes.replay import chain, debugging, report, running, tool
     from tritonsmith.tasks import show
     from tritonsmith.ui import console
 
     dump = index.read(Path(folder).expanduser())
-    one = chain.kernel_of(dump, kernel)
+    one = select.kernel(dump, kernel)
     space = workspace.default()
     chosen = tool.choose(dump, space, env=env, python=python, triton_opt=triton_opt, source=source)
     seen = running.look(dump, one, chosen, space, options_of(option or ()))

@@ -31,11 +31,11 @@ def show(
     """Print the IR that a pass was given, or what it left."""
     from pathlib import Path
 
-    from tritonsmith.passes import choosing, index, showing
+    from tritonsmith.passes import index, select, showing
     from tritonsmith.ui import console
 
     made = index.read(Path(folder).expanduser())
-    dump = choosing.dump(made, choosing.kernel(made, kernel).name, number)
+    dump = select.dump(made, select.kernel(made, kernel).name, number)
     shown = showing.after(made, dump) if after else dump
     out = console.out()
     if path:

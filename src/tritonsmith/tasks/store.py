@@ -262,12 +262,10 @@ def import_(
 def _run(task_name: str, plan: Plan) -> None:
     """Run a plan, with its log in the workspace."""
     from tritonsmith.envs import workspace
-    from tritonsmith.plan.runner import Runner
-    from tritonsmith.ui.progress import PhaseProgress
 
     space = workspace.default()
     space.claim()
-    Runner(space.log(task_name.replace(".", "-")), PhaseProgress()).run(plan)
+    space.run(plan, task_name.replace(".", "-"))
 
 
 def _store(folder: str, env: str) -> Store:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from tests.unit.passes.streams import HEAD, banner, module, split, texts
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.passes import choosing, differing, finding, importing, listing, overview, showing, summaries
+from tritonsmith.passes import differing, finding, importing, listing, overview, select, showing, summaries
 from tritonsmith.passes import index as indexes
 from tritonsmith.passes.index import Index
 
@@ -70,7 +70,7 @@ def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(made: Index) ->
 
 
 def test_the_table_has_a_line_for_each_pass_and_dims_those_that_did_nothing(made: Index) -> None:
-    kernel = choosing.kernel(made, "")
+    kernel = select.kernel(made, "")
     rows = listing.rows(made, "add")
     table = listing.table(made, kernel, rows, {"cse": "common things go"})
     assert len(table.rows) == 5
@@ -83,7 +83,7 @@ def test_the_table_has_a_line_for_each_pass_and_dims_those_that_did_nothing(made
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
 def test_a_table_for_a_narrow_terminal_has_the_numbers_and_the_names(made: Index, width: int) -> None:
     rows = listing.rows(made, "add")
-    table = listing.table(made, choosing.kernel(made, ""), rows)
+    table = listing.table(made, select.kernel(made, ""), rows)
     console = Console(width=width, file=io.StringIO())
     console.print(table)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
@@ -151,36 +151,36 @@ def test_regular_expressions(made: Index) -> None:
 
 
 def test_a_dump_is_chosen_by_number_or_name(made: Index) -> None:
-    assert choosing.dump(made, "add", "2").name == "Coalesce"
-    assert choosing.dump(made, "add", "tritongpu-coalesce").number == 2
-    assert choosing.dump(made, "add", "Coalesce").number == 2
+    assert select.dump(made, "add", "2").name == "Coalesce"
+    assert select.dump(made, "add", "tritongpu-coalesce").number == 2
+    assert select.dump(made, "add", "Coalesce").number == 2
     for word, said in (("cse", "more than once"), ("5", "0 to 4"), ("coalesc", "did you mean")):
         with pytest.raises(UsageError) as caught:
-            choosing.dump(made, "add", word)
+            select.dump(made, "add", word)
         assert said in str(caught.value)
 
 
 def test_a_kernel_is_chosen_by_name_if_there_are_several(made: Index, tmp_path: Path) -> None:
-    assert choosing.kernel(made, "").name == "add"
+    assert select.kernel(made, "").name == "add"
     stream = banner("A", "a") + module(LOAD) + banner("A", "a") + module(LOAD, kernel="mul")
     two = split(stream, tmp_path / "two")
-    assert choosing.kernel(two, "mul").name == "mul"
+    assert select.kernel(two, "mul").name == "mul"
     for name, said in (("", "several"), ("mull", "did you mean 'mul'")):
         with pytest.raises(UsageError) as caught:
-            choosing.kernel(two, name)
+            select.kernel(two, name)
         assert said in str(caught.value)
     with pytest.raises(FactError, match="no IR"):
-        choosing.kernel(split("hello\n", tmp_path / "none"), "")
+        select.kernel(split("hello\n", tmp_path / "none"), "")
 
 
 def test_what_a_pass_found_and_what_it_left(made: Index) -> None:
-    dump = choosing.dump(made, "add", "2")
+    dump = select.dump(made, "add", "2")
     assert showing.text(made, dump) == texts(made)[2]
     assert showing.after(made, dump).number == 3
     assert "loc(" not in showing.text(made, dump, plain=True)
     assert showing.highlighted(made, dump).plain == texts(made)[2]
     with pytest.raises(SmithError, match="left"):
-        showing.after(made, choosing.dump(made, "add", "last"))
+        showing.after(made, select.dump(made, "add", "last"))
 
 
 def test_the_overview_has_a_line_for_each_kernel(made: Index, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,8 +25,7 @@ from tritonsmith.kernels.resources import reading
 from tritonsmith.kernels.resources.reading import Found
 from tritonsmith.kernels.resources.rows import LAUNCH, Row
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write
-from tritonsmith.plan.runner import CommandFailedError, Runner
-from tritonsmith.ui.progress import PhaseProgress
+from tritonsmith.plan.runner import CommandFailedError
 
 _WRITE, _CHECK = "write C", "check C"
 
@@ -134,7 +133,7 @@ def act(prepared: Prepared) -> None:
     space = workspace.default()
     space.claim()
     try:
-        Runner(space.log("kernel.aot"), PhaseProgress(live=False, silent=True)).run(prepared.plan)
+        space.run(prepared.plan, "kernel.aot", quiet=True)
     except CommandFailedError as failure:
         if any("stdlib.h" in line for line in failure.output):  # the first header of cuda.h
             hints = ["Debian: apt install libc6-dev", "leave --check out"]

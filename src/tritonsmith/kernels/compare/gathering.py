@@ -20,9 +20,7 @@ from tritonsmith.kernels.compare.sides import Side
 from tritonsmith.kernels.manifest import Manifest
 from tritonsmith.kernels.targets import Target
 from tritonsmith.plan import Plan, Remove
-from tritonsmith.plan.runner import Runner
 from tritonsmith.plan.steps import digest
-from tritonsmith.ui.progress import PhaseProgress
 
 Manifests = tuple[Manifest, ...]
 
@@ -172,8 +170,7 @@ def act(
     if gathering.jobs:
         space = workspace.default()
         space.claim()
-        quiet = PhaseProgress(live=False, silent=True)
-        Runner(space.log("kernel.compare"), quiet).run(_stale(gathering))
+        space.run(_stale(gathering), "kernel.compare", quiet=True)
         made = tuple(
             running.run(gathering.jobs, scheduler, count=jobs, timeout=timeout, env=env, silent=silent)
         )

@@ -24,7 +24,6 @@ from tritonsmith.kernels.manifest import FILE, Manifest, Point, Status
 from tritonsmith.kernels.schedule import pool
 from tritonsmith.kernels.schedule.pool import DiedError, Pool
 from tritonsmith.plan import Plan, Run, Write
-from tritonsmith.plan.runner import Runner
 from tritonsmith.ui.progress import PhaseProgress
 
 __all__ = ["Job", "run"]
@@ -241,8 +240,7 @@ def _row(unit: _Unit, error: SmithError, env: str) -> Manifest:
 
 def _write(made: Manifest) -> None:
     step = Write(made.folder / FILE, made.render(), phase="manifest")
-    log = workspace.default().log("kernel.unit")
-    Runner(log, PhaseProgress(live=False, silent=True)).run(Plan("manifest", (step,)))
+    workspace.default().run(Plan("manifest", (step,)), "kernel.unit", quiet=True)
 
 
 def _cut(asked: Asked) -> tuple[Asked, ...]:

@@ -23,8 +23,6 @@ from tritonsmith.kernels.compare.sides import Side
 from tritonsmith.kernels.compiling import Place
 from tritonsmith.kernels.manifest import FILE, Manifest
 from tritonsmith.plan import Copy, Extract, MakeDir, Plan, Remove
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
 
 _PHASE = "unit"
 
@@ -153,7 +151,7 @@ def _scratch(space: Workspace) -> Iterator[Path]:
 
 
 def _run(space: Workspace, *steps: Copy | Extract | MakeDir | Remove) -> None:
-    Runner(space.log("kernel.unit"), PhaseProgress(live=False, silent=True)).run(Plan("unit", steps))
+    space.run(Plan("unit", steps), "kernel.unit", quiet=True)
 
 
 def _files(asked: Asked) -> Iterator[tuple[str, bytes]]:

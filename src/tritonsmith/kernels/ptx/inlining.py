@@ -14,8 +14,6 @@ from tritonsmith.kernels.compiling import Place
 from tritonsmith.kernels.ptx import compiled, cuda, elementwise, parser
 from tritonsmith.kernels.ptx.compiled import Compiled
 from tritonsmith.plan import Plan, Write
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
 
 _PHASE = "inline PTX"
 
@@ -88,4 +86,4 @@ def write(plan: Plan) -> None:
     """
     space = workspace.default()
     space.claim()
-    Runner(space.log("kernel.inline-ptx"), PhaseProgress(live=False, silent=True)).run(plan)
+    space.run(plan, "kernel.inline-ptx", quiet=True)

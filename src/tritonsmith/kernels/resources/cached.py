@@ -23,8 +23,6 @@ from tritonsmith.kernels.resources import elf, reading
 from tritonsmith.kernels.resources.reading import Found
 from tritonsmith.kernels.resources.rows import Row
 from tritonsmith.plan import MakeDir, Plan, Write
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
 
 ALL = "all"
 _KINDS = ("jit", "env", "inductor", "named")  # the others hold no cubins that run
@@ -162,8 +160,7 @@ def _save(file: Path, entries: Known, space: Workspace) -> None:
     space.claim()
     text = json.dumps({"edition": _edition(), "entries": entries}, separators=(",", ":"))
     steps = (MakeDir(file.parent, phase="resources"), Write(file, text, phase="resources"))
-    log = space.log("kernel.resources")
-    Runner(log, PhaseProgress(live=False, silent=True)).run(Plan("resources", steps))
+    space.run(Plan("resources", steps), "kernel.resources", quiet=True)
 
 
 @cache

@@ -30,7 +30,7 @@ def check(path: Path) -> None:
     if path.suffix not in KINDS:
         raise UsageError(f"--plot cannot write {path.name}", hints=["name a .png or .svg file"])
     if find_spec("matplotlib") is None:
-        raise FactError("a plot needs matplotlib", hints=["pip install matplotlib"])
+        raise FactError("a plot needs matplotlib", hints=["pip install 'tritonsmith[plot]'"])
 
 
 def write(rows: Sequence[Row], path: Path) -> None:

@@ -20,8 +20,6 @@ from tritonsmith.kernels.resources.rows import Row
 from tritonsmith.kernels.study.sources import History
 from tritonsmith.kernels.targets import Target
 from tritonsmith.plan import Plan, Write
-from tritonsmith.plan.runner import Runner
-from tritonsmith.ui.progress import PhaseProgress
 
 
 @dataclass(frozen=True)
@@ -125,8 +123,7 @@ def act(
     """
     space = workspace.default()
     space.claim()
-    quiet = PhaseProgress(live=False, silent=True)
-    Runner(space.log("kernel.study"), quiet).run(Plan("sources", matrix.files))
+    space.run(Plan("sources", matrix.files), "kernel.study", quiet=True)
     made = running.run(
         [job for _, job in matrix.jobs], scheduler, count=count, timeout=timeout, resume=True, silent=silent
     )

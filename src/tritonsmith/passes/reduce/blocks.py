@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tritonsmith.passes.reduce import cutting, edits, result_types
+from tritonsmith import brackets
+from tritonsmith.passes.reduce import cutting, edits
 from tritonsmith.passes.reduce.edits import Edit
 from tritonsmith.passes.reduce.source import Op, Region, Source, parse, uses
 
@@ -112,7 +113,7 @@ def parameters(source: Source) -> tuple[Parameter, ...]:
                 place = _brackets(line, label.end()) if label else None
                 if not label or not place:
                     continue
-                for number, one in enumerate(result_types.split(line[place[0] : place[1]], ",")):
+                for number, one in enumerate(brackets.split(line[place[0] : place[1]], ",")):
                     name, _, kind = one.partition(":")
                     found.append(Parameter(function, label[1], begin, number, name.strip(), kind.strip()))
     return tuple(found)
@@ -177,7 +178,7 @@ def _fewer(target: str, numbers: set[int]) -> str:
         return target
     values, _, kinds = target[place[0] : place[1]].partition(" : ")
     left = [
-        [one for number, one in enumerate(result_types.split(part, ",")) if number not in numbers]
+        [one for number, one in enumerate(brackets.split(part, ",")) if number not in numbers]
         for part in (values, kinds)
     ]
     head = target[: place[0] - 1]

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tritonsmith.passes.reduce import edits, result_types
+from tritonsmith import brackets
+from tritonsmith.passes.reduce import edits
 from tritonsmith.passes.reduce.edits import Edit
 from tritonsmith.passes.reduce.source import Op, Region, Source, scope, uses
 
@@ -49,10 +50,8 @@ def loop(op: Op) -> Loop | None:
     match = _FOR.fullmatch(op.head.rstrip())
     if match is None:
         return None
-    pairs = (
-        [one.partition("=") for one in result_types.split(match["pairs"], ",")] if match["carried"] else []
-    )
-    kinds = result_types.split(match["types"], ",") if match["carried"] else []
+    pairs = [one.partition("=") for one in brackets.split(match["pairs"], ",")] if match["carried"] else []
+    kinds = brackets.split(match["types"], ",") if match["carried"] else []
     if len(pairs) != len(kinds):
         return None
     carried = tuple((name.strip(), start.strip()) for name, _, start in pairs)
@@ -160,8 +159,8 @@ def _without(source: Source, found: Loop, number: int) -> str | None:
 def _operands(op: Op) -> list[str]:
     """Of an `scf.yield`."""
     text = op.head.strip().removeprefix("scf.yield").strip()
-    text = result_types.split(text, " : ")[0]
-    return [one for one in result_types.split(text, ",") if one]
+    text = brackets.split(text, " : ")[0]
+    return [one for one in brackets.split(text, ",") if one]
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:

@@ -19,8 +19,7 @@ from tritonsmith.passes.reduce.oracles import Answer, Oracle, Team
 from tritonsmith.passes.reduce.search import OutOfTimeError, Search, Size, size_of
 from tritonsmith.passes.reduce.ways import Way
 from tritonsmith.plan import Plan, Write
-from tritonsmith.plan.runner import CommandFailedError, Runner
-from tritonsmith.ui.progress import PhaseProgress
+from tritonsmith.plan.runner import CommandFailedError
 
 JOBS = 2
 INTERRUPTED = "interrupted"
@@ -183,7 +182,7 @@ def check(answer: Answer, way: Way) -> Failure:
 
 def write(plan: Plan, space: Workspace, task: str) -> None:
     """Act on a plan of files."""
-    Runner(space.log(task), PhaseProgress(live=False, silent=True)).run(plan)
+    space.run(plan, task, quiet=True)
 
 
 @contextmanager
@@ -232,7 +231,7 @@ def _by_tool(reducer: Path, way: Way, wanted: Failure, text: str, folder: Path, 
     """What MLIR's reducer leaves; nothing if it fails, or takes too long."""
     plan = by_tool.plan(reducer, way, wanted, text, folder, _TOOL)
     try:
-        Runner(space.log("passes.reduce"), PhaseProgress(live=False, silent=True)).run(plan)
+        space.run(plan, "passes.reduce", quiet=True)
     except CommandFailedError:
         return ""
     made = folder / "reduced.mlir"

@@ -5,34 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tritonsmith import brackets
 from tritonsmith.passes.reduce.source import Op
 
-_BRACKETS = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1}
 _ELEMENT = re.compile(r"((?:tensor|vector)<(?:[\d?]+x)*)(!tt\.ptr<[^<>]*>|[^,<>]+)(.*>)", re.DOTALL)
 _POINTER = re.compile(r"!tt\.ptr<([^<>,]+)(?:, \d+)?>")
 _COMPARES = ("cmpi", "cmpf", "icmp", "fcmp")
 _TOKENS = ("async_copy_global_to_local", "async_commit_group", "async_wait")
-
-
-def split(text: str, separator: str) -> list[str]:
-    """Parts of a text, where the separator is in no brackets and no quotes."""
-    parts, depth, quoted, begin, at = [], 0, False, 0, 0
-    while at < len(text):
-        char = text[at]
-        if char == '"':
-            quoted = not quoted
-        elif quoted:
-            at += char == "\\"
-        elif depth == 0 and text.startswith(separator, at):
-            parts.append(text[begin:at].strip())
-            begin = at = at + len(separator)
-            continue
-        elif text.startswith("->", at):
-            at += 1
-        else:
-            depth += _BRACKETS.get(char, 0)
-        at += 1
-    return [*parts, text[begin:].strip()]
 
 
 def results(op: Op, text: str) -> tuple[str, ...] | None:
@@ -59,12 +38,12 @@ def _results(op: Op, text: str) -> Iterator[str]:
         if op.name == "arith.constant":  # true, false
             yield "i1"
         return
-    *_, last = split(said, "->")
-    *_, last = split(last, " to ")
+    *_, last = brackets.split(said, "->")
+    *_, last = brackets.split(last, " to ")
     if last.startswith("(") and last.endswith(")"):
         last = last[1:-1]
-    types = [_spelled(one, op) for one in split(last, ",")]
-    if "->" in said and split(said, "->")[-1] != said:
+    types = [_spelled(one, op) for one in brackets.split(last, ",")]
+    if "->" in said and brackets.split(said, "->")[-1] != said:
         yield from types[:count]
     elif kind in _COMPARES:
         yield _boolean(types[0])
@@ -79,10 +58,10 @@ def _results(op: Op, text: str) -> Iterator[str]:
 def _said(text: str) -> str:
     """What an operation says of its types: what comes after the last `:`, or after `->` if there is none."""
     line = text.strip().removesuffix("{").strip()
-    parts = split(line, " : ")
-    if len(parts) > 1 and not ("->" in parts[-2] and split(parts[-2], "->")[-1] != parts[-2]):
+    parts = brackets.split(line, " : ")
+    if len(parts) > 1 and not ("->" in parts[-2] and brackets.split(parts[-2], "->")[-1] != parts[-2]):
         return parts[-1]
-    arrow = split(parts[-2] if len(parts) > 1 else line, "->")  # scf.for ... -> (f32) : i32
+    arrow = brackets.split(parts[-2] if len(parts) > 1 else line, "->")  # scf.for ... -> (f32) : i32
     return f"-> {arrow[-1]}" if len(arrow) > 1 else ""
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tritonsmith.passes.reduce import edits, result_types
+from tritonsmith import brackets
+from tritonsmith.passes.reduce import edits
 from tritonsmith.passes.reduce.cutting import arguments
 from tritonsmith.passes.reduce.edits import Edit
 from tritonsmith.passes.reduce.source import Op, Source, uses
@@ -103,7 +104,7 @@ def _close(text: str, begin: int, end: int) -> int | None:
 def _pieces(text: str, begin: int, end: int) -> Iterator[Piece]:
     """Parts of a list between commas."""
     at = begin
-    for part in result_types.split(text[begin:end], ","):
+    for part in brackets.split(text[begin:end], ","):
         if part:
             at = text.index(part, at)
             yield Piece((begin, end), at, at + len(part))

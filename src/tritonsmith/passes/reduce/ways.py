@@ -64,7 +64,7 @@ def forms(text: str) -> tuple[Form, ...]:
         UsageError: it names no pass.
     """
     inner = text.strip()
-    while inner.startswith((f"{pipeline.MODULE}(", "any(")) and len(list(pipeline.split(inner, ","))) == 1:
+    while inner.startswith((f"{pipeline.MODULE}(", "any(")) and len(pipeline.split(inner, ",")) == 1:
         inner = inner.partition("(")[2].removesuffix(")").strip()
     found = tuple(pipeline.parse(part) for part in pipeline.split(inner, ","))
     if not found or not all(one.argument for one in found):

@@ -22,9 +22,7 @@ from tritonsmith.passes.replay import bindings, chain, pipeline, tool
 from tritonsmith.passes.replay.bindings import Binding, Call
 from tritonsmith.plan import Plan, Write
 from tritonsmith.plan.process import ask
-from tritonsmith.plan.runner import Runner
 from tritonsmith.plan.steps import digest
-from tritonsmith.ui.progress import PhaseProgress
 
 WORKER = Path(__file__).with_name("worker.py")
 
@@ -178,7 +176,6 @@ def _asked(
             hints=[f"{python} -c 'import triton' has to work", "name another interpreter: --python PATH"],
         )
     space.claim()
-    quiet = PhaseProgress(live=False, silent=True)
     text = "".join(json.dumps(row) + "\n" for row in rows)
-    Runner(space.log("passes.replay"), quiet).run(Plan("keep", (Write(kept, text, phase="keep"),)))
+    space.run(Plan("keep", (Write(kept, text, phase="keep"),)), "passes.replay", quiet=True)
     return rows

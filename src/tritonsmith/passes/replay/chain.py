@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tritonsmith import configs
 from tritonsmith.errors import UsageError
-from tritonsmith.passes.index import Dump, Index, Kernel
+from tritonsmith.passes.index import Dump
 from tritonsmith.passes.replay.pipeline import MODULE
 
 
@@ -86,21 +86,6 @@ def _owners(dumps: Sequence[Dump], own: Collection[int] | None) -> dict[int, str
         if not inside:
             owner = dump
     return found
-
-
-def kernel_of(index: Index, name: str) -> Kernel:
-    """The kernel with this name; the only one if the name is empty.
-
-    Raises:
-        UsageError: there is none, or several.
-    """
-    known = {one.name: one for one in index.kernels}
-    if name in known:
-        return known[name]
-    if not name and len(known) == 1:
-        return index.kernels[0]
-    what = f"this dump has no kernel {name!r}" if name else "this dump has several kernels"
-    raise UsageError(what, where=index.folder, hints=[f"--kernel {one}" for one in known])
 
 
 def chosen(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+
+from tritonsmith import brackets
 
 MODULE = "builtin.module"
 
 _NEST = re.compile(r"([\w.]+)\((.*)\)", re.DOTALL)
 _PASS = re.compile(r"([\w.-]+)\s*(?:\{(.*)\})?", re.DOTALL)
-_OPEN, _CLOSE = "{[(<", "}])>"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def parse(text: str) -> Form:
     while match := _NEST.fullmatch(rest):
         nest += [] if match[1] == "any" else [match[1]]
         rest = match[2].strip()
-    first = next(split(rest, ","), "")
+    first, *_ = split(rest, ",") or [""]
     match = _PASS.fullmatch(first)
     if match is None:
         return Form(first)
@@ -63,20 +63,9 @@ def parse(text: str) -> Form:
     return Form(match[1], options, tuple(nest))
 
 
-def split(text: str, separator: str = " ") -> Iterator[str]:
+def split(text: str, separator: str = " ") -> list[str]:
     """Parts of a text, where the separator is in no bracket and no quotes; empty parts are left out."""
-    depth, begin, quoted = 0, 0, False
-    for position, char in enumerate(text):
-        if char == '"':
-            quoted = not quoted
-        elif not quoted:
-            depth += (char in _OPEN) - (char in _CLOSE)
-            if char == separator and depth == 0:
-                if part := text[begin:position].strip():
-                    yield part
-                begin = position + 1
-    if part := text[begin:].strip():
-        yield part
+    return [part for part in brackets.split(text, separator) if part]
 
 
 def parsable(printed: str, operation: str) -> Parsable:

@@ -235,8 +235,7 @@ def _by_bindings(prepared: Prepared, space: Workspace) -> Iterator[Outcome]:
     results: dict[int, dict[str, Any]] = {}
     if any(not job.why for job in prepared.jobs):
         alone = len(prepared.jobs) == 1
-        progress = PhaseProgress(live=False if alone else None, silent=alone)
-        Runner(space.log("passes.replay"), progress).run(prepared.plan)
+        space.run(prepared.plan, "passes.replay", quiet=alone)
         text = (prepared.work / "results.jsonl").read_text(encoding="utf-8")
         rows = [json.loads(line) for line in text.splitlines()]
         if rows and "refused" in rows[-1]:
@@ -273,7 +272,5 @@ def _said(lines: Sequence[str]) -> str:
 def keep(made: Path, out: Path) -> Path:
     """Copy what came out to where a person wants it; that path."""
     step = Copy(made, out, phase="keep")
-    Runner(workspace.default().log("passes.replay"), PhaseProgress(live=False, silent=True)).run(
-        Plan("keep", (step,))
-    )
+    workspace.default().run(Plan("keep", (step,)), "passes.replay", quiet=True)
     return out

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.unit.passes.replay.dumps import dump
 from tritonsmith.errors import UsageError
-from tritonsmith.passes.index import Index, Kernel
 from tritonsmith.passes.replay import chain
 
 INLINING = (
@@ -85,13 +83,3 @@ def test_one_a_range_or_all() -> None:
 def test_what_cannot_be_chosen(asked: dict[str, object], what: str) -> None:
     with pytest.raises(UsageError, match=what):
         chosen(**asked)  # type: ignore[arg-type]
-
-
-def test_the_kernel() -> None:
-    two = Index(Path("d"), "", "", "", 0, (Kernel("a", "a", ""), Kernel("b", "b", "")), ())
-    assert chain.kernel_of(two, "b").name == "b"
-    assert chain.kernel_of(replace(two, kernels=two.kernels[:1]), "").name == "a"
-    for name in ("", "c"):
-        with pytest.raises(UsageError) as caught:
-            chain.kernel_of(two, name)
-        assert caught.value.hints == ("--kernel a", "--kernel b")

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from tritonsmith import brackets
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "parts"),
+    [
+        ("", ",", [""]),
+        ("a, b", ",", ["a", "b"]),
+        ("tensordesc<fp16[128,64]>,(i32,1)", ",", ["tensordesc<fp16[128,64]>", "(i32,1)"]),
+        ('any(cse,"a,b"),inline{x="}"}', ",", ['any(cse,"a,b")', 'inline{x="}"}']),
+        (r'"a\",b",c', ",", [r'"a\",b"', "c"]),
+        ("(f32) -> i32, x", ",", ["(f32) -> i32", "x"]),
+        ("(f32) -> (i32, i32)", "->", ["(f32)", "(i32, i32)"]),
+        ("%0 = op %1 : i32 : f32", " : ", ["%0 = op %1", "i32", "f32"]),
+        ("a), b", ",", ["a)", "b"]),
+        ("it's, b", ",", ["it's", "b"]),
+    ],
+)
+def test_split(text: str, separator: str, parts: list[str]) -> None:
+    assert brackets.split(text, separator) == parts
+
+
+def test_either_quote_may_count() -> None:
+    assert brackets.split("'a,b',\"c,d\"", ",", quotes="'\"") == ["'a,b'", '"c,d"']
