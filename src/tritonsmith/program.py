@@ -14,8 +14,8 @@ from invoke.vendor.lexicon import Lexicon
 
 from tritonsmith import __version__
 from tritonsmith.errors import EXIT_USAGE, did_you_mean
-from tritonsmith.tasks import kit, namespace
-from tritonsmith.ui import secrets
+from tritonsmith.tasks import kit, namespace, start_page
+from tritonsmith.ui import console, secrets
 
 
 class _OneParse(Lexicon):
@@ -42,6 +42,12 @@ class SmithProgram(Program):
         """Parse the tasks and their flags; see `invoke.Program`."""
         with _usage_errors():
             super().parse_tasks()
+
+    def no_tasks_given(self) -> None:
+        """Print the start page rather than Invoke's own flags."""
+        for line in start_page.lines("tritonsmith"):
+            console.write(line)
+        raise Exit
 
 
 @contextmanager

@@ -1,0 +1,63 @@
+"""What `tritonsmith` prints where no task is named: the tasks by what one wants, examples, where help is."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from tritonsmith import __version__
+
+GROUPS = {
+    "set up": ("up", "setup-mlir", "system.packages", "env.list", "env.explain", "env.allow"),
+    "build": ("build-triton", "install-triton", "link-compile-commands", "build.explain", "debug-library"),
+    "diagnose": ("doctor", "pins"),
+    "kernels": (
+        "kernel.compile", "kernel.show", "kernel.resources", "kernel.compare", "kernel.study", "kernel.aot",
+        "kernel.inline-ptx",
+    ),
+    "passes": (
+        "passes.dump", "passes.import", "passes.list", "passes.show", "passes.diff", "passes.find",
+        "passes.replay", "passes.isolate", "passes.reduce", "passes.report", "ir-env", "ir-override",
+    ),
+    "LLVM store": (
+        "store.list", "store.gc", "store.export", "store.import", "store.adopt", "store.forget",
+        "store.verify",
+    ),
+    "caches, wheels": ("cache.list", "clear-cache", "env-triton", "purge-wheels"),
+    "this project": ("test", "lint", "benchmark"),
+}  # fmt: skip
+_EXAMPLES = (
+    ("up", "see the released Triton compile"),
+    ("build-triton --debug", "from the checkout that you stand in"),
+    ("doctor", "is it the environment?"),
+)
+_WIDTH = 80  # columns
+_HEAD = max(map(len, GROUPS)) + 4
+
+
+def lines(program: str) -> Iterator[str]:
+    """The page, at most 40 lines of at most 80 columns.
+
+    Args:
+        program: as it was called: `tritonsmith`.
+    """
+    yield f"tritonsmith {__version__}: for people who hack on the Triton GPU compiler."
+    yield "LLVM/MLIR at the pin, a Debug Triton against it, any kernel for any GPU without"
+    yield "one, what each pass made of it, and whether it is the environment."
+    yield ""
+    for title, names in GROUPS.items():
+        head = f"  {title}".ljust(_HEAD)
+        yield from textwrap.wrap(
+            "  ".join(names),
+            _WIDTH,
+            initial_indent=head,
+            subsequent_indent=" " * _HEAD,
+            break_on_hyphens=False,
+        )
+    yield ""
+    width = max(len(words) for words, _ in _EXAMPLES)
+    for words, about in _EXAMPLES:
+        yield f"  {program} {words.ljust(width)}  # {about}"
+    yield ""
+    yield f"{program} --list shows what each task does, {program} --help TASK its flags."
+    yield f'For completion: eval "$({program} --print-completion-script=bash)"  # zsh, fish'
