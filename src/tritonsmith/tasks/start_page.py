@@ -59,5 +59,5 @@ def lines(program: str) -> Iterator[str]:
     for words, about in _EXAMPLES:
         yield f"  {program} {words.ljust(width)}  # {about}"
     yield ""
-    yield f"{program} --list shows what each task does, {program} --help TASK its flags."
-    yield f'For completion: eval "$({program} --print-completion-script=bash)"  # zsh, fish'
+    yield f"{program} --list: what each task does. {program} --help TASK: its flags."
+    yield f'Completion: eval "$({program} --print-completion-script=bash)"  # zsh, fish'
