@@ -90,6 +90,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         "XDG_CONFIG_HOME": folder / "config",
         "XDG_DATA_HOME": folder / "data",
         "XDG_STATE_HOME": folder / "state",
+        "MPLCONFIGDIR": base / "matplotlib",  # it looks at all fonts for each new home
         "TRITONSMITH_HOME": folder / "workspace",
         "TRITONSMITH_CONFIG": folder / "settings.toml",
         "GIT_CONFIG_NOSYSTEM": 1,

@@ -13,13 +13,15 @@ from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.tasks.kit import task
 
 # Tests that share a fixture stay on one worker, see tests/support.py; the slowest ones are named.
-_PARALLEL = ("--numprocesses=logical", "--dist=loadgroup", "--durations=10", "--durations-min=1")
+_TESTS = ("--dist=loadgroup", "--durations=10", "--durations-min=1")
 _REPOSITORY = Path(__file__).parents[3]
 
 
 @task(help={"only": "unit, integration or real", "args": "more arguments for pytest, as one text"})
 def test(context: Any, only: str = "", args: str = "") -> None:  # noqa: PT028 - a task, not a test
     """Run linters, type checks and the whole test suite, on all cores."""
+    from tritonsmith.facts import machine
+
     if not only and not args:
         lint(context)
     kinds = sorted(path.parent.name for path in (_REPOSITORY / "tests").glob("*/__init__.py"))
@@ -27,7 +29,10 @@ def test(context: Any, only: str = "", args: str = "") -> None:  # noqa: PT028 -
         raise UsageError(f"there are no {only!r} tests", hints=did_you_mean(only, kinds))
     # Unless `args` names others, the tests of other kinds are not even imported.
     kind = ("-m", only, "-o", f"testpaths=tests/{only}") if only else ()
-    _run((sys.executable, "-m", "pytest", *_PARALLEL, *kind, *shlex.split(args)))
+    workers = (
+        f"--numprocesses={machine.read().cores + 1}"  # some always wait: for a lock, a disk, a fake server
+    )
+    _run((sys.executable, "-m", "pytest", workers, *_TESTS, *kind, *shlex.split(args)))
 
 
 @task()
@@ -36,7 +41,7 @@ def lint(context: Any) -> None:
     folder = Path(sys.executable).parent
     _run((sys.executable, "-m", "ruff", "check", "."))
     _run((sys.executable, "-m", "ruff", "format", "--check", "."))
-    _run((sys.executable, "-m", "mypy"))
+    _run((sys.executable, "-m", "mypy", "--num-workers=auto"))
     _run((str(folder / "lint-imports"), "--no-cache"))
 
 
