@@ -321,6 +321,9 @@ def compiling(python: Path, smith: Smith, cache: Path, *blocks: int) -> Iterator
     process = subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         yield process
+        rounds = folder / "rounds"
+        while process.poll() is None and not (rounds.is_file() and rounds.read_text() not in ("", "1")):
+            time.sleep(0.01)
         (folder / "stop").touch()
         said, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, said

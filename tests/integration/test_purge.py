@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
@@ -112,18 +111,9 @@ def crowded(clean: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _install_rocm(venv: Path) -> None:
-    """There is none for Pythons after 3.11: there its files are put where pip would put them."""
-    if sysconfig.get_python_version() == "3.11":
-        pip(venv, "install", "--no-deps", ROCM)
-        return
-    place = venv / "wheels"
-    pip(
-        venv, "download", "--no-deps", "--python-version", "3.11", "--only-binary", ":all:", "-d", place, ROCM
-    )
-    (wheel,) = place.iterdir()
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site_of(venv))
-    shutil.rmtree(place)
+    """There is none for Pythons after 3.11: there pip puts the files where it is told to."""
+    wheel = ("--target", site_of(venv), "--python-version", "3.11", "--only-binary", ":all:")
+    pip(venv, "install", "--no-deps", *(() if sysconfig.get_python_version() == "3.11" else wheel), ROCM)
 
 
 @pytest.fixture

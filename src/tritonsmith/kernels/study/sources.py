@@ -25,14 +25,19 @@ class History:
         path, _, self._ref = text.partition("@")
         self._path = Path(path).expanduser().absolute()
         try:
-            self._repo = Repo(self._path)
-            self._repo.git.update_environment(**git_reader.environ(self._path))
+            self._open().close()
         except (InvalidGitRepositoryError, NoSuchPathError):
             raise UsageError(
                 "--source names no git repository",
                 where=self._path,
                 hints=["a clone of Triton, with its history"],
             ) from None
+
+    def _open(self) -> Repo:
+        """For a `with`: processes of git answer until it is closed."""
+        repo = Repo(self._path)
+        repo.git.update_environment(**git_reader.environ(self._path))
+        return repo
 
     def ref(self, version: str) -> str:
         """The commit for a version of Triton.
@@ -54,7 +59,8 @@ class History:
             raise UsageError("--source has no commit for a Triton whose version nobody knows", hints=hints)
         ref = self.ref(version)
         try:
-            content: bytes = self._repo.commit(ref).tree.join(name).data_stream.read()
+            with self._open() as repo:
+                content: bytes = repo.commit(ref).tree.join(name).data_stream.read()
             return content.decode("utf-8")
         except (BadName, ValueError, GitCommandError) as error:
             raise FactError(

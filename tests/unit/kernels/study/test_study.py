@@ -8,12 +8,14 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import psutil
 import pytest
 from invoke.context import Context
 from invoke.exceptions import Exit
 from rich.console import Console
 
 from tests.integration.harness import commit, git
+from tests.support import all_gone
 from tests.unit.kernels.compare import compiler
 from tests.unit.kernels.resources import elf_maker
 from tritonsmith.envs import workspace
@@ -124,6 +126,14 @@ def test_files_are_those_of_each_version(clone: Path, listed: Path) -> None:
     ] * 2
     both = prepared(listed, "3.2.0", "3.4.0", history=sources.History(f"{clone}@HEAD~1"))
     assert len(both.jobs) == 2
+
+
+def test_no_process_of_git_stays(clone: Path) -> None:
+    before = psutil.Process().children(recursive=True)
+    history = sources.History(f"{clone}@HEAD~1")
+    texts = [history.content("", "old.py")]
+    assert all_gone(one for one in psutil.Process().children(recursive=True) if one not in before)
+    assert [history.content("", "old.py")] == texts
 
 
 def test_wrong_sources(clone: Path, listed: Path, tmp_path: Path) -> None:
