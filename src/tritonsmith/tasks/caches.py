@@ -41,7 +41,7 @@ def listing(
     limit: str = "50",
     json: bool = False,
 ) -> None:
-    """List what is in Triton's caches, the newest first."""
+    """List the entries of Triton's caches, the newest first."""
     import os
     import time
 
@@ -91,7 +91,7 @@ def clear_cache(
     yes: bool = False,
     dry_run: bool = False,
 ) -> None:
-    """Clear Triton's cache, or what the filters choose of it; safe while kernels are being compiled."""
+    """Clear Triton's cache, or a part of it, even during compiles."""
     import os
 
     from tritonsmith.caches import clear, words

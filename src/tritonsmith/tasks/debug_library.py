@@ -65,7 +65,7 @@ def debug_library(
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
-    """Compile single libraries of LLVM/MLIR at -O0 -g and link Triton with them."""
+    """Rebuild single LLVM/MLIR libraries at -O0 -g, and relink Triton."""
     from tritonsmith.build import commands
     from tritonsmith.build.debug_library import command
     from tritonsmith.envs import session, settings

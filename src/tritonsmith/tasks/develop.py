@@ -52,7 +52,7 @@ def lint(context: Any) -> None:
     }
 )
 def benchmark(context: Any, name: str = "command_line", options: str = "") -> None:
-    """Measure the command line, a large cache, or builds; ratios within one run."""
+    """Measure the command line, caches or builds, as ratios within one run."""
     known = [path.stem for path in (_REPOSITORY / "benchmarks").glob("*.py")]
     if known and name not in known:
         raise UsageError(f"there is no benchmark {name!r}", hints=did_you_mean(name, known))

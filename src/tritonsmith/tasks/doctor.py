@@ -37,7 +37,7 @@ def doctor(
     list: bool = False,  # noqa: A002 - the flag's name
     json: bool = False,
 ) -> None:
-    """Find out whether it is the environment; exit 1 if something is wrong with it."""
+    """Diagnose the environment; exit 1 if a check fails."""
     from tritonsmith.doctor import checks, examination, finding
     from tritonsmith.doctor import report as screen
     from tritonsmith.errors import ConfigError, UsageError

@@ -9,7 +9,7 @@ from tritonsmith.tasks.kit import task
 
 @task(tables=True, help={"env": "environment to explain"})
 def explain(context: Any, env: str = "dev") -> None:
-    """Show every setting of an environment, and where its value came from."""
+    """Show every setting of an environment, and where its value comes from."""
     import json  # lists and words as TOML writes them
 
     from tritonsmith.envs import settings
@@ -22,7 +22,7 @@ def explain(context: Any, env: str = "dev") -> None:
 
 @task(positional=["file"], help={"file": "path of an env file"})
 def allow(context: Any, file: str) -> None:
-    """Agree to what an env file in a source tree names to run, until it names something else."""
+    """Allow an env file in a source tree to name what to run."""
     import json
 
     from tritonsmith.envs import consent, settings, workspace

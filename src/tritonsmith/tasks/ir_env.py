@@ -35,7 +35,7 @@ def ir_env(
     unset: bool = False,
     json: bool = False,
 ) -> None:
-    """Print debug variables for `eval`, or set them for a command: ir-env nvidia -- python script.py."""
+    """Print Triton's debug variables for `eval`, or set them for a command."""
     from json import dumps
     from pathlib import Path
 

@@ -54,7 +54,7 @@ def ir_override(
     python: str = "",
     timeout: str = "",
 ) -> None:
-    """Change a stage of a kernel by hand, compile on from it, and show what changed in later stages."""
+    """Edit a stage of a kernel, compile on from it, and show what changed."""
     import os
     import shutil
     from pathlib import Path

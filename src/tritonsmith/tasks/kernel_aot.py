@@ -53,7 +53,7 @@ def aot(
     json: bool = False,
     dry_run: bool = False,
 ) -> None:
-    """Make C sources with the compiled kernels inside, and functions that launch them."""
+    """Write C sources that hold a kernel's binaries and launch them."""
     from json import dumps
     from pathlib import Path
 

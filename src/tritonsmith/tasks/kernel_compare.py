@@ -61,7 +61,7 @@ def compare_(
     json: bool = False,
     dry_run: bool = False,
 ) -> None:
-    """Compile kernels by two Tritons, or in two ways, and show what changed."""
+    """Compile kernels by two Tritons or in two ways, and show what differs."""
     from pathlib import Path
 
     from tritonsmith.kernels.compare import comparing, gathering, limits, sides

@@ -46,7 +46,7 @@ def compile_(
     dry_run: bool = False,
     all_: bool = False,
 ) -> None:
-    """Compile a kernel for many targets and options, without a GPU, and keep every stage."""
+    """Compile a kernel for any GPUs, without one, and keep every stage."""
     from json import dumps
     from pathlib import Path
 

@@ -48,7 +48,7 @@ def inline_ptx(
     timeout: str = "",
     dry_run: bool = False,
 ) -> None:
-    """Turn a compiled kernel into a function of inline assembly, for CUDA C++ or for Triton."""
+    """Write a kernel as a function of inline PTX, for CUDA C++ or Triton."""
     from pathlib import Path
 
     from tritonsmith.errors import UsageError

@@ -54,7 +54,7 @@ def resources(
     plot: str = "",
     dry_run: bool = False,
 ) -> None:
-    """Show registers, spills, shared memory, instructions and occupancy of compiled kernels."""
+    """Show registers, spills, shared memory and occupancy of kernels."""
     from pathlib import Path
 
     from tritonsmith.envs import workspace

@@ -43,7 +43,7 @@ def show_(
     jobs: str = "",
     timeout: str = "",
 ) -> None:
-    """Print one stage of a kernel: its ttgir, its PTX, its SASS ..."""
+    """Print one stage of a kernel: ttgir, PTX, SASS ..."""
     from pathlib import Path
 
     from tritonsmith.kernels import compiling, manifest, show

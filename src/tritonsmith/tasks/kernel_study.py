@@ -53,7 +53,7 @@ def study(
     plot: str = "",
     dry_run: bool = False,
 ) -> None:
-    """Compile kernels by many versions of Triton, and show what each takes of the GPU."""
+    """Compile kernels by many versions of Triton, and show their resources."""
     from dataclasses import replace
     from pathlib import Path
 

@@ -48,7 +48,7 @@ def setup_mlir(
     reconfigure: bool = False,
     force: bool = False,
 ) -> None:
-    """Give an environment an LLVM/MLIR that fits its Triton checkout."""
+    """Install or build the LLVM/MLIR that the Triton checkout pins."""
     from tritonsmith.build import commands
     from tritonsmith.build import setup_mlir as use_case
     from tritonsmith.envs import session, settings

@@ -39,7 +39,7 @@ def diff(
     against: str = "",
     json: bool = False,
 ) -> None:
-    """What a pass changed, with values renumbered and locations stripped; or where two dumps part."""
+    """Show what a pass changed, or where two dumps part."""
     from pathlib import Path
 
     from tritonsmith.passes import differing, index, select

@@ -51,7 +51,7 @@ def dump(
     json: bool = False,
     dry_run: bool = False,
 ) -> None:
-    """Print the IR before each pass, and take it apart: one file for each pass and kernel, and an index."""
+    """Record the IR before every pass: one file per pass, plus an index."""
     from pathlib import Path
 
     from invoke.exceptions import Exit

@@ -22,7 +22,7 @@ from tritonsmith.tasks.kit import task
 def find(
     context: Any, folder: str, text: str, kernel: str = "", regex: bool = False, json: bool = False
 ) -> None:
-    """Follow a text through the passes: where it was born, multiplied, and died."""
+    """Show which passes add, duplicate or remove a text."""
     from json import dumps
     from pathlib import Path
 

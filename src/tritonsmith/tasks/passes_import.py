@@ -19,7 +19,7 @@ from tritonsmith.tasks.kit import given, task
     },
 )
 def import_(context: Any, file: str, out: str = "", python: str = "", json: bool = False) -> None:
-    """Take a log of dumps apart that somebody saved: MLIR_ENABLE_DUMP=1 python script.py 2> log."""
+    """Import a saved MLIR_ENABLE_DUMP log."""
     from pathlib import Path
 
     from tritonsmith.passes import importing, overview

@@ -56,7 +56,7 @@ def isolate(
     json: bool = False,
     dry_run: bool = False,
 ) -> None:
-    """Run the pass of a dump that failed alone, and write a folder to attach to an issue."""
+    """Run a dump's failing pass alone, and write a folder for an issue."""
     from json import dumps
     from pathlib import Path
 

@@ -31,7 +31,7 @@ def listing(
     source: Iterable[str] | None = None,
     json: bool = False,
 ) -> None:
-    """What each pass did: lines, operations, bytes, time. Dim: it changed nothing."""
+    """List what each pass did: lines, operations, bytes, time."""
     from json import dumps
     from pathlib import Path
 

@@ -49,7 +49,7 @@ def reduce_(
     option: Iterable[str] | None = None,
     json: bool = False,
 ) -> None:
-    """Make a file small while its passes fail in the same way, or while a command says so: -- command {}."""
+    """Reduce an input while its passes, or a command, fail the same way."""
     from json import dumps
     from pathlib import Path
 

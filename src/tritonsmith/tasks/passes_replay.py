@@ -78,7 +78,7 @@ def replay(
     json: bool = False,
     dry_run: bool = False,
 ) -> None:
-    """Run one pass of a dump alone on its input, and compare what comes out with the next dump."""
+    """Run a pass of a dump alone, and compare its output with the next dump."""
     from json import dumps
     from pathlib import Path
 

@@ -18,7 +18,7 @@ from tritonsmith.tasks.kit import given, task
     },
 )
 def report(context: Any, folder: str, out: str = "", against: str = "", open: bool = False) -> None:  # noqa: A002 - a flag
-    """Write one HTML file: the pipeline, what each pass did, search, times; it needs no network."""
+    """Write one HTML page of all passes, which needs no network."""
     from pathlib import Path
 
     from tritonsmith.passes import index

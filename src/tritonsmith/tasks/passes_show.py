@@ -28,7 +28,7 @@ def show(
     normal: bool = False,
     path: bool = False,
 ) -> None:
-    """Print the IR that a pass was given, or what it left."""
+    """Print the IR before a pass, or after it."""
     from pathlib import Path
 
     from tritonsmith.passes import index, select, showing

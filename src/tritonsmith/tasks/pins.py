@@ -41,7 +41,7 @@ def pins(
     json: bool = False,
     dry_run: bool = False,
 ) -> None:
-    """Tell which Triton and which LLVM belong to which PyTorch."""
+    """Show which Triton and which LLVM belong to which PyTorch."""
     _one_question({"--live": live, "--installed": installed, "--triton": bool(triton)})
     for flag, used, wants, there in (
         ("--pytorch", pytorch, "no --installed and no --triton", not (installed or triton)),

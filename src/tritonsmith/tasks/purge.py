@@ -34,7 +34,7 @@ def purge_wheels(
     yes: bool = False,
     dry_run: bool = False,
 ) -> None:
-    """Remove every distribution that owns files under `triton/`, and what they leave behind."""
+    """Remove every distribution that owns files under triton/."""
     from tritonsmith.envs import session, settings
     from tritonsmith.tasks import show
     from tritonsmith.ui import console

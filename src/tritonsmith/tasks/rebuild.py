@@ -34,7 +34,7 @@ def explain(
     cache_before: str = "",
     json: bool = False,
 ) -> None:
-    """Tell why the next build will make something anew; builds and changes nothing."""
+    """Explain what the next build will rebuild, and why; change nothing."""
     if cache_debug or cache_before:
         _misses(cache_debug, cache_before, json=json)
         return

@@ -48,7 +48,7 @@ def listing(context: Any, store: str = "", env: str = "dev", json: bool = False)
 def verify(
     context: Any, name: Any, store: str = "", env: str = "dev", quick: bool = False, json: bool = False
 ) -> None:
-    """Check that the LLVMs in the store are whole, and what their manifests say."""
+    """Verify the LLVMs in the store against their manifests."""
     from tritonsmith.store import verifying
     from tritonsmith.ui import console
 
@@ -93,7 +93,7 @@ def gc(
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
-    """Delete the LLVMs that nobody uses, the least recently used first."""
+    """Delete unused LLVMs, the least recently used first."""
     import time
 
     from tritonsmith.caches import filters
@@ -136,7 +136,7 @@ def gc(
 def adopt(
     context: Any, path: str, store: str = "", env: str = "dev", name: str = "", dry_run: bool = False
 ) -> None:
-    """Put an LLVM that somebody built on the store's list; its files stay where and as they are."""
+    """Register an existing LLVM build in the store, in place."""
     from pathlib import Path
 
     from tritonsmith.facts import machine
@@ -164,7 +164,7 @@ def adopt(
     }
 )
 def forget(context: Any, name: str, store: str = "", env: str = "dev", dry_run: bool = False) -> None:
-    """Take an adopted LLVM off the store's list."""
+    """Remove an adopted LLVM from the store's list."""
     from tritonsmith.store import adopting
     from tritonsmith.tasks import show
     from tritonsmith.ui import console
@@ -190,7 +190,7 @@ def forget(context: Any, name: str, store: str = "", env: str = "dev", dry_run: 
 def export(
     context: Any, name: str, dest: str, store: str = "", env: str = "dev", dry_run: bool = False
 ) -> None:
-    """Pack an LLVM of the store into one archive that works anywhere."""
+    """Pack an LLVM of the store into one relocatable archive."""
     from contextlib import nullcontext
 
     from tritonsmith.envs import workspace
@@ -231,7 +231,7 @@ def import_(
     force: bool = False,
     dry_run: bool = False,
 ) -> None:
-    """Put an archive that store.export made into the store."""
+    """Unpack an archive of store.export into the store."""
     from tritonsmith.envs import workspace
     from tritonsmith.facts import machine
     from tritonsmith.store import importing

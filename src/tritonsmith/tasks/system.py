@@ -16,7 +16,7 @@ from tritonsmith.tasks.kit import task
     }
 )
 def packages(context: Any, need: str = "build", manager: str = "apt", llvm: str = "19") -> None:
-    """Print the system packages that building takes: apt install $(invoke system.packages)."""
+    """Print the system packages that building needs."""
     from tritonsmith import configs
     from tritonsmith.ui import console
 

@@ -50,7 +50,7 @@ def build_triton(
     reconfigure: bool = False,
     force: bool = False,
 ) -> None:
-    """Configure and build Triton from a checkout, against the LLVM of setup-mlir."""
+    """Configure and build Triton from a checkout."""
     from tritonsmith.build import commands
     from tritonsmith.envs import session, settings
     from tritonsmith.tasks import show
@@ -102,7 +102,7 @@ def install_triton(
     dry_run: bool = False,
     force: bool = False,
 ) -> None:
-    """Install the checkout into the environment, editable, and compile a kernel with it."""
+    """Install the checkout into the environment, editable, and test it."""
     from tritonsmith.build import commands
     from tritonsmith.envs import session, settings
     from tritonsmith.kernels import disassembly, example, targets
@@ -139,7 +139,7 @@ def install_triton(
 
 @task(tables=True, help={name: _COMMON[name] for name in ("env", "source", "dry_run")})
 def link_compile_commands(context: Any, env: str = "dev", source: str = "", dry_run: bool = False) -> None:
-    """Link one compile_commands.json, of Triton and LLVM, at the checkout's root, for clangd."""
+    """Link one compile_commands.json of Triton and LLVM for clangd."""
     from tritonsmith.build import commands
     from tritonsmith.envs import session, settings
     from tritonsmith.tasks import show

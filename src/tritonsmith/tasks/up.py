@@ -15,7 +15,7 @@ from tritonsmith.tasks.kit import task
     },
 )
 def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
-    """Set up an environment with a released Triton, and compile a kernel without a GPU."""
+    """Install a released Triton, and compile a kernel without a GPU."""
     from tritonsmith.doctor import examination, report
     from tritonsmith.envs import session, settings, workspace
     from tritonsmith.errors import UsageError

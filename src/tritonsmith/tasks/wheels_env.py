@@ -27,7 +27,7 @@ def env_triton(
     yes: bool = False,
     dry_run: bool = False,
 ) -> None:
-    """Install the Triton that a PyTorch requires, or say which commit to build."""
+    """Install the Triton that a PyTorch requires, or name its commit."""
     from tritonsmith.envs import session, settings, workspace
     from tritonsmith.facts import machine, pytorch_pins
     from tritonsmith.pins import install

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from tritonsmith.tasks import namespace, start_page
 
 
@@ -14,3 +16,11 @@ def test_it_fits_a_small_terminal() -> None:
     page = list(start_page.lines("tritonsmith"))
     assert len(page) <= 40
     assert max(map(len, page)) <= 80
+
+
+@pytest.mark.parametrize("name", sorted(namespace.task_names))
+def test_each_task_says_in_a_line_what_it_does(name: str) -> None:
+    line, *_ = (namespace[name].__doc__ or "").strip().splitlines()
+    assert len(line) <= 72
+    assert line.endswith((".", "..."))
+    assert line.split()[0] not in ("A", "The", "This", "What", "Which")  # but a verb
