@@ -45,7 +45,7 @@ class SmithProgram(Program):
 
     def no_tasks_given(self) -> None:
         """Print the start page rather than Invoke's own flags."""
-        for line in start_page.lines("tritonsmith"):
+        for line in start_page.lines():
             console.write(line)
         raise Exit
 

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from tritonsmith import __version__
+from tritonsmith.ui import console
 
 GROUPS = {
     "set up": ("up", "setup-mlir", "system.packages", "env.list", "env.explain", "env.allow"),
@@ -26,21 +27,17 @@ GROUPS = {
     "caches, wheels": ("cache.list", "clear-cache", "env-triton", "purge-wheels"),
     "this project": ("test", "lint", "benchmark"),
 }  # fmt: skip
-_EXAMPLES = (
-    ("up", "see the released Triton compile"),
-    ("build-triton --debug", "from the checkout that you stand in"),
-    ("doctor", "is it the environment?"),
-)
+_EXAMPLES = {
+    "invoke up": "see the released Triton compile",
+    "invoke build-triton --debug": "from the checkout that you stand in",
+    "invoke doctor": "is it the environment?",
+}
 _WIDTH = 80  # columns
 _HEAD = max(map(len, GROUPS)) + 4
 
 
-def lines(program: str) -> Iterator[str]:
-    """The page, at most 40 lines of at most 80 columns.
-
-    Args:
-        program: as it was called: `tritonsmith`.
-    """
+def lines() -> Iterator[str]:
+    """The page, at most 40 lines of at most 80 columns."""
     yield f"tritonsmith {__version__}: for people who hack on the Triton GPU compiler."
     yield "LLVM/MLIR at the pin, a Debug Triton against it, any kernel for any GPU without"
     yield "one, what each pass made of it, and whether it is the environment."
@@ -55,9 +52,9 @@ def lines(program: str) -> Iterator[str]:
             break_on_hyphens=False,
         )
     yield ""
-    width = max(len(words) for words, _ in _EXAMPLES)
-    for words, about in _EXAMPLES:
-        yield f"  {program} {words.ljust(width)}  # {about}"
+    width = max(map(len, map(console.typed, _EXAMPLES)))
+    for command, about in _EXAMPLES.items():
+        yield f"  {console.typed(command).ljust(width)}  # {about}"
     yield ""
-    yield f"{program} --list: what each task does. {program} --help TASK: its flags."
-    yield f'Completion: eval "$({program} --print-completion-script=bash)"  # zsh, fish'
+    yield console.typed("invoke --list: what each task does. invoke --help TASK: its flags.")
+    yield 'Completion: eval "$(tritonsmith --print-completion-script=bash)"  # zsh, fish'
