@@ -163,4 +163,4 @@ def _least(warps: int, most: int, blocks: Mapping[str, int], needs: Iterable[_Ne
     limiter = min(blocks, key=lambda name: blocks[name])
     held = blocks[limiter] * warps
     refused = "" if held else f"not one block fits: {limiter}"
-    return Occupancy(blocks[limiter], held, round(100 * held / most, 1), limiter, refused)
+    return Occupancy(blocks[limiter], held, 100 * held / most, limiter, refused)

@@ -211,7 +211,7 @@ def _amd(
         "wave_size": kernel.wave,
         "threads_per_block": threads,
         "code_bytes": kernel.code,
-        "waves_per_simd": round(fits.warps / occupancy.simds(arch), 2) if fits else None,
+        "waves_per_simd": fits.warps / occupancy.simds(arch) if fits else None,
         "occupancy_percent": fits.percent if fits else None,
         "limiter": fits.limiter if fits else None,
         "launch": fits.launch if fits else None,

@@ -107,10 +107,10 @@ def _names(row: Row, *, cached: bool) -> list[str]:
 
 
 def spelled(value: Value) -> str:
-    """A cell; empty for what is not known."""
+    """A cell, rounded where the number itself is not; empty for what is not known."""
     if value is None:
         return ""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{round(value, 2):g}" if isinstance(value, float) else str(value)
 
 
 def metrics(backend: str, rows: Sequence[Row]) -> Mapping[str, Sequence[float | None]]:

@@ -68,4 +68,4 @@ def _size(count: int) -> str:
 
 
 def _spelled(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{round(value, 2):g}" if isinstance(value, float) else str(value)

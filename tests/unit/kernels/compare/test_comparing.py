@@ -167,6 +167,18 @@ def test_infinite_growth_is_no_number_in_json(tmp_path: Path) -> None:
     assert "from 0" in seen(comparing.compare([a], [b]))
 
 
+def test_the_change_of_occupancy_is_that_of_the_exact_values(tmp_path: Path) -> None:
+    """Blocks of 10 warps, on a multiprocessor that holds 64: three fit, then four."""
+    a, b = (written(tmp_path / str(used), [point()], registers=used, threads=320) for used in (64, 48))
+    found = comparing.compare([a], [b])
+    (occupancy,) = [one for one in found.compared[0].changes if one.metric.key == "occupancy_percent"]
+    assert (occupancy.a, occupancy.b) == (46.875, 62.5)
+    assert occupancy.percent == pytest.approx(100 / 3, abs=1e-9)
+    assert not limits.check(limits.parse("occupancy<+33.3%"), found)
+    line = next(line for line in seen(found).splitlines() if "occupancy, %" in line)
+    assert line.split() == ["occupancy,", "%", "46.88", "62.5", "+15.62", "+33.3", "%"]
+
+
 def test_violations_are_named(sides: Comparison) -> None:
     found = limits.check(limits.parse("registers>+5%"), sides)
     assert list(report.violations(found)) == [
