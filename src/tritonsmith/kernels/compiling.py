@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from tritonsmith.envs import settings, workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.facts import machine
-from tritonsmith.kernels import disassembly, gpu_models, manifest, points, results, source, targets
+from tritonsmith.kernels import disassembly, gpu_models, manifest, output, points, results, source, targets
 from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.disassembly import HostPrograms
 from tritonsmith.kernels.inspecting import Described, described, refused
@@ -25,7 +23,7 @@ from tritonsmith.kernels.manifest import FILE, Manifest, Point, Stage
 from tritonsmith.kernels.points import Wanted
 from tritonsmith.kernels.source import Kernel
 from tritonsmith.kernels.targets import Target
-from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write, locks
+from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write
 from tritonsmith.plan.runner import CommandFailedError, Runner
 from tritonsmith.ui import console
 from tritonsmith.ui.progress import PhaseProgress
@@ -170,7 +168,7 @@ def prepare(asked: Asked, where: Place, out: Path | None = None) -> Prepared:
     name, wanted = _wanted(asked, where)
     folder = (out or where.output(asked, name)).absolute()
     manifest.check_output(folder)
-    work = where.space.root / "kernels" / "work" / _digest(folder)
+    work = output.scratch(folder, where.space)
     stale = Remove((folder,), where.space.root, phase=f"compile {name}")
     steps = [*([] if out else [stale]), *_steps(asked, name, wanted, where, folder, work)]
     return Prepared(Plan(f"compile {name}", tuple(steps)), asked, name, wanted, folder, work)
@@ -202,9 +200,8 @@ def act(prepared: Prepared, where: Place, *, silent: bool = False) -> Compiled:
         SmithError: as `compile_all`.
     """
     where.space.claim()
-    prepared.work.mkdir(parents=True, exist_ok=True)
     log = where.space.log("kernel.compile")
-    with _alone(prepared, where):
+    with output.held(prepared.out, where.space, "kernel.compile"):
         try:
             Runner(log, PhaseProgress(live=False if silent else None, silent=silent)).run(prepared.plan)
         except CommandFailedError as failure:
@@ -215,31 +212,6 @@ def act(prepared: Prepared, where: Place, *, silent: bool = False) -> Compiled:
         quiet = PhaseProgress(live=False, silent=True)
         Runner(log, quiet).run(Plan("manifest", (written,)))
     return Compiled(made, tuple(results.notes(head, made, prepared.asked)))
-
-
-@contextmanager
-def _alone(prepared: Prepared, where: Place) -> Iterator[None]:
-    """Hold what this run writes to: its scratch folder, and an output folder that others may name, too."""
-    folders = {"lock": prepared.work}
-    if not prepared.out.is_relative_to(where.space.root):
-        folders[".lock"] = prepared.out
-        try:
-            prepared.out.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError("--out cannot be made", where=prepared.out, why=error.strerror) from error
-    with ExitStack() as held:
-        for name, folder in folders.items():
-            lock = locks.hold(
-                folder / name,
-                purpose=f"kernel.compile --out {prepared.out}",
-                busy="in this output folder",
-                hints=[
-                    "wait for it to end, or stop it with ^C in its terminal",
-                    "name another folder: --out DIR",
-                ],
-            )
-            held.enter_context(lock)
-        yield
 
 
 def request(
@@ -292,11 +264,6 @@ def run_step(where: Place, asked_file: Path, work: Path, phase: str) -> Run:
         *where.programs.linker,
     )
     return Run(argv, cwd=work, env=environ, ninja=True, phase=phase)
-
-
-def _digest(folder: Path) -> str:
-    """One for each folder, whatever links lead there."""
-    return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
 
 
 def _in_text(asked: Asked) -> tuple[str, Kernel | None]:

@@ -77,16 +77,10 @@ def compare_(
     if dry_run:
         show.plan(gathering.plan(wanted, env))
         return
-    made = gathering.act(
-        wanted,
-        scheduler,
-        jobs=number,
-        timeout=seconds,
-        env=env,
-        silent=json,
-    )
-    found = comparing.compare(*made, names=(first.label, second.label))
-    _print(found, terms, place, diff=diff, stages=names, json=json)
+    with gathering.held(wanted):
+        made = gathering.act(wanted, scheduler, jobs=number, timeout=seconds, env=env, silent=json)
+        found = comparing.compare(*made, names=(first.label, second.label))
+        _print(found, terms, place, diff=diff, stages=names, json=json)
 
 
 def _kernels(

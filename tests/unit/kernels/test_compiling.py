@@ -11,7 +11,7 @@ import pytest
 from tests.unit.kernels.test_worker import append, place
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, LockedError, SmithError, UsageError
-from tritonsmith.kernels import asked, compiling, targets
+from tritonsmith.kernels import asked, compiling, output, targets
 from tritonsmith.kernels.asked import Asked
 from tritonsmith.kernels.compiling import Place
 from tritonsmith.plan import Run
@@ -118,9 +118,8 @@ def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: P
     other = replace(where, space=Workspace(place / "another home"))
     first, second = (compiling.prepare(wanted(place), one, out) for one in (where, other))
     assert first.work != second.work
-    first.work.mkdir(parents=True)
     with (
-        compiling._alone(first, where),
+        output.held(first.out, where.space, "kernel.compile"),
         pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
     ):
         compiling.act(second, other, silent=True)

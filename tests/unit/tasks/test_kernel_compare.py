@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
+from invoke.context import Context
+from invoke.exceptions import Exit
 
+from tests.unit.kernels.compare.making import point, written
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.kernels import output
 from tritonsmith.tasks.kernel_compare import compare_
 
 
@@ -36,3 +42,22 @@ def test_the_file_is_a_word_only_if_it_is_there(
 def test_another_task_pays_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["tritonsmith", "kernel.compile", "k.py"])
     assert not any(one.name == "kernel" and one.positional for one in compare_.get_arguments())
+
+
+def test_one_comparison_at_a_time_writes_to_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where nothing is compiled; what writes nothing waits for nobody."""
+    a, b = (str(written(tmp_path / name, [point()]).folder) for name in "ab")
+    out, other = tmp_path / "out", Workspace(tmp_path / "another home")
+    other.claim()
+    with output.held(out, other, "kernel.compare"):
+        with pytest.raises(Exit) as caught:
+            compare_(Context(), a, b, out=str(out))
+        assert caught.value.code == 1
+        assert "another run is busy in this output folder" in str(caught.value)
+        compare_(Context(), a, b)
+    assert not (out / "compare.json").exists()
+    compare_(Context(), a, b, out=str(out))
+    assert (out / "compare.json").is_file()
+    assert capsys.readouterr().out.count("compiles to the same") == 2

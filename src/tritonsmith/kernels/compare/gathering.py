@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from packaging.specifiers import SpecifierSet
 
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.kernels import manifest, source
+from tritonsmith.kernels import manifest, output, source
 from tritonsmith.kernels.asked import Asked, Sweep
 from tritonsmith.kernels.compare import kernels_file, resuming, running
 from tritonsmith.kernels.compare.pairing import folder_name
@@ -143,6 +144,19 @@ def plan(gathering: Gathering, env: str) -> Plan:
     return _stale(gathering) + running.plan(gathering.jobs, env)
 
 
+def held(gathering: Gathering) -> AbstractContextManager[None]:
+    """Hold the folder of the comparison while something is written to it.
+
+    Raises:
+        LockedError: another comparison writes to it.
+    """
+    if gathering.own and not gathering.jobs:
+        return nullcontext()
+    space = workspace.default()
+    space.claim()
+    return output.held(gathering.out, space, "kernel.compare")
+
+
 def act(
     gathering: Gathering,
     scheduler: str,
@@ -152,7 +166,7 @@ def act(
     env: str,
     silent: bool,
 ) -> tuple[Manifests, Manifests]:
-    """Compile what is to be compiled, and read the rest.
+    """Compile what is to be compiled, and read the rest; the folder is `held`.
 
     Args:
         gathering: of both sides.
@@ -168,9 +182,7 @@ def act(
     there = [read(side.folder) if side.folder else () for side in (gathering.a, gathering.b)]
     made: Manifests = ()
     if gathering.jobs:
-        space = workspace.default()
-        space.claim()
-        space.run(_stale(gathering), "kernel.compare", quiet=True)
+        workspace.default().run(_stale(gathering), "kernel.compare", quiet=True)
         made = tuple(
             running.run(gathering.jobs, scheduler, count=jobs, timeout=timeout, env=env, silent=silent)
         )

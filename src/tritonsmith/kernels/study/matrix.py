@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tritonsmith.envs import workspace
 from tritonsmith.errors import ConfigError, SmithError, UsageError
+from tritonsmith.kernels import output
 from tritonsmith.kernels.compare import resuming, running
 from tritonsmith.kernels.compare.kernels_file import Entry
 from tritonsmith.kernels.compare.pairing import folder_name
@@ -47,11 +48,13 @@ class Matrix:
         jobs: each with the kernel's name in tables.
         files: steps that write files of a repository, as they were for a version.
         lost: cells of kernels that cannot even be asked for: the file of that version lacks them.
+        out: folder of the study.
     """
 
     jobs: tuple[tuple[str, Job], ...]
     files: tuple[Write, ...]
     lost: tuple[Cell, ...]
+    out: Path
 
     def plan(self) -> Plan:
         """All of it, what is there already too."""
@@ -105,7 +108,7 @@ def prepare(
     if not jobs:
         raise SmithError("no kernel is for these versions", why=lost[0].row.error if lost else None)
     resuming.check([job for _, job in jobs])
-    return Matrix(tuple(jobs), tuple(files.values()), tuple(lost))
+    return Matrix(tuple(jobs), tuple(files.values()), tuple(lost), out)
 
 
 def act(
@@ -119,17 +122,20 @@ def act(
     """Compile what is not there yet, and read what came out; sorted by kernel, target and version.
 
     Raises:
+        LockedError: another study writes to the folder.
         SmithError: as `running.run`.
     """
     space = workspace.default()
     space.claim()
-    space.run(Plan("sources", matrix.files), "kernel.study", quiet=True)
-    made = running.run(
-        [job for _, job in matrix.jobs], scheduler, count=count, timeout=timeout, resume=True, silent=silent
-    )
-    cells = [
-        cell for (name, job), one in zip(matrix.jobs, made, strict=True) for cell in _cells(name, job, one)
-    ]
+    jobs = [job for _, job in matrix.jobs]
+    with output.held(matrix.out, space, "kernel.study"):
+        space.run(Plan("sources", matrix.files), "kernel.study", quiet=True)
+        made = running.run(jobs, scheduler, count=count, timeout=timeout, resume=True, silent=silent)
+        cells = [
+            cell
+            for (name, job), one in zip(matrix.jobs, made, strict=True)
+            for cell in _cells(name, job, one)
+        ]
     every = [*cells, *matrix.lost]
     kernels = list(dict.fromkeys(cell.row.kernel for cell in every))
     targets = list(dict.fromkeys(cell.row.target for cell in every))

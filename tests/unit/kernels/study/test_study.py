@@ -19,9 +19,10 @@ from tests.support import all_gone
 from tests.unit.kernels.compare import compiler
 from tests.unit.kernels.resources import elf_maker
 from tritonsmith.envs import workspace
-from tritonsmith.errors import ConfigError, FactError, SmithError, UsageError
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import ConfigError, FactError, LockedError, SmithError, UsageError
 from tritonsmith.facts import eras
-from tritonsmith.kernels import targets
+from tritonsmith.kernels import output, targets
 from tritonsmith.kernels.compare import kernels_file, sides
 from tritonsmith.kernels.resources.rows import Row, Value
 from tritonsmith.kernels.study import matrix, plotting, report, sources
@@ -95,6 +96,23 @@ def test_cells(listed: Path, tmp_path: Path) -> None:
     assert matrix.act(prepared(listed, str(new), str(old)), count=2, silent=True)[:4] == cells[:4]
     assert compiler.compiled(new).count("old cuda-80-32") == 1
     assert compiler.compiled(new).count("new cuda-80-32") == 2  # what crashed is tried again
+
+
+@pytest.mark.usefixtures("in_threads")
+@pytest.mark.parametrize("name", ["another home", ""])
+def test_one_study_at_a_time_writes_to_a_folder(listed: Path, tmp_path: Path, name: str) -> None:
+    """Whichever workspace the other one runs in."""
+    made = prepared(listed, str(compiler.make(tmp_path / "venv", "3.4.0")))
+    other = Workspace(tmp_path / name) if name else workspace.default()
+    other.claim()
+    with (
+        output.held(made.out, other, "kernel.study"),
+        pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
+    ):
+        matrix.act(made, count=1, silent=True)
+    assert f"runs `kernel.study --out {made.out}`" in str(caught.value)
+    assert not (made.out / "3.4.0").exists()
+    assert len(matrix.act(made, count=1, silent=True)) == 4
 
 
 @pytest.fixture
