@@ -217,9 +217,12 @@ _REQUIREMENT = re.compile(r"[A-Za-z0-9].*", re.DOTALL)
 def _checked(text: str, form: re.Pattern[str], file: Path) -> str:
     if form.fullmatch(text):
         return text
-    raise FactError(
-        "this file of the checkout names something that cannot be", where=file, why=repr(text[:80])
-    )
+    raise _cannot_be(text, file)
+
+
+def _cannot_be(text: str, file: Path) -> FactError:
+    what = "this file of the checkout names something that cannot be"
+    return FactError(what, where=file, why=repr(text[:80]))
 
 
 def _build_number(content: dict[str, Any], file: Path) -> Any:
@@ -239,13 +242,17 @@ def _requires(root: Path, setup: Path, setup_text: str) -> tuple[str, ...]:
         table = outside.read_toml(project) if project.is_file() else {}
     except ValueError as error:  # the marks of a merge
         raise FactError("this file is not valid TOML", where=project, why=str(error)) from error
-    requires = list(table.get("build-system", {}).get("requires", _PIPS_DEFAULT))
+    section = table.get("build-system", {})
+    named = section.get("requires", _PIPS_DEFAULT) if isinstance(section, dict) else section
+    if not isinstance(named, (list, tuple)):
+        raise _cannot_be(str(named), project)
+    requires = [str(name) for name in named]
     if not any(name.startswith(("pybind11", "nanobind")) for name in requires):
         pinned = _first_line(root / "cmake" / "pybind11-version.txt")
         match = re.search(r"pybind11-(\d+\.\d+\.\d+)", setup_text)
         if version := pinned or (match[1] if match else ""):
             requires.append(f"pybind11=={version}")
-    return tuple(_checked(str(name), _REQUIREMENT, project) for name in requires)
+    return tuple(_checked(name, _REQUIREMENT, project) for name in requires)
 
 
 def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:

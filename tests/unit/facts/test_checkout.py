@@ -309,6 +309,23 @@ def test_what_would_lead_elsewhere_is_refused(tmp_path: Path, name: str, text: s
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "build-system = 5",
+        "[build-system]\nrequires = 5",
+        "[build-system]\nrequires = [-5]",
+        "[build-system]\nrequires = 'a'",
+    ],
+)
+def test_requirements_that_are_no_list(tmp_path: Path, text: str) -> None:
+    root = fakes.checkout(tmp_path, "3.5")
+    (root / "pyproject.toml").write_text(text)
+    with pytest.raises(FactError, match="names something that cannot be") as caught:
+        checkout.read(root)
+    assert caught.value.where == str(root / "pyproject.toml")
+
+
+@pytest.mark.parametrize(
     ("text", "needs"),
     [
         ('#include "TritonAMDGPUToLLVM/Passes.h"\n', True),
