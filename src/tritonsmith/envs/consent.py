@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import ConfigError
 from tritonsmith.plan import Plan, Write
@@ -30,7 +31,6 @@ KEYS = (
     "triton.plugin-dirs",
     "triton.source",
 )
-_TREES = (".git", "CMakeLists.txt", "pyproject.toml", "setup.py")  # what tells a source tree
 
 
 def named(file: Path, table: Mapping[str, Any], around: Iterable[Path] = ()) -> dict[str, Any]:
@@ -41,7 +41,9 @@ def named(file: Path, table: Mapping[str, Any], around: Iterable[Path] = ()) -> 
         table: its keys and values.
         around: folders above the path that was typed, which may be a link.
     """
-    if not any((folder / name).exists() for folder in (*file.parents, *around) for name in _TREES):
+    marks = configs.load("source-trees")
+    names = (*marks["version-control"], *marks["build"])
+    if not any((folder / name).exists() for folder in (*file.parents, *around) for name in names):
         return {}
     return {key: table[key] for key in KEYS if table.get(key)}
 

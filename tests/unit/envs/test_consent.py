@@ -38,7 +38,7 @@ def allow(file: Path) -> None:
     consent.allow(path, wanted, workspace.default())
 
 
-@pytest.fixture(params=[".git", "setup.py"])
+@pytest.fixture(params=[".git", ".hg", ".jj", ".svn", "setup.py", "Cargo.toml"])
 def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A checkout that somebody sent."""
     root = tmp_path / "checkout"
