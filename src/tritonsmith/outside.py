@@ -96,14 +96,24 @@ def exists(path: Path) -> bool:
 
 
 def fits(path: Path) -> bool:
-    """Whether file systems have room for such a name: whoever asks for a longer one gets an `OSError`."""
-    longest = max(map(len, map(os.fsencode, path.parts)), default=0)
-    return longest < 256 and len(os.fsencode(path)) < 4096  # noqa: PLR2004 - NAME_MAX and PATH_MAX, with NUL
+    """Whether a file can have such a name; to look at another one raises an `OSError` or a `ValueError`."""
+    try:
+        longest = max(map(len, map(os.fsencode, path.parts)), default=0)
+        whole = os.fsencode(path)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return longest < 256 and len(whole) < 4096 and b"\0" not in whole  # noqa: PLR2004 - NAME_MAX, PATH_MAX
 
 
 def real(path: Path) -> Path:
-    """A path that others name, without links. `Path.resolve` raises where links go in circles."""
-    return Path(os.path.realpath(path))
+    """A path that others name, without links. `Path.resolve` raises where links go in circles.
+
+    One with a NUL, which JSON can say and no file's name can have, stays as it is.
+    """
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:
+        return path
 
 
 def json_of(text: str | bytes) -> Any:

@@ -85,7 +85,9 @@ def mapping(finder: Path) -> dict[str, Path]:
         return {}
     pairs = table.items() if isinstance(table, dict) else ()
     return {
-        str(name): Path(folder) for name, folder in pairs if isinstance(folder, str) and "\0" not in folder
+        str(name): Path(folder)
+        for name, folder in pairs
+        if isinstance(folder, str) and outside.fits(Path(folder))
     }
 
 

@@ -86,7 +86,17 @@ def test_finders_are_read_and_not_run(tmp_path: Path, text: str) -> None:
     assert editables.mapping(tmp_path / "finder.py")["triton"] == Path("/src/triton")
 
 
-@pytest.mark.parametrize("text", ["", "MAPPING = {os.getcwd(): 1}", "MAPPING = {", "MAPPING = []"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "MAPPING = {os.getcwd(): 1}",
+        "MAPPING = {",
+        "MAPPING = []",
+        f"MAPPING = {{'triton': '/{'x' * 256}'}}",
+        r"MAPPING = {'triton': '/a\x00b', 'other': '/\ud800'}",
+    ],
+)
 def test_finders_that_say_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "finder.py").write_text(text)
     assert editables.mapping(tmp_path / "finder.py") == {}

@@ -48,6 +48,13 @@ def test_a_receipt_names_it(store: Store, space: Workspace, entry: str, task: st
     assert seen(store, space) == {"one": [f"dev (/src/triton): {task}"]}
 
 
+def test_a_receipt_may_name_what_no_file_is_called(store: Store, space: Workspace, entry: str) -> None:
+    register(store, space)
+    made.receipt(space, "dev", store.path("one\0two"), "build-triton", "llvm")
+    made.receipt(space, "dev", store.path(entry), "install-triton", "llvm")
+    assert seen(store, space) == {"one": ["dev (/src/triton): install-triton"]}
+
+
 def test_a_build_folder_names_it(store: Store, space: Workspace, entry: str) -> None:
     register(store, space)
     cache = space.env("dev").build / "CMakeCache.txt"
