@@ -89,7 +89,10 @@ def _checksums(prefix: Path) -> Iterator[str]:
         yield f"{CHECKSUMS} cannot be read: {error}"
         return
     for name, sha256 in sums.items():
-        path = prefix / str(name).replace("\0", "")
+        path = prefix / str(name)
+        if not outside.fits(path):
+            yield f"{CHECKSUMS} names {str(name)[:80]!r}, which no file is called"
+            continue
         if outside.exists(path) and not outside.is_file(path):
             yield f"{name} is no file any more"  # a device would be read for ever
             continue
