@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -15,6 +16,8 @@ from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 ATTEMPTS = 2  # of a unit whose process dies: once may be the machine's fault, twice is the unit's
+
+_AGAIN = 0.2  # seconds between signals to a process that is to end
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,6 +84,7 @@ class _State:
     """Of one of the processes."""
 
     busy = False
+    stopped = False
 
 
 def _begin(reader: Connection) -> None:
@@ -93,13 +97,17 @@ def _begin(reader: Connection) -> None:
 def _watch(reader: Connection) -> None:
     with suppress(EOFError, OSError):
         reader.recv()  # nobody ever sends
-    os.kill(os.getpid(), signal.SIGTERM)
+    while True:  # a signal that comes just before the first thread blocks does not wake it
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_AGAIN)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
     if not _State.busy:
         os._exit(0)
-    raise KeyboardInterrupt
+    if not _State.stopped:  # it tidies up once
+        _State.stopped = True
+        raise KeyboardInterrupt
 
 
 def _guarded(fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> T:
