@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +14,7 @@ from invoke.program import Program
 from invoke.vendor.lexicon import Lexicon
 
 from tritonsmith import __version__
-from tritonsmith.errors import EXIT_USAGE, did_you_mean
+from tritonsmith.errors import EXIT_INTERRUPTED, EXIT_USAGE, did_you_mean
 from tritonsmith.tasks import kit, namespace, start_page
 from tritonsmith.ui import console, secrets
 
@@ -77,4 +78,9 @@ def _hints(error: ParseError) -> tuple[str, ...]:
 def main() -> None:
     """Console entry."""
     kit.end_with_reader()
-    SmithProgram(name="tritonsmith", namespace=namespace, version=__version__).run()
+    try:
+        SmithProgram(name="tritonsmith", namespace=namespace, version=__version__).run()
+    except SystemExit as end:
+        if isinstance(end.__context__, KeyboardInterrupt):  # before a task began: Invoke exits with 1
+            sys.exit(EXIT_INTERRUPTED)
+        raise

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith import __version__
-from tritonsmith.tasks import namespace
+from tritonsmith import __version__, program
+from tritonsmith.tasks import namespace, start_page
 
 BIN = Path(sys.executable).parent
 REPOSITORY = Path(__file__).parents[2]
@@ -63,6 +63,14 @@ def test_a_failure_that_was_foreseen(elsewhere: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert "did you mean 'wheel'?" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_stopped_before_a_task_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["tritonsmith"])
+    monkeypatch.setattr(start_page, "lines", lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(SystemExit) as caught:
+        program.main()
+    assert caught.value.code == 130
 
 
 def test_a_reader_that_goes_away_is_no_bug(elsewhere: Path) -> None:
