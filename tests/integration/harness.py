@@ -24,7 +24,7 @@ import pytest
 
 from tests.integration.preloaded import Preloaded
 from tests.support import made_once, require
-from tritonsmith.build import toolchain, triton
+from tritonsmith.builder.triton import recipe, toolchain
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.facts import checkout, machine
 from tritonsmith.plan import Copy, Plan, Step
@@ -212,7 +212,7 @@ def ready(smith: Smith, factory: pytest.TempPathFactory, *names: str) -> Smith:
         names: of the environments that get a virtual environment; `dev` if there are none.
     """
     base, host, source = venv.base_interpreter(""), machine.read(), checkout.read(smith.cwd)
-    wanted = triton.requirements(source)
+    wanted = recipe.requirements(source)
 
     def steps(env: EnvDir) -> tuple[Step, ...]:
         tools = toolchain.plan(source, Workspace(env.root), host, env.python, proton=False)

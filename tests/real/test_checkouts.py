@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.build import made
-from tritonsmith.build import install, toolchain
+from tests.unit.builder import made
+from tritonsmith.builder.triton import install, toolchain
 from tritonsmith.envs.schema import LlvmSettings
 from tritonsmith.facts import checkout
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.build import made
-from tritonsmith.build import install
-from tritonsmith.build.llvm_prebuilt import suffix_for
-from tritonsmith.build.triton import Inputs
+from tests.unit.builder import made
+from tritonsmith.builder.llvm.prebuilt import suffix_for
+from tritonsmith.builder.triton import install
+from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts import checkout, machine
 

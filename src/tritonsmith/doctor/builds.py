@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.build import compile_commands
+from tritonsmith.builder import compile_commands
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.finding import Finding, Status, ok, skipped
 from tritonsmith.doctor.subject import Subject

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tritonsmith import configs
-from tritonsmith.build import compiler_cache
+from tritonsmith.builder import compiler_cache
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.doctor.subject import Subject

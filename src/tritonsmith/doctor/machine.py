@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tritonsmith import configs
-from tritonsmith.build import llvm_prebuilt, locate
-from tritonsmith.build.jobs import bound
+from tritonsmith.builder.jobs import bound
+from tritonsmith.builder.llvm import prebuilt
+from tritonsmith.builder.triton import source
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.doctor.subject import Subject
@@ -113,7 +114,7 @@ def libstdcxx(subject: Subject) -> Iterator[Finding]:
     if checkout is None or checkout.pin is None:
         yield skipped(f"{seen}; there is no checkout whose LLVM would have to fit")
         return
-    archive = llvm_prebuilt.archive_for(locate.request_for(subject.settings, checkout), host)
+    archive = prebuilt.archive_for(source.request_for(subject.settings, checkout), host)
     if archive is None:
         yield Finding(
             "note",

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tritonsmith import configs
-from tritonsmith.build import locate
+from tritonsmith.builder.triton import source as triton_source
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.doctor.subject import Subject
@@ -152,7 +152,7 @@ def llvm(subject: Subject) -> Iterator[Finding]:
         yield _no_llvm(subject)
         return
     if subject.checkout:
-        missing = locate.request_for(subject.settings, subject.checkout).lacks(tree)
+        missing = triton_source.request_for(subject.settings, subject.checkout).lacks(tree)
         for words in missing:
             yield Finding(
                 "error",
@@ -206,7 +206,7 @@ def _describe(tree: LlvmTree) -> str:
 
 def _linked(tree: LlvmTree) -> str:
     if tree.dylib:
-        return "MLIR links the shared libLLVM (build/one_llvm.cmake)"
+        return "MLIR links the shared libLLVM (builder/triton/one_llvm.cmake)"
     return "static" if tree.static or not tree.shared else "shared components"
 
 

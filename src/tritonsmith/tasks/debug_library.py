@@ -13,7 +13,7 @@ from tritonsmith.errors import UsageError
 from tritonsmith.tasks.kit import HelpfulTask, count, given, split, task
 
 if TYPE_CHECKING:
-    from tritonsmith.build.debug_library.command import Listed, Outcome, Wanted
+    from tritonsmith.builder.debug_library.command import Listed, Outcome, Wanted
 
 _HELP = {
     "library": "library of LLVM or MLIR: MLIRTransforms; several with commas",
@@ -66,8 +66,8 @@ def debug_library(
     json: bool = False,
 ) -> None:
     """Rebuild single LLVM/MLIR libraries at -O0 -g, and relink Triton."""
-    from tritonsmith.build import commands
-    from tritonsmith.build.debug_library import command
+    from tritonsmith.builder.debug_library import command
+    from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
     from tritonsmith.tasks import show
 

@@ -9,7 +9,7 @@ from tritonsmith.errors import UsageError
 from tritonsmith.tasks.kit import given, some, task
 
 if TYPE_CHECKING:
-    from tritonsmith.build.explain import Explanation
+    from tritonsmith.builder.explain.command import Explanation
 
 _HELP = {
     "env": "environment (an env file's name or path)",
@@ -38,8 +38,8 @@ def explain(
     if cache_debug or cache_before:
         _misses(cache_debug, cache_before, json=json)
         return
-    from tritonsmith.build import commands
-    from tritonsmith.build import explain as use_case
+    from tritonsmith.builder.explain import command as use_case
+    from tritonsmith.builder.triton import commands
     from tritonsmith.envs import settings
     from tritonsmith.ui import console
 
@@ -63,7 +63,7 @@ def _misses(after: str, before: str, *, json: bool) -> None:
     import json as format_
     from dataclasses import asdict
 
-    from tritonsmith.build import cache_misses
+    from tritonsmith.builder.explain import cache_misses
     from tritonsmith.ui import console
 
     if not (after and before):

@@ -13,7 +13,7 @@ from tritonsmith.ui import console, secrets
 from tritonsmith.ui.printable import printable
 
 if TYPE_CHECKING:
-    from tritonsmith.build.llvm import Choice
+    from tritonsmith.builder.llvm.providers import Choice
     from tritonsmith.envs.session import Session
     from tritonsmith.kernels.compiling import Prepared
     from tritonsmith.plan import Plan
@@ -91,7 +91,7 @@ def done(what: str, running: Session, following: str = "") -> None:
 
 def debuggers(build: Path) -> None:
     """How a debugger finds sources and split debug info, where compiles were made to be shared."""
-    from tritonsmith.build.debuggers import GDB
+    from tritonsmith.builder.debugger_init import GDB
 
     init = build / GDB
     if init.is_file():

@@ -51,7 +51,7 @@ def build_triton(
     force: bool = False,
 ) -> None:
     """Configure and build Triton from a checkout."""
-    from tritonsmith.build import commands
+    from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
     from tritonsmith.tasks import show
 
@@ -72,7 +72,7 @@ def build_triton(
     commands.bring_sources(chosen, located)
     prepared = commands.build_triton(chosen, space, located, force=force, again=reconfigure)
     if chosen.llvm.debug_libraries:
-        from tritonsmith.build.debug_library import command as debug_libraries
+        from tritonsmith.builder.debug_library import command as debug_libraries
 
         prepared = debug_libraries.with_listed(prepared, chosen, space, located)
     show.warnings(prepared.warnings)
@@ -103,7 +103,7 @@ def install_triton(
     force: bool = False,
 ) -> None:
     """Install the checkout into the environment, editable, and test it."""
-    from tritonsmith.build import commands
+    from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
     from tritonsmith.kernels import disassembly, example, targets
     from tritonsmith.tasks import show
@@ -124,7 +124,7 @@ def install_triton(
     prepared = commands.install_triton(chosen, space, located, proof, force=force)
     show.warnings(prepared.warnings)
     if chosen.llvm.debug_libraries:
-        from tritonsmith.build.debug_library import command as debug_libraries
+        from tritonsmith.builder.debug_library import command as debug_libraries
 
         show.warnings(debug_libraries.missing(chosen, space, located))
     if dry_run:
@@ -140,7 +140,7 @@ def install_triton(
 @task(tables=True, help={name: _COMMON[name] for name in ("env", "source", "dry_run")})
 def link_compile_commands(context: Any, env: str = "dev", source: str = "", dry_run: bool = False) -> None:
     """Link one compile_commands.json of Triton and LLVM for clangd."""
-    from tritonsmith.build import commands
+    from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
     from tritonsmith.tasks import show
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.build import cache_misses
-from tritonsmith.build.rebuild_words import Row
+from tritonsmith.builder.explain import cache_misses
+from tritonsmith.builder.explain.reasons import Row
 from tritonsmith.errors import FactError
 from tritonsmith.facts import ccache_inputs
 

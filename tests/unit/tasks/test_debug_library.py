@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tritonsmith.build.debug_library.command import Outcome
-from tritonsmith.build.debug_library.lists import Library
-from tritonsmith.build.debug_library.recipe import Operation
-from tritonsmith.build.prepared import Prepared
+from tritonsmith.builder.debug_library.cmake_lists import Library
+from tritonsmith.builder.debug_library.command import Outcome
+from tritonsmith.builder.debug_library.plan import Operation
+from tritonsmith.builder.prepared_build import Prepared
 from tritonsmith.plan import Plan
 from tritonsmith.tasks.debug_library import next_words
 

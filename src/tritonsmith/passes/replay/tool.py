@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.build.debuggers import GDB, LLDB
+from tritonsmith.builder.debugger_init import GDB, LLDB
 from tritonsmith.envs import receipts, settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError

@@ -1,0 +1,72 @@
+"""`link-compile-commands`: one database from Triton's and LLVM's, linked at the checkout's root."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tritonsmith.envs.workspace import EnvDir
+from tritonsmith.errors import FactError
+from tritonsmith.facts import filesystems
+from tritonsmith.plan import Link, Move, Plan, Run
+
+PHASE = "compile commands"
+NAME = "compile_commands.json"
+
+
+@dataclass(frozen=True)
+class Place:
+    """What lies where the link should be.
+
+    Attributes:
+        path: in the checkout.
+        state: nothing, a link (right, wrong or dangling alike), a plain file, or a folder.
+    """
+
+    path: Path
+    state: Literal["absent", "link", "file", "folder"]
+
+
+def look(checkout: Path) -> Place:
+    """What lies at the checkout's root under the database's name."""
+    path = checkout / NAME
+    if path.is_symlink():
+        return Place(path, "link")
+    if path.is_dir():
+        return Place(path, "folder")
+    return Place(path, "file" if path.exists() else "absent")
+
+
+def plan(place: Place, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
+    """The recipe: merge, keep a plain file as a backup, link.
+
+    Args:
+        place: what lies there now.
+        env: whose build; the merged database lies in its folder.
+        databases: those that exist, Triton's first.
+
+    Raises:
+        FactError: there is no database yet, or a folder lies in the way.
+    """
+    if not databases:
+        raise FactError(
+            "there is no compile_commands.json to link to",
+            where=env.build,
+            why="it is written when Triton is configured",
+            hints=["run `invoke build-triton` first"],
+        )
+    if place.state == "folder":
+        raise FactError(
+            "a folder lies where the link should be; it is left alone",
+            where=place.path,
+            why="upstream's own setup.py would delete it with everything in it",
+            hints=["move it away, then run this again"],
+        )
+    merged = env.path / NAME
+    merge = (sys.executable, "-m", "tritonsmith.builder.merge_compile_commands", "--output", str(merged))
+    steps = [Run((*merge, *map(str, databases)), cwd=env.path, phase=PHASE)]
+    backup = filesystems.free_name(place.path, ".backup")
+    moved = (Move(place.path, backup, phase=PHASE),) if place.state == "file" else ()
+    return Plan(f"link {place.path}", (*steps, *moved, Link(place.path, merged, phase=PHASE)))

@@ -1,0 +1,223 @@
+"""What stands before each compile: the compiler cache, with settings that a bare `ninja` has too.
+
+Folders must not matter, or no worktree would have anything of another's. ccache makes paths below its
+`base_dir` relative to the build folder, but the way from there to a checkout holds the checkout's name. So
+each build folder has a link `source` to its checkout, and `through_link.sh` spells the checkout's paths
+through it: `source/lib/Foo.cpp` is the same everywhere. `-fdebug-compilation-dir=.` keeps the build folder
+out of the debug info, so ccache may leave it out of the key (`hash_dir`); debuggers learn it from files in
+the build folder (`debuggers`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tritonsmith.builder.llvm.precompiled_headers import SLOPPINESS
+from tritonsmith.envs.schema import CacheSettings, DebugInfo
+from tritonsmith.errors import ConfigError, FactError
+from tritonsmith.facts.tools import Compilers, Tool
+from tritonsmith.plan import Link, Step
+from tritonsmith.ui import secrets
+from tritonsmith.versions import version_key
+
+SCHEMES = ("redis", "http", "file")
+_SCRIPT = Path(__file__).with_name("through_link.sh")
+_OLDEST_WITH_REMOTE = (4, 4)  # ccache's NEWS: HTTP, Redis and `read-only` came with 4.4
+_REMOTE_STORAGE = (4, 7)  # the name since; before, and as an alias after, it is `secondary_storage`
+_SHARED = "env files are shared, logged and committed"
+
+Problem = tuple[str, str, str]  # id, what, remedy
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where something is compiled, in such a way that other folders can have the results.
+
+    Attributes:
+        source: the sources.
+        build: the build folder, which compiles run in.
+        base: what holds the build folder and whatever else of the tool's own it includes: the workspace.
+    """
+
+    source: Path
+    build: Path
+    base: Path
+
+    @property
+    def link(self) -> Path:
+        """The link to the sources that compiles go through."""
+        return self.build / "source"
+
+
+def shared(compilers: Compilers, system: str, folders: Folders) -> Folders | None:
+    """The folders, if compiles there can be shared with others; None otherwise.
+
+    Args:
+        compilers: what was found.
+        system: `Linux` or `Darwin`, where debuggers and relative debug info were not tried.
+        folders: where it is compiled.
+    """
+    ccache = compilers.launcher is not None and compilers.launcher.name == "ccache"
+    clang = compilers.cxx is not None and "clang" in compilers.cxx.path.name
+    return folders if ccache and clang and system == "Linux" else None
+
+
+def launcher(
+    settings: CacheSettings,
+    compilers: Compilers,
+    folders: Folders | None = None,
+    *,
+    precompiled_headers: bool = False,
+) -> tuple[str, ...]:
+    """The words before each compile, for `CMAKE_<LANG>_COMPILER_LAUNCHER`; none without a cache.
+
+    Args:
+        settings: the env's `[cache]`.
+        compilers: what was found.
+        folders: from `shared`; None to leave paths and keys as they are.
+        precompiled_headers: compiles use them.
+
+    Raises:
+        ConfigError: `remote` is no storage that an env file may name, or the launcher has none.
+        FactError: this ccache is too old for it.
+    """
+    _check(settings)
+    tool = compilers.launcher
+    if tool is None:
+        return ()
+    if tool.name != "ccache":  # sccache and recc take their settings from the environment
+        return (str(tool.path),)
+    variables = {
+        **(_relative(folders) if folders else {}),
+        **({"CCACHE_SLOPPINESS": ",".join(SLOPPINESS)} if precompiled_headers else {}),
+        **(_remote(settings, tool) if settings.remote else {}),
+        **({"CCACHE_PREFIX": settings.distribute} if settings.distribute else {}),
+    }
+    words = [f"{name}={value}" for name, value in variables.items()]
+    through = ("sh", str(_SCRIPT), str(folders.source), str(folders.link)) if folders else ()
+    return (*(("env", *words) if words else ()), *through, str(tool.path))
+
+
+def flags(folders: Folders | None) -> tuple[str, ...]:
+    """Flags of the compiler that keep the build folder out of what it writes.
+
+    With `-Xclang`, because icecc tells the machine that compiles the real folder by `-Xclang` too, which
+    would win over the driver's own option (icecc 1.4).
+    """
+    return ("-Xclang", "-fdebug-compilation-dir=.") if folders else ()
+
+
+def steps(folders: Folders | None, *, phase: str) -> tuple[Step, ...]:
+    """What a build folder needs before the first compile: the link."""
+    return (Link(folders.link, folders.source, phase=phase),) if folders else ()
+
+
+def problems(
+    settings: CacheSettings, compilers: Compilers, debug_info: DebugInfo, *, icecc: bool
+) -> Iterator[Problem]:
+    """What will fail or be of no use, for the preflight.
+
+    Args:
+        settings: the env's `[cache]`.
+        compilers: what was found.
+        debug_info: of the build.
+        icecc: whether there is such a program on PATH.
+    """
+    clang = compilers.cxx is not None and "clang" in compilers.cxx.path.name
+    if compilers.launcher and compilers.launcher.name == "sccache" and clang and debug_info == "split":
+        yield (
+            "sccache-split-dwarf",
+            "sccache stops at clang's split debug info (mozilla/sccache#1593)",
+            'take launcher = "ccache" under [cache], or debug-info = "full" under [llvm]',
+        )
+    if settings.distribute == "icecc" and not icecc:
+        yield (
+            "no-icecc",
+            "there is no icecc on PATH, which ccache would call for each compile",
+            "install it (Debian: apt install icecc), or take distribute out of [cache]",
+        )
+    if compilers.launcher is None and (settings.remote or settings.distribute):
+        yield (
+            "no-ccache",
+            "remote and distribute under [cache] do nothing without ccache, which is not on PATH",
+            "install it (Debian: apt install ccache)",
+        )
+
+
+def _relative(folders: Folders) -> dict[str, str]:
+    return {
+        "CCACHE_BASEDIR": str(folders.base),
+        "CCACHE_NOHASHDIR": "1",
+        "CCACHE_ABSSTDERR": "1",  # errors name files as everybody knows them
+    }
+
+
+def _remote(settings: CacheSettings, ccache: Tool) -> dict[str, str]:
+    """Where else to look; and a key that tells compilers of several machines apart by their content."""
+    version = version_key(ccache.version)
+    if version and version < _OLDEST_WITH_REMOTE:
+        raise FactError(
+            f"ccache {ccache.version} has no remote storage",
+            where=ccache.path,
+            hints=["install ccache 4.4 or later", "or take remote out of [cache]"],
+        )
+    old = bool(version) and version < _REMOTE_STORAGE
+    name = "CCACHE_SECONDARY_STORAGE" if old else "CCACHE_REMOTE_STORAGE"
+    attribute = "" if settings.remote_write else "|read-only=true"
+    return {name: f"{settings.remote}{attribute}", "CCACHE_COMPILERCHECK": "content"}
+
+
+def _check(settings: CacheSettings) -> None:
+    if not settings.remote:
+        if settings.remote_write:
+            raise ConfigError("[cache] remote-write = true, but there is no remote")
+        wanted = "distribute" if settings.distribute else ""
+    else:
+        wanted = "remote"
+        check_remote(settings.remote)
+    if wanted and settings.launcher != "ccache":
+        raise ConfigError(
+            f"[cache] {wanted} works through ccache, but the launcher is {settings.launcher!r}",
+            hints=[f'take {wanted} out, or launcher = "ccache"', "docs/scale-out.md has the choices"],
+        )
+
+
+def check_remote(remote: str) -> None:
+    """See that an env file may name this storage.
+
+    Args:
+        remote: `[cache] remote`.
+
+    Raises:
+        ConfigError: it may not; passwords are not repeated.
+    """
+    shown = secrets.hidden(remote)
+    secret = [
+        "say the whole of it in CCACHE_REMOTE_STORAGE, or as remote_storage in your ccache.conf (mode 600)",
+        'leave remote out of the env file, and say precompiled-headers = "off" under [llvm]',
+    ]
+    parts = urlsplit(remote)
+    if "@" in parts.netloc:
+        raise ConfigError("[cache] remote holds a user or a password", where=shown, why=_SHARED, hints=secret)
+    if re.search(r"[\s|]", remote):
+        raise ConfigError(
+            "[cache] remote is one URL, without ccache's attributes",
+            where=re.split(r"[\s|]", shown)[0],
+            why=f"one of them may be a token; {_SHARED}",
+            hints=secret,
+        )
+    if parts.scheme not in SCHEMES:
+        hints = [f"one of {', '.join(f'{name}://' for name in SCHEMES)}"]
+        if parts.scheme == "https":
+            hints.append("ccache speaks plain HTTP; put a tunnel or a proxy on this machine that speaks TLS")
+        raise ConfigError("[cache] remote is no storage of ccache's", where=shown, hints=hints)
+    if parts.scheme == "file" and not parts.path.startswith("/"):
+        raise ConfigError(
+            "[cache] remote names no absolute folder", where=shown, hints=["file:///nfs/ccache"]
+        )
+    if parts.scheme != "file" and not parts.hostname:
+        raise ConfigError("[cache] remote names no host", where=shown, hints=["redis://cache.example.org"])

@@ -1,0 +1,41 @@
+"""Compares a library just compiled with the one that it stands in for, before it gets its name.
+
+Its build.ninja calls this:
+`python -m tritonsmith.builder.debug_library.compare LLVM OLD.a NEW.a`
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tritonsmith.builder.debug_library import abi_check, archive
+from tritonsmith.errors import EXIT_FAILURE, FactError
+from tritonsmith.facts import llvm_tree
+
+
+def main(argv: list[str]) -> int:
+    """Compare; the exit code says whether they agree."""
+    parser = argparse.ArgumentParser()
+    for name in ("llvm", "old", "new"):
+        parser.add_argument(name, type=Path)
+    given = parser.parse_args(argv)
+    tree = llvm_tree.read(given.llvm)
+    rows = abi_check.after(archive.read(given.old, tree), archive.read(given.new, tree))
+    try:
+        abi_check.enforce(
+            rows,
+            "the new objects cannot stand in for the LLVM's own; nothing was linked",
+            given.new,
+            ["are these the sources of this LLVM? A distribution's patches are part of them"],
+        )
+    except FactError as error:
+        print(f"error: {error}")
+        return EXIT_FAILURE
+    print("; ".join(f"{row.what}: {row.llvm or row.here}" for row in rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,206 @@
+"""The recipe of one debug library: what is read and checked beforehand, and what makes its archive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tritonsmith.builder.debug_library import (
+    abi_check,
+    archive,
+    cmake_lists,
+    includes,
+    llvm_options,
+    ninja_file,
+    precompiled,
+    relink,
+)
+from tritonsmith.builder.debug_library.abi_check import Row
+from tritonsmith.builder.debug_library.cmake_lists import Library, Table
+from tritonsmith.builder.debug_library.llvm_options import Options, Sources
+from tritonsmith.builder.debug_library.ninja_file import Compilation
+from tritonsmith.builder.debug_library.precompiled import Header
+from tritonsmith.builder.triton.recipe import Inputs
+from tritonsmith.errors import FactError
+from tritonsmith.facts import tools
+from tritonsmith.plan import Run, Stamp, Step, Write
+from tritonsmith.plan.steps import digest
+
+_CONFIG_HEADER = "llvm/Config/config.h"  # LLVM's only header that it does not install
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all libraries of one run have in common.
+
+    Attributes:
+        inputs: of the env's Triton, whose LLVM it is.
+        sources: the llvm-project that the libraries come from.
+        launcher: words before each compile: the compiler cache.
+        folder: of the env's debug libraries.
+        jobs: compiles at once.
+        precompile: headers, where that pays.
+    """
+
+    inputs: Inputs
+    sources: Sources
+    launcher: tuple[str, ...]
+    folder: Path
+    jobs: int
+    precompile: bool = False
+
+    @cached_property
+    def folders(self) -> dict[str, Path]:
+        """Every library of these sources, with the folder of its CMakeLists.txt."""
+        return cmake_lists.index(self.sources.path)
+
+    @cached_property
+    def options(self) -> Options:
+        """How the LLVM was built."""
+        return llvm_options.read(self.inputs.llvm)
+
+    def library(self, name: str) -> Library:
+        """What CMake's files say of a library."""
+        generated = self.folder / name / "generated"
+        tree, cmake = self.inputs.llvm, self.inputs.tools.cmake
+        return cmake_lists.read(name, self.folders[name], self.sources.path, tree, generated, cmake)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One library, ready to be compiled.
+
+    Attributes:
+        library: what CMake's files say of it.
+        archive: that will stand in for the LLVM's own.
+        rows: what was compared.
+        kept: objects that are taken from the LLVM's own archive, or from where that names them.
+        tables: generated headers that are made.
+        steps: what makes the archive.
+    """
+
+    library: Library
+    archive: Path
+    rows: tuple[Row, ...]
+    kept: tuple[Path, ...]
+    tables: tuple[Table, ...]
+    steps: tuple[Step, ...]
+
+
+def prepare(name: str, bench: Bench) -> Operation:
+    """Read everything of a library, check that it can be compiled again, and plan it.
+
+    Args:
+        name: of the library, one of `bench.folders`.
+        bench: what all of them have in common.
+
+    Raises:
+        FactError: the LLVM has no archive of it, or the sources are not those of the LLVM.
+    """
+    inputs, tree = bench.inputs, bench.inputs.llvm
+    own = tree.prefix / "lib" / ninja_file.archive_name(name)
+    if not own.is_file():
+        raise FactError(
+            f"this LLVM has no archive of {name}",
+            where=own,
+            hints=["a library that it was not built with cannot be put in its place"],
+        )
+    library = bench.library(name)
+    reached = includes.follow(library.sources, library.includes, bench.options.includes)
+    old, members = archive.read(own, tree), archive.members(own, tree)
+    names = tuple(member.name for member in members)
+    rows = abi_check.before(tree, bench.options, bench.sources, library, reached, old, names)
+    abi_check.enforce(
+        rows,
+        f"{name} of these sources does not agree with this LLVM; nothing was compiled",
+        bench.sources.path,
+        [
+            f"name the sources of LLVM {tree.version} as it was built: --llvm-source PATH_OR_URL",
+            "for a distribution's LLVM, its own source package, with its patches (Debian: apt source)",
+        ],
+    )
+    tables = tuple(table for table in library.tables if table.output.name in reached.missing)
+    kept = _kept(library, members, own)
+    folder = bench.folder / name
+    made = Compilation(
+        library=library,
+        tree=tree,
+        options=bench.options,
+        sources=bench.sources,
+        old=old,
+        kept=kept,
+        tables=tables,
+        headers=_headers(bench) if _CONFIG_HEADER in reached.missing else (),
+        compilers=inputs.compilers,
+        launcher=bench.launcher,
+        archiver=_archiver(bench),
+        header=_precompiled(library, bench),
+    )
+    new = folder / own.name
+    steps = (*(_configure(bench) if made.headers else ()), *_compile(made, bench, folder))
+    return Operation(library, new, rows, kept, tables, steps)
+
+
+def _kept(library: Library, members: tuple[Path, ...], own: Path) -> tuple[Path, ...]:
+    """Objects of the archive that the library takes from elsewhere: assembly, object libraries.
+
+    Raises:
+        FactError: two of them have one name.
+    """
+    compiled = {f"{source.name}.o" for source in library.sources}
+    kept = tuple(member for member in members if member.name not in compiled)
+    if len({member.name for member in kept}) != len(kept):
+        raise FactError("two objects in this archive have one name", where=own)
+    return kept if archive.is_thin(own) else tuple(Path(member.name) for member in kept)
+
+
+def _compile(made: Compilation, bench: Bench, folder: Path) -> tuple[Step, ...]:
+    phase = f"compile {made.library.name}"
+    inputs = bench.inputs
+    argv = (str(inputs.tools.ninja), "-C", str(folder), f"-j{bench.jobs}")
+    header = (Write(folder / precompiled.HEADER, made.header.text, phase=phase),) if made.header else ()
+    return (
+        *header,
+        Write(folder / "build.ninja", ninja_file.render(made), phase=phase),
+        Run(argv, cwd=folder, env=(("NINJA_STATUS", "[%f/%t] "),), phase=phase, ninja=True),
+    )
+
+
+def _precompiled(library: Library, bench: Bench) -> Header | None:
+    if not bench.precompile:
+        return None
+    return precompiled.choose(library, bench.sources.path, bench.options.includes)
+
+
+def _headers(bench: Bench) -> tuple[Path, ...]:
+    return (bench.folder / relink.CONFIG_HEADER / "include",)
+
+
+def _configure(bench: Bench) -> tuple[Step, ...]:
+    """LLVM's own checks of this machine, for the one header that no LLVM installs."""
+    build = bench.folder / relink.CONFIG_HEADER
+    inputs, compilers = bench.inputs, bench.inputs.compilers
+    values = {
+        "CMAKE_MAKE_PROGRAM": inputs.tools.ninja,
+        "CMAKE_C_COMPILER": compilers.cc.path if compilers.cc else "",
+        "CMAKE_CXX_COMPILER": compilers.cxx.path if compilers.cxx else "",
+        "SMITH_CONFIG": inputs.llvm.cmake_dir("llvm") / "LLVMConfig.cmake",
+        "SMITH_PROJECT": bench.sources.path,
+    }
+    source = Path(__file__).with_name("config_header")
+    argv = (
+        str(inputs.tools.cmake),
+        "--fresh",
+        *(f"-D{name}={value}" for name, value in values.items()),
+        *("-G", "Ninja", "-S", str(source), "-B", str(build)),
+    )
+    stamp = Stamp(build / ".done", digest(argv), made=build / "include" / _CONFIG_HEADER)
+    return (Run(argv, cwd=bench.folder.parent, phase="LLVM's config.h", stamp=stamp),)
+
+
+def _archiver(bench: Bench) -> Path:
+    tool = tools.find("llvm-ar", folders=[bench.inputs.llvm.bin], names=["ar"])
+    if tool is None:
+        raise FactError("there is no llvm-ar, and no ar", hints=["install binutils"])
+    return tool.path

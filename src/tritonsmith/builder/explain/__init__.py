@@ -1,0 +1,1 @@
+"""`build.explain`: why the next build rebuilds what it does."""

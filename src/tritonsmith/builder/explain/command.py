@@ -1,0 +1,214 @@
+"""The use case behind `build.explain`: why will this rebuild? It builds nothing and changes no file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.builder import cmake
+from tritonsmith.builder.explain import cmake_changes, reasons
+from tritonsmith.builder.explain.cmake_changes import Change
+from tritonsmith.builder.explain.reasons import Row, Totals
+from tritonsmith.builder.triton import commands, pin_check, recipe
+from tritonsmith.builder.triton.source import Located
+from tritonsmith.envs import receipts
+from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.settings import explain as keys_of
+from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.errors import FactError
+from tritonsmith.facts import ninja_dry_run, ninja_graph, tools
+from tritonsmith.plan import Copy, Plan, Stamp, Step
+from tritonsmith.ui import differences
+from tritonsmith.wheels import venv
+
+SCHEMA = 1
+_ENDS = (".a", ".so", ".dylib")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why something would be made anew.
+
+    Attributes:
+        folder: the build folder.
+        own: what this tool would do before Ninja, and why, in sentences.
+        regeneration: why Ninja would run CMake first; what follows is then the graph as it is now.
+        rows: Ninja's reasons.
+        totals: what it would run.
+        notes: what to know besides.
+    """
+
+    folder: Path
+    own: tuple[str, ...]
+    regeneration: tuple[str, ...]
+    rows: tuple[Row, ...]
+    totals: Totals
+    notes: tuple[str, ...] = ()
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self.own or self.regeneration or self.rows or sum(self.steps))
+
+    @property
+    def steps(self) -> tuple[int, int, int]:
+        """Compiles, links, other steps."""
+        return self.totals.compiles, self.totals.links, self.totals.others
+
+    def as_json(self) -> dict[str, Any]:
+        """One table, for programs."""
+        return {"schema": SCHEMA, **asdict(self), "folder": str(self.folder)}
+
+
+def of_triton(
+    settings: Settings, space: Workspace, located: Located, bare: Settings, targets: Sequence[str] = ()
+) -> Explanation:
+    """Why `build-triton` would build something, with the settings of the last build.
+
+    Args:
+        settings: the env, with the flags of the last build.
+        space: the workspace.
+        located: the checkout.
+        bare: the env without these flags.
+        targets: of Ninja; what the env names if there are none.
+
+    Raises:
+        FactError: no checkout, no LLVM, or Ninja does not answer.
+    """
+    inputs, request = commands.gather(settings, space, located)
+    env, plan = inputs.env, recipe.plan(inputs)
+    last = receipts.read(env.receipt("build-triton"))
+    own = (*pin_check.notes(last, request, inputs.llvm), *own_steps(plan, env, last, inputs))
+    found = of_folder(
+        inputs.tools.ninja, env.build, tuple(targets) or settings.triton.targets, inputs.checkout.root
+    )
+    notes = tuple(_flags_matter(settings, bare))
+    if own and found.folder.is_dir():
+        notes += ("what Ninja tells is of the folder as it is now, before the steps above",)
+    return Explanation(found.folder, own, found.regeneration, found.rows, found.totals, notes)
+
+
+def of_llvm(env: EnvDir, targets: Sequence[str] = ()) -> Explanation:
+    """Why Ninja would build something in the LLVM of an environment, of what was built there before.
+
+    Args:
+        env: whose.
+        targets: of Ninja; what was built before if there are none.
+
+    Raises:
+        FactError: there is no LLVM, it is none that is built here, or Ninja does not answer.
+    """
+    receipt = receipts.read(env.receipt("setup-mlir")) or {}
+    prefix, ninja = Path(str(receipt.get("prefix") or "")), tools.own("ninja")
+    if not receipt or not (prefix / ninja_dry_run.GRAPH).is_file() or ninja is None:
+        raise FactError(
+            f"the LLVM of environment {env.name!r} is not built here",
+            where=prefix if receipt else env.receipt("setup-mlir"),
+            hints=["without --llvm: why Triton will rebuild"],
+        )
+    return of_folder(ninja.path, prefix, tuple(targets) or _built_before(prefix), None)
+
+
+def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | None) -> Explanation:
+    """Why Ninja would build something.
+
+    Args:
+        ninja: the program.
+        build: a build folder; one that is not configured yet has nothing to tell.
+        targets: of Ninja.
+        source: what paths are shown below of.
+
+    Raises:
+        FactError: Ninja does not answer.
+    """
+    if not (build / ninja_dry_run.GRAPH).is_file():
+        return Explanation(build, (), (), (), Totals(0, 0, 0, 0.0, 0))
+    run = ninja_dry_run.read(ninja, build, targets)
+    outputs = {reason.output for reason in run.reasons if reason.kind == "command"}
+    before = ninja_graph.commands(build / cmake.BUILT_FOLDER, outputs) if outputs else {}
+    after = ninja_graph.commands(build, outputs) if outputs else {}
+    now, short = time.time(), reasons.shortener(build, source)
+
+    def changed(path: str) -> float | None:
+        try:
+            return now - (build / path).stat().st_mtime
+        except OSError:
+            return None
+
+    return Explanation(
+        build,
+        (),
+        tuple(reasons.regeneration(run, changed, short)),
+        reasons.rows(run.reasons, before, after, changed, short),
+        reasons.totals(run, ninja_graph.outputs_by_description(build), ninja_dry_run.durations(build)),
+    )
+
+
+def own_steps(
+    plan: Plan, env: EnvDir, last: Mapping[str, Any] | None, inputs: recipe.Inputs
+) -> Iterator[str]:
+    """A sentence for each thing of a plan whose stamp does not hold.
+
+    Args:
+        plan: of `build-triton`.
+        env: whose.
+        last: the receipt of the last build, whose inputs are compared.
+        inputs: of this plan.
+    """
+    changes = tuple(cmake_changes.pending(plan))
+    for stamp, step in _undone(plan):
+        if stamp.path.name == cmake.STAMP_FILE:
+            yield from _configure(stamp, changes)
+        elif stamp.path.name == cmake.ABOUT_FILE:
+            if (env.build / ".ninja_deps").exists():
+                yield (
+                    "everything is compiled again, through the compiler cache: the LLVM or the compiler is "
+                    "another than the one that it was compiled with"
+                )
+        elif stamp.path == env.venv / venv.STAMP:
+            before, after = (last or {}).get("requirements"), recipe.requirements(inputs.checkout)
+            words = differences.in_words(before, after) if before else "not installed yet"
+            yield f"pip installs into the virtual environment: {words}"
+        elif stamp.made is not None and not stamp.made.exists():
+            yield f"{step.phase}: {stamp.made} is not there (any more)"
+        else:
+            yield f"{step.phase}: what it is made from changed"
+
+
+def _undone(plan: Plan) -> Iterator[tuple[Stamp, Step]]:
+    seen: set[Stamp] = set()
+    for step in plan.steps:
+        if step.stamp and step.stamp not in seen and not isinstance(step, Copy):  # which copies what differs
+            seen.add(step.stamp)
+            if not step.stamp.holds():
+                yield step.stamp, step
+
+
+def _configure(stamp: Stamp, changes: Sequence[Change]) -> Iterator[str]:
+    if stamp.made is not None and not stamp.made.exists():
+        yield "CMake is run: this folder is not configured (any more)"
+    elif changes:
+        yield from cmake_changes.notes(changes)
+    else:
+        yield "CMake is run anew: the last run did not end well, or CMake or a file of this tool's is another"
+
+
+def _flags_matter(settings: Settings, bare: Settings) -> Iterator[str]:
+    """Where `build-triton` without the flags of the last build would build another."""
+    alone = {key: value for key, value, _ in keys_of(bare)}
+    for key, value, _ in keys_of(settings):
+        if alone[key] != value:
+            yield f"as the last build had it: {key} = {value!r}; without flags it is {alone[key]!r}"
+
+
+def _built_before(build: Path) -> tuple[str, ...]:
+    """Libraries and programs that Ninja made here and that its graph still has."""
+    made = {
+        name
+        for name in ninja_dry_run.durations(build)
+        if not name.startswith("/") and (name.endswith(_ENDS) or name.startswith("bin/"))
+    }
+    return tuple(sorted(ninja_graph.commands(build, {name for name in made if (build / name).exists()})))

@@ -1,0 +1,169 @@
+"""The use case behind `setup-mlir`: an LLVM for an environment, from where it is had soonest."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tritonsmith.builder import cmake, preflight
+from tritonsmith.builder.jobs import bound
+from tritonsmith.builder.llvm import closure, precompiled_headers, providers, source
+from tritonsmith.builder.llvm.closure import Consumer
+from tritonsmith.builder.llvm.providers import Choice
+from tritonsmith.builder.llvm.request import LlvmRequest
+from tritonsmith.builder.llvm.source import Means
+from tritonsmith.builder.llvm.store_entry import Shelving
+from tritonsmith.builder.prepared_build import Prepared
+from tritonsmith.builder.triton import recipe
+from tritonsmith.builder.triton.recipe import Inputs
+from tritonsmith.builder.triton.source import Located, request_for, request_for_revision
+from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError
+from tritonsmith.facts import checkout as checkouts
+from tritonsmith.facts import lit_tests, llvm_tree, machine, tools
+from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.plan import Step, download
+from tritonsmith.store import shelf, users
+from tritonsmith.store.shelf import Store
+from tritonsmith.wheels import venv
+
+
+def prepare(
+    settings: Settings, space: Workspace, located: Located, *, force: bool = False, again: bool = False
+) -> tuple[Prepared, Choice]:
+    """Prepare an LLVM/MLIR for the env's Triton.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout, if there is one.
+        force: go on in spite of what the preflight found.
+        again: configure even if nothing changed.
+
+    Raises:
+        FactError: no provider fits.
+        PreflightError: the build would fail.
+    """
+    request = _request(settings, located)
+    host = machine.read()
+    found = tools.compilers(
+        compiler=settings.toolchain.compiler,
+        linker=settings.toolchain.linker,
+        launcher=settings.cache.launcher,
+    )
+    means = Means(
+        machine=host,
+        compilers=found,
+        tools=cmake.own_tools(),
+        jobs=bound(host, settings.toolchain, settings.llvm.debug_info),
+        precompiled=precompiled_headers.used(settings, found),
+        cache=settings.cache,
+    )
+    named = settings.llvm.dir
+    store = shelf.open_store(space, settings.llvm.store)
+    facts = providers.Facts(
+        means=means,
+        installed=(llvm_tree.read(Path(named)),) if named else llvm_tree.installed(),
+        source=source.locate(settings.llvm.source),
+        reachable=download.reachable,
+        store=store,
+        entries=store.entries(),
+        consumer=_consumer(settings, space, located, means, again=again),
+    )
+    choice = providers.choose(request, facts, space, again=again)
+    warnings = list(choice.warnings)
+    if choice.provider in ("source", "store") and choice.plan.steps:
+        free = machine.disk_free(store.root)
+        linker = settings.toolchain.linker
+        problems = [
+            *preflight.llvm(
+                request, host, found, means.jobs, linker=linker, disk_free=free, where=store.root
+            ),
+            *preflight.cache(settings, found),
+        ]
+        warnings += preflight.enforce(problems, force=force)
+        others = _others(store, space, settings.name, choice.entry) if again else ""
+        if others:
+            warnings.append(
+                f"{choice.entry} is used by {others}: what changes is built again for all of them"
+            )
+    receipt = {
+        "env": settings.name,
+        "provider": choice.provider,
+        "prefix": choice.prefix,
+        "entry": choice.entry,
+        "kind": choice.kind,
+        "commit": choice.commit,
+        "pin": request.pin.commit if request.pin else "",
+        "pin_build": request.pin.build if request.pin else None,
+        "projects": request.projects,
+        "build_type": settings.llvm.build_type,
+        "assertions": settings.llvm.assertions,
+        "targets": settings.llvm.targets,
+        "scope": settings.llvm.scope,
+        "ninja_targets": settings.llvm.ninja_targets,
+        "compiler": found.cxx,
+        "refused": dict(choice.refused),
+    }
+    beside = choice.prefix if choice.describe else None
+    shelving = None
+    if choice.entry:
+        root = located.root if located.root.is_dir() else None
+        user = users.me(space.env(settings.name), root, choice.entry)
+        shelving = Shelving(store, choice.entry, user, choice.describe)
+    return Prepared(choice.plan, tuple(warnings), receipt, beside, shelving=shelving), choice
+
+
+def _others(store: Store, space: Workspace, env: str, entry: str) -> str:
+    """Who else uses an entry, in words."""
+    uses = users.look(store, space, time.time()).of(entry)
+    found = [use.in_words for use in uses if (use.user.workspace, use.user.env) != (str(space.root), env)]
+    return ", ".join(dict.fromkeys(found))
+
+
+def wants_sources(settings: Settings) -> bool:
+    """Whether what is built of LLVM is read from Triton's sources."""
+    llvm = settings.llvm
+    return llvm.scope != "all" and not llvm.ninja_targets and llvm.provider in ("auto", "source")
+
+
+def _request(settings: Settings, located: Located) -> LlvmRequest:
+    if located.root.is_dir():
+        return request_for(settings, checkouts.read(located.root))
+    request = request_for_revision(settings)
+    if request is None:
+        raise FactError(
+            f"cannot tell the LLVM pin of Triton {settings.triton.revision!r} without its sources",
+            hints=[
+                "stand in a checkout, or name one: --source PATH",
+                'or a release: revision = "3.5" under [triton]',
+            ],
+        )
+    return request
+
+
+def _consumer(
+    settings: Settings, space: Workspace, located: Located, means: Means, *, again: bool
+) -> Consumer | None:
+    """The Triton that LLVM is built for; None where its sources are not at hand."""
+    if not located.root.is_dir():
+        return None
+    checkout, env = checkouts.read(located.root), space.env(settings.name)
+
+    def configure(tree: LlvmTree) -> tuple[tuple[Step, ...], Path]:
+        inputs = Inputs(
+            settings=settings,
+            checkout=checkout,
+            llvm=tree,
+            python=venv.base_interpreter(settings.python.interpreter),
+            machine=means.machine,
+            compilers=means.compilers,
+            tools=means.tools,
+            jobs=means.jobs,
+            workspace=space,
+            env=env,
+        )
+        return recipe.configure(inputs, env.probe, phase=closure.PHASE_PROBE, again=again), env.probe
+
+    return Consumer(configure, lit_tests.programs(checkout.root), closure.key(settings, checkout))

@@ -1,0 +1,340 @@
+"""`setup-mlir`: takes the first provider that fits, and says of each other why it was not taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tritonsmith.builder.llvm import closure, prebuilt, store_entry
+from tritonsmith.builder.llvm import source as llvm_source
+from tritonsmith.builder.llvm.closure import Consumer
+from tritonsmith.builder.llvm.request import LlvmRequest
+from tritonsmith.builder.llvm.source import Means, SourceTree
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, UsageError
+from tritonsmith.facts import llvm_tree
+from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.plan import Plan, Step
+from tritonsmith.store import describe, provides
+from tritonsmith.store.describe import Known
+from tritonsmith.store.entry import Entry, Manifest
+from tritonsmith.store.shelf import Store
+
+ORDER = ("system", "store", "prebuilt", "source")  # `auto`: quickest first
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that the choice of a provider depends on.
+
+    Attributes:
+        means: what a build would be made with, and the machine.
+        installed: LLVMs that are there, the one named by flag or variable first.
+        source: where LLVM's sources come from.
+        reachable: why a URL cannot be fetched from here, or None if it can.
+        store: where LLVMs are kept.
+        entries: what is in it.
+        consumer: the Triton that it is for; None where its sources are not at hand.
+    """
+
+    means: Means
+    installed: tuple[LlvmTree, ...]
+    source: llvm_source.LlvmSource
+    reachable: Callable[[str], str | None]
+    store: Store
+    entries: tuple[Entry, ...] = ()
+    consumer: Consumer | None = None
+
+    @property
+    def triton(self) -> str:
+        """What the closure of the Triton that it is for follows from; empty if that is not known."""
+        return self.consumer.closure if self.consumer else ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The LLVM that will be there once the plan has run.
+
+    Attributes:
+        provider: that gives it.
+        prefix: what `LLVM_SYSPATH` wants.
+        commit: as far as it is known.
+        plan: what brings it there.
+        warnings: what may hurt later.
+        refused: provider to the reason why it was not taken.
+        entry: name in the store; empty for an installed one.
+        describe: reads the finished tree for its manifest; None where nothing is made.
+        kind: of the entry: built, prebuilt ...; empty for an installed one.
+    """
+
+    provider: str
+    prefix: Path
+    commit: str
+    plan: Plan
+    warnings: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+    entry: str = ""
+    describe: Callable[[], Manifest] | None = None
+    kind: str = ""
+
+
+class _RefusedError(Exception):
+    """A provider does not fit; the text says why."""
+
+
+def choose(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: bool = False) -> Choice:
+    """Take a provider: the one that the settings name, or the first that fits.
+
+    Args:
+        request: what is asked for.
+        facts: what there is.
+        workspace: where builds and archives go.
+        again: configure even if nothing changed.
+
+    Raises:
+        FactError: none fits.
+        UsageError: the request contradicts itself.
+    """
+    providers: dict[str, Callable[[], Choice]] = {
+        "system": lambda: _system(request, facts),
+        "store": lambda: _stored(request, facts, again=again),
+        "prebuilt": lambda: _prebuilt(request, facts, workspace),
+        "source": lambda: _source(request, facts, workspace, again=again),
+    }
+    wanted = request.settings.provider
+    names = ORDER if wanted == "auto" else (wanted,)
+    refused: list[tuple[str, str]] = []
+    for name in names:
+        try:
+            choice = providers[name]()
+        except _RefusedError as reason:
+            refused.append((name, str(reason)))
+            continue
+        if again and name in ("system", "prebuilt"):
+            nothing = f"nothing is configured anew: the LLVM in {choice.prefix} is not built here"
+            choice = replace(choice, warnings=(*choice.warnings, nothing))
+        return replace(choice, refused=tuple(refused))
+    raise FactError(
+        f"no LLVM that fits the pin {request.describe_pin()}",
+        why="\n".join(f"{name}: {reason}" for name, reason in refused),
+        hints=_hints(refused),
+    )
+
+
+def _system(request: LlvmRequest, facts: Facts) -> Choice:
+    explicit = request.settings.provider == "system"
+    if not facts.installed:
+        raise _RefusedError("no installed LLVM was found under the usual prefixes")
+    reasons: list[str] = []
+    for tree in facts.installed:
+        if missing := request.lacks(tree):
+            reasons.append(f"{tree.prefix} ({tree.version}) lacks {'; '.join(missing)}")
+            continue
+        fit = request.fit(tree.commit)
+        if fit == "pin" or explicit or request.settings.any_commit:
+            warnings = () if fit == "pin" else (_near_the_pin(request, tree),)
+            plan = Plan(f"installed LLVM {tree.version} in {tree.prefix}")
+            return Choice("system", tree.prefix, tree.commit, plan, warnings)
+        about = f"is at {tree.commit[:12]}" if tree.commit else "does not tell its commit"
+        reasons.append(f"{tree.prefix} ({tree.version}) {about}; the pin is {request.describe_pin()}")
+    raise _RefusedError("\n  ".join(reasons))
+
+
+def _near_the_pin(request: LlvmRequest, tree: LlvmTree) -> str:
+    about = f"commit {tree.commit[:12]}" if tree.commit else "its commit is not recorded"
+    return (
+        f"LLVM {tree.version} in {tree.prefix} is not the pin: {about}, "
+        f"Triton wants {request.describe_pin()}. Files that use an API changed in between will not compile."
+    )
+
+
+def _prebuilt(request: LlvmRequest, facts: Facts, workspace: Workspace) -> Choice:
+    archive = prebuilt.archive_for(request, facts.means.machine, request.settings.prebuilt_url)
+    if request.pin is None:
+        raise _RefusedError("nothing says which commit is wanted")
+    if archive is None:
+        raise _RefusedError(
+            f"upstream builds none for {facts.means.machine.system} on {facts.means.machine.arch}"
+        )
+    if not archive.sha256:
+        raise _RefusedError(
+            f"{request.pin.file} has no checksum for {archive.suffix}: give one with --sha256 HEX"
+        )
+    if not prebuilt.at_hand(archive, workspace, facts.store) and (problem := facts.reachable(archive.url)):
+        raise _RefusedError(f"{archive.url} cannot be reached: {problem}")
+    name, machine = archive.name, facts.means.machine
+    plan = prebuilt.plan(archive, workspace, facts.store)
+    _refuse_read_only(facts.store)
+    prefix, commit, build = facts.store.path(name), request.pin.commit, request.pin.build
+
+    def describe_it() -> Manifest:
+        known = Known(commit=commit, origin=archive.url, build=build)
+        return describe.manifest(name, "prebuilt", llvm_tree.read(prefix), machine, known)
+
+    return Choice("prebuilt", prefix, commit, plan, entry=name, describe=describe_it, kind="prebuilt")
+
+
+def _stored(request: LlvmRequest, facts: Facts, *, again: bool) -> Choice:
+    if facts.source.dirty and request.settings.source:
+        raise _RefusedError(f"the sources that you name are changed: {facts.source.location}")
+    wanted = store_entry.wanted(request, facts.means.machine, facts.triton)
+    if request.pin:
+        same = llvm_source.key(SourceTree(Path(), request.pin.commit, ()), request, facts.means)
+        wanted = replace(wanted, key=same.digest)
+    found = provides.choose(facts.entries, wanted)
+    if found.entry is None or found.entry.manifest is None:
+        reasons = [f"{name}: {why}" for name, why in found.refused]
+        raise _RefusedError("\n  ".join(reasons) or f"nothing is in {facts.store.root} yet")
+    entry, manifest = found.entry, found.entry.manifest
+    named = request.settings.ninja_targets
+    warnings = () if request.fit(manifest.commit) == "pin" else (_stored_elsewhere(request, manifest),)
+    if again:
+        tree = SourceTree(Path(manifest.source), manifest.commit, ())
+        reason = _why_not_configured(manifest, tree, request, facts)
+        if not reason:
+            return _configured(tree, request, facts, "store", warnings, again=True)
+        warnings = (*warnings, f"{entry.name} is not configured anew: {reason}")
+    if found.complete and not named:
+        return _taken(entry, manifest, "store", warnings)
+    if problem := provides.moved(manifest):
+        raise _RefusedError(f"{entry.name} lacks part of it, and {problem}")
+    if facts.consumer is None and request.settings.scope != "all" and not named:
+        raise _RefusedError(f"what {entry.name} lacks can be told only from Triton's sources")
+    _refuse_read_only(facts.store)
+    steps = closure.build(entry.path, request, facts.means, facts.consumer)
+    describe_it = store_entry.grown(facts.store, manifest, request, facts.triton)
+    return _grown(entry, manifest, "store", warnings, steps, describe_it)
+
+
+def _taken(entry: Entry, manifest: Manifest, provider: str, warnings: tuple[str, ...]) -> Choice:
+    """An entry as it is."""
+    plan = Plan(f"LLVM {manifest.version} from the store in {entry.path}")
+    return Choice(provider, entry.path, manifest.commit, plan, warnings, entry=entry.name, kind=manifest.kind)
+
+
+def _grown(
+    entry: Entry,
+    manifest: Manifest,
+    provider: str,
+    warnings: tuple[str, ...],
+    steps: tuple[Step, ...],
+    describe_it: Callable[[], Manifest],
+) -> Choice:
+    """An entry in which more is built, as it was configured once."""
+    plan = Plan(f"the rest of LLVM {manifest.version} in {entry.path}", steps)
+    taken = _taken(entry, manifest, provider, warnings)
+    return replace(taken, plan=plan, describe=describe_it)
+
+
+def _why_not_configured(manifest: Manifest, tree: SourceTree, request: LlvmRequest, facts: Facts) -> str:
+    """Why `--reconfigure` leaves an entry as it is; empty if it does not."""
+    if manifest.kind != "built":
+        return f"it is {manifest.kind}, and was configured where it was built"
+    if not facts.store.writable:
+        return "the store is read-only"
+    if not manifest.commit:
+        return "its sources tell no commit; --provider source, with the same sources, does it"
+    if moved := provides.moved(manifest):
+        return moved
+    if llvm_source.key(tree, request, facts.means).digest != manifest.key:
+        return "it was made with another compiler or other options; --provider source makes one of its own"
+    return ""
+
+
+def _stored_elsewhere(request: LlvmRequest, manifest: Manifest) -> str:
+    about = f"is at {manifest.commit[:12]}" if manifest.commit else "does not tell its commit"
+    return f"{manifest.name} {about}; Triton wants {request.describe_pin()}"
+
+
+def _refuse_read_only(store: Store) -> None:
+    if not store.writable:
+        raise _RefusedError(f"{store.root} is read-only: name another `store` under [llvm], or none")
+
+
+def _source(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: bool) -> Choice:
+    try:
+        tree = llvm_source.obtain(facts.source, request, workspace)
+    except UsageError as error:
+        if request.settings.provider == "source":
+            raise
+        raise _RefusedError(error.what) from error
+    warnings: tuple[str, ...] = ()
+    if request.fit(tree.commit) != "pin":
+        known = tree.commit[:12] or "unknown"
+        warnings = (f"the sources' commit is {known}; Triton wants {request.describe_pin()}",)
+    there = None if again else _built_before(tree, request, facts, warnings)
+    return there or _configured(tree, request, facts, "source", warnings, again=again)
+
+
+def _built_before(
+    tree: SourceTree, request: LlvmRequest, facts: Facts, warnings: tuple[str, ...]
+) -> Choice | None:
+    """The entry of this very build, if it is finished: as it is, or with more built in it.
+
+    It is not configured anew for what is not in its key: jobs, caches and what makes it quicker. Two
+    environments that differ in these would otherwise undo each other's configure at every run.
+    """
+    means, store = facts.means, facts.store
+    key = llvm_source.key(tree, request, means)
+    entry = next((one for one in facts.entries if one.name == key.name and one.status == "ready"), None)
+    manifest = entry.manifest if entry else None
+    if entry is None or manifest is None or manifest.key != key.digest:
+        return None
+    whole = all(step.stamp and step.stamp.holds() for step in tree.steps)
+    if manifest.source == str(tree.path) and not whole:
+        return None  # a run that was to bring its sources anew was stopped
+    settled, named = _settled(tree), request.settings.ninja_targets
+    wanted = store_entry.wanted(request, means.machine, facts.triton)
+    if settled and not named and provides.covers(manifest, wanted) and not provides.homeless(manifest):
+        return _taken(entry, manifest, "source", warnings)
+    if not provides.grows(entry) or (settled and provides.moved(manifest)):
+        return None
+    _refuse_read_only(store)
+    steps = closure.build(entry.path, request, means, facts.consumer)
+    if settled:
+        describe_it = store_entry.grown(store, manifest, request, facts.triton)
+        return _grown(entry, manifest, "source", warnings, steps, describe_it)
+    steps = (*store.retract(key.name), *steps)  # nobody else takes it while it changes
+    describe_it = store_entry.built(store, key, request, means.machine, facts.triton, tree)
+    return _grown(entry, manifest, "source", warnings, steps, describe_it)
+
+
+def _settled(tree: SourceTree) -> bool:
+    """Whether sources are what they were: they are at a commit, or the tool unpacked them itself."""
+    return bool(tree.steps) or (bool(tree.commit) and not tree.dirty)
+
+
+def _configured(
+    tree: SourceTree,
+    request: LlvmRequest,
+    facts: Facts,
+    provider: str,
+    warnings: tuple[str, ...],
+    *,
+    again: bool,
+) -> Choice:
+    """A build of the tool's own, configured if need be."""
+    means, store = facts.means, facts.store
+    _refuse_read_only(store)
+    key = llvm_source.key(tree, request, means)
+    prefix = store.path(key.name)
+    configure = llvm_source.configure(tree, request, prefix, means, root=store.owner, again=again)
+    steps = (*configure, *closure.build(prefix, request, means, facts.consumer))
+    stamps = [step.stamp for step in configure if step.stamp]
+    if not _settled(tree) or not all(stamp.holds() for stamp in stamps):
+        steps = (*store.retract(key.name), *steps)  # nobody else takes it while it changes
+    plan = Plan(f"LLVM/MLIR from source in {prefix}", steps)
+    describe_it = store_entry.built(store, key, request, means.machine, facts.triton, tree)
+    made = Choice(provider, prefix, tree.commit, plan, warnings, entry=key.name)
+    return replace(made, describe=describe_it, kind="built")
+
+
+def _hints(refused: list[tuple[str, str]]) -> list[str]:
+    names = {name for name, _ in refused}
+    hints = ["an installed LLVM near the pin may do: --provider system --llvm-dir /usr/lib/llvm-NN"]
+    if "prebuilt" in names or "source" in names:
+        hints.append("LLVM sources or a mirror that you have: --provider source --llvm-source PATH_OR_URL")
+    if "source" not in names:
+        hints.append("let the tool fetch and build LLVM: --provider source")
+    return hints

@@ -1,0 +1,147 @@
+"""`setup-mlir` and the store: what is asked of it, and what is written down once an LLVM is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+
+from tritonsmith.builder.llvm.request import LlvmRequest
+from tritonsmith.builder.llvm.source import SourceTree
+from tritonsmith.envs.schema import Scope
+from tritonsmith.facts import git_head, llvm_tree
+from tritonsmith.facts.machine import Machine
+from tritonsmith.plan import Step
+from tritonsmith.store import describe, users
+from tritonsmith.store.describe import Known
+from tritonsmith.store.entry import Abi, Closure, Key, Manifest
+from tritonsmith.store.provides import Wanted
+from tritonsmith.store.shelf import Store
+from tritonsmith.store.users import User
+
+
+@dataclass(frozen=True)
+class Shelving:
+    """The store's side of one run.
+
+    Attributes:
+        store: which.
+        entry: name of the entry that is made, grown or used.
+        user: who uses it from now on.
+        describe: reads the finished tree; None for an entry that stays as it is.
+    """
+
+    store: Store
+    entry: str
+    user: User
+    describe: Callable[[], Manifest] | None = None
+
+    def hold(self, purpose: str) -> AbstractContextManager[None]:
+        """The entry's lock, where something in it changes."""
+        return self.store.hold(self.entry, purpose=purpose) if self.describe else nullcontext()
+
+    def announce(self) -> tuple[Step, ...]:
+        """Register the user of an entry that is about to be made: it may take several sittings."""
+        return users.announce(self.store, self.user) if self.describe else ()
+
+    def steps(self) -> tuple[Step, ...]:
+        """Publish it and register the user; in a store that is read-only, nothing."""
+        if not self.store.writable:
+            return ()
+        published = self.store.publish(self.describe()) if self.describe else ()
+        return (*published, *users.register(self.store, self.user))
+
+
+def wanted(request: LlvmRequest, machine: Machine, triton: str) -> Wanted:
+    """What this Triton asks of an entry.
+
+    Args:
+        request: commit, build type, parts.
+        machine: where it must link and run.
+        triton: which Triton's closure it may be (`llvm_closure.key`).
+    """
+    settings = request.settings
+    return Wanted(
+        commit=request.pin.commit if request.pin else "",
+        any_commit=settings.any_commit,
+        build_type=settings.build_type,
+        assertions=settings.assertions,
+        debug_info=settings.debug_info,
+        targets=frozenset(settings.targets),
+        packages=frozenset(request.projects) & {"mlir", "lld", "clang"},
+        tools=frozenset(request.tools),
+        scope=settings.scope,
+        triton=triton,
+        shared=settings.shared,
+        build=request.pin.build if request.pin and not settings.any_commit else None,
+        machine=Abi(machine.system, machine.arch, machine.glibc, machine.glibcxx),
+    )
+
+
+def built(
+    store: Store, key: Key, request: LlvmRequest, machine: Machine, triton: str, tree: SourceTree
+) -> Callable[[], Manifest]:
+    """Describes the build tree of a key, once it is built.
+
+    Closures of an earlier run count only if its manifest is still there: it was taken away if flags or
+    sources changed, and then only what this run asked for is built anew.
+
+    Args:
+        store: that it lies in.
+        key: of the build.
+        request: what was built.
+        machine: this one.
+        triton: which Triton's closure it is.
+        tree: its sources.
+    """
+
+    def describe_it() -> Manifest:
+        known = Known(
+            commit=tree.commit,
+            diff=(git_head.changes(tree.path) or "unknown") if tree.dirty else "",
+            debug_info=request.settings.debug_info,
+            projects=request.projects,
+            scope=_scope(request),
+            closures=_closures(request, triton),
+            source=str(tree.path),
+        )
+        before = store.entry(key.name).manifest
+        return describe.built(key, llvm_tree.read(store.path(key.name)), machine, known=known, before=before)
+
+    return describe_it
+
+
+def grown(store: Store, manifest: Manifest, request: LlvmRequest, triton: str) -> Callable[[], Manifest]:
+    """Describes an entry again, once more of it is built.
+
+    Args:
+        store: that it lies in.
+        manifest: as it was.
+        request: what was built.
+        triton: which Triton's closure it is.
+    """
+
+    def describe_it() -> Manifest:
+        now = store.entry(manifest.name).manifest or manifest  # others may have grown it, too
+        prefix = store.path(now.name)
+        tree = llvm_tree.read(prefix)
+        return replace(
+            now,
+            tools=tuple(sorted(tree.tools)),
+            libraries=tuple(path.name for path in describe.libraries(prefix)),
+            scope="all" if "all" in (now.scope, _scope(request)) else now.scope,
+            closures=tuple(dict.fromkeys((*now.closures, *_closures(request, triton)))),
+        )
+
+    return describe_it
+
+
+def _scope(request: LlvmRequest) -> Scope:
+    """What was asked for; single targets are less than any scope."""
+    return "python-module" if request.settings.ninja_targets else request.settings.scope
+
+
+def _closures(request: LlvmRequest, triton: str) -> tuple[Closure, ...]:
+    settings = request.settings
+    part = settings.scope != "all" and not settings.ninja_targets
+    return (Closure(triton, settings.scope),) if part and triton else ()

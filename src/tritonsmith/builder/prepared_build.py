@@ -1,0 +1,38 @@
+"""What a use case hands back: a plan, and what is to be said and written down about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.plan import Plan
+
+if TYPE_CHECKING:  # a build that has nothing to do needs no store
+    from tritonsmith.builder.llvm.store_entry import Shelving
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan that is ready to be shown or run.
+
+    Attributes:
+        plan: what will happen.
+        warnings: what may hurt later.
+        receipt: what goes in, for the receipt.
+        beside: folder that gets a copy of the receipt, if any.
+        llvm_in_words: the LLVM, if it is known not to be the pin; empty otherwise.
+        pin_in_words: the pin.
+        checkout: Triton's sources, where they are built.
+        shelving: what it means to the store of LLVMs; None if nothing.
+    """
+
+    plan: Plan
+    warnings: tuple[str, ...]
+    receipt: dict[str, Any]
+    beside: Path | None = None
+    llvm_in_words: str = ""
+    pin_in_words: str = ""
+    shelving: Shelving | None = None
+    checkout: TritonCheckout | None = None

@@ -1,0 +1,383 @@
+"""The use cases behind `setup-mlir`, `build-triton`, `install-triton` and `link-compile-commands`.
+
+Each reads facts, makes a plan from them, and either hands the plan back (a dry run) or acts on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.builder import cmake, compile_commands, preflight
+from tritonsmith.builder.debug_library import relink
+from tritonsmith.builder.explain import cmake_changes
+from tritonsmith.builder.jobs import bound
+from tritonsmith.builder.llvm.request import LlvmRequest
+from tritonsmith.builder.prepared_build import Prepared
+from tritonsmith.builder.triton import install, pin_check, recipe, suspects
+from tritonsmith.builder.triton.recipe import Inputs
+from tritonsmith.builder.triton.source import Located, locate, request_for, request_for_revision
+from tritonsmith.envs import attempts, receipts, session, workspace
+from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.session import Session
+from tritonsmith.envs.settings import Layer, explain, find, load
+from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.errors import FactError, SmithError, StepError, UsageError
+from tritonsmith.facts import answers, eras, llvm_tree, machine, pin_history, python_env, tools
+from tritonsmith.facts import checkout as checkouts
+from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.plan import Plan
+from tritonsmith.plan.objects import BuildObjects
+from tritonsmith.plan.runner import CommandFailedError
+from tritonsmith.ui import secrets
+from tritonsmith.wheels import venv
+
+RECEIPT_BESIDE = "tritonsmith-receipt.json"
+_REMEMBERED = (
+    "llvm.dir",
+    "triton.build-type",
+    "triton.backends",
+    "triton.plugin-dirs",
+    "triton.proton",
+    "triton.sanitizer",
+    "triton.cmake-args",
+    "triton.werror",
+)
+
+
+def build_triton(
+    settings: Settings, space: Workspace, located: Located, *, force: bool = False, again: bool = False
+) -> Prepared:
+    """Prepare Triton's configure and build.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout.
+        force: go on in spite of what the preflight found.
+        again: configure even if nothing changed.
+
+    Raises:
+        FactError: no checkout, or no LLVM yet.
+        PreflightError: the build would fail.
+    """
+    inputs, request = gather(settings, space, located)
+    problems = _problems(inputs, request)
+    warnings = preflight.enforce(problems, force=force)
+    inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
+    plan = recipe.plan(inputs, again=again)
+    last = receipts.read(inputs.env.receipt("build-triton"))
+    given = receipts.read(inputs.env.receipt("setup-mlir"))
+    pins = (
+        *pin_check.notes(last, request, inputs.llvm),
+        *pin_check.newer_archive(given, request, settings.name),
+    )
+    notes = (*pins, *cmake_changes.notes(cmake_changes.pending(plan)))
+    return _prepared(replace(plan, notes=(*plan.notes, *tried, *notes)), inputs, request, warnings)
+
+
+def install_triton(
+    settings: Settings, space: Workspace, located: Located, proof: Plan, *, force: bool = False
+) -> Prepared:
+    """Prepare the editable install; builds first what is not built yet.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout.
+        proof: what shows that the result works; runs last, where the era has a way.
+        force: go on in spite of what the preflight found.
+
+    Raises:
+        FactError: no checkout, or no LLVM yet.
+        PreflightError: the build would fail, or upstream's setup.py would delete something.
+    """
+    inputs, request = gather(settings, space, located)
+    problems = _problems(inputs, request)
+    problems += preflight.setup_py(inputs, compile_commands.look(inputs.checkout.root))
+    warnings = preflight.enforce(problems, force=force)
+    inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
+    folder = install.pip_build_dir(inputs)
+    occupied = folder.exists() and not folder.is_symlink()
+    plan = install.plan(inputs, occupied=occupied)
+    if _provable(inputs):
+        plan += proof
+    if attempt := attempts.read(inputs.env):
+        tried = (*tried, f"goes on with the {attempt.task} that did not end well: {_kind(settings)}")
+    return _prepared(replace(plan, notes=(*plan.notes, *tried)), inputs, request, warnings)
+
+
+def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[str, ...]]:
+    """With what is compiled first, if the LLVM is not the pin and nothing was built against it; and notes."""
+    tree, pin, root = inputs.llvm, request.pin, inputs.checkout.root
+    if pin is None or request.fit(tree.commit) == "pin":
+        return inputs, ()
+    last = attempts.succeeded(inputs.env)
+    if (last.get("pin"), last.get("llvm"), last.get("llvm_commit")) == (
+        pin.commit,
+        str(tree.prefix),
+        tree.commit,
+    ):
+        return inputs, ()  # it was built before: this LLVM will do
+    released = None if tree.commit else eras.llvm_branched(tree.major)
+    bumps = suspects.towards(pin_history.around(root), released)
+    chosen = suspects.choose(root, bumps, inputs.settings.triton.targets)
+    unknown = (
+        "the history of this checkout does not tell which files depend on the LLVM (a shallow clone?), "
+        "so none is tried before the build"
+    )
+    return replace(inputs, suspects=chosen), () if chosen else (unknown,)
+
+
+def _kind(settings: Settings) -> str:
+    """What is built, in words."""
+    return f"{settings.triton.build_type}, backends {', '.join(settings.triton.backends)}"
+
+
+def _provable(inputs: Inputs) -> bool:
+    """Whether the result can compile a kernel here, without a GPU."""
+    checkout, settings = inputs.checkout, inputs.settings.triton
+    if not checkout.has("nvidia-backend") or settings.sanitizer:
+        return False  # 2.x wants a driver; a sanitizer's runtime must be preloaded by hand
+    own_lld = checkout.has("needs-lld")  # before, AMD's backend calls ROCm's linker
+    return "nvidia" in settings.backends or ("amd" in settings.backends and own_lld)
+
+
+def link_compile_commands(settings: Settings, space: Workspace, located: Located) -> Prepared:
+    """Prepare the merged compilation database and its link.
+
+    Raises:
+        FactError: nothing is configured yet, or a folder lies in the way.
+    """
+    env = space.env(settings.name)
+    checkout = checkouts.read(located.root)
+    receipt = receipts.read(env.receipt("setup-mlir")) or {}
+    folders = [env.build, *([Path(receipt["prefix"])] if "prefix" in receipt else [])]
+    databases = tuple(
+        folder / compile_commands.NAME for folder in folders if (folder / compile_commands.NAME).is_file()
+    )
+    place = compile_commands.look(checkout.root)
+    plan = compile_commands.plan(place, env, databases)
+    return Prepared(plan, (), {"link": place.path, "was": place.state, "databases": databases})
+
+
+def act(prepared: Prepared, session: Session) -> None:
+    """Run a prepared plan and leave its receipt; failures come back with their first error explained.
+
+    Raises:
+        StepError: with the first error, cause and remedy.
+    """
+    shelf = prepared.shelving
+    with shelf.hold(session.task) if shelf else nullcontext():
+        if shelf:
+            session.note(shelf.announce())
+        with _attempted(prepared, session):
+            session.run(prepared.plan)
+        beside = (prepared.beside / RECEIPT_BESIDE,) if prepared.beside and prepared.beside.is_dir() else ()
+        if shelf:  # before the receipt, which says that it worked
+            session.note(shelf.steps())
+        ended = attempts.end(session.env) if "settings" in prepared.receipt else ()
+        session.leave_receipt(prepared.receipt, *beside, also=(*answers.keep("receipt"), *ended))
+
+
+@contextmanager
+def _attempted(prepared: Prepared, session: Session) -> Iterator[None]:
+    """Explain a failure; of a build of Triton, also write down that it began, and how it failed."""
+    about = (session.env, session.task, prepared.receipt, session.log)
+    builds = "settings" in prepared.receipt
+    if builds:
+        session.note(attempts.begin(*about))
+    try:
+        yield
+    except SmithError as error:
+        told = _explained(error, prepared) if isinstance(error, CommandFailedError) else error
+        if builds:
+            session.note(attempts.fail(*about, told))
+        if told is error:
+            raise
+        raise told from error
+
+
+def _explained(failure: CommandFailedError, prepared: Prepared) -> StepError:
+    from tritonsmith.builder import diagnose  # noqa: PLC0415 - its patterns take time to compile
+
+    llvm, pin, checkout = prepared.llvm_in_words, prepared.pin_in_words, prepared.checkout
+    step, backends = failure.step, prepared.receipt.get("backends", ())
+    if checkout and isinstance(step, BuildObjects):
+        return suspects.explain(failure, step, llvm=llvm, pin=pin, checkout=checkout, backends=backends)
+    return diagnose.explain(failure, llvm=llvm, pin=pin, dirty=bool(checkout and checkout.dirty))
+
+
+def gather(settings: Settings, space: Workspace, located: Located) -> tuple[Inputs, LlvmRequest]:
+    """All facts that Triton's recipe needs.
+
+    Raises:
+        FactError: no checkout, no LLVM, or no interpreter.
+    """
+    checkout = checkouts.read(located.root)
+    env = space.env(settings.name)
+    request = request_for(settings, checkout)
+    tree = _llvm_of(settings, space, env, request, checkout)
+    host = machine.read()
+    found = tools.compilers(
+        compiler=settings.toolchain.compiler,
+        linker=settings.toolchain.linker,
+        launcher=settings.cache.launcher,
+        llvm_bin=tree.bin,
+    )
+    inputs = Inputs(
+        settings=settings,
+        checkout=checkout,
+        llvm=tree,
+        python=venv.base_interpreter(settings.python.interpreter),
+        machine=host,
+        compilers=found,
+        tools=cmake.own_tools(),
+        jobs=bound(host, settings.toolchain, settings.llvm.debug_info),
+        workspace=space,
+        env=env,
+        after_project=relink.existing(env),
+        llvm_sources=_sources(tree, env),
+    )
+    return inputs, request
+
+
+def last_build(env: str) -> Layer | None:
+    """How Triton was built last, flags included, so that `install-triton` does not build another.
+
+    A build that failed or was stopped counts: its folder is configured so, and half of it is compiled.
+
+    Args:
+        env: name or path of the env file.
+    """
+    folder = workspace.default().env(find(env).stem)
+    attempt, receipt = attempts.read(folder), attempts.succeeded(folder)
+    name, last = f"the last {receipt.get('task')}", receipt.get("settings")
+    if attempt and attempt.settings:
+        name, last = f"the last {attempt.task}, which did not end well", attempt.settings
+    if last is None:
+        return None
+    hidden = _hidden(env, name, last)
+    return name, {key: value for key, value in last.items() if key not in hidden}
+
+
+def _hidden(env: str, name: str, last: Mapping[str, Any]) -> frozenset[str]:
+    """Keys whose values were written down without a secret: the env file still has these.
+
+    Raises:
+        UsageError: they came from flags, so nobody knows them any more.
+    """
+    hidden = {key for key, value in last.items() if secrets.MARK in str(value)}
+    if hidden:
+        now = {key: secrets.data(value) for key, value, _ in explain(load(env, only_shown=True))}
+        if lost := sorted(key for key in hidden if now[key] != last[key]):
+            raise UsageError(
+                f"{name} was given a secret by a flag, and that is written down nowhere: {', '.join(lost)}",
+                hints=["put it into the env file", "or build once more without it: invoke build-triton"],
+            )
+    return frozenset(hidden)
+
+
+def find_triton(settings: Settings) -> tuple[Workspace, Located]:
+    """The workspace and the checkout that a task means."""
+    space = workspace.default()
+    return space, locate(settings, space, Path.cwd())
+
+
+def bring_sources(settings: Settings, located: Located, *, pin_will_do: bool = False) -> None:
+    """Fetch the checkout where the env names a URL and no checkout is at hand.
+
+    Args:
+        settings: the env.
+        located: where the sources are, or will be.
+        pin_will_do: sources are not needed for a released version, whose pin is known without them.
+    """
+    if located.fetch.steps and not (pin_will_do and request_for_revision(settings)):
+        with session.opened("fetch-triton", settings.name) as running:
+            running.run(located.fetch)
+
+
+def _problems(inputs: Inputs, request: LlvmRequest) -> list[preflight.Problem]:
+    free = machine.disk_free(inputs.env.path)
+    packages = venv.site_packages(inputs.env, inputs.python)
+    return list(
+        preflight.triton(inputs, request, disk_free=free, lit=python_env.installed_version(packages, "lit"))
+    )
+
+
+def _llvm_of(
+    settings: Settings, space: Workspace, env: EnvDir, request: LlvmRequest, checkout: TritonCheckout
+) -> LlvmTree:
+    if settings.llvm.dir:
+        return llvm_tree.read(Path(settings.llvm.dir))
+    receipt = receipts.read(env.receipt("setup-mlir"))
+    if receipt is None:
+        raise FactError(
+            f"environment {env.name!r} has no LLVM yet",
+            where=env.receipt("setup-mlir"),
+            hints=[
+                f"run `invoke setup-mlir --env {env.name}` first",
+                "or name an installed one: --llvm-dir /usr/lib/llvm-NN",
+            ],
+        )
+    try:
+        tree = llvm_tree.read(Path(receipt["prefix"]))
+    except FactError as error:
+        raise FactError(
+            f"the LLVM of environment {env.name!r} is gone",
+            where=receipt["prefix"],
+            why=error.why,
+            hints=[f"run `invoke setup-mlir --env {env.name}` again"],
+        ) from error
+
+    def stored() -> list[Path]:
+        from tritonsmith.builder.llvm import closure, store_entry  # noqa: PLC0415 - only where the pin changed
+        from tritonsmith.store import shelf  # noqa: PLC0415
+
+        wanted = store_entry.wanted(request, machine.read(), closure.key(settings, checkout))
+        found = shelf.open_store(space, settings.llvm.store).find(wanted)
+        return [found.entry.path] if found.entry and found.complete else []
+
+    return pin_check.right_llvm(tree, request, receipt, stored, env.name)
+
+
+def _sources(tree: LlvmTree, env: EnvDir) -> Path | None:
+    """What the LLVM was built from, or the sources that `debug-library` was given for it."""
+    last = (receipts.read(env.receipt("debug-library")) or {}).get("sources")
+    return llvm_tree.source_of(tree.prefix) or (Path(last) if last else None)
+
+
+def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[str, ...]) -> Prepared:
+    settings, checkout, tree = inputs.settings, inputs.checkout, inputs.llvm
+    receipt = {
+        "env": settings.name,
+        "source": checkout.root,
+        "version": checkout.version,
+        "commit": checkout.commit,
+        "dirty": checkout.dirty,
+        "pin": request.pin.commit if request.pin else "",
+        "llvm": tree.prefix,
+        "llvm_version": tree.version,
+        "llvm_commit": tree.commit,
+        "build_type": settings.triton.build_type,
+        "backends": settings.triton.backends,
+        "targets": settings.triton.targets,
+        "python": inputs.python.version,
+        "requirements": recipe.requirements(checkout),
+        "compiler": inputs.compilers.cxx,
+        "linker": inputs.compilers.linker,
+        "launcher": inputs.compilers.launcher,
+        "build": inputs.env.build,
+        "settings": {key: value for key, value, _ in explain(settings) if key in _REMEMBERED},
+    }
+    not_the_pin = request.pin is not None and request.fit(tree.commit) != "pin"
+    words = f"{tree.version} in {tree.prefix}" + (
+        f", commit {tree.commit}" if tree.commit else ", commit not recorded"
+    )
+    pin = f"{request.pin.commit} ({request.pin.file})" if request.pin else "unknown"
+    near = words if not_the_pin else ""
+    return Prepared(plan, warnings, receipt, inputs.env.build, near, pin, checkout=checkout)

@@ -1,0 +1,105 @@
+"""`install-triton`: the editable pip install, which goes on in the build folder of `build-triton`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from tritonsmith.builder import cmake
+from tritonsmith.builder.triton import recipe, toolchain
+from tritonsmith.builder.triton.recipe import Inputs
+from tritonsmith.plan import Link, MakeDir, Plan, Run, Step
+from tritonsmith.wheels import venv
+
+PHASE = "editable install"
+
+# setup.py's `get_build_type`: the first of these that is set wins.
+_BUILD_TYPE_VARIABLES = {
+    "Debug": "DEBUG",
+    "RelWithDebInfo": "REL_WITH_DEB_INFO",
+    "TritonRelBuildWithAsserts": "TRITON_REL_BUILD_WITH_ASSERTS",
+    "TritonBuildWithO1": "TRITON_BUILD_WITH_O1",
+}
+# What else setup.py of some era reads; set for another purpose, each would change the build or its folder.
+_REMOVED = (
+    "LLVM_BUILD_SHARED_LIBS",
+    "TRITON_BUILD_DIR",
+    "TRITON_BUILD_TUTORIALS",
+    "TRITON_BUILD_WITH_ASAN",
+    "TRITON_BUILD_WITH_CLANG_LLD",
+    "TRITON_EXT_ENABLED",
+    "TRITON_LLVM_SYSTEM_SUFFIX",
+    "TRITON_STABLE_ABI",
+    "TRITON_WHEEL_NAME",
+    "TRITON_WHEEL_VERSION_SUFFIX",
+)
+
+
+def plan(inputs: Inputs, *, occupied: bool) -> Plan:
+    """The recipe: `build-triton`'s own steps first, then pip, which finds everything built.
+
+    Args:
+        inputs: facts and settings, as for `build-triton`.
+        occupied: pip's own build folder is there already, not as a link of ours; it is left alone.
+    """
+    build = recipe.plan(inputs)
+    steps: list[Step] = list(build.steps)
+    folder = pip_build_dir(inputs)
+    if not occupied:
+        steps += [MakeDir(folder.parent, phase=PHASE), Link(folder, inputs.env.build, phase=PHASE)]
+    setup_dir = inputs.checkout.setup_dir
+    command = venv.pip_install(inputs.env.python, "--no-build-isolation", "--editable", str(setup_dir))
+    tools = inputs.tools
+    compiler = (inputs.compilers.cc.path.parent,) if inputs.compilers.cc else ()
+    path = (*compiler, inputs.env.venv / "bin", inputs.llvm.bin, tools.cmake.parent, tools.ninja.parent)
+    steps.append(Run(command, cwd=inputs.env.path, env=environment(inputs), path=path, phase=PHASE))
+    return Plan(
+        f"editable install of {inputs.checkout.root} into {inputs.env.venv}", tuple(steps), build.notes
+    )
+
+
+def pip_build_dir(inputs: Inputs) -> Path:
+    """CMake's build folder in upstream's setup.py, the same name in every era."""
+    name = f"cmake.{inputs.python.platform}-cpython-{inputs.python.minor}"
+    return inputs.checkout.setup_dir / "build" / name
+
+
+def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
+    """The change of the environment under which setup.py builds what `build-triton` built.
+
+    Every variable that setup.py reads and that is not set here is removed: `DEBUG=1` meant for another
+    tool would silently give another build type.
+    """
+    checkout, settings = inputs.checkout, inputs.settings.triton
+    variables: dict[str, str | None] = dict.fromkeys((*_BUILD_TYPE_VARIABLES.values(), *_REMOVED))
+    variables |= {
+        "LLVM_SYSPATH": str(inputs.llvm.prefix),
+        "JSON_SYSPATH": str(toolchain.json_prefix(checkout, inputs.workspace)),
+        "PYBIND11_SYSPATH": str(venv.site_packages(inputs.env, inputs.python) / "pybind11"),
+        "TRITON_BUILD_PROTON": "ON" if settings.proton else "OFF",
+        "TRITON_BUILD_WITH_CCACHE": "ON" if inputs.compilers.launcher else "OFF",
+        "TRITON_HOME": str(inputs.triton_home),
+        "TRITON_OFFLINE_BUILD": "ON",
+        "TRITON_PARALLEL_LINK_JOBS": str(inputs.jobs.link),
+        "TRITON_PLUGIN_DIRS": recipe.plugin_dirs(settings) or None,
+        "TRITON_APPEND_CMAKE_ARGS": shlex.join(("-C", str(inputs.env.build / cmake.CACHE_FILE))),
+        "MAX_JOBS": str(inputs.jobs.compile),
+        "CFLAGS": recipe.flags(inputs),
+        "CXXFLAGS": recipe.flags(inputs),
+    }
+    if _clang_and_lld(inputs):
+        variables["TRITON_BUILD_WITH_CLANG_LLD"] = "ON"
+    if settings.build_type in _BUILD_TYPE_VARIABLES:
+        variables[_BUILD_TYPE_VARIABLES[settings.build_type]] = "ON"
+    for part in toolchain.components(checkout, inputs.workspace, proton=settings.proton):
+        variables[part.variable] = str(part.dest)
+    if not checkout.has("triton-home"):  # nor TRITON_OFFLINE_BUILD: 3.0 and 3.1 would download CUPTI
+        variables["TRITON_CUPTI_PATH"] = str(checkout.root / "third_party" / "nvidia" / "backend" / "include")
+    return tuple(sorted(variables.items()))
+
+
+def _clang_and_lld(inputs: Inputs) -> bool:
+    """Whether upstream's switch, which means the programs of these very names, says what was chosen."""
+    compilers = inputs.compilers
+    names = [tool.path.name for tool in (compilers.cc, compilers.cxx, compilers.linker) if tool]
+    return names == ["clang", "clang++", "ld.lld"] and inputs.machine.system != "Darwin"

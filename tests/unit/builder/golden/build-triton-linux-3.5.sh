@@ -1,0 +1,129 @@
+#!/bin/sh
+# Triton 3.5.0 (TritonRelBuildWithAsserts) in /home/dev/.local/share/tritonsmith/envs/dev/triton
+set -eu
+
+# Python environment
+# until done, as /home/dev/.local/share/tritonsmith/envs/dev/.venv.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev
+(cd /home/dev/.local/share/tritonsmith/envs/dev && /usr/bin/python3.11 -m venv --clear /home/dev/.local/share/tritonsmith/envs/dev/venv)
+# until done, as /home/dev/.local/share/tritonsmith/envs/dev/venv/.requirements.done tells:
+(cd /home/dev/.local/share/tritonsmith/envs/dev && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' 'pybind11>=2.13.1' 'setuptools>=40.8.0' wheel)
+
+# CUDA headers and tools
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.8.93.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.93.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.93
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.93.partial nvidia-cuda-nvcc-cu12==12.8.93)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.93.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.93
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial nvidia-cuda-cuobjdump==13.2.51)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial nvidia-cuda-nvdisasm==13.2.51)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.8.61.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial nvidia-cuda-nvcc-cu12==12.8.61)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-runtime-cu12-12.8.57.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial nvidia-cuda-runtime-cu12==12.8.57)
+mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nlohmann-json-3.11.3.done tells:
+mkdir -p /home/dev/.local/share/tritonsmith/toolchain
+rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
+(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
+mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-ptxas-9f0ff1ef661ff126 tells:
+mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
+cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.93/nvidia/cuda_nvcc/bin/ptxas /home/dev/triton/third_party/nvidia/backend/bin/ptxas
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-cuobjdump-4e8eada229cc4174 tells:
+mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
+cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51/nvidia/cu13/bin/cuobjdump /home/dev/triton/third_party/nvidia/backend/bin/cuobjdump
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-nvdisasm-e73da7bd662b9624 tells:
+mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
+cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51/nvidia/cu13/bin/nvdisasm /home/dev/triton/third_party/nvidia/backend/bin/nvdisasm
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-cudacrt-ed10e563d3fc096a tells:
+mkdir -p /home/dev/triton/third_party/nvidia/backend/include
+cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.8.61/nvidia/cuda_nvcc/include/. /home/dev/triton/third_party/nvidia/backend/include
+# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-cudart-ed10e563d3fc096a tells:
+mkdir -p /home/dev/triton/third_party/nvidia/backend/include
+cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.8.57/nvidia/cuda_runtime/include/. /home/dev/triton/third_party/nvidia/backend/include
+
+# configure Triton
+# always:
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
+# until done, as /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-about tells:
+rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_deps
+# until done, as /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-configured tells:
+rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/triton/CMakeCache.txt /home/dev/.local/share/tritonsmith/envs/dev/triton/CMakeFiles/3.31.10
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
+cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake <<'EOF'
+# Written by tritonsmith. To configure by hand, in this folder:
+#   /home/dev/tritonsmith/.venv/bin/cmake -C tritonsmith-cache.cmake -G Ninja -S /home/dev/triton -B /home/dev/.local/share/tritonsmith/envs/dev/triton
+# LLVM: 19.1.7, commit 064f02dac0c81c19350a74415b3245f42fed09dc, RelWithDebInfo, assertions ON, RTTI ON, shared libLLVM OFF, targets AMDGPU NVPTX X86, configuration 
+# compiler: clang++ 19.1.7
+set(CMAKE_MAKE_PROGRAM [[/home/dev/tritonsmith/.venv/bin/ninja]] CACHE STRING "" FORCE)
+set(CMAKE_BUILD_TYPE [[TritonRelBuildWithAsserts]] CACHE STRING "" FORCE)
+set(CMAKE_EXPORT_COMPILE_COMMANDS [[ON]] CACHE STRING "" FORCE)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY [[/home/dev/triton/python/triton/_C]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER [[/usr/lib/llvm-19/bin/clang]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER [[/usr/lib/llvm-19/bin/clang++]] CACHE STRING "" FORCE)
+set(CMAKE_C_COMPILER_LAUNCHER [[env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;sh;/home/dev/tritonsmith/src/tritonsmith/builder/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_COMPILER_LAUNCHER [[env;CCACHE_BASEDIR=/home/dev/.local/share/tritonsmith;CCACHE_NOHASHDIR=1;CCACHE_ABSSTDERR=1;sh;/home/dev/tritonsmith/src/tritonsmith/builder/through_link.sh;/home/dev/triton;/home/dev/.local/share/tritonsmith/envs/dev/triton/source;/usr/bin/ccache]] CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_CXX_FLAGS [[-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.]] CACHE STRING "" FORCE)
+set(CMAKE_EXE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_MODULE_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(CMAKE_SHARED_LINKER_FLAGS [[-fuse-ld=lld -Wl,--gdb-index]] CACHE STRING "" FORCE)
+set(LLVM_ENABLE_WERROR [[ON]] CACHE STRING "" FORCE)
+set(LLVM_SYSPATH [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-27763f1c]] CACHE STRING "" FORCE)
+set(LLVM_INCLUDE_DIRS [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-27763f1c/include]] CACHE STRING "" FORCE)
+set(LLVM_LIBRARY_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-27763f1c/lib]] CACHE STRING "" FORCE)
+set(LLVM_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-27763f1c/lib/cmake/llvm]] CACHE STRING "" FORCE)
+set(MLIR_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-27763f1c/lib/cmake/mlir]] CACHE STRING "" FORCE)
+set(LLD_DIR [[/home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-27763f1c/lib/cmake/lld]] CACHE STRING "" FORCE)
+set(Python3_EXECUTABLE [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python]] CACHE STRING "" FORCE)
+set(Python3_INCLUDE_DIR [[/usr/include/python3.11]] CACHE STRING "" FORCE)
+set(LLVM_EXTERNAL_LIT [[/home/dev/.local/share/tritonsmith/envs/dev/venv/bin/lit]] CACHE STRING "" FORCE)
+set(pybind11_DIR [[/home/dev/.local/share/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11/share/cmake/pybind11]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PYTHON_MODULE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_PROTON [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_UT [[OFF]] CACHE STRING "" FORCE)
+set(TRITON_BUILD_WITH_CCACHE [[ON]] CACHE STRING "" FORCE)
+set(TRITON_CODEGEN_BACKENDS [[nvidia;amd]] CACHE STRING "" FORCE)
+set(TRITON_PARALLEL_LINK_JOBS [[16]] CACHE STRING "" FORCE)
+set(TRITON_WHEEL_DIR [[/home/dev/triton/python/triton]] CACHE STRING "" FORCE)
+EOF
+(cd /home/dev/.local/share/tritonsmith/envs/dev/triton && /home/dev/tritonsmith/.venv/bin/cmake -C /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake -G Ninja -S /home/dev/triton -B /home/dev/.local/share/tritonsmith/envs/dev/triton)
+# always:
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
+[ -L /home/dev/.local/share/tritonsmith/envs/dev/triton/source ] || [ ! -e /home/dev/.local/share/tritonsmith/envs/dev/triton/source ]
+ln -sfn /home/dev/triton /home/dev/.local/share/tritonsmith/envs/dev/triton/source
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
+cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/gdbinit <<'EOF'
+# Written by tritonsmith: gdb -ix /home/dev/.local/share/tritonsmith/envs/dev/triton/gdbinit, or `source` it in yours.
+# Symbols are looked for when a program is loaded, so these come first.
+directory "/home/dev/.local/share/tritonsmith/envs/dev/triton"
+python gdb.execute('set debug-file-directory ' + gdb.parameter('debug-file-directory') + ':' + '/home/dev/.local/share/tritonsmith/envs/dev/triton')
+EOF
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
+cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit <<'EOF'
+# Written by tritonsmith: lldb -s /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit, or `source` it in yours.
+# Symbols are looked for when a program is loaded, so these come first.
+settings append target.source-map . "/home/dev/.local/share/tritonsmith/envs/dev/triton"
+settings append target.debug-file-search-paths "/home/dev/.local/share/tritonsmith/envs/dev/triton"
+EOF
+
+# build Triton
+(cd /home/dev/.local/share/tritonsmith/envs/dev/triton && env NINJA_STATUS='[%f/%t] ' /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/triton -j16)
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built
+cp /home/dev/.local/share/tritonsmith/envs/dev/triton/build.ninja /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built/build.ninja
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built/CMakeFiles
+cp /home/dev/.local/share/tritonsmith/envs/dev/triton/CMakeFiles/rules.ninja /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built/CMakeFiles/rules.ninja

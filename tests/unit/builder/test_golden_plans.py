@@ -1,0 +1,166 @@
+"""`--dry-run` of every task, for Linux and macOS, from Triton 2.1 to main, as files to read and compare."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from tests.unit.builder import made
+from tests.unit.builder.conftest import UPDATE
+from tests.unit.builder.made import System
+from tritonsmith import configs
+from tritonsmith.builder import compile_commands
+from tritonsmith.builder.compile_commands import Place
+from tritonsmith.builder.jobs import bound
+from tritonsmith.builder.llvm import closure, source
+from tritonsmith.builder.llvm import providers as llvm_providers
+from tritonsmith.builder.llvm.closure import Consumer
+from tritonsmith.builder.llvm.providers import Choice
+from tritonsmith.builder.triton import commands, recipe
+from tritonsmith.builder.triton.recipe import Inputs
+from tritonsmith.builder.triton.source import Located, request_for
+from tritonsmith.envs.schema import LlvmSettings, Provider, Settings, TritonSettings
+from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.kernels import example, targets, up
+from tritonsmith.plan import Plan, Step
+from tritonsmith.wheels import venv
+
+VERSIONS = ("2.1", "3.1", "3.3", "3.5", "3.7", "main")
+SYSTEMS: tuple[System, ...] = ("linux", "macos")
+WHEELS = {
+    "2.1": "2.1.0",
+    "3.1": "3.1.0",
+    "3.3": "3.3.1",
+    "3.5": "3.5.1",
+    "3.7": "3.7.1",
+    "main": "newest",
+}
+SHA256 = "0f" * 32  # upstream gives none before 3.8, so the user does
+
+each_checkout = pytest.mark.parametrize("version", VERSIONS)
+each_system = pytest.mark.parametrize("system", SYSTEMS)
+Golden = Callable[[str, str], None]
+
+
+def choice(version: str, system: System, provider: Provider) -> Choice:
+    checkout = made.checkout(version, made.root(system))
+    wanted = LlvmSettings(provider=provider, sha256=SHA256 if provider == "prebuilt" else "")
+    chosen = made.settings(wanted)
+    means = made.means(system, jobs=bound(made.machine(system), chosen.toolchain, wanted.debug_info))
+    probe = made.workspace(system).env("dev").probe
+
+    def configure(tree: LlvmTree) -> tuple[tuple[Step, ...], Path]:
+        facts = made.inputs(version, system, chosen, tree)
+        return recipe.configure(facts, probe, phase=closure.PHASE_PROBE), probe
+
+    facts = llvm_providers.Facts(
+        means=means,
+        installed=(made.installed(system),),
+        source=source.locate(""),
+        reachable=lambda _: None,
+        store=made.store(system),
+        consumer=Consumer(configure, ("FileCheck", "opt")),
+    )
+    return llvm_providers.choose(request_for(chosen, checkout), facts, made.workspace(system))
+
+
+def inputs(version: str, system: System) -> Inputs:
+    """Triton's build against the LLVM that `setup-mlir --provider source` makes."""
+    taken = choice(version, system, "source")
+    tree = made.llvm(taken.prefix, taken.commit, assertions=True, build_tree=True)
+    return made.inputs(version, system, tree=tree)
+
+
+def shell(plan: Plan, system: System) -> str:
+    """The plan as text, with the tool where a user would have it."""
+    here, there = str(configs.data_dir("configs").parent), str(made.tool_checkout(system))
+    text = plan.shell()
+    for old, new in ((sys.executable, f"{there}/.venv/bin/python"), (here, there)):
+        for path in re.findall(rf"'({re.escape(old)}[^']*)'", text):  # this checkout's path has a space
+            text = text.replace(f"'{path}'", path.replace(old, new))
+        text = text.replace(old, new).replace(json.dumps(old)[1:-1], new)  # an é is \\u00e9 in JSON
+    return text
+
+
+@each_system
+@each_checkout
+def test_up(version: str, system: System, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(venv, "base_interpreter", lambda _: made.python(system))
+    settings = Settings("wheel", triton=TritonSettings(wheel=WHEELS[version]))
+    prepared = up.prepare(settings, made.workspace(system).env("wheel"), made.programs(system))
+    golden(f"up-{system}-{version}.sh", shell(prepared.plan, system))
+
+
+@pytest.mark.parametrize("provider", ["source", "system", "prebuilt"])
+@each_system
+@each_checkout
+def test_setup_mlir(version: str, system: System, provider: Provider, golden: Golden) -> None:
+    plan = choice(version, system, provider).plan
+    golden(f"setup-mlir-{provider}-{system}-{version}.sh", shell(plan, system))
+
+
+@each_system
+@each_checkout
+def test_build_triton(version: str, system: System, golden: Golden) -> None:
+    golden(f"build-triton-{system}-{version}.sh", shell(recipe.plan(inputs(version, system)), system))
+
+
+@each_system
+@each_checkout
+def test_install_triton(
+    version: str, system: System, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = inputs(version, system)
+    request = request_for(facts.settings, facts.checkout)
+    monkeypatch.setattr(commands, "gather", lambda *_: (facts, request))
+    located = Located(facts.checkout.root, Plan("there"))
+    proof = example.plan(facts.env, (targets.parse("a100"),), made.programs(system))
+    prepared = commands.install_triton(facts.settings, facts.workspace, located, proof, force=True)
+    golden(f"install-triton-{system}-{version}.sh", shell(prepared.plan, system))
+
+
+@each_system
+@each_checkout
+def test_link_compile_commands(version: str, system: System, golden: Golden) -> None:
+    facts = inputs(version, system)
+    databases = tuple(folder / compile_commands.NAME for folder in (facts.env.build, facts.llvm.prefix))
+    place = Place(facts.checkout.root / compile_commands.NAME, "absent")
+    plan = compile_commands.plan(place, facts.env, databases)
+    golden(f"link-compile-commands-{system}-{version}.sh", shell(plan, system))
+
+
+def test_every_golden_file_has_its_test() -> None:
+    providers = [name for name in get_args(Provider) if name not in ("auto", "store")]
+    tasks = ["up", *(f"setup-mlir-{name}" for name in providers), "build-triton", "install-triton"]
+    tasks.append("link-compile-commands")
+    wanted = {f"{task}-{system}-{version}.sh" for task in tasks for system in SYSTEMS for version in VERSIONS}
+    assert {path.name for path in made.GOLDEN.glob("*.sh")} == wanted
+
+
+def test_a_difference_is_shown_as_a_diff(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(UPDATE, raising=False)
+    name = "build-triton-linux-3.5.sh"
+    text = (made.GOLDEN / name).read_text(encoding="utf-8")
+    with pytest.raises(pytest.fail.Exception) as failure:
+        golden(name, text.replace("[RelWithDebInfo]", "[Debug]").replace("LLVM_DIR", "LLVM_DOR"))
+    shown = str(failure.value).splitlines()
+    assert shown[0] == f"--- golden/{name}"
+    assert any(line.startswith("-set(LLVM_DIR ") for line in shown)
+    assert any(line.startswith("+set(LLVM_DOR ") for line in shown)
+    assert "TRITONSMITH_UPDATE_GOLDEN=1" in shown[-1]
+
+
+def test_the_same_facts_make_the_same_plan() -> None:
+    first, second = (recipe.plan(inputs("3.7", "linux")) for _ in range(2))
+    assert first == second
+    other = inputs("3.7", "linux")
+    moved = replace(other, python=made.python(include=Path("/opt/python/include")))
+    stamps = [{step.stamp.key for step in plan.steps if step.stamp} for plan in (first, recipe.plan(moved))]
+    assert stamps[0] != stamps[1]
