@@ -143,12 +143,12 @@ def loop(python: Path, points: list[tuple[Any, ...]], place: Path) -> Took:
 def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
     """What the worker is asked for."""
     from tritonsmith.envs.workspace import Workspace  # noqa: PLC0415 - the tool's, not the interpreter's
-    from tritonsmith.kernels import compiling  # noqa: PLC0415
-    from tritonsmith.kernels.asked import Asked  # noqa: PLC0415
-    from tritonsmith.kernels.compiling import Place  # noqa: PLC0415
-    from tritonsmith.kernels.points import Wanted, expand  # noqa: PLC0415
-    from tritonsmith.kernels.source import find  # noqa: PLC0415
-    from tritonsmith.kernels.targets import Target  # noqa: PLC0415
+    from tritonsmith.kernels.compile import run as compile_run  # noqa: PLC0415
+    from tritonsmith.kernels.compile.points import Wanted, expand  # noqa: PLC0415
+    from tritonsmith.kernels.compile.request import Asked  # noqa: PLC0415
+    from tritonsmith.kernels.compile.run import Place  # noqa: PLC0415
+    from tritonsmith.kernels.compile.source import find  # noqa: PLC0415
+    from tritonsmith.kernels.compile.targets import Target  # noqa: PLC0415
 
     work = Path(tempfile.mkdtemp(dir=place))
     kernel = find(KERNEL.read_text(encoding="utf-8"), "tiled_matmul", KERNEL)
@@ -158,7 +158,7 @@ def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
         one = expand(Asked(KERNEL, "tiled_matmul", SIGNATURE, (target,), {"num_warps": warps}), kernel)[0]
         wanted.append(Wanted(f"{one.id}-{warps}", target, one.bound, one.options))
     where = Place(python, Workspace(place), place, len(os.sched_getaffinity(0)), 600)
-    content = compiling.request(KERNEL, "tiled_matmul", wanted, work / "out", work, where)
+    content = compile_run.request(KERNEL, "tiled_matmul", wanted, work / "out", work, where)
     path = work / "request.json"
     path.write_text(json.dumps(content | {"disassemblers": {}}), encoding="utf-8")
     return path

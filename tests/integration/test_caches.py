@@ -21,10 +21,10 @@ import pytest
 from tests.integration.harness import SMITH, Smith
 from tests.unit.caches import made
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.kernels import example
+from tritonsmith.kernels import smoke_test
 
 OLD = "3.2.0"  # names in base64url, no version in its metadata
-KERNEL, FILL = example.FILE, Path(__file__).with_name("fill_cache.py")
+KERNEL, FILL = smoke_test.FILE, Path(__file__).with_name("fill_cache.py")
 _NONE: Mapping[str, str] = {}
 PIP = (sys.executable, "-m", "pip")
 PATIENCE = 120.0  # seconds

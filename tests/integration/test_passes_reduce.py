@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.harness import Done, Smith, interrupt, wait_for
-from tritonsmith.kernels import example
+from tritonsmith.kernels import smoke_test
 from tritonsmith.passes import index as indexes
 from tritonsmith.passes.reduce.source import parse
 
-MATMUL = Path(example.__file__).parent / "examples" / "tiled_matmul.py"
+MATMUL = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = ("--signature", "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,64,64,32")
 # A pack of 3 is no power of two: TritonAMDGPUAccelerateMatmul asserts.
 CRASHING = ("--target", "hip:gfx942", "--option", "kpack=3")

@@ -14,14 +14,14 @@ from tests.integration.chromium import Page
 from tests.integration.harness import Smith
 from tests.support import require
 from tests.unit.passes.report.folders import folder
-from tritonsmith.kernels import example
+from tritonsmith.kernels import smoke_test
 from tritonsmith.passes import finding, index, listing
 from tritonsmith.passes.index import Index, Kernel
 
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
 EVIL = '</script><img src=x onerror="document.title=1"><!--<script>'
 WIDE = (1700, 900)  # both texts fit side by side
-MATMUL = Path(example.__file__).parent / "examples" / "tiled_matmul.py"
+MATMUL = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 
 # Each value is renamed, one line goes, one operand changes; the layout has another number; places move.
 BEFORE = """\

@@ -13,22 +13,22 @@ from tests.integration.aot import comparing
 from tests.integration.aot.comparing import GRIDS, KERNELS, SIGNATURES, STAGES, WARPS, Upstream
 from tests.real.test_kernels import COMMITS, python
 from tests.support import require
-from tritonsmith.kernels import compiling, targets
-from tritonsmith.kernels.aot import emitting
-from tritonsmith.kernels.asked import Asked
+from tritonsmith.kernels.aot import emit
+from tritonsmith.kernels.compile import run, targets
+from tritonsmith.kernels.compile.request import Asked
 
 OWN_TYPES = ("3.0.0", "3.2.0", "3.4.0", "3.6.0")  # link.py writes CUresult, and ours TT_ResultTy, since 3.7
 
 
 def made(version: str, kernel: str, target: str, out: Path) -> Path:
     """Our sources."""
-    where = compiling.place("wheel", str(python(version)), jobs=1)
+    where = run.place("wheel", str(python(version)), jobs=1)
     options = {"num_warps": int(WARPS), "num_stages": int(STAGES)}
     asked = [
         Asked(KERNELS, kernel, text, targets.parse_all([target]), options) for text in SIGNATURES[kernel]
     ]
-    found = [compiling.act(one, where, silent=True).manifest for one in emitting.compiles(asked, where)]
-    emitting.act(emitting.prepare(found, GRIDS[kernel], out, check=True))
+    found = [run.act(one, where, silent=True).manifest for one in emit.compiles(asked, where)]
+    emit.act(emit.prepare(found, GRIDS[kernel], out, check=True))
     return out
 
 

@@ -15,8 +15,8 @@ import pytest
 from tests.real import tutorials
 from tests.support import REAL_SOURCE
 from tritonsmith.errors import SmithError
-from tritonsmith.kernels import compiling, source, targets
-from tritonsmith.kernels.asked import Asked
+from tritonsmith.kernels.compile import run, source, targets
+from tritonsmith.kernels.compile.request import Asked
 
 WHEELS = "TRITONSMITH_TRITON_WHEELS"
 COMMITS = {  # what each release was cut from, or main shortly before: docs/pins.md
@@ -71,13 +71,13 @@ def test_a_tutorials_kernel(
     if version < SINCE.get((number, name), "3.0.0"):
         return
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "space"))
-    where = compiling.place("wheel", str(python(version)))
+    where = run.place("wheel", str(python(version)))
     file = tutorial(version, number, tmp_path)
     kernel = source.find(source.read(file), name, file)
     assert kernel is not None
     wanted = targets.parse_all(["a100", "h100", "mi300x"])
     asked = Asked(file, name, tutorials.signature(number, kernel), wanted)
-    made = compiling.compile_all(asked, where, tmp_path / "out", silent=True)
+    made = run.compile_all(asked, where, tmp_path / "out", silent=True)
     assert made.triton == version
     for point in made.points:
         assert point.status == "ok", point.error
@@ -92,13 +92,13 @@ def test_a_kernel_that_does_not_compile_shows_its_line(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "space"))
-    where = compiling.place("wheel", str(python(version)))
+    where = run.place("wheel", str(python(version)))
     file = tmp_path / "k.py"
     file.write_text(
         "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(p, N: tl.constexpr):\n"
         "    x = tl.arange(0, N)\n    tl.store(p + x, x)\n"
     )
-    made = compiling.compile_all(
+    made = run.compile_all(
         Asked(file, "k", "*i32,63", targets.parse_all(["a100"])), where, tmp_path / "out", silent=True
     )
     (point,) = made.points
@@ -107,4 +107,4 @@ def test_a_kernel_that_does_not_compile_shows_its_line(
     assert "power of 2" in point.error
     strange = Asked(file, "k", "*i32,64", targets.parse_all(["a100"]), {"maxnregg": 3})
     with pytest.raises(SmithError, match="maxnregg"):
-        compiling.compile_all(strange, where, silent=True)
+        run.compile_all(strange, where, silent=True)

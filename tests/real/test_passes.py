@@ -13,12 +13,12 @@ import pytest
 
 from tests.real.test_kernels import python
 from tests.support import REAL_WHEELS
-from tritonsmith.kernels import compiling, targets
-from tritonsmith.kernels.asked import Asked
+from tritonsmith.kernels.compile import run, targets
+from tritonsmith.kernels.compile.request import Asked
 from tritonsmith.passes import dumping, listing
 from tritonsmith.passes.choices import Choices
 
-KERNEL = Path(compiling.__file__).parent / "examples" / "tiled_matmul.py"
+KERNEL = Path(run.__file__).parent / "examples" / "tiled_matmul.py"
 TYPES = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16"
 SIGNATURE = f"{TYPES},TILE_M=64,TILE_N=64,TILE_K=32"
 
@@ -31,7 +31,7 @@ BUILDS = [path.name for path in Path(os.environ.get(REAL_WHEELS) or os.devnull).
 @pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
 @pytest.mark.parametrize("version", [*VERSIONS, *BUILDS])
 def test_every_triton_tells_all_of_a_matmul(version: str, target: str, tmp_path: Path) -> None:
-    where = compiling.place("wheel", str(python(version)), jobs=1)
+    where = run.place("wheel", str(python(version)), jobs=1)
     asked = Asked(KERNEL, "tiled_matmul", SIGNATURE, targets.parse_all([target]))
     what = dumping.of_kernel(asked, where, Choices(llvm=True, backend=True), tmp_path / "out")
     index, manifest = dumping.dump_kernel(what, silent=True)

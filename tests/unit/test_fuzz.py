@@ -37,8 +37,8 @@ from tritonsmith.facts import (
     orphans,
     worktrees,
 )
-from tritonsmith.kernels import manifest as kernel_manifest
-from tritonsmith.kernels.compare import kernels_file
+from tritonsmith.kernels.batch import kernel_list
+from tritonsmith.kernels.compile import manifest as kernel_manifest
 from tritonsmith.passes import index as pass_index
 from tritonsmith.plan import packing, shelving
 from tritonsmith.plan.packing import Unpack
@@ -377,7 +377,7 @@ def test_lists_of_kernels(tmp_path: Path) -> None:
     path = tmp_path / "my.toml"
     for number, chance in enumerate(chances(25)):
         path.write_bytes(mutated(KERNELS.encode(), chance))
-        refused(kernels_file.read, path, number=number)
+        refused(kernel_list.read, path, number=number)
 
 
 # build trees
@@ -532,7 +532,7 @@ def test_what_is_no_file(tmp_path: Path, make: str) -> None:
     else:
         path.symlink_to(path if make == "loop" else "/dev/zero")
     with timed():
-        assert refused(kernels_file.read, path) or make == "loop"
+        assert refused(kernel_list.read, path) or make == "loop"
         assert path.is_file() or refused(settings.load, str(path))
     tree = made.tree(tmp_path / "tree")
     config = tree / "lib" / "cmake" / "llvm" / "LLVMConfig.cmake"

@@ -9,8 +9,9 @@ from pathlib import Path
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.doctor.subject import Subject
-from tritonsmith.kernels import disassembly, example, targets
-from tritonsmith.kernels.targets import Target
+from tritonsmith.kernels import smoke_test
+from tritonsmith.kernels.compile import disassemblers, targets
+from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan.runner import CommandFailedError, Runner
 from tritonsmith.ui.progress import PhaseProgress
 from tritonsmith.versions import version_key
@@ -31,7 +32,7 @@ def compiles(subject: Subject) -> Iterator[Finding]:
         place = Path(folder)
         try:
             runner = Runner(place / "log", PhaseProgress(live=False, silent=True), subject.environ)
-            runner.run(example.plan_in(place, python, wanted, disassembly.locate(subject.space)))
+            runner.run(smoke_test.plan_in(place, python, wanted, disassemblers.locate(subject.space)))
         except CommandFailedError as failure:
             last = [line for line in failure.output if line.strip()][-1:]
             yield Finding(
@@ -43,7 +44,7 @@ def compiles(subject: Subject) -> Iterator[Finding]:
                 commands=(f"{python} -c 'import triton'",),
             )
             return
-        answer = example.read_response(place)
+        answer = smoke_test.read_response(place)
     for result in answer["results"]:
         stages = ", ".join(result["stages"])
         yield ok(f"{result['target']} in {result['seconds']:.1f} s: {stages}", python)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tritonsmith import configs
-from tritonsmith.kernels import targets
-from tritonsmith.kernels.targets import Target
+from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels.compile.targets import Target
 
 _KIB = 1024
 

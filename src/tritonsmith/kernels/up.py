@@ -9,10 +9,10 @@ from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import StepError
-from tritonsmith.kernels import example
-from tritonsmith.kernels import targets as gpu_targets
-from tritonsmith.kernels.disassembly import HostPrograms
-from tritonsmith.kernels.targets import Target
+from tritonsmith.kernels import smoke_test
+from tritonsmith.kernels.compile import targets as gpu_targets
+from tritonsmith.kernels.compile.disassemblers import HostPrograms
+from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan import Plan, Run, process
 from tritonsmith.plan.runner import CommandFailedError
 from tritonsmith.wheels import venv
@@ -48,7 +48,7 @@ def prepare(settings: Settings, env: EnvDir, programs: HostPrograms) -> Prepared
     requirement = "triton" if wheel == "newest" else f"triton=={wheel}"
     base = venv.base_interpreter(settings.python.interpreter)
     targets = gpu_targets.default()
-    plan = venv.plan(env, base, (requirement,)) + example.plan(env, targets, programs)
+    plan = venv.plan(env, base, (requirement,)) + smoke_test.plan(env, targets, programs)
     return Prepared(plan, targets)
 
 
@@ -65,7 +65,7 @@ def act(prepared: Prepared, session: Session) -> dict[str, Any]:
         session.run(prepared.plan)
     except CommandFailedError as failure:
         raise _explain(failure) from failure
-    answer = example.read_response(session.env.path)
+    answer = smoke_test.read_response(session.env.path)
     session.leave_receipt({"env": session.env.name, "answer": answer})
     return answer
 

@@ -22,16 +22,16 @@ from tritonsmith.errors import FactError
 from tritonsmith.facts import installed_tritons, triton_cache, triton_metadata
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.triton_cache import Entry
-from tritonsmith.kernels import disassembly
-from tritonsmith.kernels.manifest import Manifest, Point, Stage
-from tritonsmith.kernels.resources import reading
+from tritonsmith.kernels.compile import disassemblers
+from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
+from tritonsmith.kernels.resources import measure
 from tritonsmith.passes import locations
 from tritonsmith.passes.index import COMPILED, Index
 
 FILE = "binaries.json"
 SCHEMA = 1
 TEXTS = ("ptx", "amdgcn", "sass", "gcnasm")
-_KEPT = (*reading.BINARIES, *TEXTS)
+_KEPT = (*measure.BINARIES, *TEXTS)
 _TRITON = b"tt.func"  # in every text of Triton's own dialects, which are all that is compared
 
 
@@ -163,7 +163,7 @@ def _point(entry: Entry) -> Point:
 
 
 def _disassembled(point: Point, cache: Path, origin: Path, space: Workspace) -> dict[str, Stage]:
-    for tool in disassembly.locate(space).disassemblers:
+    for tool in disassemblers.locate(space).disassemblers:
         binary = point.stages.get(tool.binary)
         if binary is None:
             continue
@@ -177,9 +177,9 @@ def _disassembled(point: Point, cache: Path, origin: Path, space: Workspace) -> 
 
 def _counted(manifest: Manifest, point: Point, files: Mapping[str, str]) -> Binary:
     alone = replace(manifest, points=(point,))
-    notes = list(reading.without_text(alone))
+    notes = list(measure.without_text(alone))
     try:
-        found = reading.of_manifest(alone)
+        found = measure.of_manifest(alone)
     except FactError as error:  # of one kernel; the dump is whole without it
         why = ": ".join(filter(None, (error.what, error.why)))
         return Binary(point.id, point.target, notes=notes, error=why, files=files)
@@ -197,7 +197,7 @@ def _paired(index: Index, compiled: Sequence[Manifest]) -> Iterator[tuple[str, M
     for manifest in compiled:
         for point in manifest.points:
             path = manifest.path(point, "ttgir")
-            if path is None or not set(reading.BINARIES) & set(point.stages):
+            if path is None or not set(measure.BINARIES) & set(point.stages):
                 continue
             text = _digest(path.read_bytes())
             place = next((at for at, (_, texts) in enumerate(waiting) if text in texts), None)

@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tritonsmith.errors import FactError
-from tritonsmith.kernels import normal
-from tritonsmith.kernels.normal import alignment, diffs
-from tritonsmith.kernels.normal.diffs import Diff
+from tritonsmith.kernels import normalize
+from tritonsmith.kernels.normalize import diff as normalize_diff
+from tritonsmith.kernels.normalize import line_alignment
+from tritonsmith.kernels.normalize.diff import Diff
 from tritonsmith.passes.index import Dump, Index, Kernel
 
 LLVM = "llvm"  # of `Dump.stage`: LLVM's own passes; everything else is MLIR
@@ -72,7 +73,7 @@ class Run:
         ir = text(self.index, dump)
         if self.kernel.target and self.kernel.target != other.kernel.target:
             ir = ir.replace(f'"{self.kernel.target}"', '"..."')
-        return normal.text(ir, language(dump))
+        return normalize.text(ir, language(dump))
 
 
 def language(dump: Dump) -> str:
@@ -119,7 +120,7 @@ def text(index: Index, dump: Dump) -> str:
 
 def diff(before: str, after: str, language: str) -> Diff:
     """What differs between two pieces of IR, values and locations aside."""
-    return diffs.of(before, after, language)
+    return normalize_diff.of(before, after, language)
 
 
 def operations(before: str, after: str, language: str) -> tuple[Change, ...]:
@@ -130,7 +131,7 @@ def operations(before: str, after: str, language: str) -> tuple[Change, ...]:
         after: IR.
         language: of both.
     """
-    return _changes(diffs.operations(before, language), diffs.operations(after, language))
+    return _changes(normalize_diff.operations(before, language), normalize_diff.operations(after, language))
 
 
 def layouts(before: str, after: str) -> tuple[Change, ...]:
@@ -152,7 +153,7 @@ def parting(one: Run, other: Run) -> Parting:
     """
     kinds = {_kind(dump) for dump in one.dumps} & {_kind(dump) for dump in other.dumps}
     mine, yours = _passes(one.dumps, kinds), _passes(other.dumps, kinds)
-    pairs = alignment.pairs([_name(dump) for dump in mine], [_name(dump) for dump in yours])
+    pairs = line_alignment.pairs([_name(dump) for dump in mine], [_name(dump) for dump in yours])
     if (
         pairs
         and mine[pairs[0][0]].when == "before"

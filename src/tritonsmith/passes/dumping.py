@@ -15,10 +15,10 @@ from tritonsmith import outside
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import installed_tritons
-from tritonsmith.kernels import compiling
-from tritonsmith.kernels.asked import Asked
-from tritonsmith.kernels.compiling import Place
-from tritonsmith.kernels.manifest import Manifest
+from tritonsmith.kernels.compile import run as compile_run
+from tritonsmith.kernels.compile.manifest import Manifest
+from tritonsmith.kernels.compile.request import Asked
+from tritonsmith.kernels.compile.run import Place
 from tritonsmith.passes import binaries, importing
 from tritonsmith.passes.choices import Choices
 from tritonsmith.passes.index import Index
@@ -73,7 +73,7 @@ class OfKernel:
     """
 
     prepared: Prepared
-    compile: compiling.Prepared
+    compile: compile_run.Prepared
     where: Place
 
 
@@ -91,7 +91,7 @@ def of_kernel(asked: Asked, where: Place, choices: Choices, out: Path | None) ->
     """
     work = _work(where.space)
     alone = replace(where, jobs=1)  # so that one point's output comes after the other's
-    made = compiling.prepare(asked, alone, work / "compiled")
+    made = compile_run.prepare(asked, alone, work / "compiled")
     to = (out or folder(where.space, f"{asked.file.stem}.{made.kernel}")).absolute()
     set_ = {name: value for name, value in choices.environ(to).items() if value is not None}
     made = made.under(set_)
@@ -120,7 +120,7 @@ def dump_kernel(what: OfKernel, *, silent: bool = False) -> tuple[Index, Manifes
         reader.start()
         manifest: Manifest | None = None
         try:
-            manifest = compiling.act(what.compile, where, silent=silent).manifest
+            manifest = compile_run.act(what.compile, where, silent=silent).manifest
         finally:  # ^C too: what came until then is a dump, and its folder can be used again
             over.set()
             reader.join()

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.kernels.compare import limits, metrics
-from tritonsmith.kernels.manifest import Manifest, Point
-from tritonsmith.kernels.resources import reading
-from tritonsmith.kernels.resources.rows import Value
+from tritonsmith.kernels.compare import metrics, thresholds
+from tritonsmith.kernels.compile.manifest import Manifest, Point
+from tritonsmith.kernels.resources import measure
+from tritonsmith.kernels.resources.table import Value
 from tritonsmith.passes import locations
 from tritonsmith.passes.index import Dump, Index
 
@@ -133,10 +133,10 @@ def limit(text: str, manifest: Manifest) -> tuple[tuple[str, Value, bool], ...]:
         FactError: the kernel has no such metric.
     """
     point = _point(manifest)
-    (row, *_) = reading.of_manifest(manifest).rows
+    (row, *_) = measure.of_manifest(manifest).rows
     measured = metrics.measure(manifest, point, row)
     found = []
-    for term in limits.parse(text):
+    for term in thresholds.parse(text):
         if term.change:
             raise UsageError(
                 f"--when {term.text}: there is nothing to compare with", hints=["spills>0, registers>128"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonsmith import outside
-from tritonsmith.kernels.normal import diffs
+from tritonsmith.kernels.normalize import diff
 from tritonsmith.passes import locations, pass_runs
 from tritonsmith.passes.index import FILE, Dump, Index, Kernel
 from tritonsmith.ui import format as formats
@@ -111,7 +111,7 @@ class _Texts:
             kind = dump.path.rpartition(".")[2]
             plain = _NAMES.sub(b"%", locations.without(kind, raw))
             operations = (
-                Counter() if kind == "mir" else diffs.operations(raw.decode(errors="replace"), _stage(dump))
+                Counter() if kind == "mir" else diff.operations(raw.decode(errors="replace"), _stage(dump))
             )
             found = self._known[dump.sha256] = _Counted(Counter(plain.split(b"\n")), operations)
         return found

@@ -16,8 +16,8 @@ from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError, did_you_mean
 from tritonsmith.facts import variables
-from tritonsmith.kernels.normal import diffs
-from tritonsmith.kernels.normal.diffs import Diff
+from tritonsmith.kernels.normalize import diff
+from tritonsmith.kernels.normalize.diff import Diff
 from tritonsmith.plan import MakeDir, Plan, Remove, process
 
 Launch = Callable[[Mapping[str, str]], None]  # run the kernel's compile under this change of the environment
@@ -226,14 +226,14 @@ def second(bench: Bench, chosen: Dumped, place: Path) -> tuple[Diff, ...]:
         )
     bench.launch(bench.environment("after", override=True))
     after = {one.stage: one for one in _dumped(bench.folder("after", "dump")) if one.key == chosen.key}
-    edited = diffs.of(_text(chosen.path), _text(place), chosen.stage)
+    edited = diff.of(_text(chosen.path), _text(place), chosen.stage)
     order = configs.load("kernels")["stages"]["compiler"]
     following = order[order.index(chosen.stage) + 1 :] if chosen.stage in order else []
     found = [edited]
     for stage in following:
         before = chosen.path.with_suffix(f".{stage}")
         if stage in after and before.is_file() and _is_text(before):
-            found.append(diffs.of(_text(before), _text(after[stage].path), stage))
+            found.append(diff.of(_text(before), _text(after[stage].path), stage))
     return tuple(found)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.text import Text
 
 from tritonsmith.errors import SmithError
-from tritonsmith.kernels import normal, show
+from tritonsmith.kernels import normalize
+from tritonsmith.kernels.show import stage
 from tritonsmith.passes.index import Dump, Index
 
 _LANGUAGES = {"mlir": "ttgir", "ll": "llir", "ptx": "ptx", "amdgcn": "amdgcn"}  # as kernel.show calls them
@@ -21,14 +22,14 @@ def text(index: Index, dump: Dump, *, plain: bool = False) -> str:
     """
     content = index.text(dump)
     language = _LANGUAGES.get(_kind(dump))
-    return normal.text(content, language) if plain and language else content
+    return normalize.text(content, language) if plain and language else content
 
 
 def highlighted(index: Index, dump: Dump, *, plain: bool = False) -> Text:
     """The same in colours."""
     content = text(index, dump, plain=plain)
     language = _LANGUAGES.get(_kind(dump))
-    return show.highlighted(content, language) if language else Text(content)
+    return stage.highlighted(content, language) if language else Text(content)
 
 
 def after(index: Index, dump: Dump) -> Dump:

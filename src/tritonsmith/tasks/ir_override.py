@@ -13,9 +13,9 @@ from tritonsmith.tasks.kit import Words, command_line, given, task
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tritonsmith.kernels.asked import Asked
-    from tritonsmith.kernels.compiling import Place
-    from tritonsmith.kernels.normal.diffs import Diff
+    from tritonsmith.kernels.compile.request import Asked
+    from tritonsmith.kernels.compile.run import Place
+    from tritonsmith.kernels.normalize.diff import Diff
     from tritonsmith.passes.override import Bench
 
 _KEPT = {name: text for name, text in ASKING.items() if name not in ("sweep", "jobs")}
@@ -129,10 +129,10 @@ def _of_command(command: list[str], python: str, out: Path | None) -> Bench:
 def _compile(asked: Asked, where: Place, out: Path, change: Mapping[str, str]) -> None:
     import shlex
 
-    from tritonsmith.kernels import compiling, report
+    from tritonsmith.kernels.compile import report, run
 
-    prepared = compiling.prepare(asked, where, out).under(change)
-    made = compiling.act(prepared, where, silent=True).manifest
+    prepared = run.prepare(asked, where, out).under(change)
+    made = run.act(prepared, where, silent=True).manifest
     if said := "\n".join(report.failures(made)):
         shown = shlex.join(("invoke", "kernel.show", str(out)))
         hints = ["the file that was changed is kept", f"{shown} shows the stages"]

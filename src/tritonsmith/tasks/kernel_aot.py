@@ -11,9 +11,9 @@ from tritonsmith.tasks.kit import given, task
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tritonsmith.kernels.aot.emitting import Prepared
-    from tritonsmith.kernels.asked import Asked
-    from tritonsmith.kernels.manifest import Manifest
+    from tritonsmith.kernels.aot.emit import Prepared
+    from tritonsmith.kernels.compile.manifest import Manifest
+    from tritonsmith.kernels.compile.request import Asked
 
 
 @task(
@@ -58,14 +58,14 @@ def aot(
     from pathlib import Path
 
     from tritonsmith.errors import UsageError
-    from tritonsmith.kernels import manifest
-    from tritonsmith.kernels.aot import emitting, interface
+    from tritonsmith.kernels.aot import c_types, emit
     from tritonsmith.kernels.aot import grid as grids
+    from tritonsmith.kernels.compile import manifest
     from tritonsmith.tasks import kernel_flags, show
     from tritonsmith.ui import console
 
     grids.parse(grid)  # before minutes of compiling
-    interface.check_name(out_name)
+    c_types.check_name(out_name)
     folder = Path(source).expanduser()
     into = Path(out).expanduser().absolute() if given(out) else None
     points = list(point or ())
@@ -102,35 +102,35 @@ def aot(
         ]
         where = kernel_flags.place(env, python, jobs, timeout, *asked)
         if dry_run:
-            for one in emitting.compiles(asked, where):
+            for one in emit.compiles(asked, where):
                 show.compile_of(one)
             show.warnings(("what is written afterwards depends on what that compiles",))
             return
         found = _compiled(asked, where)
-    made = emitting.prepare(found, grid, into, out_name=out_name, points=points, check=check)
+    made = emit.prepare(found, grid, into, out_name=out_name, points=points, check=check)
     if dry_run:
         show.plan(made.plan)
         return
-    emitting.act(made)
+    emit.act(made)
     if json:
-        console.write(dumps(emitting.as_json(made, checked=check), indent=2))
+        console.write(dumps(emit.as_json(made, checked=check), indent=2))
     else:
         _show(made, checked=check)
 
 
 def _compiled(asked: Sequence[Asked], where: Any) -> list[Manifest]:
-    from tritonsmith.kernels import compiling
-    from tritonsmith.kernels.aot import emitting
+    from tritonsmith.kernels.aot import emit
+    from tritonsmith.kernels.compile import run
     from tritonsmith.ui import console
 
-    made = [compiling.act(one, where) for one in emitting.compiles(asked, where)]
+    made = [run.act(one, where) for one in emit.compiles(asked, where)]
     for text in dict.fromkeys(note for one in made for note in one.notes):
         console.note(text)
     return [one.manifest for one in made]
 
 
 def _show(made: Prepared, *, checked: bool) -> None:
-    from tritonsmith.kernels.aot import emitting
+    from tritonsmith.kernels.aot import emit
     from tritonsmith.ui import console, tables
 
     for group in made.groups:
@@ -140,14 +140,14 @@ def _show(made: Prepared, *, checked: bool) -> None:
                 one.algo,
                 _hints(one),
                 f"{one.binary.stat().st_size / 1024:.1f}",
-                str(emitting.resources(one).values["launch"] or ""),
+                str(emit.resources(one).values["launch"] or ""),
             ]
             for one in group.variants
         ]
         title = f"{group.variants[0].point.target}; binaries in KiB"
         columns = ["function", "algorithm", "hints", "binary", "launch"]
         console.out().print(tables.plain(title, columns, rows, right=["binary"]))
-    for text in emitting.warnings(made):
+    for text in emit.warnings(made):
         console.warn(text)
     count = sum(len(group.sources) for group in made.groups)
     console.out().print(f"{made.folder}", markup=False)

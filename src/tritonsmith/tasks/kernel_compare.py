@@ -11,9 +11,9 @@ from tritonsmith.tasks.kit import Words, count, given, split, task
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tritonsmith.kernels.compare.comparing import Comparison
-    from tritonsmith.kernels.compare.gathering import Kernel
-    from tritonsmith.kernels.compare.limits import Limit
+    from tritonsmith.kernels.compare.diff import Comparison
+    from tritonsmith.kernels.compare.inputs import Kernel
+    from tritonsmith.kernels.compare.thresholds import Limit
 
 _ASKED = ("signature", "target", "option", "sweep", "num_warps", "num_stages", "jobs", "timeout")
 
@@ -64,22 +64,24 @@ def compare_(
     """Compile kernels by two Tritons or in two ways, and show what differs."""
     from pathlib import Path
 
-    from tritonsmith.kernels.compare import comparing, gathering, limits, sides
+    from tritonsmith.kernels.batch import spec
+    from tritonsmith.kernels.compare import diff as compare_diff
+    from tritonsmith.kernels.compare import inputs, thresholds
     from tritonsmith.tasks import kernel_flags, show
 
-    terms = () if fail_on is None else limits.parse(fail_on)
+    terms = () if fail_on is None else thresholds.parse(fail_on)
     names = kernel_flags.stages(word for text in stage or () for word in split(text) or ())
-    first, second = sides.parse(side_a), sides.parse(side_b)
+    first, second = spec.parse(side_a), spec.parse(side_b)
     number, seconds = count(jobs, "jobs"), count(timeout, "timeout")
     kernels = _kernels(kernel, signature, target, option, sweep, num_warps=num_warps, num_stages=num_stages)
     place = Path(out).expanduser().absolute() if given(out) else None
-    wanted = gathering.prepare(first, second, kernels, place)
+    wanted = inputs.prepare(first, second, kernels, place)
     if dry_run:
-        show.plan(gathering.plan(wanted, env))
+        show.plan(inputs.plan(wanted, env))
         return
-    with gathering.held(wanted):
-        made = gathering.act(wanted, scheduler, jobs=number, timeout=seconds, env=env, silent=json)
-        found = comparing.compare(*made, names=(first.label, second.label))
+    with inputs.held(wanted):
+        made = inputs.act(wanted, scheduler, jobs=number, timeout=seconds, env=env, silent=json)
+        found = compare_diff.compare(*made, names=(first.label, second.label))
         _print(found, terms, place, diff=diff, stages=names, json=json)
 
 
@@ -94,7 +96,8 @@ def _kernels(
     num_stages: str,
 ) -> tuple[Kernel, ...]:
     from tritonsmith.errors import UsageError
-    from tritonsmith.kernels.compare import gathering, kernels_file
+    from tritonsmith.kernels.batch import kernel_list
+    from tritonsmith.kernels.compare import inputs
     from tritonsmith.tasks import kernel_flags
 
     if not kernel:
@@ -106,14 +109,14 @@ def _kernels(
     asked = kernel_flags.asked(
         kernel, signature, target, option, sweep, num_warps=num_warps, num_stages=num_stages
     )
-    if asked.file.suffix != kernels_file.SUFFIX:
-        return gathering.one(asked)
+    if asked.file.suffix != kernel_list.SUFFIX:
+        return inputs.one(asked)
     if signature or asked.autotune:
         word = "--signature" if signature else "--sweep autotune"
         raise UsageError(
             f"{word} is of one kernel, and a TOML file lists many", hints=["leave one of them out"]
         )
-    return gathering.listed(asked.file, asked.targets, asked.options, asked.sweeps)
+    return inputs.listed(asked.file, asked.targets, asked.options, asked.sweeps)
 
 
 def _print(
@@ -128,13 +131,13 @@ def _print(
     from json import dumps
 
     from tritonsmith.errors import FactError, SmithError
-    from tritonsmith.kernels.compare import limits, report
+    from tritonsmith.kernels.compare import report, thresholds
     from tritonsmith.ui import console
 
-    violations: tuple[limits.Violation, ...] = ()
+    violations: tuple[thresholds.Violation, ...] = ()
     unchecked = None
     try:
-        violations = limits.check(terms, found)
+        violations = thresholds.check(terms, found)
     except FactError as error:  # told after what there is
         unchecked = error
     content = dumps(report.as_json(found, terms, violations), indent=2)

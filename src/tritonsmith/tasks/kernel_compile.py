@@ -51,7 +51,7 @@ def compile_(
     from pathlib import Path
 
     from tritonsmith.errors import SmithError
-    from tritonsmith.kernels import compiling, report
+    from tritonsmith.kernels.compile import report, run
     from tritonsmith.tasks import kernel_flags, show
     from tritonsmith.ui import console
 
@@ -70,11 +70,11 @@ def compile_(
     )
     where = kernel_flags.place(env, python, jobs, timeout, wanted)
     folder = Path(out).expanduser().absolute() if given(out) else None
-    prepared = compiling.prepare(wanted, where, folder)
+    prepared = run.prepare(wanted, where, folder)
     if dry_run:
         show.compile_of(prepared, everything=all_)
         return
-    made = compiling.act(prepared, where)
+    made = run.act(prepared, where)
     for text in made.notes:
         console.note(text)
     if json:

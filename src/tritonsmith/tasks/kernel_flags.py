@@ -9,8 +9,8 @@ from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.tasks.kit import split
 
 if TYPE_CHECKING:
-    from tritonsmith.kernels.asked import Asked
-    from tritonsmith.kernels.compiling import Place
+    from tritonsmith.kernels.compile.request import Asked
+    from tritonsmith.kernels.compile.run import Place
 
 ASKING = {
     "signature": "types, hints, values: '*fp32:16,*fp32:16,i32,BLOCK=1024'",
@@ -59,8 +59,8 @@ def asked(
     Raises:
         SmithError: one of them makes no sense.
     """
-    from tritonsmith.kernels import asked as grammar
-    from tritonsmith.kernels import targets
+    from tritonsmith.kernels.compile import request as grammar
+    from tritonsmith.kernels.compile import targets
 
     if from_cache and (kernel or signature):
         raise UsageError(
@@ -71,14 +71,14 @@ def asked(
     words = [word for text in target or () for word in split(text) or ()]
     chosen = options(option, num_warps, num_stages)
     if from_cache:
-        from tritonsmith.kernels import from_cache as cache
+        from tritonsmith.kernels.compile import from_cache as cache
 
         return cache.asked(from_cache, targets.parse_all(words), chosen, swept, tuple(stages))
     module, name = grammar.module_of(kernel)
     if module and (env or python):
-        from tritonsmith.kernels import compiling, modules
+        from tritonsmith.kernels.compile import module_file, run
 
-        file = modules.file_of(module, compiling.place(env, python).python)
+        file = module_file.file_of(module, run.place(env, python).python)
     else:
         file, name = grammar.kernel_of(kernel)
     return grammar.Asked(
@@ -104,7 +104,7 @@ def options(option: Iterable[str] | None, num_warps: str = "", num_stages: str =
     Raises:
         UsageError: one of them makes no sense.
     """
-    from tritonsmith.kernels import asked as grammar
+    from tritonsmith.kernels.compile import request as grammar
     from tritonsmith.tasks.kit import count
 
     warps, stages = count(num_warps, "num-warps", least=1), count(num_stages, "num-stages")
@@ -129,7 +129,7 @@ def compiled_already(flags: Mapping[str, object]) -> None:
 
 def target_of(stage: str) -> str:
     """A target that has this stage, for who names none."""
-    from tritonsmith.kernels import targets
+    from tritonsmith.kernels.compile import targets
 
     nvidia, amd = targets.default()
     return str(amd if stage in ("amdgcn", "hsaco", "gcnasm") else nvidia)
@@ -165,9 +165,9 @@ def place(env: str, python: str, jobs: str, timeout: str, *wanted: Asked) -> Pla
     Raises:
         SmithError: what is wanted is wrong, or no Triton is there.
     """
-    from tritonsmith.kernels import compiling
+    from tritonsmith.kernels.compile import run
     from tritonsmith.tasks.kit import count
 
     for one in wanted:
-        compiling.check(one)
-    return compiling.place(env, python, jobs=count(jobs, "jobs"), timeout=count(timeout, "timeout"))
+        run.check(one)
+    return run.place(env, python, jobs=count(jobs, "jobs"), timeout=count(timeout, "timeout"))

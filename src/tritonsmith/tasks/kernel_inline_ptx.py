@@ -9,7 +9,7 @@ from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
 from tritonsmith.tasks.kit import file_of, given, task
 
 if TYPE_CHECKING:
-    from tritonsmith.kernels.ptx.compiled import Compiled
+    from tritonsmith.kernels.ptx.compiled_kernel import Compiled
 
 
 @task(
@@ -52,8 +52,8 @@ def inline_ptx(
     from pathlib import Path
 
     from tritonsmith.errors import UsageError
-    from tritonsmith.kernels import compiling
-    from tritonsmith.kernels.ptx import compiled, inlining
+    from tritonsmith.kernels.compile import run
+    from tritonsmith.kernels.ptx import command, compiled_kernel
     from tritonsmith.tasks import kernel_flags, show
     from tritonsmith.ui import console
 
@@ -63,7 +63,7 @@ def inline_ptx(
         )
     if function and not elementwise:
         raise UsageError("--function goes with --elementwise", hints=["a whole kernel needs no --function"])
-    if inlining.is_compiled(source):
+    if command.is_compiled(source):
         kernel_flags.compiled_already(
             {
                 "--signature": signature,
@@ -75,14 +75,14 @@ def inline_ptx(
             }
         )
         described = Path(metadata).expanduser() if given(metadata) else None
-        made = compiled.load(Path(source).expanduser(), point=given(point), metadata=described)
+        made = compiled_kernel.load(Path(source).expanduser(), point=given(point), metadata=described)
     else:
         if metadata:
             raise UsageError("--metadata goes with a .ptx file", hints=["leave it out"])
         asked = kernel_flags.asked(
             source,
             signature,
-            list(target or ()) or [inlining.default_target()],
+            list(target or ()) or [command.default_target()],
             option,
             sweep,
             num_warps=num_warps,
@@ -92,26 +92,26 @@ def inline_ptx(
         )
         where = kernel_flags.place(env, python, jobs, timeout, asked)
         if dry_run:
-            show.compile_of(compiling.prepare(asked, where))
+            show.compile_of(run.prepare(asked, where))
             show.warnings(("what is written afterwards depends on what that compiles",))
             return
-        made = inlining.compile_one(asked, where, given(point))
+        made = command.compile_one(asked, where, given(point))
     text = _text(made, given(function), header=header, elementwise=elementwise)
     if not out:
         console.write(text, end="")
         return
     place = file_of(out, f"{made.entry.name}{'.py' if elementwise else '.cuh'}")
-    plan = inlining.writing(text, place)
+    plan = command.writing(text, place)
     if dry_run:
         show.plan(plan)
         return
-    inlining.write(plan)
+    command.write(plan)
     console.note(f"written: {place}")
 
 
 def _text(made: Compiled, function: str | None, *, header: bool, elementwise: bool) -> str:
-    from tritonsmith.kernels.ptx import inlining
+    from tritonsmith.kernels.ptx import command
 
     if elementwise:
-        return inlining.triton(made.path, function)
-    return inlining.header(made) if header else inlining.function(made)
+        return command.triton(made.path, function)
+    return command.header(made) if header else command.function(made)

@@ -11,9 +11,9 @@ from tritonsmith.tasks.kit import Words, given, task
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tritonsmith.kernels.asked import Asked
-    from tritonsmith.kernels.compiling import Place
-    from tritonsmith.kernels.resources.reading import Found
+    from tritonsmith.kernels.compile.request import Asked
+    from tritonsmith.kernels.compile.run import Place
+    from tritonsmith.kernels.resources.measure import Found
 
 
 @task(
@@ -58,7 +58,8 @@ def resources(
     from pathlib import Path
 
     from tritonsmith.envs import workspace
-    from tritonsmith.kernels.resources import cached, plotting
+    from tritonsmith.kernels.resources import from_cache as resources_from_cache
+    from tritonsmith.kernels.resources import plot as resources_plot
     from tritonsmith.tasks import kernel_flags
 
     compiles = bool(signature or target or num_warps or num_stages or option or sweep or out)
@@ -67,9 +68,9 @@ def resources(
     _refuse(kernel, whole=whole, compiled=compiles and folder is not None, json=json, csv=csv, plot=plot)
     picture = Path(plot).expanduser().absolute() if given(plot) else None
     if picture:
-        plotting.check(picture)
+        resources_plot.check(picture)
     if whole:
-        found: Found | None = cached.read(from_cache, workspace.default())
+        found: Found | None = resources_from_cache.read(from_cache, workspace.default())
     elif folder:
         found = _compiled_before(folder.absolute())
     else:
@@ -109,12 +110,12 @@ def _refuse(kernel: str, *, whole: bool, compiled: bool, json: bool, csv: bool, 
 def _compiled_before(folder: Path) -> Found:
     from dataclasses import replace
 
-    from tritonsmith.kernels import manifest
-    from tritonsmith.kernels.resources import reading
+    from tritonsmith.kernels.compile import manifest
+    from tritonsmith.kernels.resources import measure
 
     compiled = manifest.read(folder)
-    found = reading.of_manifest(compiled)
-    more = (*reading.without_text(compiled), *reading.unheard(compiled))
+    found = measure.of_manifest(compiled)
+    more = (*measure.without_text(compiled), *measure.unheard(compiled))
     return replace(found, notes=(*found.notes, *more))
 
 
@@ -124,17 +125,17 @@ def _compiled_now(
     """Compile first; None where the plan was shown instead."""
     from dataclasses import replace
 
-    from tritonsmith.kernels import compiling
-    from tritonsmith.kernels.resources import reading
+    from tritonsmith.kernels.compile import run
+    from tritonsmith.kernels.resources import measure
     from tritonsmith.tasks import show
 
-    prepared = compiling.prepare(asked, where, out)
+    prepared = run.prepare(asked, where, out)
     if dry_run:
         show.compile_of(prepared)
         return None
-    made = compiling.act(prepared, where, silent=silent)
-    found = reading.of_manifest(made.manifest)
-    return replace(found, notes=(*made.notes, *found.notes, *reading.unheard(made.manifest)))
+    made = run.act(prepared, where, silent=silent)
+    found = measure.of_manifest(made.manifest)
+    return replace(found, notes=(*made.notes, *found.notes, *measure.unheard(made.manifest)))
 
 
 def _print(found: Found, *, spills: bool, json: bool, csv: bool, cached: bool, picture: Path | None) -> None:
@@ -142,12 +143,14 @@ def _print(found: Found, *, spills: bool, json: bool, csv: bool, cached: bool, p
     from json import dumps
 
     from tritonsmith.errors import SmithError
-    from tritonsmith.kernels.resources import plotting, report, rows
+    from tritonsmith.kernels.resources import plot as resources_plot
+    from tritonsmith.kernels.resources import report
+    from tritonsmith.kernels.resources import table as resources_table
     from tritonsmith.ui import console
 
     failed = [row for row in found.rows if row.error]
     if spills:
-        found = replace(found, rows=rows.spilling(found.rows))
+        found = replace(found, rows=resources_table.spilling(found.rows))
     for text in found.notes:
         console.note(text)
     if json:
@@ -157,7 +160,7 @@ def _print(found: Found, *, spills: bool, json: bool, csv: bool, cached: bool, p
     else:
         _print_tables(found, spills=spills, cached=cached)
     if picture:
-        plotting.write(found.rows, picture)
+        resources_plot.write(found.rows, picture)
         console.note(f"the plot is in {picture}")
     if failed:
         why = "\n".join(f"{row.point}: {row.error}" for row in failed)

@@ -46,7 +46,8 @@ def show_(
     """Print one stage of a kernel: ttgir, PTX, SASS ..."""
     from pathlib import Path
 
-    from tritonsmith.kernels import compiling, manifest, show
+    from tritonsmith.kernels.compile import manifest, run
+    from tritonsmith.kernels.show import stage as show_stage
     from tritonsmith.tasks import kernel_flags
     from tritonsmith.ui import console
 
@@ -77,15 +78,15 @@ def show_(
             python=python,
         )
         where = kernel_flags.place(env, python, jobs, timeout, asked)
-        made = compiling.compile_all(asked, where)
-    chosen = show.choose(made, point)
-    content = show.text(made, chosen, wanted)
+        made = run.compile_all(asked, where)
+    chosen = show_stage.choose(made, point)
+    content = show_stage.text(made, chosen, wanted)
     if source_lines:
-        content = show.with_source(content, wanted, function)
+        content = show_stage.with_source(content, wanted, function)
     elif function:
-        content = show.function(content, wanted, function)
+        content = show_stage.function(content, wanted, function)
     out = console.out()
     if out.is_terminal:
-        out.print(show.highlighted(content, wanted), end="")
+        out.print(show_stage.highlighted(content, wanted), end="")
     else:
         console.write(content, end="")

@@ -11,8 +11,8 @@ from tritonsmith.tasks.kit import given, split, task
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tritonsmith.kernels.compare.sides import Side
-    from tritonsmith.kernels.study.matrix import Cell
+    from tritonsmith.kernels.batch.spec import Side
+    from tritonsmith.kernels.study.plan import Cell
 
 
 @task(
@@ -59,10 +59,10 @@ def study(
 
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
-    from tritonsmith.kernels import targets
-    from tritonsmith.kernels.compare import kernels_file
-    from tritonsmith.kernels.resources import plotting
-    from tritonsmith.kernels.study import matrix, sources
+    from tritonsmith.kernels.batch import kernel_list
+    from tritonsmith.kernels.compile import targets
+    from tritonsmith.kernels.resources import plot as resources_plot
+    from tritonsmith.kernels.study import git_sources, plan
     from tritonsmith.tasks import kernel_flags, show
     from tritonsmith.tasks.kit import count
 
@@ -70,7 +70,7 @@ def study(
         raise UsageError("--json and --csv contradict each other", hints=["leave one of them out"])
     picture = Path(plot).expanduser().absolute() if given(plot) else None
     if picture:
-        plotting.check(picture)
+        resources_plot.check(picture)
         if not picture.parent.is_dir():  # or an hour of compiling ends without it
             raise UsageError("--plot: there is no such folder", where=picture.parent)
     number, seconds = count(jobs, "jobs"), count(timeout, "timeout")
@@ -79,18 +79,18 @@ def study(
     folder = (
         Path(out).expanduser().absolute() if given(out) else workspace.default().root / "studies" / file.stem
     )
-    prepared = matrix.prepare(
-        [replace(one, options={**one.options, **options}) for one in kernels_file.read(file)],
+    prepared = plan.prepare(
+        [replace(one, options={**one.options, **options}) for one in kernel_list.read(file)],
         _sides(triton or ()),
         targets.parse_all(_words(target or ())) or targets.default(),
         folder,
         file.parent,
-        sources.History(source) if given(source) else None,
+        git_sources.History(source) if given(source) else None,
     )
     if dry_run:
         show.plan(prepared.plan())
         return
-    cells = matrix.act(prepared, scheduler, count=number, timeout=seconds, silent=json or csv)
+    cells = plan.act(prepared, scheduler, count=number, timeout=seconds, silent=json or csv)
     _print(cells, folder, picture, json=json, csv=csv)
 
 
@@ -101,9 +101,9 @@ def _words(texts: Iterable[str]) -> list[str]:
 def _sides(texts: Iterable[str]) -> list[Side]:
     """The Tritons; nothing else can stand in a study's side."""
     from tritonsmith.errors import UsageError
-    from tritonsmith.kernels.compare import sides
+    from tritonsmith.kernels.batch import spec
 
-    found = [sides.parse(word) for word in _words(texts)]
+    found = [spec.parse(word) for word in _words(texts)]
     if not found:
         raise UsageError("no Triton is named", hints=["--triton 3.2.0,3.6.0"])
     for side in found:
@@ -117,7 +117,8 @@ def _print(cells: Sequence[Cell], folder: Path, picture: Path | None, *, json: b
     from json import dumps
 
     from tritonsmith.errors import SmithError
-    from tritonsmith.kernels.study import plotting, report
+    from tritonsmith.kernels.study import plot as study_plot
+    from tritonsmith.kernels.study import report
     from tritonsmith.ui import console
 
     if json:
@@ -133,7 +134,7 @@ def _print(cells: Sequence[Cell], folder: Path, picture: Path | None, *, json: b
     failed = list(report.failures(cells))
     if picture:
         try:
-            plotting.write(cells, picture)
+            study_plot.write(cells, picture)
             console.note(f"the plot is in {picture}")
         except SmithError as error:
             if not failed:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tritonsmith.envs.workspace import Workspace
-    from tritonsmith.kernels.manifest import Manifest
+    from tritonsmith.kernels.compile.manifest import Manifest
     from tritonsmith.passes.index import Index
 
 
@@ -62,7 +62,7 @@ def isolate(
 
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
-    from tritonsmith.kernels.asked import options_of
+    from tritonsmith.kernels.compile.request import options_of
     from tritonsmith.passes import index, isolating, select
     from tritonsmith.passes.reduce import by_tool, reducing, report
     from tritonsmith.passes.reduce import folder as files
@@ -168,7 +168,7 @@ def _compiled(made: Index, space: Workspace, python: str, env: str) -> Manifest:
     import shlex
 
     from tritonsmith.errors import FactError
-    from tritonsmith.kernels import compiling
+    from tritonsmith.kernels.compile import run
     from tritonsmith.plan.steps import digest
     from tritonsmith.tasks import kernel_flags
 
@@ -191,6 +191,6 @@ def _compiled(made: Index, space: Workspace, python: str, env: str) -> Manifest:
         flags.get("--option"),
         flags.get("--sweep"),
     )
-    where = compiling.place(env or "wheel", "" if env else python or made.python, jobs=1)
+    where = run.place(env or "wheel", "" if env else python or made.python, jobs=1)
     to = space.root / "passes" / "isolate" / digest(made.command, str(where.python))
-    return compiling.compile_all(asked, where, to, silent=True)
+    return run.compile_all(asked, where, to, silent=True)

@@ -55,7 +55,7 @@ def reduce_(
 
     from tritonsmith.envs import workspace
     from tritonsmith.errors import InterruptedRunError, UsageError
-    from tritonsmith.kernels.asked import options_of
+    from tritonsmith.kernels.compile.request import options_of
     from tritonsmith.passes import index, isolating, select
     from tritonsmith.passes.reduce import by_tool, reducing, report
     from tritonsmith.passes.reduce import folder as files

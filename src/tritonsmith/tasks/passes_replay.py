@@ -84,7 +84,7 @@ def replay(
 
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
-    from tritonsmith.kernels.asked import options_of
+    from tritonsmith.kernels.compile.request import options_of
     from tritonsmith.passes import index, select
     from tritonsmith.passes.replay import chain, debugging, report, running, tool
     from tritonsmith.tasks import show

@@ -15,7 +15,7 @@ from tritonsmith.ui.printable import printable
 if TYPE_CHECKING:
     from tritonsmith.builder.llvm.providers import Choice
     from tritonsmith.envs.session import Session
-    from tritonsmith.kernels.compiling import Prepared
+    from tritonsmith.kernels.compile.run import Prepared
     from tritonsmith.plan import Plan
 
 _MANY = 100  # points of a compile whose script nobody reads
@@ -49,7 +49,7 @@ def compile_of(what: Prepared, *, everything: bool = False) -> None:
         what: the compile.
         everything: the whole script, however many points it has.
     """
-    from tritonsmith.kernels import points
+    from tritonsmith.kernels.compile import points
 
     if everything or len(what.wanted) <= _MANY:
         plan(what.plan)

@@ -105,7 +105,8 @@ def install_triton(
     """Install the checkout into the environment, editable, and test it."""
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
-    from tritonsmith.kernels import disassembly, example, targets
+    from tritonsmith.kernels import smoke_test
+    from tritonsmith.kernels.compile import disassemblers, targets
     from tritonsmith.tasks import show
     from tritonsmith.ui import console, tables
 
@@ -119,8 +120,8 @@ def install_triton(
         show.warnings(("the rest depends on the sources, which are not here yet",))
         return
     commands.bring_sources(chosen, located)
-    wanted, programs = targets.proof(chosen.triton.backends), disassembly.locate(space)
-    proof = example.plan(space.env(chosen.name), wanted, programs)
+    wanted, programs = targets.proof(chosen.triton.backends), disassemblers.locate(space)
+    proof = smoke_test.plan(space.env(chosen.name), wanted, programs)
     prepared = commands.install_triton(chosen, space, located, proof, force=force)
     show.warnings(prepared.warnings)
     if chosen.llvm.debug_libraries:
@@ -132,8 +133,8 @@ def install_triton(
         return
     with session.opened("install-triton", chosen.name) as running:
         commands.act(prepared, running)
-    if example.PHASE in prepared.plan.phases:
-        console.out().print(tables.stages(example.read_response(running.env.path)))
+    if smoke_test.PHASE in prepared.plan.phases:
+        console.out().print(tables.stages(smoke_test.read_response(running.env.path)))
     show.done(f"import triton works in {running.env.python}", running, "invoke link-compile-commands")
 
 

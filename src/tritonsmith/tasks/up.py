@@ -19,8 +19,8 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
     from tritonsmith.doctor import examination, report
     from tritonsmith.envs import session, settings, workspace
     from tritonsmith.errors import UsageError
-    from tritonsmith.kernels import disassembly
     from tritonsmith.kernels import up as use_case
+    from tritonsmith.kernels.compile import disassemblers
     from tritonsmith.tasks import show
     from tritonsmith.ui import console, tables
 
@@ -34,7 +34,7 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
             ],
         )
     space = workspace.default()
-    prepared = use_case.prepare(chosen, space.env(chosen.name), disassembly.locate(space))
+    prepared = use_case.prepare(chosen, space.env(chosen.name), disassemblers.locate(space))
     if dry_run:
         show.plan(prepared.plan)
         return

@@ -20,7 +20,7 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Compilers, Tool
-from tritonsmith.kernels.disassembly import HostPrograms
+from tritonsmith.kernels.compile.disassemblers import HostPrograms
 from tritonsmith.store.shelf import Store
 
 System = Literal["linux", "macos"]

@@ -28,7 +28,8 @@ from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.builder.triton.source import Located, request_for
 from tritonsmith.envs.schema import LlvmSettings, Provider, Settings, TritonSettings
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.kernels import example, targets, up
+from tritonsmith.kernels import smoke_test, up
+from tritonsmith.kernels.compile import targets
 from tritonsmith.plan import Plan, Step
 from tritonsmith.wheels import venv
 
@@ -121,7 +122,7 @@ def test_install_triton(
     request = request_for(facts.settings, facts.checkout)
     monkeypatch.setattr(commands, "gather", lambda *_: (facts, request))
     located = Located(facts.checkout.root, Plan("there"))
-    proof = example.plan(facts.env, (targets.parse("a100"),), made.programs(system))
+    proof = smoke_test.plan(facts.env, (targets.parse("a100"),), made.programs(system))
     prepared = commands.install_triton(facts.settings, facts.workspace, located, proof, force=True)
     golden(f"install-triton-{system}-{version}.sh", shell(prepared.plan, system))
 

@@ -12,7 +12,7 @@ from tests.support import require
 from tests.unit.facts import fakes
 from tritonsmith.errors import FactError
 from tritonsmith.facts import git_head, git_reader, worktrees
-from tritonsmith.kernels.study import sources
+from tritonsmith.kernels.study import git_sources
 from tritonsmith.pins import history
 
 Arm = Callable[[Path, str], None]
@@ -151,7 +151,7 @@ def test_a_partial_clone_that_says_how_to_fetch_may_not(
     with pytest.raises(FactError, match="not in the clone, and could not be fetched"):
         read_by_library(partial)
     with pytest.raises(FactError):
-        sources.History(f"{partial}@HEAD").content("3.5.0", "file")
+        git_sources.History(f"{partial}@HEAD").content("3.5.0", "file")
     touch_file(partial)
     git_head.read(partial)
     git_head.changes(partial)

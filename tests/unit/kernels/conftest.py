@@ -4,10 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tritonsmith.kernels.schedule import pool
+from tritonsmith.kernels.batch import executor
 
 
 @pytest.fixture
 def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Units of work run in threads of this process, not in processes of their own."""
-    monkeypatch.setattr(pool, "Processes", ThreadPoolExecutor)
+    monkeypatch.setattr(executor, "Processes", ThreadPoolExecutor)

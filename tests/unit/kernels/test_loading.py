@@ -12,7 +12,7 @@ import pytest
 from tests.unit.kernels import preloaded
 from tests.unit.kernels.test_worker import append, point, request, run
 from tests.unit.kernels.test_worker import place as place  # noqa: PLC0414 - a fixture
-from tritonsmith.kernels import targets
+from tritonsmith.kernels.compile import targets
 
 HEAD = "import triton\nimport triton.language as tl\n"
 TRITON = """

@@ -7,8 +7,9 @@ import pytest
 
 from tritonsmith.envs import receipts, session, settings, workspace
 from tritonsmith.errors import StepError
-from tritonsmith.kernels import example, targets, up
-from tritonsmith.kernels.disassembly import HostPrograms
+from tritonsmith.kernels import smoke_test, up
+from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels.compile.disassemblers import HostPrograms
 from tritonsmith.plan import Plan, Run, Write
 from tritonsmith.wheels import venv
 
@@ -19,7 +20,7 @@ def test_prepare(tmp_path: Path, wheel: str, requirement: str) -> None:
     file.write_text(f'[triton]\nwheel = "{wheel}"\n')
     env = workspace.default().env("mine")
     prepared = up.prepare(settings.load(str(file)), env, HostPrograms())
-    assert prepared.plan.phases == (venv.PHASE, example.PHASE)
+    assert prepared.plan.phases == (venv.PHASE, smoke_test.PHASE)
     runs = [step for step in prepared.plan.steps if isinstance(step, Run)]
     assert runs[1].argv[-1] == requirement
     assert prepared.targets == targets.default()
@@ -30,7 +31,7 @@ def test_act_leaves_the_answer_in_the_receipt() -> None:
     head = {"triton": "3.5.0", "python": "3.12.1"}
     answer = {**head, "results": []}
     with session.opened("up", "wheel") as running:
-        write = Write(example.results_file(running.env.path), json.dumps(head), phase="p")
+        write = Write(smoke_test.results_file(running.env.path), json.dumps(head), phase="p")
         assert up.act(up.Prepared(Plan("x", (write,)), ()), running) == answer
     receipt = receipts.read(workspace.default().env("wheel").receipt("up"))
     assert receipt is not None
@@ -38,7 +39,7 @@ def test_act_leaves_the_answer_in_the_receipt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "hint"), [(venv.PHASE, "apt install python3-venv"), (example.PHASE, "the whole log: ")]
+    ("phase", "hint"), [(venv.PHASE, "apt install python3-venv"), (smoke_test.PHASE, "the whole log: ")]
 )
 def test_act_explains_a_failure(phase: str, hint: str) -> None:
     script = "for i in 1 2 3; do echo line $i; echo; done; exit 4"

@@ -20,7 +20,8 @@ import pytest
 
 from tests.support import all_gone, command_of
 from tests.unit.kernels import preloaded
-from tritonsmith.kernels import gpu_models, targets, worker
+from tritonsmith.kernels import gpu_models, worker
+from tritonsmith.kernels.compile import targets
 
 FILES = {
     "__init__.py": """

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.passes.report.folders import folder
 from tritonsmith.errors import FactError
-from tritonsmith.kernels.manifest import Manifest, Point, Stage
+from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
 from tritonsmith.passes import binaries, importing, index
 from tritonsmith.passes.index import COMPILED, Index, Kernel
 

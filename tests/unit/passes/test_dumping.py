@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.kernels.test_compiling import place, wanted, where
+from tests.unit.kernels.compile.test_run import place, wanted, where
 from tests.unit.passes.streams import banner, module
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, InterruptedRunError, SmithError
-from tritonsmith.kernels.compiling import Place
+from tritonsmith.kernels.compile.run import Place
 from tritonsmith.passes import dumping
 from tritonsmith.passes import index as indexes
 from tritonsmith.passes.choices import Choices

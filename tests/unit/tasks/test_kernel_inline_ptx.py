@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.kernels.ptx.test_compiled import folder, point
+from tests.unit.kernels.ptx.test_compiled_kernel import folder, point
 from tests.unit.tasks.conftest import Smith
 
 

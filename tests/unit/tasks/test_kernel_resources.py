@@ -10,9 +10,9 @@ import pytest
 from invoke.exceptions import Exit
 
 from tests.unit.kernels.resources import elf_maker
-from tests.unit.kernels.resources.test_reading import manifest, point
+from tests.unit.kernels.resources.test_measure import manifest, point
 from tritonsmith.errors import EXIT_USAGE
-from tritonsmith.kernels.manifest import FILE
+from tritonsmith.kernels.compile.manifest import FILE
 from tritonsmith.tasks.kernel_resources import resources
 
 

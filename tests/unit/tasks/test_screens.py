@@ -19,7 +19,7 @@ from tests.unit.kernels.compare.making import point as compared_point
 from tests.unit.kernels.compare.making import written
 from tests.unit.kernels.resources import elf_maker
 from tests.unit.kernels.resources.test_instructions import SASS
-from tests.unit.kernels.resources.test_reading import manifest, point
+from tests.unit.kernels.resources.test_measure import manifest, point
 from tests.unit.passes.streams import HEAD, banner, module, split
 from tests.unit.store import made as stores
 from tests.unit.tasks.conftest import Smith
@@ -27,15 +27,15 @@ from tests.unit.ui.fitting import check
 from tritonsmith.doctor import checks
 from tritonsmith.doctor import report as doctor
 from tritonsmith.envs import workspace
-from tritonsmith.kernels import report as compiles
-from tritonsmith.kernels.compare import comparing
+from tritonsmith.kernels.compare import diff
 from tritonsmith.kernels.compare import report as compare
-from tritonsmith.kernels.manifest import Manifest
-from tritonsmith.kernels.normal.diffs import Diff
+from tritonsmith.kernels.compile import report as compiles
+from tritonsmith.kernels.compile.manifest import Manifest
+from tritonsmith.kernels.normalize.diff import Diff
 from tritonsmith.kernels.resources import report as resources
-from tritonsmith.kernels.resources.rows import COLUMNS, Row
+from tritonsmith.kernels.resources.table import COLUMNS, Row
 from tritonsmith.kernels.study import report as study
-from tritonsmith.kernels.study.matrix import Cell
+from tritonsmith.kernels.study.plan import Cell
 from tritonsmith.passes import overview
 from tritonsmith.passes.index import Index
 from tritonsmith.passes.reduce import report as reduce
@@ -112,7 +112,7 @@ def _compare(world: World) -> Iterable[Grid]:
     b = written(
         world.folder / "b", [compared_point("cuda:80:32"), compared_point("cuda:90:32")], registers=50
     )
-    found = comparing.compare([a], [b], names=("3.4.0", "/a/long/path/of/a/python"))
+    found = diff.compare([a], [b], names=("3.4.0", "/a/long/path/of/a/python"))
     return [one for one in compare.blocks(found) if isinstance(one, Grid)]
 
 

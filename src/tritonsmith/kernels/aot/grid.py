@@ -6,8 +6,8 @@ import re
 
 from tritonsmith import configs
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.kernels import values
-from tritonsmith.kernels.aot.interface import Variant
+from tritonsmith.kernels.aot.c_types import Variant
+from tritonsmith.kernels.compile import values
 
 _DIMENSIONS = 3
 _TOKENS = re.compile(

@@ -9,10 +9,11 @@ from functools import cache
 from typing import Literal
 
 from tritonsmith import configs, outside
-from tritonsmith.kernels.manifest import Manifest, Point
-from tritonsmith.kernels.normal import diffs
-from tritonsmith.kernels.resources import instructions, reading
-from tritonsmith.kernels.resources.rows import COLUMNS, WORDS, Row, Value
+from tritonsmith.kernels.compile.manifest import Manifest, Point
+from tritonsmith.kernels.normalize import diff
+from tritonsmith.kernels.resources import instructions
+from tritonsmith.kernels.resources import measure as resources_measure
+from tritonsmith.kernels.resources.table import COLUMNS, WORDS, Row, Value
 
 TIME = "compile_seconds"
 _INSTRUCTIONS = "instructions "
@@ -103,7 +104,7 @@ def known_names() -> tuple[str, ...]:
     classes = sorted(known_classes())
     keys = [column.key for column in COLUMNS if column.key not in WORDS]
     stages = [f"{name}{_BYTES}" for name in stage_names()]
-    stages += [f"{name}{_OPERATIONS}" for name in stage_names() if name not in reading.BINARIES]
+    stages += [f"{name}{_OPERATIONS}" for name in stage_names() if name not in resources_measure.BINARIES]
     bare = [name for name in classes if name != instructions.TOTAL]  # `instructions` is the word for it
     return (*short_names(), *keys, *stages, TIME, *(f"{_INSTRUCTIONS}{name}" for name in classes), *bare)
 
@@ -171,9 +172,9 @@ def _classes(language: str) -> tuple[str, ...]:
 def _operations(manifest: Manifest, point: Point, stages: list[str]) -> Iterator[tuple[str, Value]]:
     for stage in stages:
         path = manifest.path(point, stage)
-        if path and stage not in reading.BINARIES:
+        if path and stage not in resources_measure.BINARIES:
             text = outside.read_text(path, outside.OURS)
-            yield f"{stage}{_OPERATIONS}", diffs.operations(text, stage).total()
+            yield f"{stage}{_OPERATIONS}", diff.operations(text, stage).total()
 
 
 def _title(key: str) -> str:

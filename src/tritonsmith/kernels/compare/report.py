@@ -11,13 +11,13 @@ from typing import Any
 
 from rich.text import Text
 
-from tritonsmith.kernels import show
 from tritonsmith.kernels.compare import metrics
-from tritonsmith.kernels.compare.comparing import TEXTS, Change, Compared, Comparison
-from tritonsmith.kernels.compare.limits import Limit, Violation
-from tritonsmith.kernels.compare.pairing import Member, folder_name
-from tritonsmith.kernels.normal.diffs import Diff
-from tritonsmith.kernels.resources.rows import Value
+from tritonsmith.kernels.compare.diff import TEXTS, Change, Compared, Comparison
+from tritonsmith.kernels.compare.matching import Member, folder_name
+from tritonsmith.kernels.compare.thresholds import Limit, Violation
+from tritonsmith.kernels.normalize.diff import Diff
+from tritonsmith.kernels.resources.table import Value
+from tritonsmith.kernels.show import stage as show_stage
 from tritonsmith.plan import Plan, Step, Write
 from tritonsmith.ui import tables
 from tritonsmith.ui.format import duration
@@ -59,7 +59,7 @@ def differences(
         comparison: two sides.
         stages: only these, a binary by its disassembly; all if empty.
     """
-    wanted = {show.BINARY.get(stage, stage) for stage in stages}
+    wanted = {show_stage.BINARY.get(stage, stage) for stage in stages}
     for one in comparison.compared:
         for stage, diff in one.diffs.items():
             if not diff.same and (not stages or stage in wanted):

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith import configs
-from tritonsmith.kernels.ptx import calls, operands, refusals, rewrite
-from tritonsmith.kernels.ptx.compiled import Argument, Compiled
+from tritonsmith.kernels.ptx import inline_calls, operands, rewrite, unsupported
+from tritonsmith.kernels.ptx.compiled_kernel import Argument, Compiled
 from tritonsmith.kernels.ptx.operands import Operand, Variable
 from tritonsmith.kernels.ptx.syntax import Instruction, Param
 
@@ -68,14 +68,14 @@ def inline(compiled: Compiled) -> Inlined:
         RefusedError: no inline assembly can hold the kernel; names the instruction and its line.
         FactError: the PTX is not one that a compiler wrote.
     """
-    entry = calls.expand(compiled.entry, compiled.module)
-    found = refusals.find(entry)
+    entry = inline_calls.expand(compiled.entry, compiled.module)
+    found = unsupported.find(entry)
     if found:
-        raise refusals.error(entry.name, compiled.path, found)
+        raise unsupported.error(entry.name, compiled.path, found)
     given = operands.of(entry, compiled.module, compiled.path)
     block = rewrite.rewrite(entry, given, rewrite.CUDA)
     if block.refused:
-        raise refusals.error(entry.name, compiled.path, list(block.refused))
+        raise unsupported.error(entry.name, compiled.path, list(block.refused))
     used = {one.symbol for one in given.operands}
     own = len(entry.params) - len(compiled.scratch)
     scratch = tuple(

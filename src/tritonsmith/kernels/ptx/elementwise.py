@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tritonsmith import configs
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.kernels.ptx import calls, operands, refusals, rewrite
-from tritonsmith.kernels.ptx.refusals import Refusal
+from tritonsmith.kernels.ptx import inline_calls, operands, rewrite, unsupported
 from tritonsmith.kernels.ptx.syntax import Function, Instruction, Module
+from tritonsmith.kernels.ptx.unsupported import Refusal
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,20 @@ def convert(module: Module, path: Path, name: str | None = None) -> Elementwise:
         UsageError: no such function, or several to choose from.
         RefusedError: its shape does not allow it; says why.
     """
-    function = calls.expand(_choose(module, path, name), module)
-    found = [*refusals.find(function), *_other(function)]
+    function = inline_calls.expand(_choose(module, path, name), module)
+    found = [*unsupported.find(function), *_other(function)]
     if found:
-        raise refusals.error(function.name, path, found)
+        raise unsupported.error(function.name, path, found)
     given = operands.of(function, module, path)
     results = [one for one in given.operands if one.kind == "result"]
     inputs = [one for one in given.operands if one.kind == "param"]
     # An argument that the function does not read is an operand of the call all the same.
     letters = [operands.constraint(param.type)[0] for param in function.params]
     if len(results) != 1 or len(inputs) + 1 != len(given.operands) or len(inputs) != len(letters):
-        raise refusals.error(function.name, path, [_shape(function)])
+        raise unsupported.error(function.name, path, [_shape(function)])
     block = rewrite.rewrite(function, given, rewrite.LLVM)
     if block.refused:
-        raise refusals.error(function.name, path, list(block.refused))
+        raise unsupported.error(function.name, path, list(block.refused))
     constraints = ",".join([f"=&{results[0].letter}", *letters])  # &: written before all are read
     return Elementwise(function.name, "\n".join(block.lines), constraints, len(letters))
 
@@ -81,7 +81,7 @@ def _choose(module: Module, path: Path, name: str | None) -> Function:
         return fitting[0]
     if not able:
         kernels = [one for one in module.functions if one.entry and one.body is not None]
-        raise refusals.error(kernels[0].name if kernels else "it", path, [_of_kernel(kernels)])
+        raise unsupported.error(kernels[0].name if kernels else "it", path, [_of_kernel(kernels)])
     names = [one.name for one in able]
     if not fitting and name is not None:
         raise UsageError(f"no function {name!r} in {path}", hints=did_you_mean(name, names))

@@ -14,7 +14,6 @@ from itertools import count
 
 from tritonsmith import configs
 from tritonsmith.kernels.ptx.operands import Surroundings
-from tritonsmith.kernels.ptx.refusals import Refusal
 from tritonsmith.kernels.ptx.syntax import (
     Close,
     Declaration,
@@ -27,6 +26,7 @@ from tritonsmith.kernels.ptx.syntax import (
     width,
 )
 from tritonsmith.kernels.ptx.tokens import Token
+from tritonsmith.kernels.ptx.unsupported import Refusal
 
 _REGISTER, _PLAIN, _LABEL = "smith_", "smith_v_", "smith_l"  # prefixes, so two names stay two names
 _HALF, _BYTE = 16, 8  # bits

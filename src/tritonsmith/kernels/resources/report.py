@@ -9,8 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 from tritonsmith.kernels.resources import instructions
-from tritonsmith.kernels.resources.reading import Found
-from tritonsmith.kernels.resources.rows import COLUMNS, WORDS, Row, Value, classes, columns
+from tritonsmith.kernels.resources.measure import Found
+from tritonsmith.kernels.resources.table import COLUMNS, WORDS, Row, Value, classes, columns
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 

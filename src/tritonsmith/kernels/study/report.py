@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from tritonsmith.kernels.resources.reading import Found
-from tritonsmith.kernels.resources.rows import CAN_LAUNCH, COLUMNS, LAUNCH
-from tritonsmith.kernels.study.matrix import Cell, order
+from tritonsmith.kernels.resources.measure import Found
+from tritonsmith.kernels.resources.table import CAN_LAUNCH, COLUMNS, LAUNCH
+from tritonsmith.kernels.study.plan import Cell, order
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
@@ -25,7 +25,7 @@ class Metric:
 
     Attributes:
         title: with its unit.
-        keys: columns of kernels/resources/rows.py that are added up.
+        keys: columns of kernels/resources/table.py that are added up.
         scale: of the plot's axis; `symlog` has a zero.
     """
 

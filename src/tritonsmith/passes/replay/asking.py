@@ -16,7 +16,7 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
-from tritonsmith.kernels import targets
+from tritonsmith.kernels.compile import targets
 from tritonsmith.passes.index import Dump, Index, Kernel
 from tritonsmith.passes.replay import bindings, chain, pipeline, tool
 from tritonsmith.passes.replay.bindings import Binding, Call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from tritonsmith.kernels import normal
+from tritonsmith.kernels import normalize
 
 # exact: byte by byte. same: but for locations and names of values. alone: the dump ends here.
 Verdict = Literal["exact", "same", "differs", "alone", "no binding", "inside", "failed", "crashed", "timeout"]
@@ -24,4 +24,4 @@ def verdict(made: Path, after: Path | None) -> Verdict:
     mine, theirs = (path.read_text(encoding="utf-8", errors="replace").strip() for path in (made, after))
     if mine == theirs:
         return "exact"
-    return "same" if normal.text(mine, "mlir") == normal.text(theirs, "mlir") else "differs"
+    return "same" if normalize.text(mine, "mlir") == normalize.text(theirs, "mlir") else "differs"

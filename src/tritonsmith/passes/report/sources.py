@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
-from tritonsmith.kernels.locations import unescaped
+from tritonsmith.kernels.show.source_lines import unescaped
 
 _NAMES = re.compile(rb'"((?:[^"\\\n]|\\.)+\.py)"')
 _DEBUG = re.compile(rb'!DIFile\(filename: "([^"\n]+\.py)", directory: "([^"\n]+)"')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tritonsmith.kernels.resources.rows import COLUMNS
+from tritonsmith.kernels.resources.table import COLUMNS
 from tritonsmith.passes.binaries import Binary
 
 _Values = Mapping[str, object]

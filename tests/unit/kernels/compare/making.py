@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.unit.kernels.resources import elf_maker
-from tritonsmith.kernels.manifest import FILE, Manifest, Point, Stage, Status
+from tritonsmith.kernels.compile.manifest import FILE, Manifest, Point, Stage, Status
 
 TTIR = "module {\n  tt.func public @k() {\n    %a = arith.constant 1 : i32\n    tt.return\n  }\n}\n"
 SASS = (

@@ -10,14 +10,14 @@ import pytest
 from tests.unit.kernels.compare.making import SASS, TTIR, point, written
 from tritonsmith import configs
 from tritonsmith.kernels.compare import metrics
-from tritonsmith.kernels.resources import reading
-from tritonsmith.kernels.resources.rows import COLUMNS
+from tritonsmith.kernels.resources import measure
+from tritonsmith.kernels.resources.table import COLUMNS
 
 
 def measured(folder: Path, *, text: bool = True) -> metrics.Measured:
     texts = {"ttir": TTIR, **({"sass": SASS} if text else {})}
     made = written(folder, [point(seconds=1.5)], texts=texts, registers=40, shared=2048)
-    (row,) = reading.of_manifest(made).rows
+    (row,) = measure.of_manifest(made).rows
     return metrics.measure(made, made.points[0], row)
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tritonsmith.kernels.ptx import parser
-from tritonsmith.kernels.ptx.compiled import Compiled, from_ptx
+from tritonsmith.kernels.ptx.compiled_kernel import Compiled, from_ptx
 from tritonsmith.kernels.ptx.syntax import Module
 
 HEAD = """//

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.kernels.ptx import samples
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.ptx import cuda
-from tritonsmith.kernels.ptx.compiled import Argument, Compiled
+from tritonsmith.kernels.ptx.compiled_kernel import Argument, Compiled
 
 ATTRIBUTE = "cudaFuncSetAttribute(reduce, cudaFuncAttributeMaxDynamicSharedMemorySize, 98304)"
 KERNEL = 'extern "C" __global__ void __launch_bounds__(128)'

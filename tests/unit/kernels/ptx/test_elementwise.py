@@ -8,7 +8,7 @@ import pytest
 from tests.unit.kernels.ptx import samples
 from tritonsmith.errors import UsageError
 from tritonsmith.kernels.ptx import elementwise
-from tritonsmith.kernels.ptx.refusals import RefusedError
+from tritonsmith.kernels.ptx.unsupported import RefusedError
 
 WHERE = Path("k.ptx")
 ONE = ".func (.param .b32 r) {name}(.param .b32 a)\n{{\n.reg .b32 %r<4>;\nld.param.b32 %r1, [a];\n{body}\nst.param.b32 [r], %r1;\nret;\n}}\n"  # noqa: E501

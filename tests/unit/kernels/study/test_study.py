@@ -22,11 +22,12 @@ from tritonsmith.envs import workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import ConfigError, FactError, LockedError, SmithError, UsageError
 from tritonsmith.facts import eras
-from tritonsmith.kernels import output, targets
-from tritonsmith.kernels.compare import kernels_file, sides
-from tritonsmith.kernels.resources.rows import Row, Value
-from tritonsmith.kernels.study import matrix, plotting, report, sources
-from tritonsmith.kernels.study.matrix import Cell, Matrix
+from tritonsmith.kernels import output
+from tritonsmith.kernels.batch import kernel_list, spec
+from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels.resources.table import Row, Value
+from tritonsmith.kernels.study import git_sources, plan, plot, report
+from tritonsmith.kernels.study.plan import Cell, Matrix
 from tritonsmith.tasks.kernel_study import _print, study
 
 BOTH = targets.parse_all(["a100", "mi300x"])
@@ -45,11 +46,11 @@ def listed(tmp_path: Path) -> Path:
     return file
 
 
-def prepared(listed: Path, *words: str, history: sources.History | None = None) -> Matrix:
+def prepared(listed: Path, *words: str, history: git_sources.History | None = None) -> Matrix:
     """The matrix of these Tritons."""
-    tritons = [sides.parse(word) for word in words]
+    tritons = [spec.parse(word) for word in words]
     out = listed.parent / "out"
-    return matrix.prepare(kernels_file.read(listed), tritons, BOTH, out, listed.parent, history)
+    return plan.prepare(kernel_list.read(listed), tritons, BOTH, out, listed.parent, history)
 
 
 def test_each_version_has_the_kernels_that_are_for_it(listed: Path) -> None:
@@ -84,7 +85,7 @@ def test_names_of_kernels_stay_in_the_folder_and_apart(listed: Path) -> None:
 def test_cells(listed: Path, tmp_path: Path) -> None:
     new, old = (compiler.make(tmp_path / version, version) for version in ("3.10.0", "3.4.0"))
     compiler.kernel(tmp_path, "new", "crash")
-    cells = matrix.act(prepared(listed, str(new), str(old)), count=2, silent=True)
+    cells = plan.act(prepared(listed, str(new), str(old)), count=2, silent=True)
     assert [(cell.row.kernel, cell.row.target, cell.triton) for cell in cells][:3] == [
         ("old", "cuda:80:32", "3.4.0"),
         ("old", "cuda:80:32", "3.10.0"),
@@ -93,7 +94,7 @@ def test_cells(listed: Path, tmp_path: Path) -> None:
     assert len(cells) == 8
     assert cells[0].row.error == "it has no binary"  # this compiler makes none
     assert cells[-1].row.error.startswith("crashed: ")
-    assert matrix.act(prepared(listed, str(new), str(old)), count=2, silent=True)[:4] == cells[:4]
+    assert plan.act(prepared(listed, str(new), str(old)), count=2, silent=True)[:4] == cells[:4]
     assert compiler.compiled(new).count("old cuda-80-32") == 1
     assert compiler.compiled(new).count("new cuda-80-32") == 2  # what crashed is tried again
 
@@ -109,10 +110,10 @@ def test_one_study_at_a_time_writes_to_a_folder(listed: Path, tmp_path: Path, na
         output.held(made.out, other, "kernel.study"),
         pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
     ):
-        matrix.act(made, count=1, silent=True)
+        plan.act(made, count=1, silent=True)
     assert f"runs `kernel.study --out {made.out}`" in str(caught.value)
     assert not (made.out / "3.4.0").exists()
-    assert len(matrix.act(made, count=1, silent=True)) == 4
+    assert len(plan.act(made, count=1, silent=True)) == 4
 
 
 @pytest.fixture
@@ -132,7 +133,7 @@ def clone(tmp_path: Path) -> Path:
 
 def test_files_are_those_of_each_version(clone: Path, listed: Path) -> None:
     listed.write_text('[[kernel]]\nfile = "old.py"\nkernel = "old"\narguments = { p = "*fp32", N = "64" }\n')
-    made = prepared(listed, "3.2.1", "3.4.0", history=sources.History(str(clone)))
+    made = prepared(listed, "3.2.1", "3.4.0", history=git_sources.History(str(clone)))
     ((name, job),) = made.jobs
     assert (name, job.asked.signature) == ("old", "p=*fp32,N=64")
     assert job.asked.file == listed.parent / "out" / "sources" / "3.2.1" / "old.py"
@@ -142,13 +143,13 @@ def test_files_are_those_of_each_version(clone: Path, listed: Path) -> None:
     assert [(cell.triton, cell.row.error) for cell in made.lost] == [
         ("3.4.0", "failed: there is no kernel 'old' in this file")
     ] * 2
-    both = prepared(listed, "3.2.0", "3.4.0", history=sources.History(f"{clone}@HEAD~1"))
+    both = prepared(listed, "3.2.0", "3.4.0", history=git_sources.History(f"{clone}@HEAD~1"))
     assert len(both.jobs) == 2
 
 
 def test_no_process_of_git_stays(clone: Path) -> None:
     before = psutil.Process().children(recursive=True)
-    history = sources.History(f"{clone}@HEAD~1")
+    history = git_sources.History(f"{clone}@HEAD~1")
     texts = [history.content("", "old.py")]
     assert all_gone(one for one in psutil.Process().children(recursive=True) if one not in before)
     assert [history.content("", "old.py")] == texts
@@ -156,8 +157,8 @@ def test_no_process_of_git_stays(clone: Path) -> None:
 
 def test_wrong_sources(clone: Path, listed: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="names no git repository"):
-        sources.History(str(tmp_path))
-    history = sources.History(str(clone))
+        git_sources.History(str(tmp_path))
+    history = git_sources.History(str(clone))
     with pytest.raises(FactError, match="this clone has no commit"):
         history.content("3.9.0", "old.py")
     with pytest.raises(FactError, match=r"there is no new\.py at .* for Triton 3\.4\.0"):
@@ -209,19 +210,19 @@ def test_json_and_csv() -> None:
 
 def test_a_picture(tmp_path: Path) -> None:
     path = tmp_path / "study.svg"
-    plotting.write(cells_of(), path)
+    plot.write(cells_of(), path)
     text = path.read_text()
     assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314
     for word in ("registers per thread", "VGPRs per lane", "code, bytes", "3.10.0", "hip:gfx942:64"):
         assert f">{word}<" in text
     assert text.count(">add<") == 1  # one legend for all panels
     again = tmp_path / "again.svg"
-    plotting.write(cells_of(), again)
+    plot.write(cells_of(), again)
     assert again.read_text() == text
     with pytest.raises(SmithError, match="nothing to plot"):
-        plotting.write(cells_of()[4:], path)
+        plot.write(cells_of()[4:], path)
     with pytest.raises(SmithError, match="cannot write the plot"):
-        plotting.write(cells_of(), tmp_path / "no" / "study.svg")
+        plot.write(cells_of(), tmp_path / "no" / "study.svg")
 
 
 def test_where_all_failed_the_reason_is_said_not_that_there_is_no_picture(tmp_path: Path) -> None:
@@ -243,7 +244,7 @@ def test_a_picture_without_a_folder_is_said_first(listed: Path) -> None:
 def test_a_whole_study_reads_binaries(listed: Path, tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv", "3.2.0")
     made = prepared(listed, str(python))
-    first = matrix.act(made, count=1, silent=True)
+    first = plan.act(made, count=1, silent=True)
     assert first[0].row.values == {}
     folder = tmp_path / "out" / "3.2.0" / "old"
     content = json.loads((folder / "manifest.json").read_text())
@@ -252,7 +253,7 @@ def test_a_whole_study_reads_binaries(listed: Path, tmp_path: Path) -> None:
     stage = {"path": "cuda-80-32/k.cubin", "size": len(data), "sha256": "0" * 64}
     content["points"][0]["stages"]["cubin"] = stage
     (folder / "manifest.json").write_text(json.dumps(content))
-    cell = matrix.act(made, count=1, silent=True)[0]
+    cell = plan.act(made, count=1, silent=True)[0]
     assert cell.row.values["threads_per_block"] == 256
     assert workspace.default().root.is_dir()
 

@@ -1,0 +1,305 @@
+"""Names and C types of compiled variants, as the Triton that compiled them would give them.
+
+Code that was written against the output of tools/compile.py and tools/link.py finds the same functions here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.kernels.compile import values
+from tritonsmith.kernels.compile.manifest import Manifest, Point
+from tritonsmith.versions import version_key
+
+_CONSTEXPR = "constexpr"
+_ONE, _ALIGNED = 1, 16
+_LETTERS = {_ONE: "c", _ALIGNED: "d"}
+_DEFAULT_WARPS, _DEFAULT_STAGES = 4, 3  # where the metadata does not say
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A parameter of the kernel that is no constant.
+
+    Attributes:
+        name: in Python.
+        c_name: in C.
+        kind: its type as Triton spells it.
+        c_type: what a caller in C passes.
+        kernel_type: what the kernel reads; differs where the launcher has to pack.
+        hint: 16, 1 (the kernel does not have it then), or 0.
+    """
+
+    name: str
+    c_name: str
+    kind: str
+    c_type: str
+    kernel_type: str
+    hint: int
+
+    @property
+    def declaration(self) -> str:
+        """`int32_t n`."""
+        return f"{self.c_type} {self.c_name}"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One compiled point, and what C calls it.
+
+    Attributes:
+        point: that was compiled.
+        binary: its file.
+        triton: version that compiled it.
+        source: the Python file.
+        out_name: what all variants of the kernel are called.
+        sighash: 8 hex digits of the signature and the options.
+        suffix: of the hints: `0d1d2d`.
+        algo: constants and options, as a part of a name: `64x64_warps4xstages3`.
+        arguments: of the dispatcher, in order: those with a hint of 1 too.
+        constants: parameter to value, in the order in which upstream tells them.
+        scratch: names of the pointers that the compiler appended.
+    """
+
+    point: Point
+    binary: Path
+    triton: str
+    source: str
+    out_name: str
+    sighash: str
+    suffix: str
+    algo: str
+    arguments: tuple[Argument, ...]
+    constants: Mapping[str, Any]
+    scratch: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the function in C."""
+        return f"{self.out_name}_{self.sighash}_{self.suffix}"
+
+    @property
+    def stem(self) -> str:
+        """Of its files, as upstream names them."""
+        return f"{self.out_name}.{self.sighash}_{self.suffix}"
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the function that chooses among its hints."""
+        return f"{self.out_name}_{self.algo}"
+
+    @property
+    def passed(self) -> tuple[Argument, ...]:
+        """What the kernel itself takes."""
+        return tuple(one for one in self.arguments if one.hint != _ONE)
+
+    @property
+    def asked_warps(self) -> int:
+        """As asked for: part of the names. What is launched may be more, with warp specialization."""
+        return int(self.point.options.get("num_warps", self._told("num_warps", _DEFAULT_WARPS)))
+
+    @property
+    def asked_stages(self) -> int:
+        """As asked for."""
+        return int(self.point.options.get("num_stages", self._told("num_stages", _DEFAULT_STAGES)))
+
+    def _told(self, name: str, otherwise: int) -> Any:
+        return self.point.metadata.get(name, otherwise)
+
+
+def variant(found: Manifest, point: Point, out_name: str) -> Variant:
+    """The C side of a compiled point.
+
+    Args:
+        found: the output folder.
+        point: of it.
+        out_name: what the variants are called; the kernel's name if empty.
+
+    Raises:
+        SmithError: it did not compile, or a C launcher of upstream's kind cannot launch it.
+    """
+    if point.status != "ok":
+        raise SmithError(f"{point.id} did not compile", where=found.folder, why=point.error or None)
+    table = configs.load("aot")
+    if point.backend not in table["backends"]:
+        raise FactError(f"there is no C launcher for {point.target}", where=found.folder)
+    vendor = table["backends"][point.backend]
+    binary = found.path(point, vendor["binary"])
+    if binary is None:
+        why = f"it has: {', '.join(point.stages) or 'nothing'}"
+        hints = [f"compile it with all stages, or with --stage {vendor['binary']}"]
+        raise FactError(f"{point.id} has no {vendor['binary']}", where=found.folder, why=why, hints=hints)
+    _refuse(point, found)
+    names = _era(found.triton, table["names"])
+    ones = {name: _ONE for name, hint in point.hints.items() if hint == _ONE}
+    constants = {name: value for name, value in point.constexprs.items() if "." not in name}
+    constants = {name: constants[name] for name in point.signature if name in constants}
+    constants |= ones if names["ones"] else {}
+    name = out_name or found.kernel
+    if not _free(name):
+        hints = [f"call it otherwise: --out-name {name}_kernel"]
+        raise UsageError(f"C has a meaning for {name}, the kernel's name", where=found.folder, hints=hints)
+    arguments = tuple(_arguments(point, _types(found.triton, table), vendor, as_i32=names["ones"]))
+    bare = Variant(
+        point=point,
+        binary=binary,
+        triton=found.triton,
+        source=found.file,
+        out_name=name,
+        sighash="",
+        suffix=_suffix(point, names["suffix"]),
+        algo="",
+        arguments=arguments,
+        constants=constants,
+        scratch=_scratch(found.triton, point, table),
+    )
+    meta = f"warps{bare.asked_warps}xstages{bare.asked_stages}"
+    told = {"sighash": _hash(point, meta), "algo": f"{_word(constants)}_{meta}"}
+    return Variant(**{**bare.__dict__, **told})
+
+
+def check_name(name: str) -> str:
+    """A name for functions in C.
+
+    Raises:
+        UsageError: it cannot be one.
+    """
+    if name and not (name.isidentifier() and name.isascii() and _free(name)):
+        raise UsageError(
+            f"--out-name cannot be {name!r}",
+            hints=["letters, digits and _, and no word of C's: --out-name matmul_fp16"],
+        )
+    return name
+
+
+def _era(version: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The last row that begins no later than this version."""
+    return [row for row in rows if _reached(version, row)][-1]
+
+
+def _reached(version: str, row: Mapping[str, Any]) -> bool:
+    return version_key(version)[:2] >= version_key(row["since"])
+
+
+def _types(version: str, table: Mapping[str, Any]) -> dict[str, str]:
+    found = dict(table["kernel"])
+    for row in table["types"]:
+        if _reached(version, row):
+            found |= {name: kind for name, kind in row.items() if name != "since"}
+    return found
+
+
+def _arguments(
+    point: Point, types: Mapping[str, str], vendor: Mapping[str, Any], *, as_i32: bool
+) -> Iterator[Argument]:
+    kernel = configs.load("aot")["kernel"]
+    for index, (name, kind) in enumerate(point.signature.items()):
+        if kind == _CONSTEXPR or name in point.constexprs:
+            continue
+        hint = point.hints.get(name, 0)
+        word = "i32" if hint == _ONE and as_i32 else kind
+        if word.startswith("*"):
+            c_type = read = vendor["pointer"]
+        elif word == "nvTmaDesc" and vendor["descriptor"]:
+            c_type = read = vendor["descriptor"]
+        elif word in types:
+            c_type, read = types[word], kernel[word]
+        else:
+            raise _no_c_type(name, kind)
+        yield Argument(name, c_identifier(name, index), word, c_type, read, hint)
+
+
+def c_identifier(name: str, index: int) -> str:
+    """A parameter's name in C: its own, unless C or the templates mean something by it."""
+    if not name.isascii():
+        return f"arg{index}"
+    return name if _free(name) else f"{name}_"
+
+
+def _free(name: str) -> bool:
+    """Whether neither C nor the templates mean something by it."""
+    return name not in configs.load("aot")["reserved"]["words"]
+
+
+def _no_c_type(name: str, kind: str) -> UsageError:
+    why, hints = None, ["pass a pointer: *fp32"]
+    if kind.startswith("("):
+        why, hints = (
+            "upstream's tools/compile.py has no tuples",
+            ["pass its parts as parameters of their own"],
+        )
+    elif kind.startswith("tensordesc"):
+        why = "Triton's launcher appends shapes and strides to it, which upstream's C interface does not have"
+        hints = ["pass a pointer, and load and store by pointers"]
+    return UsageError(f"{name} has the type {kind}, which has no place in C", why=why, hints=hints)
+
+
+def _refuse(point: Point, found: Manifest) -> None:
+    """What a launch by this interface would do wrong."""
+    for name in ("global_scratch_size", "profile_scratch_size"):
+        size = point.metadata.get(name) or 0
+        if size > 0:
+            raise UsageError(
+                f"{point.id} needs scratch memory: {name} is {size} bytes for each program",
+                where=found.folder,
+                why="nobody allocates it: upstream's tools/compile.py refuses such a kernel too",
+                hints=["tensor descriptors made in the kernel need it: load and store by pointers"],
+            )
+    if (point.metadata.get("num_ctas") or 1) > 1:
+        hints = ["compile it with --option num_ctas=1"]
+        raise UsageError(
+            f"{point.id} is launched in clusters, which upstream's interface has not", hints=hints
+        )
+    if point.metadata.get("launch_cooperative_grid"):
+        raise UsageError(f"{point.id} is launched as a cooperative grid, which upstream's interface has not")
+
+
+def _suffix(point: Point, which: str) -> str:
+    """As the tools/compile.py of that time spells it."""
+    types = [kind for kind in point.signature.values() if kind != _CONSTEXPR]
+    text = ""
+    for index, name in enumerate(point.signature):
+        letter = _LETTERS.get(point.hints.get(name, 0), "")
+        if which == "types" and index >= len(types):  # its loop counts types, and its hints have indices
+            break
+        text += f"{index}{letter}" if letter or which != "hinted" else ""
+    return text
+
+
+def _scratch(version: str, point: Point, table: Mapping[str, Any]) -> tuple[str, ...]:
+    """By the version, or because the metadata speaks of it: a build between two releases may have it."""
+    known = list(table["scratch"])
+    last = max(
+        (
+            number
+            for number, row in enumerate(known)
+            if _reached(version, row) or f"{row['name']}_size" in point.metadata
+        ),
+        default=-1,
+    )
+    return tuple(row["name"] for row in known[: last + 1])
+
+
+def _hash(point: Point, meta: str) -> str:
+    """Of the signature as upstream is given it."""
+    words = []
+    for name, kind in point.signature.items():
+        if kind == _CONSTEXPR or name in point.constexprs:
+            words.append(values.spell(point.constexprs.get(name)))
+        else:
+            hint = point.hints.get(name)
+            words.append(f"{kind}:{hint}" if hint else kind)
+    return hashlib.sha256(" ".join([*words, meta]).encode()).hexdigest()[:8]
+
+
+def _word(constants: Mapping[str, Any]) -> str:
+    """Constants as a part of a name; upstream's own text where that is one."""
+    text = "x".join(values.spell(value) for value in constants.values())
+    return re.sub(r"\W", "_", text.replace("-", "m").replace(".", "p"), flags=re.ASCII)

@@ -1,0 +1,263 @@
+"""`kernel.aot`: compiled kernels in, C sources out, and their check by a C compiler."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.envs import workspace
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, UsageError, did_you_mean
+from tritonsmith.kernels.aot import c_types, dispatcher, grid, variant_source
+from tritonsmith.kernels.aot.c_types import Variant
+from tritonsmith.kernels.compile import run
+from tritonsmith.kernels.compile.manifest import Manifest, Point
+from tritonsmith.kernels.compile.request import Asked
+from tritonsmith.kernels.compile.run import Place
+from tritonsmith.kernels.resources import measure
+from tritonsmith.kernels.resources.measure import Found
+from tritonsmith.kernels.resources.table import LAUNCH, Row
+from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write
+from tritonsmith.plan.runner import CommandFailedError
+
+_WRITE, _CHECK = "write C", "check C"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Variants for one target: what is linked into one program.
+
+    Attributes:
+        folder: of their files.
+        variants: in the order in which they were asked for.
+        headers: folder of `cuda.h` or `hip/`, in the Triton that compiled them.
+    """
+
+    folder: Path
+    variants: tuple[Variant, ...]
+    headers: Path
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The dispatcher, and one file for each variant."""
+        stems = [self.variants[0].out_name, *(one.stem for one in self.variants)]
+        return tuple(self.folder / f"{stem}.c" for stem in stems)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Sources that are still to be written.
+
+    Attributes:
+        plan: the steps, the check among them.
+        folder: what they are written into.
+        groups: one for each target.
+    """
+
+    plan: Plan
+    folder: Path
+    groups: tuple[Group, ...]
+
+
+def compiles(asked: Sequence[Asked], where: Place) -> tuple[run.Prepared, ...]:
+    """One compile for each signature, each with a folder of its own; C needs no text of the binaries.
+
+    Raises:
+        SmithError: a file, a kernel or a signature is wrong.
+    """
+    wanted = [replace(one, stages=(), disassemble=False) for one in asked]
+    first = run.prepare(wanted[0], where)
+    more = [
+        run.prepare(one, where, first.out.with_name(f"{first.out.name}.{number}"))
+        for number, one in enumerate(wanted[1:], 2)
+    ]
+    return (first, *more)
+
+
+def prepare(
+    found: Sequence[Manifest],
+    dimensions: str,
+    out: Path | None = None,
+    *,
+    out_name: str = "",
+    points: Sequence[str] = (),
+    check: bool = False,
+) -> Prepared:
+    """Name the variants, and plan their files.
+
+    Args:
+        found: folders of `kernel.compile`, of one kernel.
+        dimensions: the grid: `(n+1023)/1024,1,1`.
+        out: folder of the files; beside the first compile if None.
+        out_name: what the functions are called; like the kernel if empty.
+        points: ids of those to take; all if empty.
+        check: compile the files with the C compiler too.
+
+    Raises:
+        SmithError: a variant cannot be launched from C, or no dispatcher could choose among them.
+    """
+    name = c_types.check_name(out_name)
+    shape = grid.parse(dimensions)
+    space = workspace.default()
+    folder = (out or found[0].folder.with_name(f"{found[0].folder.name}.aot")).absolute()
+    chosen = list(_chosen(found, points))
+    groups = []
+    targets = list(dict.fromkeys(point.target for _, point in chosen))
+    for target in targets:
+        mine = [(one, point) for one, point in chosen if point.target == target]
+        variants = tuple(c_types.variant(one, point, name) for one, point in mine)
+        dispatcher.check(variants)
+        part = folder / target.replace(":", "-") if len(targets) > 1 else folder
+        groups.append(Group(part, variants, _headers(mine[0][0], target)))
+    steps = [*_stale(folder, space)] if out is None else []
+    for group in groups:
+        steps += _writes(group, shape)
+    if check:
+        steps += _checks(groups, _compiler(), _work(folder, space))
+    return Prepared(Plan(f"C of {found[0].kernel}", tuple(steps)), folder, tuple(groups))
+
+
+def act(prepared: Prepared) -> None:
+    """Write the files, and check them if that was asked for.
+
+    Raises:
+        SmithError: a file cannot be written, or the compiler refuses one.
+    """
+    space = workspace.default()
+    space.claim()
+    try:
+        space.run(prepared.plan, "kernel.aot", quiet=True)
+    except CommandFailedError as failure:
+        if any("stdlib.h" in line for line in failure.output):  # the first header of cuda.h
+            hints = ["Debian: apt install libc6-dev", "leave --check out"]
+            said = "\n".join(failure.output)
+            raise FactError(
+                "the C library has no headers here", where=failure.log, why=said, hints=hints
+            ) from None
+        raise
+
+
+def resources(variant: Variant) -> Row:
+    """What a variant takes of its GPU, whether it can be launched there, and what ptxas said of it.
+
+    Nothing is known of a binary that cannot be read; C holds its bytes all the same.
+    """
+    point = variant.point
+    row = Row(variant.out_name, variant.name, point.target, values={LAUNCH: None}, remarks=point.remarks)
+    try:
+        return replace(row, values=measure.values(variant.binary, point.arch, point.metadata, None))
+    except FactError as error:
+        return replace(row, error=error.what)
+
+
+def warnings(prepared: Prepared) -> tuple[str, ...]:
+    """What cannot be launched, and what ptxas said of the code."""
+    return Found(tuple(resources(one) for group in prepared.groups for one in group.variants)).warnings
+
+
+def as_json(prepared: Prepared, *, checked: bool) -> dict[str, Any]:
+    """What was made, for other programs."""
+    return {
+        "schema": 1,
+        "folder": str(prepared.folder),
+        "checked": checked,
+        "warnings": list(warnings(prepared)),
+        "targets": [
+            {
+                "target": group.variants[0].point.target,
+                "dispatcher": group.variants[0].out_name,
+                "algorithms": list(dispatcher.algorithms(group.variants)),
+                "headers": str(group.headers),
+                "sources": [str(path) for path in group.sources],
+                "variants": [
+                    {
+                        "function": one.name,
+                        "algorithm": one.algorithm,
+                        "point": one.point.id,
+                        "launch": resources(one).values[LAUNCH],
+                        "remarks": one.point.remarks,
+                    }
+                    for one in group.variants
+                ],
+            }
+            for group in prepared.groups
+        ],
+    }
+
+
+def _chosen(found: Sequence[Manifest], points: Sequence[str]) -> Iterator[tuple[Manifest, Point]]:
+    every = [(one, point) for one in found for point in one.points]
+    names = list(dict.fromkeys(point.id for _, point in every))
+    for name in points:
+        if name not in names:
+            raise UsageError(f"no point {name!r} in {found[0].folder}", hints=did_you_mean(name, names))
+    chosen = [(one, point) for one, point in every if not points or point.id in points]
+    if not chosen:
+        raise FactError("nothing is compiled here", where=found[0].folder)
+    yield from chosen
+
+
+def _headers(found: Manifest, target: str) -> Path:
+    backends = configs.load("aot")["backends"]
+    return Path(found.origin, backends[target.partition(":")[0]]["headers"])
+
+
+def _stale(folder: Path, space: Workspace) -> Iterator[Step]:
+    """What an earlier run left in a folder of the tool's own would be linked with the rest."""
+    if folder.is_relative_to(space.root):
+        yield Remove((folder,), space.root, phase=_WRITE)
+
+
+def _writes(group: Group, shape: tuple[str, str, str]) -> Iterator[Step]:
+    for one in group.variants:
+        yield Write(group.folder / f"{one.stem}.h", variant_source.header(one), phase=_WRITE)
+        yield Write(group.folder / f"{one.stem}.c", variant_source.source(one, shape), phase=_WRITE)
+    stem = group.variants[0].out_name
+    yield Write(group.folder / f"{stem}.h", dispatcher.header(group.variants), phase=_WRITE)
+    yield Write(group.folder / f"{stem}.c", dispatcher.source(group.variants), phase=_WRITE)
+
+
+def _compiler() -> tuple[str, ...]:
+    named = tuple(shlex.split(os.environ.get("CC", "")))
+    for words in (named,) if named else (("cc",), ("gcc",), ("clang",)):
+        found = shutil.which(words[0])
+        if found:
+            return (found, *words[1:])
+    raise FactError(
+        "there is no C compiler to check with",
+        where=named[0] if named else "PATH",
+        hints=["install one (Debian: apt install gcc), or set CC", "leave --check out"],
+    )
+
+
+def _work(folder: Path, space: Workspace) -> Path:
+    return space.root / "kernels" / "work" / f"aot-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}"
+
+
+def _checks(groups: Sequence[Group], compiler: tuple[str, ...], work: Path) -> Iterator[Step]:
+    """Each file by itself, and all together: no function may be there twice."""
+    flags = configs.load("aot")["check"]["flags"]
+    for group in groups:
+        target = group.variants[0].point.target.replace(":", "-")
+        if not group.headers.is_dir():
+            raise FactError(
+                "the headers of the driver's interface are not here",
+                where=group.headers,
+                hints=["compile the kernel again by a Triton of this machine", "leave --check out"],
+            )
+        yield MakeDir(work / target, phase=_CHECK)
+        objects = []
+        for path in group.sources:
+            made = str(work / target / f"{path.stem}.o")
+            objects.append(made)
+            argv = (*compiler, *flags, "-isystem", str(group.headers), "-c", "-o", made, str(path))
+            yield Run(argv, cwd=group.folder, phase=_CHECK)
+        linked = (*compiler, "-r", "-nostdlib", "-o", str(work / target / "all.o"), *objects)
+        yield Run(linked, cwd=group.folder, phase=_CHECK)

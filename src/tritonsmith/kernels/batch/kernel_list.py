@@ -1,0 +1,213 @@
+"""TOML files that list kernels: what `kernel.compare` and `kernel.study` compile.
+
+[arguments]                       # of all kernels below, by the parameter's name: see signatures
+"*stride*" = "i32:16"
+
+[[kernel]]
+file = "matmul.py"                # beside this file; or in a repository, where --source names one
+kernel = "matmul"                 # may be left out where the file has only one
+signature = "*fp16:16,*fp16:16"   # or arguments: what each parameter is, found by its name
+arguments = { BLOCK = "128", "*_ptr" = "*fp16:16" }
+targets = ["h100", "mi300x"]      # may be left out: those of the flags
+options = { num_warps = 8 }
+versions = ">=3.4"                # by which Tritons; all of them if left out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from tritonsmith import outside
+from tritonsmith.errors import ConfigError, UsageError, did_you_mean
+from tritonsmith.kernels.compile import source, targets
+from tritonsmith.kernels.compile.request import Asked
+from tritonsmith.kernels.compile.source import Kernel
+from tritonsmith.kernels.compile.targets import Target
+
+SUFFIX = ".toml"
+_TOP: Mapping[str, type] = {"schema": int, "arguments": dict, "kernel": list}
+_KEYS: Mapping[str, type] = {
+    "file": str,
+    "kernel": str,
+    "name": str,
+    "signature": str,
+    "arguments": dict,
+    "targets": list,
+    "options": dict,
+    "versions": str,
+}
+_KINDS = {int: "a number", str: "a text", dict: "a table", list: "a list"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One `[[kernel]]`.
+
+    Attributes:
+        where: the TOML file and the entry, for errors.
+        file: as it is written; relative to the TOML file, or to a repository.
+        kernel: name of the function; empty for the only one in the file.
+        name: of the kernel in tables and folders; unique in the file.
+        signature: empty where `arguments` say it.
+        arguments: pattern of a parameter's name to an entry of a signature; the first that fits counts.
+        targets: those of the flags if empty.
+        options: of the backend.
+        versions: of Triton that it is for.
+    """
+
+    where: str
+    file: str
+    kernel: str
+    name: str
+    signature: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    targets: tuple[Target, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    versions: SpecifierSet = field(default_factory=SpecifierSet)
+
+    def fits(self, version: str) -> bool:
+        """Whether it is for this Triton; one whose version nobody knows takes all."""
+        return not version or self.versions.contains(version, prereleases=True)
+
+    def asked(self, folder: Path, wanted: tuple[Target, ...], text: str | None = None) -> Asked:
+        """What is asked for.
+
+        Args:
+            folder: that `file` is relative to.
+            wanted: targets of the flags.
+            text: of the file, where it is not there yet.
+
+        Raises:
+            SmithError: the file cannot be read, or a parameter has no argument.
+        """
+        file = (folder / self.file).absolute()
+        text = source.read(file) if text is None else text
+        name = source.choose(text, self.kernel, file)
+        signature = self.signature or self._signature(source.find(text, name, file), file)
+        return Asked(file, name, signature, self.targets or wanted, self.options)
+
+    def _signature(self, kernel: Kernel | None, file: Path) -> str:
+        if kernel is None:
+            raise ConfigError(
+                f"the parameters of {self.kernel} cannot be read from the file without running it",
+                where=f"{self.where}: {file}",
+                hints=["write a signature instead of arguments"],
+            )
+        parts = []
+        for parameter in kernel.parameters:
+            text = next(
+                (one for key, one in self.arguments.items() if fnmatchcase(parameter.name, key)), None
+            )
+            if text is not None:
+                parts.append(f"{parameter.name}={text}")
+            elif not parameter.has_default and parameter.name not in kernel.heuristics:
+                raise ConfigError(
+                    f"nothing says what {parameter.name} of {kernel.name} is",
+                    where=f"{self.where}: {file}",
+                    hints=[f'arguments = {{ {parameter.name} = "i32" }}'],
+                )
+        return ",".join(parts)
+
+
+def read(path: Path) -> tuple[Entry, ...]:
+    """The kernels of a file, in its order.
+
+    Raises:
+        ConfigError: it is no TOML, or an entry is wrong: the error names the entry and the key.
+        UsageError: there is no such file.
+    """
+    try:
+        table = outside.read_toml(path)
+    except FileNotFoundError:
+        near = [one.name for one in path.parent.glob(f"*{SUFFIX}")]
+        hints = did_you_mean(path.name, near) if near else ["docs/study.md tells what such a list holds"]
+        raise UsageError("there is no such file", where=path, hints=hints) from None
+    except OSError as error:
+        raise ConfigError("this file cannot be read", where=path, why=error.strerror) from error
+    except ValueError as error:
+        raise ConfigError("this file is not valid TOML", where=path, why=str(error)) from error
+    _check(table, _TOP, str(path))
+    entries = []
+    for number, row in enumerate(table.get("kernel", [])):
+        entries.append(_entry(row, number, table.get("arguments", {}), path))
+    if not entries:
+        raise ConfigError("this file lists no kernels", where=path, hints=["each is a table: [[kernel]]"])
+    names = [(entry.name, str(entry.versions)) for entry in entries]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ConfigError(
+            f"{twice[0][0]} is listed twice", where=path, hints=['give one of them a name: name = "..."']
+        )
+    return tuple(entries)
+
+
+def _entry(row: Any, number: int, common: Mapping[str, Any], path: Path) -> Entry:
+    where = f"{path}, [[kernel]] {number + 1}"
+    if not isinstance(row, dict):
+        raise ConfigError("an entry of `kernel` must be a table", where=where, hints=["write [[kernel]]"])
+    _check(row, _KEYS, where)
+    file, kernel = row.get("file", ""), row.get("kernel", "")
+    if not file:
+        raise ConfigError("file is missing", where=where, hints=['file = "matmul.py"'])
+    if "signature" in row and "arguments" in row:
+        raise ConfigError("signature and arguments say the same thing", where=where, hints=["leave one out"])
+    if "signature" not in row and "arguments" not in row and not common:
+        raise ConfigError(
+            "neither signature nor arguments say what the parameters are",
+            where=where,
+            hints=['signature = "*fp32:16,i32,BLOCK=1024"'],
+        )
+    return Entry(
+        where=where,
+        file=file,
+        kernel=kernel,
+        name=row.get("name") or kernel or Path(file).stem,
+        signature=row.get("signature", ""),
+        arguments=dict(_texts({**row.get("arguments", {}), **_missing(common, row)}, where)),
+        targets=_targets(row.get("targets", []), where),
+        options=row.get("options", {}),
+        versions=_versions(row.get("versions", ""), where),
+    )
+
+
+def _missing(common: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the whole file come after an entry's own."""
+    return {key: value for key, value in common.items() if key not in row.get("arguments", {})}
+
+
+def _texts(table: Mapping[str, Any], where: str) -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        if not isinstance(value, str):
+            raise ConfigError(
+                f"arguments: {key} must be a text, not {value!r}", where=where, hints=[f'{key} = "{value}"']
+            )
+        yield key, value
+
+
+def _targets(words: list[Any], where: str) -> tuple[Target, ...]:
+    try:
+        return targets.parse_all(map(str, words))
+    except UsageError as error:
+        raise ConfigError(f"targets: {error.what}", where=where, hints=error.hints) from None
+
+
+def _versions(text: str, where: str) -> SpecifierSet:
+    try:
+        return SpecifierSet(text)
+    except InvalidSpecifier as error:
+        hints = ['versions = ">=3.4"', 'versions = ">=3.2,<3.6"']
+        raise ConfigError(f"versions cannot be {text!r}", where=where, why=str(error), hints=hints) from None
+
+
+def _check(table: Mapping[str, Any], known: Mapping[str, type], where: str) -> None:
+    for key, value in table.items():
+        if key not in known:
+            raise ConfigError(f"unknown key {key!r}", where=where, hints=did_you_mean(key, known))
+        if type(value) is not known[key]:
+            raise ConfigError(f"{key} must be {_KINDS[known[key]]}, not {value!r}", where=where)

@@ -1,0 +1,154 @@
+"""The environment of a released Triton, made when somebody needs it, and kept: `triton-3.4.0`."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from tritonsmith.envs import session, settings, workspace
+from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.session import Session
+from tritonsmith.envs.workspace import EnvDir
+from tritonsmith.errors import LockedError, SmithError, StepError, UsageError, did_you_mean
+from tritonsmith.facts import installed_tritons
+from tritonsmith.kernels.batch.spec import WHEEL, Side
+from tritonsmith.kernels.compile import run
+from tritonsmith.kernels.compile.run import Place
+from tritonsmith.plan import Plan, Remove, locks
+from tritonsmith.plan.runner import CommandFailedError
+from tritonsmith.wheels import venv
+
+TASK = "up"  # which an env of a wheel is made by: its receipt, and the name of its logs
+_PATIENCE = 1800.0  # seconds to wait for somebody else who makes the same environment: a slow network
+_VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
+_LINES = 8  # of pip's output in an error
+
+
+def env_of(version: str) -> EnvDir:
+    """The folder of a release's environment, made or not."""
+    return workspace.default().env(f"{WHEEL}{version}")
+
+
+def settings_of(version: str) -> Settings:
+    """The settings of that environment: those of `wheel`, with this release."""
+    chosen = settings.load("wheel", {"triton.wheel": version})
+    return replace(chosen, name=env_of(version).name)
+
+
+def plan(version: str) -> Plan:
+    """Steps that make the environment; none where it is there and has that release.
+
+    Raises:
+        FactError: there is no such interpreter.
+    """
+    env = env_of(version)
+    base = venv.base_interpreter(settings_of(version).python.interpreter)
+    made = venv.plan(env, base, (f"triton=={version}",))
+    todo = tuple(step for step in made.steps if not (step.stamp and step.stamp.holds()))
+    if todo or installed_tritons.version_in(venv.site_packages(env, base)) == version:
+        return replace(made, steps=todo)
+    install = made.steps[-1]  # its stamp holds, and somebody has put another Triton there since
+    return replace(
+        made, steps=(replace(install, stamp=install.stamp and replace(install.stamp, again=True)),)
+    )
+
+
+def make(version: str, *, patience: float = _PATIENCE) -> EnvDir:
+    """The environment of a release, made if need be.
+
+    Args:
+        version: of Triton, in full.
+        patience: seconds to wait for somebody else who is busy in it.
+
+    Raises:
+        UsageError: there is no such release for this Python.
+        StepError: it could not be installed.
+        LockedError: somebody else was busy in it all that time.
+    """
+    until = time.monotonic() + patience
+    while plan(version).steps:
+        try:
+            with _session(env_of(version).name) as running:
+                _act(version, running)
+            break
+        except LockedError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.5)
+    return env_of(version)
+
+
+def place_of(side: Side, jobs: int | None = None, timeout: int | None = None, env: str = "wheel") -> Place:
+    """Who compiles for a side; makes the environment of a release if need be.
+
+    Args:
+        side: names a Triton, or none.
+        jobs: compiles at once; None or 0 for as many as cores and memory allow.
+        timeout: seconds for one point; None or 0 for the usual.
+        env: of a side that names no Triton.
+
+    Raises:
+        SmithError: there is no such Triton, or it could not be installed.
+    """
+    if side.version:
+        return run.place("", str(make(side.version).python), jobs=jobs, timeout=timeout)
+    return run.place(side.env or env, side.python, jobs=jobs, timeout=timeout)
+
+
+def python_of(side: Side, env: str = "wheel") -> Path:
+    """The interpreter of a side, made or not."""
+    if side.version:
+        return env_of(side.version).python
+    if side.python:
+        return Path(side.python)
+    return workspace.default().env(settings.load(side.env or env).name).python
+
+
+def _act(version: str, running: Session) -> None:
+    steps = plan(version)  # again: who held the lock before may have made it
+    try:
+        running.run(steps)
+    except CommandFailedError as failure:
+        error = _explain(version, failure)
+        if isinstance(error, UsageError):  # nobody will ever want what was begun
+            env = running.env
+            gone = Remove((env.venv, env.path / ".venv.done"), env.root, phase=venv.PHASE)
+            running.note((gone,))
+        raise error from failure
+    running.leave_receipt({"env": running.env.name, "requirement": f"triton=={version}"})
+
+
+@contextmanager
+def _session(name: str) -> Iterator[Session]:
+    """As every task's, but in a thread of a Dask worker too, where no signals can be heard."""
+    with ExitStack() as held:
+        if threading.current_thread() is threading.main_thread():
+            yield held.enter_context(session.opened(TASK, name))
+            return
+        space = workspace.default()
+        space.claim()
+        env = space.env(name)
+        env.make()
+        held.enter_context(locks.hold(env.lock, purpose=f"{TASK} --env {name}"))
+        yield Session(TASK, space, env, space.log(TASK))
+
+
+def _explain(version: str, failure: CommandFailedError) -> SmithError:
+    said = [line for line in failure.output if line.strip() and not line.startswith("WARNING: Retrying")]
+    why = "\n".join(said[-_LINES:])
+    listed = _VERSIONS.search(why)
+    versions = [] if listed is None else [word for word in listed[1].split(", ") if word != "none"]
+    if versions:
+        hints = did_you_mean(version, versions)
+        return UsageError(f"the package index has no Triton {version} for this Python", why=why, hints=hints)
+    hints = (
+        "check that pip reaches its index; behind a proxy set https_proxy",
+        f"the whole log: {failure.log}",
+    )
+    what = f"Triton {version} could not be installed (exit code {failure.code})"
+    return StepError(what, where=failure.log, why=why, hints=hints)

@@ -1,0 +1,244 @@
+"""Two sides compared: which metrics of each pair are not the same, and what differs in each stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tritonsmith import outside
+from tritonsmith.errors import FactError
+from tritonsmith.kernels.compare import matching, metrics
+from tritonsmith.kernels.compare.matching import Member, Pair, Unpaired
+from tritonsmith.kernels.compare.metrics import TIME, Measured, Metric, growth
+from tritonsmith.kernels.compile.manifest import Manifest
+from tritonsmith.kernels.normalize import diff as normalize_diff
+from tritonsmith.kernels.normalize.diff import Diff
+from tritonsmith.kernels.resources import measure
+from tritonsmith.kernels.resources.table import CAN_LAUNCH, LAUNCH, Row, Value
+from tritonsmith.kernels.show import stage as show_stage
+
+TEXTS = tuple(
+    show_stage.BINARY.get(name, name) for name in metrics.stage_names()
+)  # binaries are read as disassembly
+
+
+@dataclass(frozen=True)
+class Change:
+    """A metric that is not the same on both sides.
+
+    Attributes:
+        metric: which.
+        a: its value in A; None if it is not known or A's vendor has none.
+        b: in B.
+        counterpart: whether both vendors have it, so that one may be subtracted from the other.
+    """
+
+    metric: Metric
+    a: Value
+    b: Value
+    counterpart: bool
+
+    @property
+    def delta(self) -> float | None:
+        """B less A; None where there is no such number."""
+        if self.counterpart and isinstance(self.a, (int, float)) and isinstance(self.b, (int, float)):
+            return self.b - self.a
+        return None
+
+    @property
+    def percent(self) -> float | None:
+        """The change in percent of A; infinite from zero."""
+        return None if self.delta is None else growth(float(self.a or 0), float(self.b or 0))
+
+    @property
+    def verdict(self) -> str:
+        """`better`, `worse`, or empty where neither can be said."""
+        if self.metric.key == LAUNCH and self.a and self.b and CAN_LAUNCH in (self.a, self.b):
+            return "" if self.a == self.b else "worse" if self.a == CAN_LAUNCH else "better"
+        if not self.delta or not self.metric.better:
+            return ""
+        return "better" if (self.delta < 0) == (self.metric.better == "lower") else "worse"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A pair, and all that is known of it.
+
+    Attributes:
+        pair: the two compiles.
+        a: metrics of the first; empty where it did not compile.
+        b: of the second.
+        diffs: of the texts of stages that both have, in the order of the pipeline.
+        alone: stages that only one side has: name to side.
+    """
+
+    pair: Pair
+    a: Measured
+    b: Measured
+    diffs: Mapping[str, Diff] = field(default_factory=dict)
+    alone: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> bool:
+        """Whether both compiled."""
+        return all(member.point.status == "ok" for member in (self.pair.a, self.pair.b))
+
+    @property
+    def lost(self) -> bool:
+        """Whether A compiles and B does not."""
+        return self.pair.a.point.status == "ok" and self.pair.b.point.status != "ok"
+
+    @property
+    def stuck(self) -> str:
+        """Why B cannot be launched where A can; empty if it can, if A cannot either, or if nobody knows."""
+        launch = str(self.b.get(LAUNCH) or CAN_LAUNCH)
+        return launch if self.a.get(LAUNCH) == CAN_LAUNCH and launch != CAN_LAUNCH else ""
+
+    @property
+    def backends(self) -> tuple[str, str]:
+        """`cuda` or `hip`, of each side."""
+        return self.pair.a.point.backend, self.pair.b.point.backend
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Metrics that are not the same, the compile's time aside."""
+        return tuple(change for change in self._all() if change.metric.key != TIME and change.a != change.b)
+
+    @property
+    def same(self) -> int:
+        """How many metrics both have with one value; those that are zero on both sides do not count."""
+        return sum(bool(change.a) and change.a == change.b for change in self._all())
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether both compiled to the same."""
+        texts = all(diff.same for diff in self.diffs.values())
+        return self.measured and texts and not self.changes and not self.alone
+
+    def in_short(self, name: str) -> Change:
+        """A metric by its short name, changed or not."""
+        first, second = self.backends
+        keys = [metrics.keys_of(name, backend) for backend in self.backends]
+        a, b = metrics.value_of(name, self.a, first)[1], metrics.value_of(name, self.b, second)[1]
+        return Change(metrics.metric_of(name), a, b, keys[0] == keys[1])
+
+    def _all(self) -> Iterator[Change]:
+        if not self.measured:
+            return
+        told: set[str] = set()
+        for metric in () if self.pair.one_vendor else metrics.side_by_side():
+            keys = [metrics.keys_of(metric.key, backend) for backend in self.backends]
+            first, second = (
+                metrics.value_of(metric.key, values, backend)[1]
+                for values, backend in zip((self.a, self.b), self.backends, strict=True)
+            )
+            told.update(*keys)
+            yield Change(metric, first, second, counterpart=False)
+        for key in dict.fromkeys((*self.a, *self.b)):
+            both = key in self.a and key in self.b
+            if key not in told and (both or self.a.get(key) or self.b.get(key)):
+                yield Change(metrics.metric(key), self.a.get(key), self.b.get(key), both)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides.
+
+    Attributes:
+        a: what the first is called.
+        b: what the second is called.
+        compared: the pairs.
+        unpaired: compiles without a counterpart.
+        notes: what a person should know.
+    """
+
+    a: str
+    b: str
+    compared: tuple[Compared, ...]
+    unpaired: tuple[Unpaired, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lost(self) -> tuple[Compared, ...]:
+        """Pairs that compile in A only."""
+        return tuple(one for one in self.compared if one.lost)
+
+
+def compare(
+    a: Sequence[Manifest], b: Sequence[Manifest], *, names: tuple[str, str] = ("A", "B")
+) -> Comparison:
+    """Pair the compiles of two sides, and look for what is not the same.
+
+    Args:
+        a: output folders of the first side.
+        b: those of the second.
+        names: what the sides are called.
+
+    Raises:
+        FactError: there is not one pair, or a file of a compile cannot be read.
+    """
+    paired = matching.pair(a, b)
+    if not paired.pairs:
+        raise FactError(
+            "no compile of A has a counterpart in B",
+            why="\n".join(
+                f"{one.side}: {one.kernel} {one.member.point.id}: {one.why}" for one in paired.unpaired
+            )
+            or "there is no compile at all",
+            hints=["counterparts are of one kernel, and have the same target and sweep: docs/compare.md"],
+        )
+    rows: dict[tuple[str, str], Row] = {}
+    notes = list(_about_files(paired.pairs))
+    for side, manifests in (("A", a), ("B", b)):
+        for manifest in manifests:
+            found = measure.of_manifest(manifest)
+            rows |= {(str(manifest.folder), row.point): row for row in found.rows}
+            said = (*manifest.warnings, *found.warnings, *found.notes, *measure.without_text(manifest))
+            notes += [f"{side}, {manifest.kernel}: {text}" for text in said]
+    compared = tuple(_compared(pair, rows) for pair in paired.pairs)
+    return Comparison(*names, compared, paired.unpaired, tuple(dict.fromkeys(notes)))
+
+
+def text(member: Member, stage: str) -> str:
+    """The text of a stage of a compile.
+
+    Raises:
+        FactError: its file cannot be read.
+    """
+    path = member.manifest.path(member.point, stage)
+    assert path is not None  # noqa: S101 - for the type checker
+    try:
+        return outside.read_text(path, outside.OURS)
+    except OSError as error:
+        raise FactError(f"the {stage} cannot be read", where=path, why=error.strerror) from error
+
+
+def _compared(pair: Pair, rows: Mapping[tuple[str, str], Row]) -> Compared:
+    if not all(member.point.status == "ok" for member in (pair.a, pair.b)):
+        return Compared(pair, {}, {})
+    first, second = (_measured(member, rows) for member in (pair.a, pair.b))
+    ours, theirs = (member.point.stages for member in (pair.a, pair.b))
+    found, alone = {}, {}
+    for stage in TEXTS:
+        if stage in ours and stage in theirs:
+            same = ours[stage].sha256 == theirs[stage].sha256
+            found[stage] = (
+                Diff(stage, 0, 0, ())
+                if same
+                else normalize_diff.of(text(pair.a, stage), text(pair.b, stage), stage)
+            )
+        elif pair.one_vendor and (stage in ours or stage in theirs):
+            alone[stage] = "A" if stage in ours else "B"
+    return Compared(pair, first, second, found, alone)
+
+
+def _measured(member: Member, rows: Mapping[tuple[str, str], Row]) -> Measured:
+    row = rows[str(member.manifest.folder), member.point.id]
+    return metrics.measure(member.manifest, member.point, row)
+
+
+def _about_files(pairs: Sequence[Pair]) -> Iterator[str]:
+    for pair in pairs:
+        sums = [member.manifest.file_sha256 for member in (pair.a, pair.b)]
+        if all(sums) and len(set(sums)) > 1:  # a side that refused the kernel has none
+            yield f"{pair.kernel}: its file is not the same on both sides"

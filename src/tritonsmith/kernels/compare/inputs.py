@@ -1,0 +1,218 @@
+"""The output folders of both sides: those that are there, or what is compiled for the comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+
+from tritonsmith.envs import workspace
+from tritonsmith.errors import FactError, UsageError
+from tritonsmith.kernels import output
+from tritonsmith.kernels.batch import kernel_list, resume, run
+from tritonsmith.kernels.batch.run import Job
+from tritonsmith.kernels.batch.spec import Side
+from tritonsmith.kernels.compare.matching import folder_name
+from tritonsmith.kernels.compile import manifest, source
+from tritonsmith.kernels.compile.manifest import Manifest
+from tritonsmith.kernels.compile.request import Asked, Sweep
+from tritonsmith.kernels.compile.targets import Target
+from tritonsmith.plan import Plan, Remove
+from tritonsmith.plan.steps import digest
+
+Manifests = tuple[Manifest, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What both sides compile.
+
+    Attributes:
+        name: of its folder, on both sides.
+        asked: with the function's own name.
+        versions: of Triton that it is for.
+    """
+
+    name: str
+    asked: Asked
+    versions: SpecifierSet = field(default_factory=SpecifierSet)
+
+
+@dataclass(frozen=True)
+class Gathering:
+    """Where the output folders of two sides come from.
+
+    Attributes:
+        a: the first side.
+        b: the second.
+        jobs_a: what is compiled for the first; nothing if it is a folder.
+        jobs_b: for the second.
+        out: the folder of the comparison.
+        own: it is the workspace's: what an earlier comparison left there goes.
+    """
+
+    a: Side
+    b: Side
+    jobs_a: tuple[Job, ...]
+    jobs_b: tuple[Job, ...]
+    out: Path
+    own: bool
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """All that is compiled."""
+        return (*self.jobs_a, *self.jobs_b)
+
+
+def one(asked: Asked) -> tuple[Kernel, ...]:
+    """A single kernel.
+
+    Raises:
+        SmithError: there is no such file, or it has several kernels and none is named.
+    """
+    name = source.choose(source.read(asked.file), asked.kernel, asked.file)
+    return (Kernel(folder_name(name), replace(asked, kernel=name)),)
+
+
+def listed(
+    file: Path, targets: tuple[Target, ...], options: Mapping[str, Any], sweeps: tuple[Sweep, ...]
+) -> tuple[Kernel, ...]:
+    """The kernels that a TOML file lists.
+
+    Args:
+        file: it.
+        targets: of entries that name none.
+        options: of the backend; they win over those of an entry.
+        sweeps: of all entries.
+
+    Raises:
+        SmithError: the file is wrong, or one of those that it names.
+    """
+    found = []
+    for entry in kernel_list.read(file):
+        asked = entry.asked(file.parent, targets)
+        asked = replace(asked, options={**asked.options, **options}, sweeps=sweeps)
+        found.append(Kernel(folder_name(entry.name), asked, entry.versions))
+    return tuple(found)
+
+
+def prepare(a: Side, b: Side, kernels: Sequence[Kernel], out: Path | None) -> Gathering:
+    """What is to be compiled.
+
+    Args:
+        a: the first side.
+        b: the second.
+        kernels: none where both sides are folders.
+        out: the folder of the comparison; one of the workspace's if None.
+
+    Raises:
+        UsageError: kernels where both sides are folders, none where one is not; none that is for the Triton
+            of a side; two that would share a folder; or that folder cannot be.
+    """
+    if kernels and a.folder and b.folder:
+        raise UsageError("both sides are compiled already: no kernel is", hints=["leave the file out"])
+    if not kernels and not (a.folder and b.folder):
+        labels = " and ".join(repr(side.label) for side in (a, b) if not side.folder)
+        raise UsageError(
+            f"nothing says which kernel {labels} compiles",
+            hints=[
+                "name a file: invoke kernel.compare A B matmul.py:matmul --signature ...",
+                "or give two output folders",
+            ],
+        )
+    own = workspace.default().root / "kernels" / "compare"
+    place = out or own / digest(a.label, b.label, [kernel.asked.flags() for kernel in kernels])
+    jobs = [tuple(_jobs(side, kernels, place / name)) for side, name in ((a, "a"), (b, "b"))]
+    for side, wanted in zip((a, b), jobs, strict=True):
+        if not (side.folder or wanted):
+            raise UsageError(
+                f"no kernel of the list is for Triton {side.triton}", hints=["look at its versions = ..."]
+            )
+        resume.check(wanted)
+    return Gathering(a, b, jobs[0], jobs[1], place, own=out is None)
+
+
+def plan(gathering: Gathering, env: str) -> Plan:
+    """What `act` would do, one compile after the other.
+
+    Raises:
+        SmithError: a kernel, a signature or a side is wrong.
+    """
+    return _stale(gathering) + run.plan(gathering.jobs, env)
+
+
+def held(gathering: Gathering) -> AbstractContextManager[None]:
+    """Hold the folder of the comparison while something is written to it.
+
+    Raises:
+        LockedError: another comparison writes to it.
+    """
+    if gathering.own and not gathering.jobs:
+        return nullcontext()
+    space = workspace.default()
+    space.claim()
+    return output.held(gathering.out, space, "kernel.compare")
+
+
+def act(
+    gathering: Gathering,
+    scheduler: str,
+    *,
+    jobs: int | None,
+    timeout: int | None,
+    env: str,
+    silent: bool,
+) -> tuple[Manifests, Manifests]:
+    """Compile what is to be compiled, and read the rest; the folder is `held`.
+
+    Args:
+        gathering: of both sides.
+        scheduler: address of a Dask scheduler; empty for processes of this machine.
+        jobs: compiles at once; None for as many as cores and memory allow.
+        timeout: seconds for one point; None for the usual.
+        env: of a side that names no Triton.
+        silent: show no progress.
+
+    Raises:
+        SmithError: a folder cannot be read, or nothing could be compiled.
+    """
+    there = [read(side.folder) if side.folder else () for side in (gathering.a, gathering.b)]
+    made: Manifests = ()
+    if gathering.jobs:
+        workspace.default().run(_stale(gathering), "kernel.compare", quiet=True)
+        made = tuple(run.run(gathering.jobs, scheduler, count=jobs, timeout=timeout, env=env, silent=silent))
+    middle = len(gathering.jobs_a)
+    return there[0] or made[:middle], there[1] or made[middle:]
+
+
+def read(folder: Path) -> Manifests:
+    """An output folder, or all output folders below a folder.
+
+    Raises:
+        FactError: there is none, or one cannot be read.
+    """
+    if (folder / manifest.FILE).is_file():
+        return (manifest.read(folder),)
+    found = sorted(path.parent for path in folder.rglob(manifest.FILE))
+    if not found:
+        hints = ["invoke kernel.compile --out DIR makes such folders"]
+        raise FactError("no compiled kernel is in this folder", where=folder, hints=hints)
+    return tuple(manifest.read(one) for one in found)
+
+
+def _jobs(side: Side, kernels: Sequence[Kernel], place: Path) -> Iterator[Job]:
+    if side.folder:
+        return
+    for kernel in kernels:
+        if not side.triton or kernel.versions.contains(side.triton, prereleases=True):
+            yield Job(kernel.asked, side, place / kernel.name)
+
+
+def _stale(gathering: Gathering) -> Plan:
+    root = workspace.default().root
+    steps = (Remove((gathering.out,), root, phase="remove an earlier comparison"),) if gathering.own else ()
+    return Plan("compare kernels", steps)

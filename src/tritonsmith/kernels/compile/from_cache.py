@@ -1,0 +1,135 @@
+"""`--from-cache`: what a JIT run left in Triton's cache, compiled again for other targets and options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs, outside
+from tritonsmith.envs import workspace
+from tritonsmith.errors import FactError
+from tritonsmith.facts import cache_roots, triton_cache
+from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels.compile.request import Asked, Sweep
+from tritonsmith.kernels.compile.targets import Target
+
+_IR = ("ttir", "ttgir")  # the second holds the layouts of one target: it compiles for that one again
+_SHORTEST = 6  # characters of a name that stand for it
+_SHOWN = 5
+
+
+def asked(
+    entry: str,
+    wanted: tuple[Target, ...],
+    options: Mapping[str, Any],
+    sweeps: tuple[Sweep, ...] = (),
+    stages: tuple[str, ...] = (),
+) -> Asked:
+    """What an entry holds, for its own target and with its own options unless others are given.
+
+    Args:
+        entry: path of its folder, its name, or how that begins.
+        wanted: targets; its own if empty.
+        options: that win over its own.
+        sweeps: of options.
+        stages: to keep.
+
+    Raises:
+        FactError: there is no such entry, or it is none of a kernel, or cannot be read.
+    """
+    folder = find(entry)
+    kernel = _kernel(folder)
+    file = next(
+        (folder / f"{kernel}.{kind}" for kind in _IR if (folder / f"{kernel}.{kind}").is_file()), None
+    )
+    if file is None:
+        hints = ["TRITON_STORE_BINARY_ONLY=1 leaves none"]
+        raise FactError("this entry holds neither ttir nor ttgir", where=folder, hints=hints)
+    table = _metadata(folder / f"{kernel}.json")
+    own = _target(table)
+    if not wanted and own is None:
+        raise FactError(
+            "this entry does not say what it was compiled for",
+            where=folder,
+            hints=["name it: --target cuda:90"],
+        )
+    chosen = wanted or tuple(filter(None, (own,)))
+    backend = own.backend if own else chosen[0].backend
+    return Asked(file, kernel, "", chosen, _options(table, backend) | dict(options), sweeps, stages=stages)
+
+
+def find(entry: str) -> Path:
+    """The folder of an entry.
+
+    Raises:
+        FactError: there is none, or several begin so.
+    """
+    path = Path(entry).expanduser()
+    if path.is_dir():
+        return path.absolute()
+    roots = cache_roots.find(os.environ, workspace.default())
+    found = [folder for root in roots for folder in _beginning(root.real, entry)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        hints = [str(folder) for folder in found[:_SHOWN]]
+        raise FactError(f"{len(found)} entries begin with {entry!r}", hints=hints)
+    looked = ", ".join(str(root.path) for root in roots)
+    raise FactError(
+        f"there is no entry {entry!r} in the caches",
+        why=f"looked in {looked}",
+        hints=["invoke cache.list shows the entries", "a path of its folder will do too"],
+    )
+
+
+def _beginning(root: Path, name: str) -> Iterator[Path]:
+    if len(name) < _SHORTEST or "/" in name or not root.is_dir():
+        return
+    with os.scandir(root) as entries:
+        yield from (Path(one.path) for one in entries if one.name.startswith(name) and one.is_dir())
+
+
+def _kernel(folder: Path) -> str:
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208 - names are all that is wanted
+    except OSError as error:
+        raise FactError("cannot read this entry", where=folder, why=error.strerror) from error
+    shape = triton_cache.classify(names, (), "any")
+    if isinstance(shape, str) or shape.kind != "kernel":
+        why = shape if isinstance(shape, str) else f"it is of the kind {shape.kind!r}"
+        raise FactError(
+            "this is no finished entry of a kernel",
+            where=folder,
+            why=why,
+            hints=["invoke cache.list shows them"],
+        )
+    return shape.kernel
+
+
+def _metadata(path: Path) -> dict[str, Any]:
+    try:
+        table = outside.read_json(path)
+    except (OSError, ValueError) as error:
+        raise FactError("cannot read the metadata of this entry", where=path, why=str(error)) from error
+    if not isinstance(table, dict):
+        raise FactError("cannot read the metadata of this entry", where=path, why="it is no object of JSON")
+    return table
+
+
+def _target(table: Mapping[str, Any]) -> Target | None:
+    """Since 3.0 the metadata holds a GPUTarget."""
+    seen = table.get("target")
+    if not isinstance(seen, dict) or not {"backend", "arch", "warp_size"} <= set(seen):
+        return None
+    return targets.parse(f"{seen['backend']}:{seen['arch']}:{seen['warp_size']}")
+
+
+def _options(table: Mapping[str, Any], backend: str) -> dict[str, Any]:
+    """Warps and stages, and what is not the backend's default."""
+    known = configs.load("triton-cache")
+    defaults = known["defaults"].get(backend, {})
+    kept = {name: table[name] for name in ("num_warps", "num_stages") if name in table}
+    kept |= {name: table[name] for name, value in defaults.items() if table.get(name, value) != value}
+    return kept | {name: table[name] for name in known["unset"]["options"] if table.get(name) is not None}

@@ -1,0 +1,51 @@
+"""Where the file of a module is, as an interpreter would import it: nothing of it is run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tritonsmith.errors import FactError
+from tritonsmith.kernels.compile.describe import provided
+from tritonsmith.plan.process import ask
+
+# A package's own folder says where its modules are. Of the package, a finder of an editable install may.
+_SEARCH = """
+import importlib.machinery, importlib.util, json, sys
+name, *parts = sys.argv[1].split(".")
+spec = importlib.util.find_spec(name)
+for part in parts:
+    name += "." + part
+    inside = spec and spec.submodule_search_locations
+    spec = importlib.machinery.PathFinder.find_spec(name, list(inside)) if inside else None
+    if spec is None:
+        break
+print(json.dumps({"name": name, "file": spec and spec.origin}))
+"""
+
+
+def file_of(module: str, python: Path) -> Path:
+    """The file of a module.
+
+    Args:
+        module: with dots.
+        python: who would import it, from here.
+
+    Raises:
+        FactError: there is none, or it is not written in Python.
+    """
+    answer = ask((str(python), "-c", _SEARCH, module))
+    try:
+        found = json.loads(answer.out.splitlines()[-1]) if answer else {}
+    except (ValueError, IndexError):
+        found = {}
+    if not found:
+        why = answer.err[-2000:] if answer else f"{python} did not answer in time"
+        raise FactError("the module could not be looked for", where=module, why=why)
+    if not found["file"]:
+        package = module.partition(".")[0]
+        hints = ["name its file", *(provided(package) if found["name"] == package else ())]
+        raise FactError(f"there is no module {found['name']}", where=module, why=f"for {python}", hints=hints)
+    if not found["file"].endswith(".py"):
+        raise FactError("this module is not written in Python", where=found["file"])
+    return Path(found["file"])

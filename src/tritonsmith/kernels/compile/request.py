@@ -1,0 +1,144 @@
+"""What somebody wants compiled: a kernel, for which targets, with which values and options."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.errors import UsageError
+from tritonsmith.kernels.compile import values
+from tritonsmith.kernels.compile.targets import Target
+
+AUTOTUNE = "autotune"  # `--sweep autotune`
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One thing that takes several values in turn.
+
+    Attributes:
+        name: a parameter of the kernel, or an option of the backend.
+        texts: the values as they were written: what they mean depends on the name.
+    """
+
+    name: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A kernel and everything that it is to be compiled for and with.
+
+    Attributes:
+        file: the Python file, absolute; or the IR file (`.ttir`, `.ttgir`) that a cache entry holds.
+        kernel: name of the function; empty for the only one that is there.
+        signature: as in upstream's tools/compile.py, and `name=value`; empty for an IR file.
+        targets: at least one.
+        options: of the backend, name to value.
+        sweeps: their product is compiled.
+        autotune: compile the configs of the kernel's `@triton.autotune` too.
+        stages: to keep; all if empty.
+        disassemble: make a text of each binary too.
+    """
+
+    file: Path
+    kernel: str
+    signature: str
+    targets: tuple[Target, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sweeps: tuple[Sweep, ...] = ()
+    autotune: bool = False
+    stages: tuple[str, ...] = ()
+    disassemble: bool = True
+
+    @property
+    def from_ir(self) -> bool:
+        """Whether it begins with a compiler's own IR, not with Python."""
+        return self.file.suffix in (".ttir", ".ttgir")
+
+    def flags(self) -> str:
+        """The flags that ask for this again, for a shell."""
+        words = [f"{self.file}:{self.kernel}" if self.kernel else str(self.file)]
+        words += ["--signature", self.signature] if self.signature else []
+        for target in self.targets:
+            words += ["--target", target.asked_again()]
+        for name, value in self.options.items():
+            words += ["--option", f"{name}={values.spell(value)}"]
+        for sweep in self.sweeps:
+            words += ["--sweep", f"{sweep.name}={','.join(sweep.texts)}"]
+        words += ["--sweep", AUTOTUNE] if self.autotune else []
+        for stage in self.stages:
+            words += ["--stage", stage]
+        return shlex.join(words)
+
+
+def kernel_of(text: str) -> tuple[Path, str]:
+    """A file and a kernel from `FILE[:KERNEL]`; a file that is there may have a colon in its name.
+
+    `make.k` is a kernel that the function `make` defines.
+
+    Raises:
+        UsageError: nothing is named.
+    """
+    name, colon, kernel = text.rpartition(":")
+    words = all(part.isidentifier() for part in kernel.split("."))
+    if not colon or not name or not words or kernel.endswith(".py") or Path(text).expanduser().is_file():
+        name, kernel = text, ""
+    if not name.strip():
+        raise UsageError(
+            "no kernel is named", hints=["name a file, or a file and a kernel: matmul.py:matmul"]
+        )
+    return Path(name).expanduser().absolute(), kernel
+
+
+def module_of(text: str) -> tuple[str, str]:
+    """A module and a kernel from `package.module:kernel`; empty for what names a file."""
+    name, _, kernel = text.rpartition(":")
+    words = kernel.split(".") + name.split(".")
+    if not all(part.isidentifier() for part in words) or name.endswith((".py", ".ttir", ".ttgir")):
+        return "", ""
+    return ("", "") if Path(name).is_file() else (name, kernel)
+
+
+def options_of(texts: Iterable[str]) -> dict[str, Any]:
+    """Options from `name=value`.
+
+    Raises:
+        UsageError: one has no name or no value.
+    """
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip().isidentifier() or not value.strip():
+            raise UsageError(
+                f"--option cannot be {text!r}", hints=["a name and a value: --option maxnreg=128"]
+            )
+        found[name.strip()] = values.parse(value.strip())
+    return found
+
+
+def sweeps_of(texts: Iterable[str]) -> tuple[tuple[Sweep, ...], bool]:
+    """Sweeps from `name=a,b,c`, and whether `autotune` is among them.
+
+    Raises:
+        UsageError: one has no name, no values, or comes twice.
+    """
+    found: dict[str, Sweep] = {}
+    autotune = False
+    for text in texts:
+        if text.strip() == AUTOTUNE:
+            autotune = True
+            continue
+        name, equals, rest = text.partition("=")
+        name = name.strip()
+        parts = tuple(part for part in values.split(rest) if part)
+        if not equals or not name.isidentifier() or not parts:
+            hints = ["a name and its values: --sweep BLOCK_M=64,128", f"or --sweep {AUTOTUNE}"]
+            raise UsageError(f"--sweep cannot be {text!r}", hints=hints)
+        if name in found:
+            raise UsageError(f"--sweep names {name} twice", hints=[f"--sweep {name}=1,2,3 takes all values"])
+        found[name] = Sweep(name, tuple(dict.fromkeys(parts)))
+    return tuple(found.values()), autotune

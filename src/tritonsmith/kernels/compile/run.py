@@ -1,0 +1,363 @@
+"""`kernel.compile`: what is asked, compiled by an interpreter that has Triton: a folder with a manifest."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.envs import settings, workspace
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.facts import machine
+from tritonsmith.kernels import gpu_models, output
+from tritonsmith.kernels.compile import disassemblers, manifest, points, results, source, targets
+from tritonsmith.kernels.compile.describe import Described, described, refused
+from tritonsmith.kernels.compile.disassemblers import HostPrograms
+from tritonsmith.kernels.compile.manifest import FILE, Manifest, Point, Stage
+from tritonsmith.kernels.compile.points import Wanted
+from tritonsmith.kernels.compile.request import Asked
+from tritonsmith.kernels.compile.source import Kernel
+from tritonsmith.kernels.compile.targets import Target
+from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write
+from tritonsmith.plan.runner import CommandFailedError, Runner
+from tritonsmith.ui import console
+from tritonsmith.ui.progress import PhaseProgress
+
+WORKER = Path(__file__).parents[1] / "worker.py"
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """Who compiles, and how much of it at once.
+
+    Attributes:
+        python: an interpreter that has Triton.
+        space: the workspace: scratch folders, logs, and outputs whose place nobody named.
+        folder: of outputs whose place nobody named.
+        jobs: compiles at once.
+        timeout: seconds for one point.
+        flags: those that name this place again, for a shell.
+        programs: of this machine, that Triton does not bring along.
+    """
+
+    python: Path
+    space: Workspace
+    folder: Path
+    jobs: int
+    timeout: int
+    flags: tuple[str, ...] = ()
+    programs: HostPrograms = field(default_factory=HostPrograms)
+
+    def output(self, asked: Asked, kernel: str) -> Path:
+        """Where the files of a kernel go if nobody says where."""
+        return self.folder / f"{asked.file.stem}.{kernel}"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A compile that is still to come.
+
+    Attributes:
+        plan: its steps.
+        asked: what for.
+        kernel: name of the function.
+        wanted: the points.
+        out: the output folder.
+        work: folder of the request, the results and the caches.
+    """
+
+    plan: Plan
+    asked: Asked
+    kernel: str
+    wanted: tuple[Wanted, ...]
+    out: Path
+    work: Path
+
+    @property
+    def results(self) -> Path:
+        """Where the worker leaves its results, one JSON object a line."""
+        return self.work / "results.jsonl"
+
+    def under(self, change: Mapping[str, str]) -> Prepared:
+        """The same with other variables set for the compiler."""
+        more = tuple(change.items())
+        steps = [
+            replace(one, env=(*one.env, *more)) if isinstance(one, Run) else one for one in self.plan.steps
+        ]
+        return replace(self, plan=Plan(self.plan.title, tuple(steps)))
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What came out.
+
+    Attributes:
+        manifest: the output folder.
+        notes: what a person should know: options left out, modules replaced, disassemblers missing.
+    """
+
+    manifest: Manifest
+    notes: tuple[str, ...]
+
+
+def place(env: str, python: str = "", *, jobs: int | None = None, timeout: int | None = None) -> Place:
+    """Where Triton is.
+
+    Args:
+        env: an environment, by name or file.
+        python: an interpreter instead.
+        jobs: compiles at once; None or 0 for as many as cores and memory allow.
+        timeout: seconds for one point; None or 0 for the usual.
+
+    Raises:
+        FactError: there is no such interpreter.
+    """
+    space = workspace.default()
+    table = configs.load("kernels")["jobs"]
+    if python:
+        path, folder, flags = (
+            Path(python).expanduser().absolute(),
+            space.root / "kernels",
+            ("--python", python),
+        )
+        hints = ["name an interpreter that has Triton: --python .venv/bin/python"]
+    else:
+        chosen = settings.load(env)
+        made = space.env(chosen.name)
+        path, folder, flags = made.python, made.path / "kernels", ("--env", env)
+        if chosen.triton.wheel:
+            hints = [f"invoke up --env {env} makes it"]
+        else:
+            hints = [
+                f"invoke install-triton --env {env} makes it, after build-triton",
+                "--env wheel: a release",
+            ]
+    if not (path.is_file() and os.access(path, os.X_OK)):
+        raise FactError("there is no Python with Triton here yet", where=path, hints=hints)
+    here = machine.read()
+    fitting = max(1, min(here.cores, here.memory // (table["memory"] * _MIB)))
+    programs = disassemblers.locate(space)
+    return Place(path, space, folder, jobs or fitting, timeout or table["timeout"], flags, programs)
+
+
+def check(asked: Asked) -> None:
+    """What the text of the file alone tells, so that it is told without a Triton, too.
+
+    Raises:
+        SmithError: the file, the kernel or the signature is wrong.
+    """
+    name, kernel = _in_text(asked)
+    if (kernel and not asked.autotune) or asked.from_ir:
+        points.expand(asked, kernel)
+    elif kernel and not kernel.autotuned:
+        raise _not_tuned(name)
+
+
+def prepare(asked: Asked, where: Place, out: Path | None = None) -> Prepared:
+    """Find the kernel, make the points and the plan.
+
+    Raises:
+        SmithError: the file, the kernel or the signature is wrong, or the folder is somebody else's.
+    """
+    name, wanted = _wanted(asked, where)
+    folder = (out or where.output(asked, name)).absolute()
+    manifest.check_output(folder)
+    work = output.scratch(folder, where.space)
+    stale = Remove((folder,), where.space.root, phase=f"compile {name}")
+    steps = [*([] if out else [stale]), *_steps(asked, name, wanted, where, folder, work)]
+    return Prepared(Plan(f"compile {name}", tuple(steps)), asked, name, wanted, folder, work)
+
+
+def compile_all(asked: Asked, where: Place, out: Path | None = None, *, silent: bool = False) -> Manifest:
+    """Compile every point; one that fails is a row of the manifest.
+
+    Args:
+        asked: what is wanted.
+        where: who compiles.
+        out: the output folder; a folder of the workspace's if None.
+        silent: show neither progress nor notes.
+
+    Raises:
+        SmithError: nothing could be compiled, because of the file, the kernel, an option or the interpreter.
+        InterruptedRunError: ^C.
+    """
+    made = act(prepare(asked, where, out), where, silent=silent)
+    for text in () if silent else made.notes:
+        console.note(text)
+    return made.manifest
+
+
+def act(prepared: Prepared, where: Place, *, silent: bool = False) -> Compiled:
+    """Run a plan of `prepare`, and write the manifest.
+
+    Raises:
+        SmithError: as `compile_all`.
+    """
+    where.space.claim()
+    log = where.space.log("kernel.compile")
+    with output.held(prepared.out, where.space, "kernel.compile"):
+        try:
+            Runner(log, PhaseProgress(live=False if silent else None, silent=silent)).run(prepared.plan)
+        except CommandFailedError as failure:
+            raise refused(prepared.results, prepared.asked, where.python, failure) from failure
+        head, *rows = results.read(prepared.results)
+        made = _manifest(prepared, where, head, rows)
+        written = Write(prepared.out / FILE, made.render(), phase="manifest")
+        quiet = PhaseProgress(live=False, silent=True)
+        Runner(log, quiet).run(Plan("manifest", (written,)))
+    return Compiled(made, tuple(results.notes(head, made, prepared.asked)))
+
+
+def request(
+    file: Path,
+    kernel: str,
+    wanted: Sequence[Wanted],
+    out: Path,
+    work: Path,
+    where: Place,
+    *,
+    strict: bool = False,
+) -> dict[str, Any]:
+    """What the worker is asked for.
+
+    Args:
+        file: with the kernel, or of IR.
+        kernel: name of the function.
+        wanted: the points.
+        out: folder of the outputs.
+        work: folder of the results and the caches.
+        where: who compiles.
+        strict: fail if one of the points does.
+    """
+    table = configs.load("kernels")
+    return {
+        "schema": 1,
+        "file": str(file),
+        "kernel": kernel,
+        "ir": all(one.bound is None for one in wanted),
+        "points": [_point(one) for one in wanted],
+        "output": str(out),
+        "scratch": str(work),
+        "results": str(work / "results.jsonl"),
+        "jobs": where.jobs,
+        "timeout": where.timeout,
+        "strict": strict,
+        "keep": [],
+        "stages": table["stages"]["compiler"],
+        "stand-ins": table["stand-ins"]["modules"],
+        "gpus": gpu_models.all_facts(one.target for one in wanted),
+        "disassemblers": {one.binary: one.request() for one in where.programs.disassemblers},
+    }
+
+
+def run_step(where: Place, asked_file: Path, work: Path, phase: str) -> Run:
+    """The step that runs the worker."""
+    argv = (str(where.python), str(WORKER), "compile", str(asked_file))
+    environ: tuple[tuple[str, str | None], ...] = (
+        *((name, None) for name in configs.load("kernels")["variables"]["unset"]),
+        *where.programs.linker,
+    )
+    return Run(argv, cwd=work, env=environ, ninja=True, phase=phase)
+
+
+def _in_text(asked: Asked) -> tuple[str, Kernel | None]:
+    """The kernel's name, and what its head tells; None if only running the file can tell, and for IR."""
+    text = source.read(asked.file)
+    if asked.from_ir:
+        return asked.kernel, None
+    name = source.choose(text, asked.kernel, asked.file)
+    return name, source.find(text, name, asked.file)
+
+
+def _not_tuned(name: str) -> UsageError:
+    return UsageError(f"{name} has no @triton.autotune", hints=["leave --sweep autotune out"])
+
+
+def _wanted(asked: Asked, where: Place) -> tuple[str, tuple[Wanted, ...]]:
+    name, kernel = _in_text(asked)
+    if asked.from_ir or (kernel and not asked.autotune):
+        return name, points.expand(asked, kernel)
+    found: list[Wanted] = []
+    for target, about in zip(asked.targets, _described(asked, name, where), strict=True):
+        if asked.autotune and not about.configs:
+            raise _not_tuned(name)
+        tuned = about.configs if asked.autotune else ()
+        found += points.expand(replace(asked, targets=(target,)), about.kernel, tuned)
+    return name, tuple(found)
+
+
+def _described(asked: Asked, name: str, where: Place) -> list[Described]:
+    """The kernel for each target; where it cannot be looked at for one, as for another, if there is any.
+
+    Its points do not compile: the worker loads the file, too, and says why. Which configs they would have
+    nobody knows.
+    """
+    found: dict[Target, Described] = {}
+    errors: list[SmithError] = []
+    for target in asked.targets:
+        about = next(iter(found.values()), None)
+        if about and not about.asked_gpu:  # every GPU has the same
+            found[target] = about
+            continue
+        try:
+            found[target] = described(asked, target, name, where.python, where.space)
+        except FactError as error:
+            errors.append(error)
+    if errors and (asked.autotune or not found):
+        raise errors[0]
+    return [found.get(target) or next(iter(found.values())) for target in asked.targets]
+
+
+def _steps(
+    asked: Asked, name: str, wanted: Sequence[Wanted], where: Place, out: Path, work: Path
+) -> Iterator[Step]:
+    phase = f"compile {name}"
+    file = work / "request.json"
+    content = request(asked.file, name, wanted, out, work, where)
+    content |= {"keep": list(asked.stages)} | ({} if asked.disassemble else {"disassemble": False})
+    yield MakeDir(out, phase=phase)
+    yield Write(file, json.dumps(content, indent=2) + "\n", phase=phase)
+    yield run_step(where, file, work, phase)
+
+
+def _point(one: Wanted) -> dict[str, Any]:
+    bound = asdict(one.bound) if one.bound else {"signature": {}, "constexprs": {}, "hints": {}}
+    target = [one.target.backend, one.target.arch, one.target.warp_size]
+    return {"id": one.id, "target": target, "options": dict(one.options), **bound}
+
+
+def _manifest(
+    prepared: Prepared, where: Place, head: Mapping[str, Any], rows: Sequence[dict[str, Any]]
+) -> Manifest:
+    order = {one.id: number for number, one in enumerate(prepared.wanted)}
+    stand_ins, warnings = results.replaced([head, *rows]), results.warnings([head, *rows])
+    made = []
+    for row in sorted(rows, key=lambda row: order[row["id"]]):
+        stages = {name: Stage(**stage) for name, stage in row.pop("stages").items()}
+        for name in ("stand-ins", "gone", "doubts"):
+            row.pop(name, None)
+        target = prepared.wanted[order[row["id"]]].target
+        error = targets.explained(row.pop("error"), target, head["triton"])
+        made.append(Point(**row, stages=stages, error=error))
+    flags = shlex.join([*where.flags, "--out", str(prepared.out)])
+    variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head["variables"].items())
+    return Manifest(
+        folder=prepared.out,
+        kernel=prepared.kernel,
+        file=str(prepared.asked.file),
+        file_sha256=head["file_sha256"],
+        triton=head["triton"],
+        origin=head["origin"],
+        python=head["python"],
+        command=f"{variables}tritonsmith kernel.compile {prepared.asked.flags()} {flags}",
+        points=tuple(made),
+        stand_ins=stand_ins,
+        warnings=warnings,
+    )

@@ -1,0 +1,203 @@
+"""The grammar of signatures: upstream's tools/compile.py, plus names, tuples and defaults.
+
+`*fp32:16,i32,1024` gives types, hints and constants in the order of the kernel's parameters, and
+`*fp32:16,i32,BLOCK=1024` some of them by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.kernels.compile import values
+from tritonsmith.kernels.compile.source import Kernel, Parameter
+
+CONSTEXPR = "constexpr"
+_NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
+
+
+@dataclass
+class Bound:
+    """What is known of a kernel's parameters.
+
+    Attributes:
+        signature: parameter to type as Triton spells it; `constexpr` for constants; `(i32,*fp32)` for tuples.
+        constexprs: parameter, or `x.1` for a part of a tuple, to value.
+        hints: parameter, or a part of a tuple, to 16 (divisible by it) or 1 (equal to it).
+    """
+
+    signature: dict[str, str] = field(default_factory=dict)
+    constexprs: dict[str, Any] = field(default_factory=dict)
+    hints: dict[str, int] = field(default_factory=dict)
+
+    def take(self, name: str, text: str, parameter: Parameter | None = None) -> str:
+        """Note what an entry of a signature says.
+
+        Args:
+            name: the parameter, or a part of a tuple.
+            text: the entry.
+            parameter: its head; None for a part of a tuple.
+
+        Returns:
+            The type.
+
+        Raises:
+            UsageError: the entry says nothing that makes sense.
+        """
+        value = values.parse(text)
+        constexpr = parameter is not None and parameter.constexpr
+        if not isinstance(value, str) or text[:1] in "'\"":
+            self.constexprs[name] = value
+            return CONSTEXPR
+        if constexpr:
+            if is_type(value):
+                raise UsageError(
+                    f"{name} is a tl.constexpr: it takes a value, not the type {value!r}",
+                    hints=[f"give a value: {name}=64", f"a word is meant: {name}='{value}'"],
+                )
+            self.constexprs[name] = value
+            return CONSTEXPR
+        if text.startswith("(") and text.endswith(")"):
+            parts = values.split(text[1:-1].removesuffix(","))
+            types = [self.take(f"{name}.{number}", part) for number, part in enumerate(parts)]
+            return f"({','.join(types)}{',' if len(types) == 1 else ''})"
+        kind, hint = _hint(name, text)
+        if not is_type(kind):
+            raise _unknown(name, kind)
+        if hint is not None:
+            self.hints[name] = hint
+        return kind
+
+
+def bind(text: str, kernel: Kernel, given: Mapping[str, Any], swept: Mapping[str, str]) -> Bound:
+    """Match a signature with a kernel's parameters.
+
+    Args:
+        text: the signature.
+        kernel: its parameters.
+        given: values that a config of its autotuner sets.
+        swept: entries that a sweep sets; they win over the signature's.
+
+    Raises:
+        UsageError: it lacks a parameter, has too many, names one that is not there or one twice.
+    """
+    entries = _assign(text, kernel) | dict(swept)
+    twice = sorted(set(entries) & set(given) - set(swept))
+    if twice:
+        raise UsageError(
+            f"the configs of @triton.autotune set {', '.join(twice)}, and so does the signature",
+            hints=["leave them out of the signature", "or leave --sweep autotune out"],
+        )
+    bound = Bound()
+    missing = []
+    for parameter in kernel.parameters:
+        name = parameter.name
+        if name in entries:
+            bound.signature[name] = bound.take(name, entries[name], parameter)
+        elif name in given or parameter.has_default:
+            bound.signature[name] = CONSTEXPR
+            bound.constexprs[name] = given.get(name, parameter.default)
+        elif name in kernel.heuristics:
+            bound.signature[name] = CONSTEXPR  # the worker computes it
+        else:
+            missing.append(parameter)
+    if missing:
+        raise _lacks(missing, kernel, text)
+    return bound
+
+
+def is_type(text: str) -> bool:
+    """Whether Triton has a type of this name."""
+    table = configs.load("kernels")["types"]
+    if text in table["scalars"] or text in table["whole"]:
+        return True
+    if text.startswith(table["pointer"]):
+        inner = text.removeprefix(table["pointer"])
+        return is_type(inner) or is_type(inner.removeprefix(table["read-only"]))
+    return text.startswith(tuple(table["templates"])) and text.endswith(">") and "[" in text
+
+
+def _assign(text: str, kernel: Kernel) -> dict[str, str]:
+    names = [parameter.name for parameter in kernel.parameters]
+    found: dict[str, str] = {}
+    position = 0
+    for entry in values.split(text):
+        named = _NAMED.fullmatch(entry)
+        if named:
+            name, value = named.groups()
+            if name not in names:
+                raise UsageError(f"{kernel.name} has no parameter {name!r}", hints=did_you_mean(name, names))
+        elif position >= len(names):
+            raise _too_long(text, kernel)
+        else:
+            name, value = names[position], entry
+            position += 1
+        if name in found:
+            raise UsageError(f"the signature gives {name} twice", why=text)
+        if not value:
+            hints = ["between two commas there is nothing"]
+            raise UsageError(f"the signature has no type or value for {name}", hints=hints)
+        found[name] = value
+    return found
+
+
+def _hint(name: str, text: str) -> tuple[str, int | None]:
+    """The type and the hint of `*fp32:16`."""
+    kind, colon, hint = text.rpartition(":")
+    if not colon or ">" in hint:  # a layout in a tensor descriptor has colons too
+        return text, None
+    allowed = configs.load("kernels")["hints"]["values"]
+    if not hint.strip().isdecimal() or int(hint) not in allowed:
+        raise UsageError(
+            f"the hint of {name} cannot be {hint.strip()!r}",
+            why=f"in {text!r}",
+            hints=[":16 says that it is divisible by 16", ":1 says that it is 1"],
+        )
+    return kind.strip(), int(hint)
+
+
+def _unknown(name: str, kind: str) -> UsageError:
+    table = configs.load("kernels")["types"]
+    stars = kind[: len(kind) - len(kind.lstrip(table["pointer"]))]
+    word = kind.lstrip(table["pointer"])
+    other = table["others"].get(word.lower().removeprefix("torch.").removeprefix("tl."))
+    if other:
+        hints: tuple[str, ...] = (f"Triton calls it {stars}{other}",)
+    else:
+        hints = did_you_mean(word, table["scalars"])
+        hints = (*hints, "a pointer has a star before it: *fp32")
+    return UsageError(
+        f"the signature gives {name} the type {kind!r}, which Triton does not have", hints=hints
+    )
+
+
+def _lacks(missing: list[Parameter], kernel: Kernel, text: str) -> UsageError:
+    names = ", ".join(parameter.name for parameter in missing)
+    whole = ", ".join(parameter.name for parameter in kernel.parameters)
+    example = ",".join(f"{one.name}={_example(one)}" for one in missing)
+    there = text.strip()
+    hints = [f"by name, after what is there: {there + ',' if there else ''}{example}"]
+    if kernel.autotuned and any(one.constexpr for one in missing):
+        hints.append("it has @triton.autotune: --sweep autotune compiles its configs")
+    return UsageError(
+        f"the signature says nothing about {names}", why=f"{kernel.name} takes {whole}", hints=hints
+    )
+
+
+def _example(parameter: Parameter) -> str:
+    if parameter.constexpr:
+        return "64"
+    return "*fp32:16" if "ptr" in parameter.name.lower() else "i32"
+
+
+def _too_long(text: str, kernel: Kernel) -> UsageError:
+    names = [parameter.name for parameter in kernel.parameters]
+    return UsageError(
+        f"the signature has {len(values.split(text))} entries, and {kernel.name} has {len(names)} parameters",
+        why=f"{kernel.name} takes {', '.join(names)}",
+        hints=["commas separate entries; types such as tensordesc<fp16[128,64]> may hold more"],
+    )

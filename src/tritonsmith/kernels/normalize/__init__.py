@@ -1,0 +1,52 @@
+"""The text of a stage in a normal form: two compiles that mean the same are the same text, line by line.
+
+What goes: locations, debug information, comments, addresses, encodings, blank lines. What is renamed: SSA
+values, virtual registers, blocks and labels (after what defines them, see `names`), layouts, attribute
+groups and metadata (after what they are). What stays: order, types, versions, machine registers, names of
+functions.
+
+A text is one module, or a part of it. Nothing here raises, whatever comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tritonsmith.kernels.normalize import disassembly, llvm, mlir, ptx
+from tritonsmith.kernels.normalize.renaming import MARK, Form
+
+# By stage; and by language, for what is no stage: dumps between passes.
+_READERS: Mapping[str, Callable[[str], Form]] = {
+    **dict.fromkeys(("mlir", "source", "ttir", "glir", "ttgir"), mlir.form),
+    **dict.fromkeys(("llvm", "llir"), llvm.form),
+    "ptx": ptx.form,
+    "sass": disassembly.sass,
+    "amdgcn": disassembly.amdgcn,
+    "gcnasm": disassembly.gcnasm,
+}
+
+
+def text(text: str, stage: str) -> str:
+    """A text in normal form.
+
+    Args:
+        text: of a stage.
+        stage: `ttir`, `ptx` ...; or `mlir`, `llvm`. A text of any other stage comes back unchanged.
+    """
+    if stage not in _READERS:
+        return text
+    made = lines(text, stage)
+    return "\n".join(made) + "\n" if made else ""
+
+
+def lines(text: str, stage: str) -> list[str]:
+    """The lines of the normal form, without line ends."""
+    return form(text, stage).lines()
+
+
+def form(text: str, stage: str) -> Form:
+    """The normal form, with what its names stand for."""
+    if stage in _READERS:
+        return _READERS[stage](text)
+    plain = [line.replace(MARK, " ") for line in text.splitlines()]
+    return Form(plain, [()] * len(plain), [()] * len(plain))

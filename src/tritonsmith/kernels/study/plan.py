@@ -1,0 +1,169 @@
+"""Kernels, targets and versions: what is compiled, and the rows that come of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tritonsmith.envs import workspace
+from tritonsmith.errors import ConfigError, SmithError, UsageError
+from tritonsmith.kernels import output
+from tritonsmith.kernels.batch import resume, run
+from tritonsmith.kernels.batch.kernel_list import Entry
+from tritonsmith.kernels.batch.run import Job
+from tritonsmith.kernels.batch.spec import Side
+from tritonsmith.kernels.compare.matching import folder_name
+from tritonsmith.kernels.compile.manifest import Manifest
+from tritonsmith.kernels.compile.targets import Target
+from tritonsmith.kernels.resources import measure
+from tritonsmith.kernels.resources.table import Row
+from tritonsmith.kernels.study.git_sources import History
+from tritonsmith.plan import Plan, Write
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One kernel by one Triton for one target.
+
+    Attributes:
+        triton: the version, or what the side is called.
+        row: what came of it; its `error` says why nothing did.
+        source: sha256 of the kernel's file.
+        seconds: that the compile took.
+    """
+
+    triton: str
+    row: Row
+    source: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What is to be compiled.
+
+    Attributes:
+        jobs: each with the kernel's name in tables.
+        files: steps that write files of a repository, as they were for a version.
+        lost: cells of kernels that cannot even be asked for: the file of that version lacks them.
+        out: folder of the study.
+    """
+
+    jobs: tuple[tuple[str, Job], ...]
+    files: tuple[Write, ...]
+    lost: tuple[Cell, ...]
+    out: Path
+
+    def plan(self) -> Plan:
+        """All of it, what is there already too."""
+        return Plan("study", self.files) + run.plan([job for _, job in self.jobs])
+
+
+def prepare(
+    entries: Sequence[Entry],
+    sides: Sequence[Side],
+    wanted: tuple[Target, ...],
+    out: Path,
+    folder: Path,
+    history: History | None = None,
+) -> Matrix:
+    """All jobs, versions outermost.
+
+    Args:
+        entries: the kernels.
+        sides: the Tritons; each has its own name.
+        wanted: targets of kernels that name none.
+        out: folder of the study.
+        folder: that the kernels' files are relative to, if they are not in a repository.
+        history: that repository.
+
+    Raises:
+        SmithError: two sides are the same, a side has no version where the repository needs one, no kernel
+            can be read, or two would share a folder.
+    """
+    names = [name_of(side) for side in sides]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UsageError(f"--triton names {twice[0]} twice", hints=["leave one of them out"])
+    jobs: list[tuple[str, Job]] = []
+    files: dict[Path, Write] = {}
+    lost: list[Cell] = []
+    for side, name in zip(sides, names, strict=True):
+        for entry in entries:
+            if not entry.fits(side.triton):
+                continue
+            try:
+                text = history.content(side.triton, entry.file) if history else None
+                base = out / "sources" / name if history else folder
+                asked = entry.asked(base, wanted, text)
+            except SmithError as error:
+                if not history or isinstance(error, ConfigError):
+                    raise
+                lost += _lost(entry, name, wanted, error)
+                continue
+            if text is not None:
+                files[asked.file] = Write(asked.file, text, phase="sources")
+            jobs.append((entry.name, Job(asked, side, out / name / folder_name(entry.name))))
+    if not jobs:
+        raise SmithError("no kernel is for these versions", why=lost[0].row.error if lost else None)
+    resume.check([job for _, job in jobs])
+    return Matrix(tuple(jobs), tuple(files.values()), tuple(lost), out)
+
+
+def act(
+    matrix: Matrix,
+    scheduler: str = "",
+    *,
+    count: int | None = None,
+    timeout: int | None = None,
+    silent: bool = False,
+) -> tuple[Cell, ...]:
+    """Compile what is not there yet, and read what came out; sorted by kernel, target and version.
+
+    Raises:
+        LockedError: another study writes to the folder.
+        SmithError: as `running.run`.
+    """
+    space = workspace.default()
+    space.claim()
+    jobs = [job for _, job in matrix.jobs]
+    with output.held(matrix.out, space, "kernel.study"):
+        space.run(Plan("sources", matrix.files), "kernel.study", quiet=True)
+        made = run.run(jobs, scheduler, count=count, timeout=timeout, resume=True, silent=silent)
+        cells = [
+            cell
+            for (name, job), one in zip(matrix.jobs, made, strict=True)
+            for cell in _cells(name, job, one)
+        ]
+    every = [*cells, *matrix.lost]
+    kernels = list(dict.fromkeys(cell.row.kernel for cell in every))
+    targets = list(dict.fromkeys(cell.row.target for cell in every))
+    every.sort(
+        key=lambda one: (kernels.index(one.row.kernel), targets.index(one.row.target), order(one.triton))
+    )
+    return tuple(every)
+
+
+def order(version: str) -> tuple[int, tuple[int, ...], str]:
+    """Releases by their numbers, then everything else by its name."""
+    parts = version.split(".")
+    if all(part.isdecimal() for part in parts):
+        return (0, tuple(map(int, parts)), "")
+    return (1, (), version)
+
+
+def name_of(side: Side) -> str:
+    """What a Triton is called in tables and folders: its version; a build of one's own by its environment."""
+    return re.sub(r"[^\w.+-]", "_", side.env or side.triton or side.label)
+
+
+def _cells(name: str, job: Job, made: Manifest) -> Iterator[Cell]:
+    for point, row in zip(made.points, measure.of_manifest(made).rows, strict=True):
+        renamed = replace(row, kernel=name, options="")
+        yield Cell(name_of(job.side), renamed, made.file_sha256, point.seconds)
+
+
+def _lost(entry: Entry, triton: str, wanted: tuple[Target, ...], error: SmithError) -> Iterator[Cell]:
+    for target in entry.targets or wanted:
+        yield Cell(triton, Row(entry.name, "", str(target), error=f"failed: {error.what}"))

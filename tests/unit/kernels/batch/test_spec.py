@@ -1,0 +1,95 @@
+"""Words of a side, each told from the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.kernels.compare import compiler
+from tritonsmith.errors import UsageError
+from tritonsmith.kernels.batch import spec
+from tritonsmith.kernels.batch.spec import Side
+from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels.compile.request import Asked, Sweep
+
+A100, MI300X = targets.parse_all(["a100", "mi300x"])
+
+
+@pytest.mark.parametrize(
+    ("text", "side"),
+    [
+        ("3.4.0", Side("3.4.0", version="3.4.0")),
+        ("3.4", Side("3.4", version="3.4.0")),
+        ("3.4rc1", Side("3.4rc1", version="3.4.0rc1")),
+        ("triton-3.3.1", Side("triton-3.3.1", version="3.3.1")),
+        ("debug", Side("debug", env="debug")),
+        (" 3.4.0 , a100,sm_80 ", Side("3.4.0 , a100,sm_80", version="3.4.0", targets=(A100,))),
+        ("hip:gfx942,cuda:80", Side("hip:gfx942,cuda:80", targets=(MI300X, A100))),
+        (
+            "num_warps=8,T=(1,2),A=relu,B=tl.float16",
+            Side(
+                "num_warps=8,T=(1,2),A=relu,B=tl.float16",
+                options={"num_warps": 8, "T": (1, 2), "A": "relu", "B": {"dtype": "float16"}},
+            ),
+        ),
+    ],
+)
+def test_words(text: str, side: Side) -> None:
+    assert spec.parse(text) == side
+
+
+def test_all_targets() -> None:
+    assert set(spec.parse("all").targets) == {targets.parse(name) for name in targets.known()}
+
+
+def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    python = compiler.make(tmp_path / "venv", "3.2.0")
+    side = spec.parse("venv/bin/python,h100")
+    assert (side.python, side.version, side.triton) == (str(python), "", "3.2.0")
+    env = tmp_path / "mine.toml"
+    env.write_text("[triton]\n")
+    assert spec.parse(str(env)).env == str(env)
+    out = tmp_path / "out" / "kernel"
+    out.mkdir(parents=True)
+    (out / "manifest.json").write_text("{}")
+    assert spec.parse("out").folder == tmp_path / "out"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "a side is empty"),
+        ("debg", "did you mean 'debug'"),
+        ("h10", "did you mean 'h100'"),
+        ("3.4.0,debug", "names two Tritons: 3.4.0 and debug"),
+        ("3.4.0,3.4.0", "names two Tritons"),
+        ("num_warps=4,num_warps=8", "names num_warps twice"),
+        ("venv/bin/pyton", "no such interpreter"),
+        ("venv", "its interpreter: "),
+        ("empty", "a folder without compiled kernels"),
+        ("missing.toml", "no such env file"),
+        ("out,3.4.0", "is compiled already"),
+    ],
+)
+def test_wrong_words(text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    compiler.make(tmp_path / "venv")
+    for name in ("empty", "out"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "out" / "manifest.json").write_text("{}")
+    with pytest.raises(UsageError) as caught:
+        spec.parse(text)
+    assert says in str(caught.value)
+
+
+def test_what_a_side_changes(tmp_path: Path) -> None:
+    asked = Asked(tmp_path / "k.py", "k", "*fp32", (A100,), sweeps=(Sweep("N", ("1", "2")),))
+    side = spec.parse("mi300x,num_warps=8,D=tl.float16")
+    got = spec.applied(asked, side)
+    assert got.targets == (MI300X,)
+    assert got.sweeps == (Sweep("N", ("1", "2")), Sweep("num_warps", ("8",)), Sweep("D", ("tl.float16",)))
+    assert spec.applied(asked, spec.parse("3.4.0")) == asked
+    with pytest.raises(UsageError, match="--sweep names N"):
+        spec.applied(asked, spec.parse("N=4"))

@@ -1,0 +1,83 @@
+"""A unit that goes to another machine and comes back."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.kernels.compare import compiler
+from tritonsmith.envs import workspace
+from tritonsmith.errors import DownloadError, SmithError, UsageError
+from tritonsmith.kernels.batch import spec, work_unit
+from tritonsmith.kernels.batch.work_unit import Answer, Parcel
+from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels.compile.request import Asked
+
+A100 = targets.parse_all(["a100"])
+
+
+def parcel(file: Path, python: Path) -> Parcel:
+    """A unit as it is sent: only bytes arrive there."""
+    asked = Asked(file, "", "*fp32,64", A100)
+    made: Parcel = pickle.loads(pickle.dumps(work_unit.pack(asked, spec.parse(str(python)), 60, "wheel")))  # noqa: S301
+    return made
+
+
+def test_there_and_back(tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    file = compiler.kernel(tmp_path, remark="tell")
+    sent = parcel(file, python)
+    file.unlink()  # nothing of ours is there
+    answer = pickle.loads(pickle.dumps(work_unit.compile_there(sent)))  # noqa: S301
+    assert isinstance(answer, Answer)
+    made = work_unit.unpack(answer, tmp_path / "out")
+    assert made.file == str(file)
+    path = made.path(made.points[0], "ptx")
+    assert path is not None
+    assert path.is_relative_to(tmp_path / "out")
+    ran = Path(path.read_text())  # which file was compiled
+    assert ran.name == "k.py"
+    assert ran.is_relative_to(workspace.default().root)
+    assert not ran.exists()
+    assert not (tmp_path / "out" / "manifest.json").exists()  # its writer knows the command
+
+
+def test_errors_name_the_file_here(tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    answer = work_unit.compile_there(parcel(compiler.kernel(tmp_path, remark="crash"), python))
+    assert isinstance(answer, Answer)
+    assert answer.manifest.points[0].error == f"{tmp_path}/k.py:3: no"
+    refused = work_unit.compile_there(parcel(compiler.kernel(tmp_path, "bad", "refuse"), python))
+    assert isinstance(refused, SmithError)
+    assert refused.where == f"{tmp_path}/bad.py"
+    nobody = work_unit.compile_there(
+        replace(parcel(compiler.kernel(tmp_path), python), side=spec.parse("dev"))
+    )
+    assert isinstance(nobody, SmithError)
+    assert "no Python with Triton" in nobody.what
+
+
+def test_modules_beside_the_file_go_with_it(tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    file = compiler.kernel(tmp_path)
+    file.write_text(f"import math, one\n{file.read_text()}")
+    (tmp_path / "one.py").write_text("def f():\n    from two import x\n    from . import three\n")
+    for name in ("two", "three"):
+        (tmp_path / f"{name}.py").write_text("import k\n")
+    assert sorted(name for name, _ in parcel(file, python).files) == ["k.py", "one.py", "two.py"]
+    (tmp_path / "math").mkdir()
+    (tmp_path / "math" / "__init__.py").touch()
+    with pytest.raises(UsageError, match="imports math, a package beside it"):
+        parcel(file, python)
+
+
+def test_a_damaged_answer_is_refused(tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    answer = work_unit.compile_there(parcel(compiler.kernel(tmp_path), python))
+    assert isinstance(answer, Answer)
+    with pytest.raises(DownloadError):
+        work_unit.unpack(replace(answer, files=answer.files[:-20]), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.kernels.compile import results
+from tritonsmith.kernels.compile.manifest import Manifest
+from tritonsmith.kernels.compile.request import Asked
+
+LINES: list[dict[str, Any]] = [
+    {
+        "stand-ins": {"torch.nn.Module": "k.py:2", "setuptools": "triton/runtime/build.py:7"},
+        "gone": {"flash_attn": "k.py:4"},
+        "doubts": ["k.py:3: the truth of torch.x decides something, and it is a stand-in"],
+    },
+    {"stand-ins": {f"torch.f{number}": "u.py:1" for number in range(5)}, "gone": {}, "doubts": []},
+    {"doubts": ["k.py:3: the truth of torch.x decides something, and it is a stand-in"]},
+]
+
+
+def test_what_all_processes_noted_is_told_once() -> None:
+    replaced, warnings = results.replaced(LINES), results.warnings(LINES)
+    assert replaced == {"torch.nn.Module": "k.py:2", **{f"torch.f{number}": "u.py:1" for number in range(5)}}
+    assert warnings == (
+        "k.py:4: flash_attn is not installed; without it another way is taken",
+        "k.py:3: the truth of torch.x decides something, and it is a stand-in",
+    )
+    made = Manifest(Path("/out"), "k", "k.py", "", "", "", "", "", (), replaced, warnings)
+    *told, names = results.notes({"notes": [], "missing": []}, made, Asked(Path("k.py"), "k", "", ()))
+    assert tuple(told) == warnings
+    assert names == (
+        "torch is not installed, and stand-ins replaced torch.nn.Module (k.py:2), torch.f0 (u.py:1), "
+        "torch.f1 (u.py:1), torch.f2 (u.py:1) and 2 more"
+    )

@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.errors import FactError, UsageError
+from tritonsmith.kernels.compile import report
+from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
+from tritonsmith.kernels.show import source_lines
+from tritonsmith.kernels.show import stage as show_stage
+from tritonsmith.kernels.show.source_lines import Line
+
+TTGIR = """#loc = loc("/k.py":8:1)
+#loc5 = loc("x_ptr"(#loc))
+module attributes {"ttg.num-warps" = 4 : i32} {
+  tt.func private @helper(%x: f32 {a = 1 : i32} loc("x"(#loc))) -> f32 attributes {noinline = true} {
+    %0 = arith.mulf %x, %x : f32 loc(#loc7)
+    tt.return %0 : f32 loc(#loc2)
+  } loc(#loc)
+  tt.func public @add(%x_ptr: !tt.ptr<f32> loc("x_ptr"(#loc))) attributes {noinline = false} {
+    %c = arith.constant {value = "}"} 4 : i32 loc(#loc1)
+    scf.for %i = %a to %b {
+      %2 = tt.load %x_ptr : !tt.ptr<f32> loc(#loc6)
+    } loc(#loc2)
+    tt.return loc("/other.py":3:2)
+  } loc(#loc)
+} loc(#loc)
+#loc1 = loc(unknown)
+#loc2 = loc("/k.py":9:15)
+#loc3 = loc("/k.py":12:7)
+#loc4 = loc("mask"(#loc2))
+#loc6 = loc(callsite(#loc3 at #loc2))
+#loc7 = loc(fused<"x">[#loc4, #loc3])
+"""
+LLIR = """define void @add(ptr %0) !dbg !4 {
+  %7 = call i32 @tid(), !dbg !12
+  ret void, !dbg !13
+}
+define internal float @"helper"(float %0) {
+  ret float %0
+}
+!1 = !DIFile(filename: "k.py", directory: "/")
+!4 = distinct !DISubprogram(name: "add", scope: !1, file: !1, line: 8)
+!9 = distinct !DILexicalBlockFile(scope: !4, file: !1, discriminator: 0)
+!12 = !DILocation(line: 9, column: 15, scope: !9)
+!13 = !DILocation(line: 0, scope: !4)
+"""
+PTX = """.version 8.4
+.visible .entry add(
+	.param .u64 add_param_0
+)
+{
+	.loc	1 9 15
+	mov.u32 	%r1, %tid.x;
+$L__BB0_2:
+	.loc	1 12 7
+	{ add.f32 	%f1, %f2, %f3; }
+	ret;
+}
+.func (.param .b32 r) helper()
+{
+	ret;
+}
+	.file	1 "/k.py"
+"""
+AMDGCN = """	.text
+add:                                    ; @add
+	.file	1 "/" "k.py"
+	.loc	1 9 15 prologue_end
+	s_load_dword s2, s[0:1], 0x0
+.LBB0_1:
+	.loc	1 12 7
+	s_endpgm
+.Lfunc_end0:
+	.size	add, .Lfunc_end0-add
+"""
+SASS = """//--------------------- .text.helper --------------------------
+        /*0000*/                   EXIT ;
+//--------------------- .text.add --------------------------
+add:
+	//## File "/k.py", line 9
+        /*0000*/                   LDC R1, c[0x0][0x28] ;
+	//## File "/k.py", line 12
+        /*0010*/                   EXIT ;
+//--------------------- SYMBOLS --------------------------
+"""
+GCNASM = """k.hsaco:	file format elf64-amdgpu
+
+Disassembly of section .text:
+
+0000000000001600 <add>:
+; add():
+; /k.py:9
+	s_load_dwordx2 s[2:3], s[0:1], 0x0                         // 000000001600: C0060080 00000000
+; /k.py:12
+	s_branch 56                                                // 00000000161C: BF820038 <add+0x100>
+
+0000000000001700 <helper>:
+	s_endpgm
+"""
+ALL = {"ttgir": TTGIR, "llir": LLIR, "ptx": PTX, "amdgcn": AMDGCN, "sass": SASS, "gcnasm": GCNASM}
+
+
+@pytest.mark.parametrize("stage", ALL)
+def test_lines_of_python(stage: str) -> None:
+    text = ALL[stage]
+    found = dict(zip(text.splitlines(), source_lines.of(text, stage), strict=True))
+    known: dict[str, dict[str, Line | None]] = {
+        "ttgir": {
+            "%0 =": Line("/k.py", 9),
+            "%2 =": Line("/k.py", 12),
+            "%c =": None,
+            "tt.return l": Line("/other.py", 3),
+        },
+        "llir": {"%7": Line("/k.py", 9), "define void": Line("/k.py", 8), "ret void": None},
+        "ptx": {
+            "mov.u32": Line("/k.py", 9),
+            "{ add": Line("/k.py", 12),
+            "$L": None,
+            "ret;": Line("/k.py", 12),
+        },
+        "amdgcn": {"s_load": Line("/k.py", 9), "s_endpgm": Line("/k.py", 12), ".size": None},
+        "sass": {"/*0000*/                   LDC": Line("/k.py", 9), "/*0010*/": Line("/k.py", 12)},
+        "gcnasm": {"s_load": Line("/k.py", 9), "s_branch": Line("/k.py", 12), "; add": None},
+    }
+    for begin, line in known[stage].items():
+        seen = [place for text, place in found.items() if text.strip().startswith(begin)]
+        assert line in seen, (begin, seen)
+
+
+def test_the_source_stands_where_another_line_begins(tmp_path: Path) -> None:
+    file = tmp_path / "k.py"
+    file.write_text("\n" * 8 + "  x = tid()\n")
+    mixed = show_stage.with_source(LLIR.replace('directory: "/"', f'directory: "{tmp_path}"'), "llir")
+    assert "\n  ; k.py:9: x = tid()\n  %7 = call" in mixed
+    assert "; k.py:8: " in mixed
+    assert "(the file is not here)" in show_stage.with_source(PTX, "ptx")
+
+
+ESCAPED = {
+    "ttgir": r"\C3\A9",
+    "llir": r"\C3\A9",
+    "ptx": r"\303\251",
+    "amdgcn": r"\303\251",
+    "sass": r"\303\251",
+    "gcnasm": "é",
+}
+
+
+@pytest.mark.parametrize("stage", ALL)
+def test_the_source_is_found_in_a_folder_beyond_ascii(stage: str, tmp_path: Path) -> None:
+    folder = tmp_path / "mein Code é"
+    folder.mkdir()
+    (folder / "k.py").write_text("\n" * 8 + "x = tid()\n")
+    written = f"{tmp_path}/mein Code {ESCAPED[stage]}"
+    text = ALL[stage].replace('"/" "k.py"', f'"{written}" "k.py"').replace("/k.py", f"{written}/k.py")
+    mixed = show_stage.with_source(text.replace('directory: "/"', f'directory: "{written}"'), stage)
+    assert " k.py:9: x = tid()" in mixed
+
+
+def test_rings_of_locations_end() -> None:
+    text = "#loc1 = loc(#loc2)\n#loc2 = loc(#loc1)\nx loc(#loc1)\n"
+    assert source_lines.of(text, "ttir")[2] is None
+
+
+@pytest.mark.parametrize(
+    ("stage", "first", "last"),
+    [
+        ("ttgir", "tt.func public @add", "} loc(#loc)"),
+        ("llir", "define void @add", "}"),
+        ("ptx", ".visible .entry add(", "}"),
+        ("amdgcn", "add:", "s_endpgm"),
+        ("sass", "//--------------------- .text.add", "EXIT ;"),
+        ("gcnasm", "0000000000001600 <add>:", "s_branch 56"),
+    ],
+)
+def test_one_function(stage: str, first: str, last: str) -> None:
+    lines = show_stage.function(ALL[stage], stage, "add").strip().splitlines()
+    assert lines[0].strip().startswith(first)
+    assert last in lines[-1]
+    assert not any("helper" in line for line in lines)
+
+
+def test_a_function_that_is_not_there() -> None:
+    with pytest.raises(UsageError, match="no function 'ad'") as caught:
+        show_stage.function(TTGIR, "ttgir", "ad")
+    assert "did you mean 'add'?" in caught.value.hints
+
+
+@pytest.mark.parametrize("stage", ALL)
+def test_colours_change_nothing_else(stage: str) -> None:
+    assert (
+        show_stage.highlighted(ALL[stage], stage).plain.expandtabs().rstrip()
+        == ALL[stage].expandtabs().rstrip()
+    )
+
+
+def made(folder: Path) -> Manifest:
+    points = []
+    for target, status in (("cuda:90:32", "ok"), ("cuda:80:32", "crashed")):
+        name = target.replace(":", "-")
+        stages = {}
+        if status == "ok":
+            (folder / name).mkdir(parents=True)
+            for stage, text in (("ttgir", TTGIR), ("source", TTGIR), ("cubin", "ELF"), ("sass", SASS)):
+                path = folder / name / f"add.{stage}"
+                path.write_text(text)
+                stages[stage] = Stage(str(path.relative_to(folder)), len(text), "")
+        error = "" if status == "ok" else "the compiler died: SIGABRT"
+        log = "" if status == "ok" else "Assertion `false' failed.\n"
+        points.append(Point(name, target, {}, {}, {}, {}, status, 0.5, stages, {}, error, log))  # type: ignore[arg-type]
+    return Manifest(folder, "add", "/k.py", "", "9.9.9", "", "3.12.1", "", tuple(points))
+
+
+def test_points_and_stages_are_chosen(tmp_path: Path) -> None:
+    manifest = made(tmp_path)
+    point = show_stage.choose(manifest, "cuda:90:32")
+    assert show_stage.choose(manifest, "cuda-90-32") == point
+    assert show_stage.text(manifest, point, "ttgir") == TTGIR
+    with pytest.raises(UsageError, match="there are 2 points"):
+        show_stage.choose(manifest, "")
+    with pytest.raises(UsageError, match="no point 'cuda-90'"):
+        show_stage.choose(manifest, "cuda-90")
+    with pytest.raises(UsageError, match="no stage 'amdgcn'"):
+        show_stage.text(manifest, point, "amdgcn")
+    with pytest.raises(UsageError, match="cubin is no text") as caught:
+        show_stage.text(manifest, point, "cubin")
+    assert caught.value.hints == ("its disassembly: --stage sass",)
+    with pytest.raises(FactError, match="did not compile: crashed"):
+        show_stage.text(manifest, show_stage.choose(manifest, "cuda-80-32"), "ttgir")
+
+
+def test_the_table_and_the_failures(tmp_path: Path) -> None:
+    manifest = made(tmp_path)
+    (table,) = report.table(manifest)
+    assert [str(column.head) for column in table.columns] == [
+        "point",
+        "status",
+        "ttgir",
+        "cubin",
+        "sass",
+        "time",
+    ]
+    (failure,) = report.failures(manifest)
+    assert failure.splitlines() == [
+        "cuda-80-32: crashed",
+        "  the compiler died: SIGABRT",
+        "  Assertion `false' failed.",
+    ]
+    assert report.as_json(manifest, ("a note",))["notes"] == ["a note"]
