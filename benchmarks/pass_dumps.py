@@ -36,7 +36,7 @@ DUMPING = {
 SPLIT = """
 import json, os, resource, sys, time
 from pathlib import Path
-from tritonsmith.passes.splitting import Splitter
+from tritonsmith.passes.dump.splitter import Splitter
 log, out = map(Path, sys.argv[1:])
 out.mkdir()
 began, before = time.perf_counter(), os.times()
@@ -56,11 +56,12 @@ print(json.dumps({
 LIST = """
 import sys, time
 from pathlib import Path
-from tritonsmith.passes import choosing, index, listing
+from tritonsmith.passes import index, select
+from tritonsmith.passes.view import pipeline_table
 began = time.perf_counter()
 made = index.read(Path(sys.argv[1]))
-kernel = choosing.kernel(made, "")
-listing.table(made, kernel, listing.rows(made, kernel.name))
+kernel = select.kernel(made, "")
+pipeline_table.table(made, kernel, pipeline_table.rows(made, kernel.name))
 print(time.perf_counter() - began)
 """
 

@@ -22,10 +22,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.integration import chromium
 from tests.integration.chromium import Page
 
-from tritonsmith.passes import index, listing
+from tritonsmith.passes import index
 from tritonsmith.passes.index import Dump, Index
-from tritonsmith.passes.report import making
-from tritonsmith.passes.report.making import Made
+from tritonsmith.passes.report import write
+from tritonsmith.passes.report.write import Made
+from tritonsmith.passes.view import pipeline_table
 
 KEYS = 20  # passes that are walked
 MB = 1e6
@@ -81,8 +82,8 @@ def copies(original: Index, folder: Path, count: int) -> Index:
 
 def report(dumped: Index) -> Made:
     """A report of a dump of which nothing was counted yet."""
-    (dumped.folder / listing.KEPT).unlink(missing_ok=True)
-    return making.make(dumped, dumped.folder / "report.html")
+    (dumped.folder / pipeline_table.KEPT).unlink(missing_ok=True)
+    return write.make(dumped, dumped.folder / "report.html")
 
 
 def opened(page: Page, report: Path) -> Opened:

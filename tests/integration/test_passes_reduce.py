@@ -13,7 +13,7 @@ import pytest
 from tests.integration.harness import Done, Smith, interrupt, wait_for
 from tritonsmith.kernels import smoke_test
 from tritonsmith.passes import index as indexes
-from tritonsmith.passes.reduce.source import parse
+from tritonsmith.passes.reduce.ir_text import parse
 
 MATMUL = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = ("--signature", "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,64,64,32")

@@ -15,8 +15,9 @@ from tests.integration.harness import Smith
 from tests.support import require
 from tests.unit.passes.report.folders import folder
 from tritonsmith.kernels import smoke_test
-from tritonsmith.passes import finding, index, listing
+from tritonsmith.passes import index
 from tritonsmith.passes.index import Index, Kernel
+from tritonsmith.passes.view import find_text, pipeline_table
 
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
 EVIL = '</script><img src=x onerror="document.title=1"><!--<script>'
@@ -144,7 +145,7 @@ def test_its_numbers_are_those_of_the_other_tasks(page: Page, dumped: Dumped, wi
     """One definition of a pass, and of a change, for passes.dump, passes.list, passes.find and the page."""
     folder_ = dumped.index.folder
     (kernel,) = dumped.index.kernels
-    listed = listing.as_json(dumped.index, kernel, listing.rows(dumped.index, kernel.name))
+    listed = pipeline_table.as_json(dumped.index, kernel, pipeline_table.rows(dumped.index, kernel.name))
     totals = listed["totals"]
     dumps = len(dumped.index.dumps)
     # Of the dumps two were printed while a pass ran, and one is PTX.
@@ -182,7 +183,7 @@ def test_its_numbers_are_those_of_the_other_tasks(page: Page, dumped: Dumped, wi
         page.js("document.querySelector('input.search').value = ''")
         page.type(text)
         page.wait(f"document.body.dataset.searched === {json.dumps(text)}")
-        found = finding.find(dumped.index, "tiled_matmul", text)
+        found = find_text.find(dumped.index, "tiled_matmul", text)
         assert texts(page, ".found span") == [f"in {found.dumps or 'none'} of {found.of} dumps"], text
         assert found.of == dumps
     page.key("Escape")

@@ -15,8 +15,9 @@ from tests.real.test_kernels import python
 from tests.support import REAL_WHEELS
 from tritonsmith.kernels.compile import run, targets
 from tritonsmith.kernels.compile.request import Asked
-from tritonsmith.passes import dumping, listing
-from tritonsmith.passes.choices import Choices
+from tritonsmith.passes.dump import run as dump_run
+from tritonsmith.passes.dump.options import Choices
+from tritonsmith.passes.view import pipeline_table
 
 KERNEL = Path(run.__file__).parent / "examples" / "tiled_matmul.py"
 TYPES = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16"
@@ -33,8 +34,8 @@ BUILDS = [path.name for path in Path(os.environ.get(REAL_WHEELS) or os.devnull).
 def test_every_triton_tells_all_of_a_matmul(version: str, target: str, tmp_path: Path) -> None:
     where = run.place("wheel", str(python(version)), jobs=1)
     asked = Asked(KERNEL, "tiled_matmul", SIGNATURE, targets.parse_all([target]))
-    what = dumping.of_kernel(asked, where, Choices(llvm=True, backend=True), tmp_path / "out")
-    index, manifest = dumping.dump_kernel(what, silent=True)
+    what = dump_run.of_kernel(asked, where, Choices(llvm=True, backend=True), tmp_path / "out")
+    index, manifest = dump_run.dump_kernel(what, silent=True)
     assert manifest.triton == index.triton
     assert version in (manifest.triton, *BUILDS)
 
@@ -54,7 +55,7 @@ def test_every_triton_tells_all_of_a_matmul(version: str, target: str, tmp_path:
     assert len(untimed) < 0.1 * len(passes)  # one row for all functions, and for a pipeline inside two passes
     assert all(dump.changed is not None for dump in passes[:-1])
 
-    rows = dict(zip(index.dumps, listing.rows(index, kernel.name), strict=True))
+    rows = dict(zip(index.dumps, pipeline_table.rows(index, kernel.name), strict=True))
     first = next(dump for dump in passes if dump.argument == "convert-triton-to-tritongpu")
     assert first.stage == "ttgir"
     row = rows[first]

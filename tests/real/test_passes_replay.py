@@ -14,9 +14,9 @@ import pytest
 from tests.support import REAL_BUILD
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.passes.index import Dump, Index, Kernel
-from tritonsmith.passes.replay import chain, debugging, running
-from tritonsmith.passes.replay.running import Outcome
-from tritonsmith.passes.replay.tool import Tool
+from tritonsmith.passes.replay import debugger, pass_chain, run
+from tritonsmith.passes.replay.replayer import Tool
+from tritonsmith.passes.replay.run import Outcome
 
 IR = """module {
   tt.func public @k(%p: !tt.ptr<f32>, %n: i32) {
@@ -80,10 +80,10 @@ def dumps(folder: Path, texts: list[str]) -> Index:
 
 def replayed(index: Index, number: int, tool: Tool, root: Path, mlir: tuple[str, ...] = ()) -> Outcome:
     space = Workspace(root)
-    seen = running.look(index, index.kernels[0], tool, space, {})
+    seen = run.look(index, index.kernels[0], tool, space, {})
     links = [link for link in seen.links if link.dump.number == number]
-    debug = debugging.of(links, tool, mlir, wanted=False)
-    (outcome,) = running.act(running.prepare(seen, [links], tool, space, debug), space)
+    debug = debugger.of(links, tool, mlir, wanted=False)
+    (outcome,) = run.act(run.prepare(seen, [links], tool, space, debug), space)
     return outcome
 
 
@@ -113,8 +113,8 @@ def test_debug_output_and_where_the_pass_is(tool: Tool, tmp_path: Path) -> None:
         pytest.skip(f"{REAL_BUILD} has no assertions")
     outcome = replayed(index, 0, tool, tmp_path / "space", mlir=("greedy-rewriter",))
     assert "Processing operation" in outcome.job.log.read_text()
-    (link,) = [one for one in chain.of(index.dumps) if one.dump.argument == "tritongpu-coalesce"]
-    found = debugging.source(link, tool)
+    (link,) = [one for one in pass_chain.of(index.dumps) if one.dump.argument == "tritongpu-coalesce"]
+    found = debugger.source(link, tool)
     assert found.debug_type == "tritongpu-coalesce"
     assert found.file.name == "Coalesce.cpp"
     assert found.line is not None

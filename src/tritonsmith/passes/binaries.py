@@ -25,7 +25,7 @@ from tritonsmith.facts.triton_cache import Entry
 from tritonsmith.kernels.compile import disassemblers
 from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
 from tritonsmith.kernels.resources import measure
-from tritonsmith.passes import locations
+from tritonsmith.passes import strip_locations
 from tritonsmith.passes.index import COMPILED, Index
 
 FILE = "binaries.json"
@@ -215,4 +215,4 @@ def _texts(index: Index, kernel: str) -> set[bytes]:
 
 
 def _digest(text: bytes) -> bytes:
-    return hashlib.sha256(locations.without("mlir", text).strip()).digest()
+    return hashlib.sha256(strip_locations.without("mlir", text).strip()).digest()

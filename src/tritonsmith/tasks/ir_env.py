@@ -39,7 +39,7 @@ def ir_env(
     from json import dumps
     from pathlib import Path
 
-    from tritonsmith.passes import profiles
+    from tritonsmith.passes import env_profiles
     from tritonsmith.plan import process
     from tritonsmith.ui import console
 
@@ -52,9 +52,9 @@ def ir_env(
     if not wanted:
         _list(json=json, idle=not command)
         return
-    chosen = profiles.chosen(wanted)
-    version = profiles.version_of(triton) if triton else _version(env, python)
-    made = profiles.environment(chosen, version, kernel=kernel, out=Path(out).expanduser().absolute())
+    chosen = env_profiles.chosen(wanted)
+    version = env_profiles.version_of(triton) if triton else _version(env, python)
+    made = env_profiles.environment(chosen, version, kernel=kernel, out=Path(out).expanduser().absolute())
     for text in made.notes:
         console.note(text)
     if command:
@@ -74,13 +74,13 @@ def ir_env(
 def _list(*, json: bool, idle: bool) -> None:
     from json import dumps
 
-    from tritonsmith.passes import profiles
+    from tritonsmith.passes import env_profiles
     from tritonsmith.ui import console, tables
 
     if not idle:
         hints = ["invoke ir-env nvidia -- python script.py; invoke ir-env lists them"]
         raise UsageError("no profile is named", hints=hints)
-    every = profiles.known().values()
+    every = env_profiles.known().values()
     if json:
         rows = [{"name": one.name, "what": one.what, "set": dict(one.set)} for one in every]
         console.write(dumps({"schema": 1, "profiles": rows}, indent=2))

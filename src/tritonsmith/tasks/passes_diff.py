@@ -42,7 +42,8 @@ def diff(
     """Show what a pass changed, or where two dumps part."""
     from pathlib import Path
 
-    from tritonsmith.passes import differing, index, select
+    from tritonsmith.passes import index, select
+    from tritonsmith.passes.view import diff as view_diff
 
     made = index.read(Path(folder).expanduser())
     if given(against):
@@ -56,14 +57,15 @@ def diff(
         raise UsageError("name a pass by its number", hints=hints)
     name = select.kernel(made, kernel).name
     dump = select.dump(made, name, number)
-    one, two = (dump, select.dump(made, name, to)) if to else differing.sides(made, dump)
+    one, two = (dump, select.dump(made, name, to)) if to else view_diff.sides(made, dump)
     _print((made, one), (made, two), ops=ops, layouts=layouts, json=json)
 
 
 def _part(made: Index, other: Index, kernel: str, *, ops: bool, layouts: bool, json: bool) -> None:
     from json import dumps
 
-    from tritonsmith.passes import differing, select
+    from tritonsmith.passes import select
+    from tritonsmith.passes.view import diff as view_diff
     from tritonsmith.ui import console
 
     names = split(kernel) or ("",)
@@ -72,12 +74,12 @@ def _part(made: Index, other: Index, kernel: str, *, ops: bool, layouts: bool, j
             "--kernel names one kernel, or one for each dump", hints=["--kernel double,double-2"]
         )
     both = ((made, names[0]), (other, names[-1]))
-    first, second = (differing.Run(one, select.kernel(one, name)) for one, name in both)
-    found = differing.parting(first, second)
-    said = differing.said(found)
+    first, second = (view_diff.Run(one, select.kernel(one, name)) for one, name in both)
+    found = view_diff.parting(first, second)
+    said = view_diff.said(found)
     numbers = [dump and dump.number for dump in (found.one, found.other)]
     about = {"said": said, "parted": bool(found.one or found.other), "passes": numbers}
-    known = found.already or all(dump and differing.shows(dump) for dump in (found.one, found.other))
+    known = found.already or all(dump and view_diff.shows(dump) for dump in (found.one, found.other))
     if not (found.one and found.other and known):
         if json:
             console.write(dumps({"schema": 1, **about}))
@@ -86,7 +88,7 @@ def _part(made: Index, other: Index, kernel: str, *, ops: bool, layouts: bool, j
         return
     one, two = found.one, found.other
     if not found.already:
-        one, two = differing.left(made, one), differing.left(other, two)
+        one, two = view_diff.left(made, one), view_diff.left(other, two)
     if not json:
         console.out().print(said, markup=False)
     _print((made, one), (other, two), ops=ops, layouts=layouts, json=json, about=about)
@@ -104,17 +106,17 @@ def _print(
     from dataclasses import asdict
     from json import dumps
 
-    from tritonsmith.passes import differing
+    from tritonsmith.passes.view import diff as view_diff
     from tritonsmith.ui import console, tables, unified
 
-    before, after = differing.text(*one), differing.text(*two)
-    kind = differing.language(one[1])
+    before, after = view_diff.text(*one), view_diff.text(*two)
+    kind = view_diff.language(one[1])
     counted = {}
     if ops or json:
-        counted["operations"] = differing.operations(before, after, kind)
+        counted["operations"] = view_diff.operations(before, after, kind)
     if layouts or json:
-        counted["layouts"] = differing.layouts(before, after)
-    found = differing.diff(before, after, kind) if json or not counted else None
+        counted["layouts"] = view_diff.layouts(before, after)
+    found = view_diff.diff(before, after, kind) if json or not counted else None
     if json:
         content = {name: [asdict(row) for row in rows] for name, rows in counted.items()}
         console.write(

@@ -58,8 +58,8 @@ def dump(
 
     from tritonsmith.envs import workspace
     from tritonsmith.errors import SmithError, UsageError
-    from tritonsmith.passes import dumping, importing, overview
-    from tritonsmith.passes.choices import Choices
+    from tritonsmith.passes.dump import import_log, run, summary
+    from tritonsmith.passes.dump.options import Choices
     from tritonsmith.tasks import kernel_flags, show
 
     choices = Choices(llvm, backend, not no_line_info, reproducers)
@@ -71,16 +71,16 @@ def dump(
                 "a kernel and a program: one of them", hints=["leave out what comes after --, or the kernel"]
             )
         space = workspace.default()
-        prepared, step = dumping.of_program(command, space, choices, folder)
+        prepared, step = run.of_program(command, space, choices, folder)
         if dry_run:
             show.plan(prepared.plan)
             return
-        with importing.full_disk_told(prepared.out):
-            index, code = dumping.dump_program(prepared, step, space)
-        overview.show(index, json=json, aside=True)
+        with import_log.full_disk_told(prepared.out):
+            index, code = run.dump_program(prepared, step, space)
+        summary.show(index, json=json, aside=True)
         if code:
             raise Exit(code=code)
-        dumping.check(index)
+        run.check(index)
         return
     targets = list(target or ()) or ([] if from_cache else [kernel_flags.target_of("ttgir")])
     asked = kernel_flags.asked(
@@ -96,20 +96,20 @@ def dump(
         python=python,
     )
     where = kernel_flags.place(env, python, "1", timeout, asked)
-    what = dumping.of_kernel(asked, where, choices, folder)
+    what = run.of_kernel(asked, where, choices, folder)
     if dry_run:
         show.plan(what.prepared.plan)
         return
-    with importing.full_disk_told(what.prepared.out):
-        index, manifest = dumping.dump_kernel(what)
-    overview.show(index, json=json)
+    with import_log.full_disk_told(what.prepared.out):
+        index, manifest = run.dump_kernel(what)
+    summary.show(index, json=json)
     bad = [point for point in manifest.points if point.status != "ok"]
     if bad:
         again = shlex.join(("invoke", "passes.show", str(index.folder), "last"))
         raise SmithError(
             f"{len(bad)} of {len(manifest.points)} compiles failed",
             where=index.folder,
-            why="\n".join(dumping.failures(index)) or bad[0].error,
+            why="\n".join(run.failures(index)) or bad[0].error,
             hints=[f"{again} prints what the failing pass was given"] if index.dumps else [],
         )
-    dumping.check(index)
+    run.check(index)

@@ -27,16 +27,17 @@ def find(
     from pathlib import Path
 
     from tritonsmith.errors import SmithError
-    from tritonsmith.passes import finding, index, select
+    from tritonsmith.passes import index, select
+    from tritonsmith.passes.view import find_text
     from tritonsmith.ui import console
 
     made = index.read(Path(folder).expanduser())
     chosen = select.kernel(made, kernel)
-    found = finding.find(made, chosen.name, text, regex=regex)
+    found = find_text.find(made, chosen.name, text, regex=regex)
     if json:
-        console.write(dumps(finding.as_json(found)))
+        console.write(dumps(find_text.as_json(found)))
         return
     if not found.dumps:
         hints = ["locations are not searched"] if "loc" in text or "dbg" in text else []
         raise SmithError(f"no pass of {chosen.name} was given {text!r}", where=made.folder, hints=hints)
-    console.out().print(finding.table(found, text))
+    console.out().print(find_text.table(found, text))

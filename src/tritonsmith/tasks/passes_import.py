@@ -22,10 +22,10 @@ def import_(context: Any, file: str, out: str = "", python: str = "", json: bool
     """Import a saved MLIR_ENABLE_DUMP log."""
     from pathlib import Path
 
-    from tritonsmith.passes import importing, overview
+    from tritonsmith.passes.dump import import_log, summary
 
-    folder = Path(out).expanduser().absolute() if given(out) else importing.place(file)
+    folder = Path(out).expanduser().absolute() if given(out) else import_log.place(file)
     interpreter = str(Path(python).expanduser().absolute()) if python else ""
-    index = importing.shown(file, folder, python=interpreter)
-    overview.show(index, json=json)
-    importing.check(index)
+    index = import_log.shown(file, folder, python=interpreter)
+    summary.show(index, json=json)
+    import_log.check(index)

@@ -63,10 +63,11 @@ def isolate(
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.compile.request import options_of
-    from tritonsmith.passes import index, isolating, select
-    from tritonsmith.passes.reduce import by_tool, reducing, report
-    from tritonsmith.passes.reduce import folder as files
-    from tritonsmith.passes.replay import tool
+    from tritonsmith.passes import index, select
+    from tritonsmith.passes.isolate import failing_pass
+    from tritonsmith.passes.isolate import issue_folder as files
+    from tritonsmith.passes.reduce import command, mlir_reduce, report
+    from tritonsmith.passes.replay import replayer
     from tritonsmith.tasks import show
     from tritonsmith.tasks.passes_reduce import seconds
     from tritonsmith.ui import console
@@ -81,20 +82,20 @@ def isolate(
             raise UsageError("--pattern and --when write no folder", hints=["leave --out and --reduce out"])
         _held(made, one.name, pattern, when, space, python=python, env=env, regex=regex, json=json)
         return
-    chosen = tool.choose(made, space, env=env, python=python, triton_opt=triton_opt, source=source)
-    found = isolating.isolate(made, one, chosen, space, options_of(option or ()))
+    chosen = replayer.choose(made, space, env=env, python=python, triton_opt=triton_opt, source=source)
+    found = failing_pass.isolate(made, one, chosen, space, options_of(option or ()))
     to = Path(out).expanduser().absolute() if given(out) else _beside(made.folder)
     facts = files.about(found, chosen)
     files.plan(found, None, facts, to)  # whether the folder will do, before anything takes time
     reduced = None
     if reduce_:
-        options = reducing.Options(seconds(timeout), reducer=by_tool.find(found.way.opt))
-        reduced = reducing.reduce(found.text, found.way, space, options, report.progress())
+        options = command.Options(seconds(timeout), reducer=mlir_reduce.find(found.way.opt))
+        reduced = command.reduce(found.text, found.way, space, options, report.progress())
     plan = files.plan(found, reduced, facts, to)
     if dry_run:
         show.plan(plan)
         return
-    reducing.write(plan, space, "passes.isolate")
+    command.write(plan, space, "passes.isolate")
     if json:
         console.write(dumps(report.isolated_json(found, reduced, to)))
         return
@@ -128,13 +129,13 @@ def _held(
     from json import dumps
 
     from tritonsmith.errors import SmithError
-    from tritonsmith.passes import holding
+    from tritonsmith.passes.isolate import first_pass_with
     from tritonsmith.ui import console
 
     if when:
         manifest = _compiled(made, space, python, env)
-        terms = holding.limit(when, manifest)
-        step = holding.binary_step(manifest)
+        terms = first_pass_with.limit(when, manifest)
+        step = first_pass_with.binary_step(manifest)
         if json:
             rows = [{"term": term, "value": value, "holds": holds} for term, value, holds in terms]
             console.write(dumps({"schema": 1, "step": step, "terms": rows}))
@@ -147,16 +148,18 @@ def _held(
             )
             console.out().print(text, markup=False)
         return
-    sought = holding.compiled_pattern(pattern, regex=regex)
-    held = holding.texts(made, kernel, sought, ())
+    sought = first_pass_with.compiled_pattern(pattern, regex=regex)
+    held = first_pass_with.texts(made, kernel, sought, ())
     if held is None:
-        held = holding.texts(made, kernel, sought, holding.stages_of(_compiled(made, space, python, env)))
+        held = first_pass_with.texts(
+            made, kernel, sought, first_pass_with.stages_of(_compiled(made, space, python, env))
+        )
     if json:
-        console.write(dumps(holding.as_json(held, pattern)))
+        console.write(dumps(first_pass_with.as_json(held, pattern)))
     elif held is None:
-        raise SmithError(holding.sentence(held, pattern), where=made.folder)
+        raise SmithError(first_pass_with.sentence(held, pattern), where=made.folder)
     else:
-        console.out().print(holding.sentence(held, pattern), markup=False)
+        console.out().print(first_pass_with.sentence(held, pattern), markup=False)
 
 
 def _compiled(made: Index, space: Workspace, python: str, env: str) -> Manifest:

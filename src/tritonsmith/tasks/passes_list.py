@@ -35,17 +35,18 @@ def listing(
     from json import dumps
     from pathlib import Path
 
-    from tritonsmith.passes import index, listing, select, summaries
+    from tritonsmith.passes import index, select
+    from tritonsmith.passes.view import pass_summaries, pipeline_table
     from tritonsmith.ui import console
 
     made = index.read(Path(folder).expanduser())
     chosen = select.kernel(made, kernel)
-    counted = listing.rows(made, chosen.name)
+    counted = pipeline_table.rows(made, chosen.name)
     if json:
-        console.write(dumps(listing.as_json(made, chosen, counted)))
+        console.write(dumps(pipeline_table.as_json(made, chosen, counted)))
         return
-    said = summaries.asked(some(source or ()), wanted=summary)
-    console.out().print(listing.table(made, chosen, counted, said, changed=changed))
+    said = pass_summaries.asked(some(source or ()), wanted=summary)
+    console.out().print(pipeline_table.table(made, chosen, counted, said, changed=changed))
     if chosen.failed:
         console.warn(
             f"{chosen.failed} failed" + (f": {chosen.error.splitlines()[0]}" if chosen.error else "")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tritonsmith.envs.workspace import Workspace
-    from tritonsmith.passes.reduce.ways import Way
+    from tritonsmith.passes.reduce.pass_runner import Way
 
 
 @task(
@@ -56,11 +56,13 @@ def reduce_(
     from tritonsmith.envs import workspace
     from tritonsmith.errors import InterruptedRunError, UsageError
     from tritonsmith.kernels.compile.request import options_of
-    from tritonsmith.passes import index, isolating, select
-    from tritonsmith.passes.reduce import by_tool, reducing, report
-    from tritonsmith.passes.reduce import folder as files
-    from tritonsmith.passes.reduce.ways import Way
-    from tritonsmith.passes.replay import tool
+    from tritonsmith.passes import index, select
+    from tritonsmith.passes.isolate import failing_pass
+    from tritonsmith.passes.isolate import issue_folder as files
+    from tritonsmith.passes.reduce import command as reduce_command
+    from tritonsmith.passes.reduce import mlir_reduce, report
+    from tritonsmith.passes.reduce.pass_runner import Way
+    from tritonsmith.passes.replay import replayer
     from tritonsmith.tasks.kit import count
     from tritonsmith.ui import console
 
@@ -69,8 +71,10 @@ def reduce_(
     _, command = command_line()
     if given_path.is_dir() and (given_path / index.FILE).is_file() and not (pass_ or command):
         dump = index.read(given_path)
-        chosen = tool.choose(dump, space, env=env, python=python, triton_opt=triton_opt, source="")
-        made = isolating.isolate(dump, select.kernel(dump, kernel), chosen, space, options_of(option or ()))
+        chosen = replayer.choose(dump, space, env=env, python=python, triton_opt=triton_opt, source="")
+        made = failing_pass.isolate(
+            dump, select.kernel(dump, kernel), chosen, space, options_of(option or ())
+        )
         text, way, to = made.text, made.way, given_path / "reduced.mlir"
     else:
         path = given_path / "input.mlir" if given_path.is_dir() else given_path
@@ -91,14 +95,14 @@ def reduce_(
                 )
             way = _way(pipeline, space, path, env=env, python=python, triton_opt=triton_opt)
     to = Path(out).expanduser().absolute() if given(out) else to.absolute()
-    options = reducing.Options(
+    options = reduce_command.Options(
         seconds(timeout),
-        count(jobs, "jobs") or reducing.JOBS,
-        None if own else by_tool.find(way.opt),
+        count(jobs, "jobs") or reduce_command.JOBS,
+        None if own else mlir_reduce.find(way.opt),
         given_path.name if command and not given_path.is_dir() else "in.mlir",
     )
-    found = reducing.reduce(text, way, space, options, report.progress())
-    reducing.save(files.headed(found.text, way.pipeline) if way.pipeline else found.text, to, space)
+    found = reduce_command.reduce(text, way, space, options, report.progress())
+    reduce_command.save(files.headed(found.text, way.pipeline) if way.pipeline else found.text, to, space)
     if json:
         console.write(dumps({**report.as_json(found), "path": str(to)}))
     else:
@@ -116,7 +120,7 @@ def seconds(text: str) -> float:
         UsageError: it is no number of seconds.
     """
     from tritonsmith.errors import UsageError
-    from tritonsmith.passes.reduce.reducing import Options
+    from tritonsmith.passes.reduce.command import Options
 
     if not text:
         return Options().timeout
@@ -152,17 +156,17 @@ def _runnable(program: str) -> None:
 def _way(pipeline: str, space: Workspace, path: Path, *, env: str, python: str, triton_opt: str) -> Way:
     """Who runs the passes of a file."""
     from tritonsmith.passes.index import Index
-    from tritonsmith.passes.reduce import ways
-    from tritonsmith.passes.replay import asking, tool
+    from tritonsmith.passes.reduce import pass_runner
+    from tritonsmith.passes.replay import introspect, replayer
 
     nothing = Index(folder=path.parent, command="", triton="", python="", size=0, kernels=(), dumps=())
     named = env or python or triton_opt
-    chosen = tool.choose(
+    chosen = replayer.choose(
         nothing, space, env=env if named else "wheel", python=python, triton_opt=triton_opt, source=""
     )
-    spelled = ways.spelled(pipeline)
+    spelled = pass_runner.spelled(pipeline)
     if chosen.opt:
-        return ways.Way(spelled, opt=chosen.opt)
+        return pass_runner.Way(spelled, opt=chosen.opt)
     assert chosen.python is not None  # noqa: S101 - `tool.choose` found one of the two
-    calls = ways.calls(pipeline, asking.known(chosen.python, space), chosen.python)
-    return ways.Way(spelled, python=chosen.python, calls=calls)
+    calls = pass_runner.calls(pipeline, introspect.known(chosen.python, space), chosen.python)
+    return pass_runner.Way(spelled, python=chosen.python, calls=calls)

@@ -11,7 +11,7 @@ from invoke.parser.argument import Argument
 from tritonsmith.tasks.kit import HelpfulTask, count, split, task
 
 if TYPE_CHECKING:
-    from tritonsmith.passes.replay.running import Outcome, Prepared
+    from tritonsmith.passes.replay.run import Outcome, Prepared
 
 
 class PassLast(HelpfulTask):
@@ -86,26 +86,26 @@ def replay(
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.compile.request import options_of
     from tritonsmith.passes import index, select
-    from tritonsmith.passes.replay import chain, debugging, report, running, tool
+    from tritonsmith.passes.replay import debugger, pass_chain, replayer, report, run
     from tritonsmith.tasks import show
     from tritonsmith.ui import console
 
     dump = index.read(Path(folder).expanduser())
     one = select.kernel(dump, kernel)
     space = workspace.default()
-    chosen = tool.choose(dump, space, env=env, python=python, triton_opt=triton_opt, source=source)
-    seen = running.look(dump, one, chosen, space, options_of(option or ()))
+    chosen = replayer.choose(dump, space, env=env, python=python, triton_opt=triton_opt, source=source)
+    seen = run.look(dump, one, chosen, space, options_of(option or ()))
     first, last = count(from_, "from"), count(until, "until")
     mine = dump.of(one.name)
-    wanted = chain.chosen(seen.links, number, first, last, everything=all_, dumps=mine)
+    wanted = pass_chain.chosen(seen.links, number, first, last, everything=all_, dumps=mine)
     groups = [(link,) for link in wanted] if all_ else [wanted]
     if len(groups) > 1 and (debug or mlir or gdb or lldb or out):
         raise UsageError(
             "--all takes neither --debug, --mlir, --gdb, --lldb nor --out",
             hints=["name one pass, or a range"],
         )
-    more = debugging.of(wanted, chosen, split(mlir) or (), wanted=debug)
-    prepared = running.prepare(seen, groups, chosen, space, more)
+    more = debugger.of(wanted, chosen, split(mlir) or (), wanted=debug)
+    prepared = run.prepare(seen, groups, chosen, space, more)
     for text in (*seen.notes, *more.notes):
         console.note(text)
     if gdb or lldb:
@@ -114,7 +114,7 @@ def replay(
     if dry_run:
         show.plan(prepared.plan)
         return
-    outcomes = running.act(prepared, space)
+    outcomes = run.act(prepared, space)
     if json:
         console.write(dumps(report.as_json(outcomes, prepared), indent=2))
     elif all_:
@@ -129,18 +129,18 @@ def _answer(outcome: Outcome, prepared: Prepared, out: str, *, quiet: bool) -> N
     from pathlib import Path
 
     from tritonsmith.errors import SmithError
-    from tritonsmith.passes.replay import checking, report, running
+    from tritonsmith.passes.replay import report, run, verdict
     from tritonsmith.ui import console
 
     job = outcome.job
     for text in job.notes:
         console.note(text)
-    if outcome.verdict not in checking.RAN:
+    if outcome.verdict not in verdict.RAN:
         hints = [f"its input: {job.input}", *([f"the log: {job.log}"] if job.log.is_file() else [])]
         raise SmithError(f"{job.title} cannot be replayed: {outcome.verdict}", why=outcome.why, hints=hints)
     if prepared.debug.types:
         console.out().print(job.log.read_text(encoding="utf-8", errors="replace"), markup=False, end="")
-    made = running.keep(job.out, Path(out).expanduser().absolute()) if out else job.out
+    made = run.keep(job.out, Path(out).expanduser().absolute()) if out else job.out
     if outcome.verdict == "differs":
         hints = [f"diff {made} {job.after}", *report.suspects(prepared)]
         raise SmithError(report.sentence(outcome), where=made, hints=hints)
@@ -155,7 +155,7 @@ def _debug(prepared: Prepared, name: str, *, dry_run: bool) -> None:
     import shlex
 
     from tritonsmith.errors import UsageError
-    from tritonsmith.passes.replay import debugging, tool
+    from tritonsmith.passes.replay import debugger, replayer
     from tritonsmith.ui import console
 
     (job,) = prepared.jobs
@@ -167,12 +167,12 @@ def _debug(prepared: Prepared, name: str, *, dry_run: bool) -> None:
                 "--env NAME of an environment that `invoke build-triton --debug` built",
             ],
         )
-    found = debugging.source(job.links[0], prepared.tool)
-    argv = debugging.command(name, prepared.tool, job.argv, found.place)
+    found = debugger.source(job.links[0], prepared.tool)
+    argv = debugger.command(name, prepared.tool, job.argv, found.place)
     if dry_run:
         console.write(shlex.join(argv))
         return
-    program = tool.debugger(name)
+    program = replayer.debugger(name)
     prepared.work.mkdir(parents=True, exist_ok=True)
     console.note(shlex.join(argv))
     sys.stdout.flush()

@@ -22,15 +22,15 @@ def report(context: Any, folder: str, out: str = "", against: str = "", open: bo
     from pathlib import Path
 
     from tritonsmith.passes import index
-    from tritonsmith.passes.report import making
+    from tritonsmith.passes.report import write
     from tritonsmith.ui import console
     from tritonsmith.ui import format as formats
 
     place = Path(folder).expanduser().absolute()
     other = Path(against).expanduser().absolute() if given(against) else None
     file = Path(out).expanduser().absolute() if given(out) else place / "report.html"
-    making.check(file)
-    made = making.make(index.read(place), file, index.read(other) if other else None)
+    write.check(file)
+    made = write.make(index.read(place), file, index.read(other) if other else None)
     console.out().print(str(made.path), markup=False)
     console.note(
         f"{made.passes} passes, {formats.size(made.dumped)} of IR in {formats.size(made.size)}, "

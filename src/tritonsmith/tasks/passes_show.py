@@ -31,16 +31,17 @@ def show(
     """Print the IR before a pass, or after it."""
     from pathlib import Path
 
-    from tritonsmith.passes import index, select, showing
+    from tritonsmith.passes import index, select
+    from tritonsmith.passes.view import show as view_show
     from tritonsmith.ui import console
 
     made = index.read(Path(folder).expanduser())
     dump = select.dump(made, select.kernel(made, kernel).name, number)
-    shown = showing.after(made, dump) if after else dump
+    shown = view_show.after(made, dump) if after else dump
     out = console.out()
     if path:
         console.write(made.path(shown))
     elif out.is_terminal:
-        out.print(showing.highlighted(made, shown, plain=normal), end="")
+        out.print(view_show.highlighted(made, shown, plain=normal), end="")
     else:
-        console.write(showing.text(made, shown, plain=normal), end="")
+        console.write(view_show.text(made, shown, plain=normal), end="")

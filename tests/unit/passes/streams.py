@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tritonsmith.passes.dump.splitter import Splitter
 from tritonsmith.passes.index import Index
-from tritonsmith.passes.splitting import Splitter
 
 HEAD = 'module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90"} {'
 

@@ -11,7 +11,8 @@ import pytest
 from tests.unit.passes.report.folders import folder
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
-from tritonsmith.passes import binaries, importing, index
+from tritonsmith.passes import binaries, index
+from tritonsmith.passes.dump import import_log
 from tritonsmith.passes.index import COMPILED, Index, Kernel
 
 TEXT = 'module {{\n  tt.func @k() {{\n    "warps"() {{n = {0} : i32}} : () -> (){1}\n  }}\n}}\n'
@@ -76,7 +77,7 @@ def test_a_dump_over_an_older_one_leaves_nothing_of_it(tmp_path: Path) -> None:
     binaries.keep(made, [compiled(tmp_path / "out", 4, 8)])
     shown = [path for path in made.folder.iterdir() if path.is_dir()]
     assert made.folder / COMPILED in shown
-    importing.empty(made.folder)
+    import_log.empty(made.folder)
     assert not (made.folder / COMPILED).exists()
 
 

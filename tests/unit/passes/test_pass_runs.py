@@ -11,7 +11,7 @@ from tests.unit.passes.report.folders import dump
 from tritonsmith.passes import pass_runs
 from tritonsmith.passes.index import Dump, Index, Kernel
 from tritonsmith.passes.pass_runs import PassRun, Totals
-from tritonsmith.passes.report import making
+from tritonsmith.passes.report import write
 
 
 def index(*dumps: Dump) -> Index:
@@ -53,7 +53,7 @@ def test_a_pass_that_is_printed_before_and_after_is_one_row() -> None:
     ],
 )
 def test_the_suffix_says_the_language(path: str, language: str) -> None:
-    assert making.language(dump("k", 0, "X", "", path=path)) == language
+    assert write.language(dump("k", 0, "X", "", path=path)) == language
 
 
 def test_only_a_run_of_a_pass_counts_as_one() -> None:

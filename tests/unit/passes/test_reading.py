@@ -15,9 +15,11 @@ from rich.console import Console
 
 from tests.unit.passes.streams import HEAD, banner, module, split, texts
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.passes import differing, finding, importing, listing, overview, select, showing, summaries
 from tritonsmith.passes import index as indexes
+from tritonsmith.passes import select
+from tritonsmith.passes.dump import import_log, summary
 from tritonsmith.passes.index import Index
+from tritonsmith.passes.view import diff, find_text, pass_summaries, pipeline_table, show
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -41,49 +43,49 @@ def made(tmp_path: Path) -> Index:
 
 
 def test_a_row_says_which_lines_and_operations_came_and_went(made: Index) -> None:
-    rows = listing.rows(made, "add")
-    assert rows[0] == listing.Row(0, 0, {})
+    rows = pipeline_table.rows(made, "add")
+    assert rows[0] == pipeline_table.Row(0, 0, {})
     assert rows[1] is not None
     assert rows[1].operations == {"tt.load": 1, "ttg.convert_layout": 1}
     assert (rows[1].added, rows[1].removed) == (3, 1)  # and the module's head
-    assert rows[2] == listing.Row(1, 1, {"tt.load": -1, "ttg.convert_layout": 1})
+    assert rows[2] == pipeline_table.Row(1, 1, {"tt.load": -1, "ttg.convert_layout": 1})
     assert rows[4] is None
 
 
 def test_rows_are_counted_once(made: Index) -> None:
-    rows = listing.rows(made, "add")
+    rows = pipeline_table.rows(made, "add")
     for dump in made.dumps:
         made.path(dump).unlink(missing_ok=True)
-    assert listing.rows(made, "add") == rows
+    assert pipeline_table.rows(made, "add") == rows
 
 
 def test_what_was_counted_of_another_dump_does_not_count(made: Index, tmp_path: Path) -> None:
-    listing.rows(made, "add")
+    pipeline_table.rows(made, "add")
     other = split(banner("CSEPass", "cse") + module(LOAD), tmp_path / "other")
-    (made.folder / listing.KEPT).replace(other.folder / listing.KEPT)
-    assert listing.rows(other, "add") == (None,)
+    (made.folder / pipeline_table.KEPT).replace(other.folder / pipeline_table.KEPT)
+    assert pipeline_table.rows(other, "add") == (None,)
 
 
 def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(made: Index) -> None:
-    (made.folder / listing.KEPT).mkdir()
-    assert len(listing.rows(made, "add")) == 5
+    (made.folder / pipeline_table.KEPT).mkdir()
+    assert len(pipeline_table.rows(made, "add")) == 5
 
 
 def test_the_table_has_a_line_for_each_pass_and_dims_those_that_did_nothing(made: Index) -> None:
     kernel = select.kernel(made, "")
-    rows = listing.rows(made, "add")
-    table = listing.table(made, kernel, rows, {"cse": "common things go"})
+    rows = pipeline_table.rows(made, "add")
+    table = pipeline_table.table(made, kernel, rows, {"cse": "common things go"})
     assert len(table.rows) == 5
     assert table.styles[:2] == ("dim", "")
     assert "common things go" in [str(row[-1]) for row in table.rows]
-    assert len(listing.table(made, kernel, rows, changed=True).rows) == 4
-    assert json.loads(json.dumps(listing.as_json(made, kernel, rows)))["passes"][2]["removed"] == 1
+    assert len(pipeline_table.table(made, kernel, rows, changed=True).rows) == 4
+    assert json.loads(json.dumps(pipeline_table.as_json(made, kernel, rows)))["passes"][2]["removed"] == 1
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
 def test_a_table_for_a_narrow_terminal_has_the_numbers_and_the_names(made: Index, width: int) -> None:
-    rows = listing.rows(made, "add")
-    table = listing.table(made, select.kernel(made, ""), rows)
+    rows = pipeline_table.rows(made, "add")
+    table = pipeline_table.table(made, select.kernel(made, ""), rows)
     console = Console(width=width, file=io.StringIO())
     console.print(table)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
@@ -95,15 +97,15 @@ def test_a_table_for_a_narrow_terminal_has_the_numbers_and_the_names(made: Index
 
 
 def test_a_text_is_born_multiplies_and_dies(made: Index) -> None:
-    found = finding.find(made, "add", "convert_layout")
+    found = find_text.find(made, "add", "convert_layout")
     assert [(event.dump.number, event.before, event.after, event.what) for event in found.events] == [
         (1, 0, 1, "born"),
         (2, 1, 2, "multiplied"),
         (3, 2, 0, "died"),
     ]
     assert (found.first, found.last, found.dumps) == (0, 0, 2)
-    assert [event["what"] for event in finding.as_json(found)["events"]] == ["born", "multiplied", "died"]
-    table = finding.table(found, "convert_layout")
+    assert [event["what"] for event in find_text.as_json(found)["events"]] == ["born", "multiplied", "died"]
+    table = find_text.table(found, "convert_layout")
     assert len(table.rows) == 3
     console = Console(width=52, file=io.StringIO())
     console.print(table)
@@ -123,7 +125,7 @@ def test_the_translation_to_llvm_counts_as_a_pass(tmp_path: Path) -> None:
     made = split(
         stream + "// -----// NVPTX Dump //----- //\n.version 8.4\n.entry add(\n)\n", tmp_path / "out"
     )
-    found = {text: finding.find(made, "add", text).events for text in ("load i8", "ret void", "tt.load")}
+    found = {text: find_text.find(made, "add", text).events for text in ("load i8", "ret void", "tt.load")}
     assert {text: [(event.dump.name, event.what) for event in events] for text, events in found.items()} == {
         "load i8": [("A", "born"), ("C", "died")],
         "ret void": [("C", "born"), ("ptx", "died")],
@@ -133,21 +135,22 @@ def test_the_translation_to_llvm_counts_as_a_pass(tmp_path: Path) -> None:
 
 def test_an_empty_text_is_not_searched(made: Index) -> None:
     with pytest.raises(UsageError, match="empty"):
-        finding.find(made, "add", "")
+        find_text.find(made, "add", "")
 
 
 def test_locations_are_not_searched(made: Index) -> None:
-    assert finding.find(made, "add", "somewhere").dumps == 0
+    assert find_text.find(made, "add", "somewhere").dumps == 0
 
 
 def test_regular_expressions(made: Index) -> None:
-    found = finding.find(made, "add", r"^ +tt\.store", regex=True)
+    found = find_text.find(made, "add", r"^ +tt\.store", regex=True)
     assert [(event.dump.name, event.what) for event in found.events] == [("CSEPass", "born")]
     assert (
-        finding.find(made, "add", "tt.load").first == finding.find(made, "add", r"tt\.load", regex=True).first
+        find_text.find(made, "add", "tt.load").first
+        == find_text.find(made, "add", r"tt\.load", regex=True).first
     )
     with pytest.raises(UsageError, match="regular"):
-        finding.find(made, "add", "(", regex=True)
+        find_text.find(made, "add", "(", regex=True)
 
 
 def test_a_dump_is_chosen_by_number_or_name(made: Index) -> None:
@@ -175,20 +178,20 @@ def test_a_kernel_is_chosen_by_name_if_there_are_several(made: Index, tmp_path: 
 
 def test_what_a_pass_found_and_what_it_left(made: Index) -> None:
     dump = select.dump(made, "add", "2")
-    assert showing.text(made, dump) == texts(made)[2]
-    assert showing.after(made, dump).number == 3
-    assert "loc(" not in showing.text(made, dump, plain=True)
-    assert showing.highlighted(made, dump).plain == texts(made)[2]
+    assert show.text(made, dump) == texts(made)[2]
+    assert show.after(made, dump).number == 3
+    assert "loc(" not in show.text(made, dump, plain=True)
+    assert show.highlighted(made, dump).plain == texts(made)[2]
     with pytest.raises(SmithError, match="left"):
-        showing.after(made, select.dump(made, "add", "last"))
+        show.after(made, select.dump(made, "add", "last"))
 
 
 def test_the_overview_has_a_line_for_each_kernel(made: Index, capsys: pytest.CaptureFixture[str]) -> None:
-    overview.show(made)
+    summary.show(made)
     out = capsys.readouterr().out
     assert "5 dumps" in out
     assert str(made.folder) in out.replace("\n", "")
-    overview.show(made, json=True)
+    summary.show(made, json=True)
     assert json.loads(capsys.readouterr().out)["schema"] == 1
 
 
@@ -215,16 +218,16 @@ def test_summaries_are_those_of_tablegen(tmp_path: Path) -> None:
     path = tmp_path / "include" / "triton" / "Passes.td"
     path.parent.mkdir(parents=True)
     path.write_text(PASSES)
-    assert summaries.asked([str(tmp_path)], wanted=True) == {
+    assert pass_summaries.asked([str(tmp_path)], wanted=True) == {
         "tritongpu-coalesce": "coalesce",
         "second": "one part, and another",
         "third": "in a block",
     }
-    assert summaries.asked(None, wanted=False) is None
+    assert pass_summaries.asked(None, wanted=False) is None
     with pytest.raises(UsageError, match="--summary"):
-        summaries.asked(None, wanted=True)
+        pass_summaries.asked(None, wanted=True)
     with pytest.raises(UsageError, match="no such checkout"):
-        summaries.asked([str(tmp_path / "nowhere")], wanted=True)
+        pass_summaries.asked([str(tmp_path / "nowhere")], wanted=True)
 
 
 # ---------------------------------------------------------------- logs from elsewhere
@@ -237,7 +240,7 @@ def test_logs_are_read_packed_or_not(packed: bytes, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(packed)
     seen: list[int] = []
-    made = importing.read(str(log), tmp_path / "out", progress=lambda done, _: seen.append(done))
+    made = import_log.read(str(log), tmp_path / "out", progress=lambda done, _: seen.append(done))
     assert b"".join(made.pieces()) == STREAM
     assert made.command == str(log)
     assert seen == [len(STREAM)]
@@ -245,7 +248,7 @@ def test_logs_are_read_packed_or_not(packed: bytes, tmp_path: Path) -> None:
 
 def test_standard_input_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(STREAM)))
-    assert len(importing.read("-", tmp_path / "out").dumps) == 2
+    assert len(import_log.read("-", tmp_path / "out").dumps) == 2
 
 
 @pytest.mark.parametrize(
@@ -255,26 +258,26 @@ def test_half_a_packed_log_is_an_error(packed: bytes, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(packed)
     with pytest.raises(FactError, match="cannot read"):
-        importing.read(str(log), tmp_path / "out")
+        import_log.read(str(log), tmp_path / "out")
     assert indexes.read(tmp_path / "out").size <= len(STREAM)
 
 
 def test_a_log_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FactError, match="cannot read"):
-        importing.read(str(tmp_path / "none"), tmp_path / "out")
+        import_log.read(str(tmp_path / "none"), tmp_path / "out")
 
 
 def test_an_older_dump_gives_way_and_nothing_else_does(made: Index, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(STREAM)
-    listing.rows(made, "add")
-    again = importing.read(str(log), made.folder)
+    pipeline_table.rows(made, "add")
+    again = import_log.read(str(log), made.folder)
     assert sorted(path.name for path in made.folder.rglob("*")) == sorted(
         ["add", "000-a.mlir", "001-b.mlir", "index.json", "output.log"]
     )
     (again.folder / "add" / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match="of no dump"):
-        importing.read(str(log), again.folder)
+        import_log.read(str(log), again.folder)
     assert (again.folder / "add" / "mine.txt").read_text() == "mine"
 
 
@@ -282,7 +285,7 @@ def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(STREAM)
     with pytest.raises(UsageError, match="not empty"):
-        importing.read(str(log), tmp_path)
+        import_log.read(str(log), tmp_path)
     assert log.read_bytes() == STREAM
 
 
@@ -295,7 +298,7 @@ def test_paths_of_an_index_that_lead_elsewhere_are_not_removed(tmp_path: Path) -
     content["reproducers"] = ["../mine.txt", str(mine)]
     path.write_text(json.dumps(content))
     with pytest.raises(FactError, match="cannot read this index"):
-        importing.empty(made.folder)
+        import_log.empty(made.folder)
     assert mine.read_text() == "mine"
 
 
@@ -309,7 +312,7 @@ def test_an_index_that_is_broken(tmp_path: Path) -> None:
 
 def test_a_folder_is_no_log(made: Index, tmp_path: Path) -> None:
     with pytest.raises(FactError, match="it is a folder") as caught:
-        importing.read(str(made.folder), tmp_path / "new")
+        import_log.read(str(made.folder), tmp_path / "new")
     assert "passes.list" in str(caught.value)
     assert not (tmp_path / "new").exists()
 
@@ -320,7 +323,7 @@ def test_a_log_from_ci_is_taken_apart_without_its_times(
     lines = (banner("A", "a") + module(LOAD) + banner("B", "b") + module(STORE)).splitlines(keepends=True)
     log = tmp_path / "log"
     log.write_text("".join(f"2026-11-21T10:00:0{at % 10}.5Z {line}" for at, line in enumerate(lines)))
-    made = importing.read(str(log), tmp_path / "new")
+    made = import_log.read(str(log), tmp_path / "new")
     assert texts(made) == [module(LOAD), module(STORE)]
     assert [kernel.function for kernel in made.kernels] == ["add"]
     assert "2026-11-21T10:00:00.5Z" in capsys.readouterr().err
@@ -329,17 +332,17 @@ def test_a_log_from_ci_is_taken_apart_without_its_times(
 def test_a_log_without_a_dump(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"hello\n")
     with pytest.raises(SmithError, match="MLIR_ENABLE_DUMP"):
-        importing.check(importing.read(str(tmp_path / "log"), tmp_path / "new"))
+        import_log.check(import_log.read(str(tmp_path / "log"), tmp_path / "new"))
 
 
 def test_a_file_that_is_gone_is_named(made: Index) -> None:
     dump = made.dumps[2]
     made.path(dump).unlink()
     tries = (
-        lambda: listing.rows(made, "add"),
-        lambda: finding.find(made, "add", "x"),
-        lambda: showing.text(made, dump),
-        lambda: differing.text(made, dump),
+        lambda: pipeline_table.rows(made, "add"),
+        lambda: find_text.find(made, "add", "x"),
+        lambda: show.text(made, dump),
+        lambda: diff.text(made, dump),
     )
     for one in tries:
         with pytest.raises(FactError) as caught:
@@ -350,7 +353,7 @@ def test_a_file_that_is_gone_is_named(made: Index) -> None:
 
 def test_lines_that_end_as_on_windows_are_shown_as_lines(tmp_path: Path) -> None:
     made = split((banner("A", "a") + module(LOAD)).replace("\n", "\r\n"), tmp_path / "out")
-    assert showing.text(made, made.dumps[0]).strip() == module(LOAD).strip()
+    assert show.text(made, made.dumps[0]).strip() == module(LOAD).strip()
 
 
 @pytest.mark.parametrize("name", ["../outside", "..", ".", "/outside", "link"])
@@ -365,7 +368,7 @@ def test_an_index_that_names_folders_elsewhere(made: Index, name: str, tmp_path:
     content["kernels"][0]["name"] = name
     path.write_text(json.dumps(content))
     with contextlib.suppress(SmithError):
-        importing.empty(made.folder)
+        import_log.empty(made.folder)
     assert outside.is_dir()
 
 
@@ -373,7 +376,7 @@ def test_a_full_disk_tells_where(tmp_path: Path) -> None:
     """The error of a write names no file."""
     with (
         pytest.raises(SmithError, match="the dump cannot be written") as caught,
-        importing.full_disk_told(tmp_path),
+        import_log.full_disk_told(tmp_path),
         Path("/dev/full").open("wb", buffering=0) as full,
     ):
         full.write(b"x")

@@ -36,7 +36,7 @@ from tritonsmith.kernels.resources import report as resources
 from tritonsmith.kernels.resources.table import COLUMNS, Row
 from tritonsmith.kernels.study import report as study
 from tritonsmith.kernels.study.plan import Cell
-from tritonsmith.passes import overview
+from tritonsmith.passes.dump import summary
 from tritonsmith.passes.index import Index
 from tritonsmith.passes.reduce import report as reduce
 from tritonsmith.passes.reduce.search import Size
@@ -176,7 +176,7 @@ def _passes(name: str) -> Callable[[World], Iterable[Grid]]:
 
 
 def _overview(world: World) -> Iterable[Grid]:
-    return [overview.table(world.index())]
+    return [summary.table(world.index())]
 
 
 def _replay(_: World) -> Iterable[Grid]:

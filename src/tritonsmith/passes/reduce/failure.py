@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from tritonsmith.passes import locations
+from tritonsmith.passes import strip_locations
 
 Kind = Literal[
     "assertion", "fatal error", "error", "exception", "signal", "timeout", "failure", "exit code", "command"
@@ -116,7 +116,7 @@ def anonymous(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Without values, numbers of aliases, locations and addresses."""
-    text = locations.without("mlir", text.encode()).decode()
+    text = strip_locations.without("mlir", text.encode()).decode()
     text = _ALIAS.sub(r"\1", _VALUE.sub("%", text))
     return " ".join(anonymous(_ADDRESS.sub("0x", text)).split())
 

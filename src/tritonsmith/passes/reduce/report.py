@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.passes.isolating import Isolated
-from tritonsmith.passes.reduce.reducing import INTERRUPTED, Reduced
+from tritonsmith.passes.isolate.failing_pass import Isolated
+from tritonsmith.passes.reduce.command import INTERRUPTED, Reduced
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.ui import console, tables
 from tritonsmith.ui.format import duration

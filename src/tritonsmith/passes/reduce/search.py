@@ -12,9 +12,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tritonsmith.passes.reduce import blocks, loops, trimming
-from tritonsmith.passes.reduce.cutting import Cutter
-from tritonsmith.passes.reduce.source import Op, Source, parse
+from tritonsmith.passes.reduce.ir_text import Op, Source, parse
+from tritonsmith.passes.reduce.reductions import attributes, control_flow, loops
+from tritonsmith.passes.reduce.reductions.operations import Cutter
 
 T = TypeVar("T", bound=Hashable)
 
@@ -131,30 +131,32 @@ class Search:
         return self._repeat(loops.lighter)
 
     def _straighten(self) -> bool:
-        one = self._repeat(blocks.straighter)
-        return self._repeat(blocks.merged) or one
+        one = self._repeat(control_flow.straighter)
+        return self._repeat(control_flow.merged) or one
 
     def _parameters(self) -> bool:
         source = parse(self.best)
-        every = blocks.parameters(source)
-        return self._delta(every, lambda gone: blocks.without(source, gone, every), _others)
+        every = control_flow.parameters(source)
+        return self._delta(every, lambda gone: control_flow.without(source, gone, every), _others)
 
     def _aliases(self) -> bool:
-        return self._repeat(lambda source: [trimming.without_aliases(source)])
+        return self._repeat(lambda source: [attributes.without_aliases(source)])
 
     def _arguments(self) -> bool:
         source = parse(self.best)
-        every = trimming.all_arguments(source)
+        every = attributes.all_arguments(source)
         return self._delta(
-            trimming.unused_arguments(source),
-            lambda gone: trimming.without(source, gone, every, brackets=False),
+            attributes.unused_arguments(source),
+            lambda gone: attributes.without(source, gone, every, brackets=False),
             _others,
         )
 
     def _attributes(self) -> bool:
         source = parse(self.best)
-        every = trimming.attributes(source)
-        return self._delta(every, lambda gone: trimming.without(source, gone, every, brackets=True), _others)
+        every = attributes.attributes(source)
+        return self._delta(
+            every, lambda gone: attributes.without(source, gone, every, brackets=True), _others
+        )
 
     # ------------------------------------------------------------ how they are tried
 

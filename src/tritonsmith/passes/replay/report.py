@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from tritonsmith.passes.replay.checking import RAN, Verdict
-from tritonsmith.passes.replay.jobs import tells_options
-from tritonsmith.passes.replay.running import Outcome, Prepared
+from tritonsmith.passes.replay.job import tells_options
+from tritonsmith.passes.replay.run import Outcome, Prepared
+from tritonsmith.passes.replay.verdict import RAN, Verdict
 from tritonsmith.ui import tables
 from tritonsmith.ui.format import duration
 from tritonsmith.ui.tables import Grid

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.passes.reduce import blocks, loops, result_types, trimming
-from tritonsmith.passes.reduce.cutting import Cutter
-from tritonsmith.passes.reduce.source import Op, parse
+from tritonsmith.passes.reduce.ir_text import Op, parse
+from tritonsmith.passes.reduce.reductions import attributes, control_flow, loops, result_types
+from tritonsmith.passes.reduce.reductions.operations import Cutter
 
 pytestmark = pytest.mark.unit
 
@@ -156,7 +156,7 @@ BLOCKS = module(
 
 
 def test_a_branch_goes_one_way_and_what_nobody_reaches_goes() -> None:
-    made = list(blocks.straighter(parse(BLOCKS)))
+    made = list(control_flow.straighter(parse(BLOCKS)))
     returning = next(one for one in made if "^" not in one)
     assert "test.body" not in returning
     ahead = next(one for one in made if "cf.br ^bb3" in one)
@@ -166,21 +166,21 @@ def test_a_branch_goes_one_way_and_what_nobody_reaches_goes() -> None:
 
 def test_blocks_in_a_row_are_one() -> None:
     text = module("cf.br ^bb1", "^bb1:  // pred: ^bb0", "test.a %arg0 : i32")
-    (made,) = blocks.merged(parse(text))
+    (made,) = control_flow.merged(parse(text))
     assert made == module("test.a %arg0 : i32")
 
 
 def test_a_parameter_of_a_block_becomes_an_argument() -> None:
     source = parse(BLOCKS)
-    every = blocks.parameters(source)
+    every = control_flow.parameters(source)
     assert [(one.name, one.type) for one in every] == [("%0", "i32"), ("%1", "f32")]
-    made = blocks.without(source, [every[1]], every)
+    made = control_flow.without(source, [every[1]], every)
     assert made
     assert "@f(%arg0: i32, %given0: f32)" in made
     assert "cf.br ^bb1(%arg0 : i32)" in made
     assert "^bb1(%0: i32):" in made
     assert "test.body %given0 : f32" in made
-    none = blocks.without(source, every, every)
+    none = control_flow.without(source, every, every)
     assert none
     assert "cf.br ^bb1\n" in none
     assert "^bb1:" in none
@@ -194,16 +194,16 @@ def test_unused_arguments_attributes_and_aliases() -> None:
         "    test.use %y {one, two = #c} : i32\n    tt.return\n  }\n}\n"
     )
     source = parse(text)
-    assert trimming.without_aliases(source) == text.partition("module")[2].join(["module", ""])
-    every = trimming.attributes(source)
+    assert attributes.without_aliases(source) == text.partition("module")[2].join(["module", ""])
+    every = attributes.attributes(source)
     names = [text[one.begin : one.end].split(" ", maxsplit=1)[0] for one in every]
     assert names == ['"ttg.num-warps"', "ttg.target", "tt.divisibility", "noinline", "one", "two"]
-    made = trimming.without(source, every, every, brackets=True)
+    made = attributes.without(source, every, every, brackets=True)
     assert "module {" in made
     assert "@f(%x: i32, %y: i32) {" in made
     assert "test.use %y : i32" in made
-    (unused,) = trimming.unused_arguments(source)
-    less = trimming.without(source, [unused], trimming.all_arguments(source), brackets=False)
+    (unused,) = attributes.unused_arguments(source)
+    less = attributes.without(source, [unused], attributes.all_arguments(source), brackets=False)
     assert "@f(%y: i32) attributes" in less
 
 

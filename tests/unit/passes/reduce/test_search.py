@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.passes.reduce.programs import operations, programs, valid
-from tritonsmith.passes.reduce import blocks, loops, trimming
-from tritonsmith.passes.reduce.cutting import Cutter
+from tritonsmith.passes.reduce.ir_text import parse
+from tritonsmith.passes.reduce.reductions import attributes, control_flow, loops
+from tritonsmith.passes.reduce.reductions.operations import Cutter
 from tritonsmith.passes.reduce.search import OutOfTimeError, Search, size_of
-from tritonsmith.passes.reduce.source import parse
 
 pytestmark = pytest.mark.unit
 
@@ -37,14 +37,14 @@ def test_the_result_is_interesting_no_larger_and_minimal(text: str, data: st.Dat
     assert size_of(best) <= size_of(text)
     source = parse(best)
     cutter = Cutter(source)
-    every = trimming.attributes(source)
+    every = attributes.attributes(source)
     candidates = [
         *(cutter.cut([op]) for op in cutter.items),
         *loops.unwrapped(source),
         *loops.lighter(source),
-        *blocks.straighter(source),
-        *(trimming.without(source, [one], every, brackets=True) for one in every),
-        trimming.without_aliases(source),
+        *control_flow.straighter(source),
+        *(attributes.without(source, [one], every, brackets=True) for one in every),
+        attributes.without_aliases(source),
     ]
     for one in candidates:
         assert one is None or size_of(one) >= size_of(best) or not interesting(wanted, one)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.unit.passes.replay.dumps import dump
-from tritonsmith.passes.replay import checking, report
-from tritonsmith.passes.replay.chain import Link
-from tritonsmith.passes.replay.checking import Verdict
-from tritonsmith.passes.replay.jobs import Job
-from tritonsmith.passes.replay.running import Outcome
+from tritonsmith.passes.replay import report
+from tritonsmith.passes.replay import verdict as replay_verdict
+from tritonsmith.passes.replay.job import Job
+from tritonsmith.passes.replay.pass_chain import Link
+from tritonsmith.passes.replay.run import Outcome
+from tritonsmith.passes.replay.verdict import Verdict
 
 HERE = Path("here")
 
@@ -44,9 +45,9 @@ def test_equal_the_same_and_different(tmp_path: Path) -> None:
     made.write_text(text)
     other = tmp_path / "other"
     other.write_text(text + "\n")
-    assert checking.verdict(made, other) == "exact"
+    assert replay_verdict.verdict(made, other) == "exact"
     other.write_text(text.replace("%0", "%value").replace('"x":1:2', '"y":3:4'))
-    assert checking.verdict(made, other) == "same"
+    assert replay_verdict.verdict(made, other) == "same"
     other.write_text(text.replace("c.d", "c.e"))
-    assert checking.verdict(made, other) == "differs"
-    assert checking.verdict(made, None) == "alone"
+    assert replay_verdict.verdict(made, other) == "differs"
+    assert replay_verdict.verdict(made, None) == "alone"

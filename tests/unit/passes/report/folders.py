@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tritonsmith.passes import index, locations
+from tritonsmith.passes import index, strip_locations
 from tritonsmith.passes.index import Dump, Index, Kernel
 
 
@@ -56,7 +56,7 @@ def folder(
                 if last
                 else (
                     len(dumps) + 1,
-                    not locations.same("mlir", text.encode(), passes[number + 1][1].encode()),
+                    not strip_locations.same("mlir", text.encode(), passes[number + 1][1].encode()),
                 )
             )
             dumps.append(dump(kernel, number, name, text, path=path, against=against, changed=changed))

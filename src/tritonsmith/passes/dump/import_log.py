@@ -1,0 +1,191 @@
+"""`passes.import`: a saved log, taken apart."""
+
+from __future__ import annotations
+
+import errno
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from tritonsmith.envs import workspace
+from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.outside import UnreadableError
+from tritonsmith.passes import binaries
+from tritonsmith.passes import index as indexes
+from tritonsmith.passes.dump import line_prefixes
+from tritonsmith.passes.dump.splitter import Splitter
+from tritonsmith.passes.index import COMPILED, FILE, Index
+from tritonsmith.plan.compression import Decompressed, limits
+from tritonsmith.ui import console
+from tritonsmith.ui.progress import PhaseProgress
+
+CHUNK = 1 << 20
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+def read(
+    source: str, out: Path, *, python: str = "", progress: Callable[[int, int | None], None] = lambda *_: None
+) -> Index:
+    """Take a log apart.
+
+    Args:
+        source: a file, plain, by gzip or by zstd; `-` for standard input.
+        out: the output folder.
+        python: an interpreter that has the Triton that printed it, if anybody knows.
+        progress: called with the bytes that were read, and of how many.
+
+    Raises:
+        SmithError: the file cannot be read, or the folder holds something else.
+    """
+    if out.is_relative_to(workspace.default().root):
+        workspace.default().claim()
+    name = source if source == "-" else str(Path(source).expanduser().absolute())
+    if source != "-" and not Path(name).exists():
+        hints = ["check the path; invoke passes.import - reads standard input"]
+        raise FactError("cannot read this log", where=source, why="there is no such file", hints=hints)
+    if source != "-" and Path(name).is_dir():
+        hints = [f"invoke passes.list {source} reads it"] if (Path(name) / FILE).is_file() else []
+        raise FactError("cannot read this log", where=source, why="it is a folder", hints=hints)
+    empty(out)
+    with full_disk_told(out):
+        return _split(source, name, out, python, progress)
+
+
+def _split(
+    source: str, name: str, out: Path, python: str, progress: Callable[[int, int | None], None]
+) -> Index:
+    splitter = Splitter(out)
+    try:
+        for chunk in line_prefixes.without(_chunks(source, progress), _say):
+            splitter.feed(chunk)
+    except FactError as error:
+        splitter.close(command=name, python=python)
+        hints = ["what could be read of it lies there all the same: invoke passes.list " + str(out)]
+        raise FactError(error.what, where=error.where, why=error.why, hints=hints) from error
+    return splitter.close(command=name, python=python)
+
+
+@contextmanager
+def full_disk_told(out: Path) -> Iterator[None]:
+    """A dump has thousands of files, and the error of a write names none.
+
+    Args:
+        out: where they go.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        hints = ["free some disk space there, or name another folder: --out DIR"]
+        raise SmithError("the dump cannot be written", where=out, why=error.strerror, hints=hints) from error
+
+
+def _say(prefix: str) -> None:
+    console.note(f"each line begins as with {prefix!r}: that is no part of the IR, and is left out")
+
+
+def check(index: Index) -> None:
+    """Fail if the log has no dump.
+
+    Raises:
+        SmithError: there is no banner in it.
+    """
+    if not index.dumps:
+        raise SmithError(
+            "no pass printed its IR in this log",
+            where=index.command,
+            hints=[
+                "MLIR_ENABLE_DUMP=1 TRITON_ALWAYS_COMPILE=1 python script.py 2> log has it print",
+                "MLIR prints to standard error: was that saved?",
+            ],
+        )
+
+
+def place(source: str) -> Path:
+    """Where a log goes if nobody says where: a folder of the workspace's."""
+    name = "stdin" if source == "-" else Path(source).name.partition(".")[0] or "log"
+    return workspace.default().root / "passes" / name
+
+
+def shown(source: str, out: Path, *, python: str = "") -> Index:
+    """`read`, with its progress on the terminal."""
+    with PhaseProgress() as bars:
+        bars.begin("import")
+        began = time.monotonic()
+        index = read(source, out, python=python, progress=bars.update)
+        bars.end(time.monotonic() - began)
+    return index
+
+
+def _is_folder_of(out: Path, name: str) -> bool:
+    """Whether it lies in it: an index that somebody sent may say `../../elsewhere`."""
+    place = out / name
+    return place.parent == out and name not in ("", ".", "..") and not place.is_symlink()
+
+
+def empty(out: Path) -> None:
+    """Make the folder; an older dump's files in it go.
+
+    Raises:
+        UsageError: something else is in it.
+    """
+    if out.is_dir() and any(out.iterdir()):
+        if not (out / FILE).is_file():
+            raise UsageError(
+                "this folder is not empty, and no dump is in it",
+                where=out,
+                hints=["name another one: --out DIR"],
+            )
+        old = indexes.read(out)
+        names = {name for name in (*(one.name for one in old.kernels), COMPILED) if _is_folder_of(out, name)}
+        written = (*(dump.path for dump in old.dumps), *binaries.names(old), *old.reproducers, old.output)
+        for name in (*written, "list.json", FILE):
+            path = out / name
+            if path.parent.resolve().is_relative_to(out.resolve()):
+                path.unlink(missing_ok=True)
+        left = [out / name for name in names if (out / name).is_dir() and any((out / name).iterdir())]
+        if left:
+            raise UsageError(
+                "files that are of no dump lie in this folder", where=left[0], hints=["move them away"]
+            )
+        for name in names:
+            if (out / name).is_dir():
+                (out / name).rmdir()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SmithError("the output folder cannot be made", where=out, why=str(error)) from error
+
+
+def _chunks(source: str, progress: Callable[[int, int | None], None]) -> Iterator[bytes]:
+    try:
+        with _opened(source) as (file, total):
+            done = 0
+            while chunk := file.read(CHUNK):
+                yield chunk
+                done += len(chunk)
+                progress(done, total)
+    except OSError as error:
+        raise FactError("cannot read this log", where=source, why=str(error)) from error
+    except UnreadableError as error:
+        raise FactError("cannot read this log", where=source, why=str(error), hints=error.hints) from error
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """The log as it was before it was packed, and its size, if that is known."""
+    if source == "-":
+        yield cast("BinaryIO", sys.stdin.buffer), None
+        return
+    path = Path(source).expanduser()
+    with path.open("rb") as begin:
+        packed = begin.read(4).startswith((_GZIP, _ZSTD))
+    with path.open("rb", buffering=0) as file:
+        if packed:
+            yield cast("BinaryIO", Decompressed(file, limits())), None
+        else:
+            yield file, path.stat().st_size

@@ -1,0 +1,339 @@
+"""`passes.dump`: a kernel, or any program that compiles kernels, run so that each pass prints its IR."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tritonsmith import outside
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, SmithError
+from tritonsmith.facts import installed_tritons
+from tritonsmith.kernels.compile import run as compile_run
+from tritonsmith.kernels.compile.manifest import Manifest
+from tritonsmith.kernels.compile.request import Asked
+from tritonsmith.kernels.compile.run import Place
+from tritonsmith.passes import binaries
+from tritonsmith.passes.dump import import_log
+from tritonsmith.passes.dump.options import Choices
+from tritonsmith.passes.dump.splitter import Splitter
+from tritonsmith.passes.index import Index
+from tritonsmith.plan import MakeDir, Plan, Remove, attached
+from tritonsmith.plan.attached import Attached
+from tritonsmith.ui import console, secrets
+
+_TRACE = "Traceback (most recent call last)"
+_LINES = 12  # of an error on the screen; the index has all of it
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A dump that is still to come.
+
+    Attributes:
+        plan: its steps; those that take the stream apart are commands that would do the same.
+        out: the output folder.
+        work: a folder of the workspace's, which goes.
+        choices: what is printed.
+        own: the output folder is the workspace's.
+    """
+
+    plan: Plan
+    out: Path
+    work: Path
+    choices: Choices
+    own: bool
+
+
+def folder(space: Workspace, name: str) -> Path:
+    """Where a dump goes if nobody says where."""
+    return space.root / "passes" / name
+
+
+def _work(space: Workspace) -> Path:
+    return space.root / "passes" / ".work" / str(os.getpid())
+
+
+# ---------------------------------------------------------------- a kernel
+
+
+@dataclass(frozen=True)
+class OfKernel:
+    """A dump of a kernel's compile.
+
+    Attributes:
+        prepared: of the dump.
+        compile: of the compile in it.
+        where: who compiles.
+    """
+
+    prepared: Prepared
+    compile: compile_run.Prepared
+    where: Place
+
+
+def of_kernel(asked: Asked, where: Place, choices: Choices, out: Path | None) -> OfKernel:
+    """Find the kernel, and make the plan.
+
+    Args:
+        asked: the kernel, its signature, its target.
+        where: who compiles.
+        choices: what is printed.
+        out: the output folder; one of the workspace's if None.
+
+    Raises:
+        SmithError: the file, the kernel or the signature is wrong.
+    """
+    work = _work(where.space)
+    alone = replace(where, jobs=1)  # so that one point's output comes after the other's
+    made = compile_run.prepare(asked, alone, work / "compiled")
+    to = (out or folder(where.space, f"{asked.file.stem}.{made.kernel}")).absolute()
+    set_ = {name: value for name, value in choices.environ(to).items() if value is not None}
+    made = made.under(set_)
+    logs = [str(made.out / one.id / "log") for one in made.wanted]
+    plan = Plan(
+        made.plan.title.replace("compile", "dump"),
+        (*_before(to, where.space, own=out is None), *made.plan.steps),
+    )
+    plan += _after(logs, to, work, where.space)
+    return OfKernel(Prepared(plan, to, work, choices, out is None), made, alone)
+
+
+def dump_kernel(what: OfKernel, *, silent: bool = False) -> tuple[Index, Manifest]:
+    """Compile, and take apart what comes.
+
+    Raises:
+        SmithError: nothing could be compiled.
+    """
+    prepared, where = what.prepared, what.where
+    _begin(prepared, where.space)
+    splitter = Splitter(prepared.out)
+    logs = [what.compile.out / one.id / "log" for one in what.compile.wanted]
+    over = threading.Event()
+    reader = _Reader(logs, splitter, over)
+    try:
+        reader.start()
+        manifest: Manifest | None = None
+        try:
+            manifest = compile_run.act(what.compile, where, silent=silent).manifest
+        finally:  # ^C too: what came until then is a dump, and its folder can be used again
+            over.set()
+            reader.join()
+            if reader.error:
+                raise reader.error
+            points = manifest.points if manifest else ()
+            index = splitter.close(
+                command=what.compile.asked.flags(),
+                triton=manifest.triton if manifest else "",
+                python=str(where.python),
+                environ=_set(prepared),
+                reproducers=_reproducers(prepared.out),
+                died=next((one.error for one in points if one.status in ("crashed", "timeout")), ""),
+            )
+            if manifest is not None:
+                binaries.keep(index, [manifest])
+            elif index.dumps:
+                console.note(f"what came until then is in {index.folder}")
+    finally:
+        splitter.stop()
+        _clear(prepared, where.space)
+    return index, manifest
+
+
+class _Reader(threading.Thread):
+    """Reads the logs of points while they are written, one after the other."""
+
+    def __init__(self, logs: Sequence[Path], splitter: Splitter, over: threading.Event) -> None:
+        super().__init__(name="dump", daemon=True)
+        self._logs, self._splitter, self._over = logs, splitter, over
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        """Until all is read."""
+        try:
+            for number, log in enumerate(self._logs):
+                later = self._logs[number + 1 :]
+                self._read(log, later)
+        except Exception as error:  # noqa: BLE001 - told in the thread that waits
+            self.error = error
+
+    def _read(self, log: Path, later: Sequence[Path]) -> None:
+        while not log.exists():
+            if self._over.wait(0.005) and not log.exists():
+                return
+        with log.open("rb", buffering=0) as file:
+            attached.follow(
+                file,
+                lambda: self._over.is_set() or any(one.exists() for one in later[:1]),
+                self._splitter.feed,
+                self._splitter.idle,
+            )
+
+
+# ---------------------------------------------------------------- any program
+
+
+def of_program(
+    argv: Sequence[str], space: Workspace, choices: Choices, out: Path | None
+) -> tuple[Prepared, Attached]:
+    """Make the plan.
+
+    Args:
+        argv: program and arguments.
+        space: the workspace.
+        choices: what is printed.
+        out: the output folder; one of the workspace's if None.
+
+    Raises:
+        FactError: there is no such program.
+    """
+    program = shutil.which(argv[0])
+    if program is None:
+        raise FactError(
+            f"there is no program {argv[0]}", hints=["a path, or a name on PATH: -- python script.py"]
+        )
+    work = _work(space)
+    name = next((Path(word).stem for word in argv[1:] if word.endswith(".py")), Path(argv[0]).name)
+    to = (out or folder(space, name)).absolute()
+    cache = ("TRITON_CACHE_DIR", str(work / "cache"))
+    change = (*choices.environ(to).items(), cache)
+    step = Attached(tuple(argv), change, work / "stream", both=choices.backend, phase="run")
+    steps = (*_before(to, space, own=out is None), MakeDir(work / "cache", phase="prepare"), step)
+    plan = Plan(f"dump {name}", steps) + _after([str(step.errors)], to, work, space)
+    return Prepared(plan, to, work, choices, out is None), step
+
+
+def dump_program(prepared: Prepared, step: Attached, space: Workspace) -> tuple[Index, int]:
+    """Run it with its own output on the terminal, and take apart what the compiler prints.
+
+    Returns:
+        The index, and the program's exit code, as a shell would have it.
+
+    Raises:
+        SmithError: it could not be run.
+    """
+    _begin(prepared, space)
+    (prepared.work / "cache").mkdir(parents=True)
+    splitter = Splitter(prepared.out, _show)
+    try:
+        code = attached.run(step, splitter.feed, splitter.idle)
+        splitter.idle()
+        index = splitter.close(
+            command=secrets.hidden(shlex.join(step.argv)),
+            triton=_version(prepared.work / "cache", step.argv[0]),
+            python=_python(step.argv[0]),
+            environ=_set(prepared),
+            reproducers=_reproducers(prepared.out),
+            died=f"the program died: signal {-code}" if code < 0 else "",
+        )
+        binaries.keep(index, binaries.of_cache(prepared.work / "cache", index.python, space))
+    finally:
+        splitter.stop()
+        _clear(prepared, space)
+    return index, code if code >= 0 else 128 - code
+
+
+def _show(data: bytes) -> None:
+    sys.stderr.buffer.write(data)
+    sys.stderr.buffer.flush()
+
+
+def _python(program: str) -> str:
+    """The interpreter, if it is one."""
+    found = shutil.which(program) or program
+    return str(Path(found).absolute()) if Path(found).name.startswith("python") else ""
+
+
+def _version(cache: Path, program: str) -> str:
+    """Triton's, as what it compiled says (since 3.3), or as the interpreter has it."""
+    for path in cache.glob("*/*.json"):
+        if not path.name.startswith("__grp__"):
+            try:
+                version = outside.read_json(path).get("triton_version")
+            except (OSError, ValueError):
+                continue
+            if version:
+                return str(version)
+    python = _python(program)
+    found = installed_tritons.of_python(Path(python)) if python else None
+    return found.version if found else ""
+
+
+# ---------------------------------------------------------------- both
+
+
+def _before(out: Path, space: Workspace, *, own: bool) -> tuple[Remove | MakeDir, ...]:
+    stale = (Remove((out,), space.root, phase="prepare"),) if own else ()
+    return (*stale, MakeDir(out, phase="prepare"))
+
+
+def _after(streams: Sequence[str], out: Path, work: Path, space: Workspace) -> Plan:
+    """What is done with the stream, as commands."""
+    joined = " ".join(map(shlex.quote, streams))
+    note = f"while it runs: cat {joined} | invoke passes.import - --out {shlex.quote(str(out))}"
+    return Plan("", (Remove((work,), space.root, phase="clear"),), notes=(note,))
+
+
+def _begin(prepared: Prepared, space: Workspace) -> None:
+    space.claim()
+    _clear(prepared, space)  # a run that was killed had this process id
+    if prepared.own:
+        _do(space, Remove((prepared.out,), space.root, phase="prepare"))
+    import_log.empty(prepared.out)
+    if prepared.choices.reproducers:
+        (prepared.out / "reproducers").mkdir(exist_ok=True)
+
+
+def _clear(prepared: Prepared, space: Workspace) -> None:
+    _do(space, Remove((prepared.work,), space.root, phase="clear"))
+
+
+def _do(space: Workspace, step: Remove) -> None:
+    space.run(Plan(step.phase, (step,)), "passes.dump", quiet=True)
+
+
+def _set(prepared: Prepared) -> dict[str, str]:
+    return {
+        name: value for name, value in prepared.choices.environ(prepared.out).items() if value is not None
+    }
+
+
+def _reproducers(out: Path) -> tuple[str, ...]:
+    return tuple(
+        sorted(str(path.relative_to(out)) for path in (out / "reproducers").glob("*") if path.is_file())
+    )
+
+
+def failures(index: Index) -> tuple[str, ...]:
+    """What went wrong in each kernel, for a person: the compiler's words, without Python's stack."""
+    found = []
+    for kernel in index.kernels:
+        if kernel.failed:
+            said = kernel.error.partition(_TRACE)[0].splitlines() or kernel.error.splitlines()[-1:]
+            found.append(
+                "".join([f"{kernel.name}: {kernel.failed}", *(f"\n  {line}" for line in said[:_LINES])])
+            )
+    return tuple(found)
+
+
+def check(index: Index) -> None:
+    """Fail if nothing was printed.
+
+    Raises:
+        SmithError: there is no dump in the stream.
+    """
+    if not index.dumps:
+        raise SmithError(
+            "no pass printed its IR",
+            where=index.folder / index.output,
+            hints=[
+                "a program that compiles no kernel prints none",
+                "a Triton that is given dump variables of its own in the program may not see these",
+            ],
+        )

@@ -1,0 +1,242 @@
+"""`passes.isolate`: the pass of a dump that failed, alone, or the shortest end of the pipeline that fails."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.passes import strip_locations
+from tritonsmith.passes.index import Index, Kernel
+from tritonsmith.passes.reduce import failure
+from tritonsmith.passes.reduce.failure import Failure
+from tritonsmith.passes.reduce.interestingness import Answer
+from tritonsmith.passes.reduce.pass_runner import Way
+from tritonsmith.passes.replay import introspect, run
+from tritonsmith.passes.replay import job as replay_job
+from tritonsmith.passes.replay.pass_chain import Link
+from tritonsmith.passes.replay.replayer import Tool
+from tritonsmith.passes.replay.run import Seen
+
+_DIED = re.compile(r"\b(SIG[A-Z]+)\b")
+_PYTHON = {  # what Python's faulthandler says
+    "Fatal Python error: Segmentation fault": "SIGSEGV",
+    "Fatal Python error: Aborted": "SIGABRT",
+}
+_FILE = re.compile(r'"(?:[^"\\]|\\.)*/((?:[^"\\/]|\\.)*)"(?=:\d+:\d+)')
+
+
+@dataclass(frozen=True)
+class Isolated:
+    """Passes that fail, and what they fail on.
+
+    Attributes:
+        index: the dump.
+        kernel: of it.
+        links: the passes; one if it fails alone.
+        way: how they are run.
+        text: their input.
+        answer: what came of it.
+        failure: the same, in short.
+        recorded: that of the dump.
+        stripped: the input has no locations; otherwise they are without folders.
+        notes: what a person should know.
+    """
+
+    index: Index
+    kernel: Kernel
+    links: tuple[Link, ...]
+    way: Way
+    text: str
+    answer: Answer
+    failure: Failure
+    recorded: Failure
+    stripped: bool
+    notes: tuple[str, ...]
+
+    @property
+    def names(self) -> str:
+        """The passes, as on a command line."""
+        return ", ".join(link.dump.argument for link in self.links)
+
+    @property
+    def same(self) -> bool:
+        """Whether it fails as the dump says."""
+        return _same(self.recorded, self.failure)
+
+
+def isolate(
+    index: Index, kernel: Kernel, tool: Tool, space: Workspace, options: Mapping[str, Any]
+) -> Isolated:
+    """Find the failing pass, and run it alone; with the passes before it if it does not fail alone.
+
+    Args:
+        index: the dump.
+        kernel: of it.
+        tool: who replays.
+        space: the workspace.
+        options: of the compile.
+
+    Raises:
+        SmithError: nothing failed in this dump, or nothing fails again.
+        FactError: the pass that failed is none that can be run alone.
+    """
+    if not kernel.failed:
+        raise SmithError(
+            f"no pass of {kernel.name} failed in this dump",
+            where=index.folder,
+            hints=[
+                "--pattern TEXT finds the pass after which a text is there",
+                "invoke passes.list shows all passes",
+            ],
+        )
+    seen = run.look(index, kernel, tool, space, options)
+    links = _until(seen)
+    recorded = recorded_failure(kernel)
+    other: Isolated | None = None
+    refused = ""
+    for begin in reversed(range(len(links))):
+        chosen = links[begin:]
+        made = way(seen, chosen, tool, space)
+        if isinstance(made, str):
+            refused = refused or made
+            continue
+        try:
+            found = _run(seen, chosen, made, recorded, (*seen.notes, *_told(len(chosen))))
+        except UsageError:  # this program has not all of the passes before it
+            if len(chosen) == 1:
+                raise
+            break
+        if found and found.same:
+            return found
+        other = other or found
+    if other:
+        return other
+    if refused:
+        raise FactError(
+            f"{links[-1].dump.argument} cannot be run alone by this Triton",
+            where=tool.python,
+            why=refused,
+            hints=["a build's program runs every pass: --triton-opt PATH, --env NAME"],
+        )
+    raise SmithError(
+        f"nothing fails again: {links[-1].dump.argument} passes on what the dump has",
+        where=tool.opt or tool.python,
+        why=f"the dump says: {recorded}",
+        hints=[
+            f"it has to be the same Triton: the dump is by {index.triton or 'an unknown one'}",
+            "options of the compile that the dump does not tell: --option num_stages=4",
+        ],
+    )
+
+
+def way(seen: Seen, links: Sequence[Link], tool: Tool, space: Workspace) -> Way | str:
+    """How some passes are run, or why they cannot."""
+    job = replay_job.empty(seen.index, links, space.root / "passes" / "isolate")
+    told = replay_job.tells_options(seen.links)
+    argv, _ = replay_job.by_opt(job, tool.opt or Path("triton-opt"), seen.rehearsal.calls, told=told)
+    pipeline = next(word for word in argv if word.startswith("--pass-pipeline=")).partition("=")[2]
+    if tool.opt:
+        return Way(pipeline, opt=tool.opt)
+    assert tool.python is not None  # noqa: S101 - `tool.choose` found one of the two
+    calls, why, _ = replay_job.by_bindings(
+        job, introspect.known(tool.python, space), seen.rehearsal.calls, told=told
+    )
+    return why or Way(pipeline, python=tool.python, calls=calls)
+
+
+def recorded_failure(kernel: Kernel) -> Failure:
+    """What the dump says of its failure."""
+    died = _DIED.search(kernel.error)
+    python = next((name for text, name in _PYTHON.items() if text in kernel.error), "")
+    return failure.of(kernel.error, crashed=died[1] if died else python)
+
+
+def _until(seen: Seen) -> tuple[Link, ...]:
+    """The pipeline's own passes up to the one that failed."""
+    own = [link for link in seen.links if not link.inside]
+    failed = seen.kernel.failed
+    same = [link for link in seen.links if failed in (link.dump.name, link.dump.argument)]
+    if not same:
+        raise FactError(
+            f"{failed} failed, which is no pass of MLIR that was given a dump",
+            where=seen.index.folder,
+            why=seen.kernel.error[:2000] or None,
+            hints=["invoke passes.reduce FILE -- command {} reduces for any program that says what counts"],
+        )
+    last = same[-1].dump.number
+    found = tuple(link for link in own if link.dump.number <= last)
+    if not found:
+        raise FactError(f"the pass that runs {failed} is not in this dump", where=seen.index.folder)
+    return found
+
+
+def _run(
+    seen: Seen, links: Sequence[Link], made: Way, recorded: Failure, notes: tuple[str, ...]
+) -> Isolated | None:
+    """Run passes on the input of the first: without locations, or else with them but for folders."""
+    given = seen.index.text(links[0].dump)
+    limit = float(configs.load("passes-replay")["limits"]["pass"])
+    best: Isolated | None = None
+    with tempfile.TemporaryDirectory(prefix="tritonsmith-isolate-") as folder:
+        oracle = made.oracle(Path(folder), limit)
+        try:
+            plain = strip_locations.without("mlir", given.encode()).decode().strip() + "\n"
+            for text, stripped in ((plain, True), (without_folders(given), False)):
+                answer = oracle.ask(text)
+                if not answer.began and not stripped and len(links) == 1:
+                    raise _unreadable(seen, made, answer)
+                if answer.failure is None:
+                    continue
+                found = Isolated(
+                    seen.index,
+                    seen.kernel,
+                    tuple(links),
+                    made,
+                    text,
+                    answer,
+                    answer.failure,
+                    recorded,
+                    stripped,
+                    notes,
+                )
+                if found.same:
+                    return found
+                best = best or found
+        finally:
+            oracle.close()
+    return best
+
+
+def _unreadable(seen: Seen, made: Way, answer: Answer) -> FactError:
+    return FactError(
+        "the input of the failing pass does not parse here, or the pass cannot be added",
+        where=made.who,
+        why=failure.anonymous(answer.log.strip())[-2000:] or None,
+        hints=[f"it has to be the same Triton: the dump is by {seen.index.triton or 'an unknown one'}"],
+    )
+
+
+def without_folders(text: str) -> str:
+    """IR whose locations name files without their folders."""
+    return _FILE.sub(r'"\1"', text)
+
+
+def _told(count: int) -> tuple[str, ...]:
+    alone = "the last pass does not fail alone, so the passes before it that it takes run first"
+    return (alone,) if count > 1 else ()
+
+
+def _same(recorded: Failure, seen: Failure) -> bool:
+    """Whether it is the failure of the dump: of a signal the dump knows less."""
+    if recorded == seen or recorded == Failure("failure", ""):
+        return True
+    if recorded.kind == seen.kind == "signal":
+        return recorded.text.partition(":")[0] == seen.text.partition(":")[0]
+    return recorded.kind == "failure" == seen.kind

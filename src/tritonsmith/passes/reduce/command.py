@@ -1,0 +1,243 @@
+"""`passes.reduce`: a file on which passes fail, made small while they fail in the same way."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith import configs
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import InterruptedRunError, SmithError
+from tritonsmith.passes import strip_locations
+from tritonsmith.passes.reduce import mlir_reduce
+from tritonsmith.passes.reduce.failure import Failure
+from tritonsmith.passes.reduce.interestingness import Answer, Oracle, Team
+from tritonsmith.passes.reduce.pass_runner import Way
+from tritonsmith.passes.reduce.search import OutOfTimeError, Search, Size, size_of
+from tritonsmith.plan import Plan, Write
+from tritonsmith.plan.runner import CommandFailedError
+
+JOBS = 2
+INTERRUPTED = "interrupted"
+_SLOWER = 10  # a candidate may take so many times as long as the input did, and some seconds
+_SECONDS = 5.0
+_TOOL = 60.0  # seconds for MLIR's own reducer, which gets a small file
+_SAID = 4000  # characters of a log in an error
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What came of it.
+
+    Attributes:
+        text: the smallest that was found.
+        failure: that stayed.
+        log: what is printed when it fails.
+        before: size of what was given.
+        after: size of what is left.
+        tried: candidates.
+        seconds: that it took.
+        done: nothing makes it smaller; False if time was up or ^C was pressed.
+        why: it is not done.
+        steps: who brought it how far: name and operations left.
+    """
+
+    text: str
+    failure: Failure
+    log: str
+    before: Size
+    after: Size
+    tried: int
+    seconds: float
+    done: bool
+    why: str = ""
+    steps: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Options:
+    """How it is done.
+
+    Attributes:
+        timeout: seconds for all of it.
+        jobs: candidates at once.
+        reducer: MLIR's own, tried on what ours leaves; None for ours alone.
+        name: of the file that a command is given.
+    """
+
+    timeout: float = 600.0
+    jobs: int = JOBS
+    reducer: Path | None = None
+    name: str = "in.mlir"
+
+
+def reduce(
+    text: str,
+    way: Way,
+    space: Workspace,
+    options: Options,
+    on_better: Callable[[Size, int], None] = lambda *_: None,
+) -> Reduced:
+    """Make it small.
+
+    Args:
+        text: of the file.
+        way: how it fails.
+        space: the workspace.
+        options: how it is done.
+        on_better: called with each smaller size, and how many candidates were tried.
+
+    Raises:
+        SmithError: it does not fail at the start, or what was found does not in a fresh process.
+    """
+    began = time.monotonic()
+    space.claim()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tritonsmith-reduce-")))
+        limit = float(configs.load("passes-replay")["limits"]["pass"])
+        first = stack.enter_context(_oracle(way, folder / "first", limit, options.name))
+        answer = first.ask(text)
+        wanted = check(answer, way)
+        start = _plain(text, first, wanted)
+        limit = min(limit, _SECONDS + _SLOWER * max(answer.seconds, 0.1)) if answer.seconds else limit
+        if wanted.kind == "timeout":
+            raise SmithError(
+                "the passes do not end: that cannot be reduced", why=f"given up after {limit:.0f} s"
+            )
+        members = [
+            stack.enter_context(_oracle(way, folder / str(number), limit, options.name))
+            for number in range(options.jobs)
+        ]
+        team = Team(members, wanted)
+        search = Search(
+            start,
+            team.interesting,
+            jobs=options.jobs,
+            until=began + options.timeout,
+            on_better=lambda smaller, tried: on_better(size_of(smaller), tried),
+        )
+        steps, why = [], ""
+        try:
+            steps.append(("tritonsmith", size_of(search.run()).ops))
+            if options.reducer and way.opt:
+                made = _by_tool(options.reducer, way, wanted, search.best, folder / "tool", space)
+                if made and search.accept(made):
+                    search.run()
+                steps.append((options.reducer.name, size_of(search.best).ops))
+        except OutOfTimeError:
+            why = f"time is up: --timeout {options.timeout:.0f}"
+        except (KeyboardInterrupt, InterruptedRunError):
+            why = INTERRUPTED
+        finally:
+            team.close()  # first: so nobody waits for a candidate
+            search.close()
+        best = _pretty(search, first, wanted)
+        final = _again(best, way, wanted, folder, options)
+    return Reduced(
+        best,
+        wanted,
+        final.log,
+        size_of(text),
+        size_of(best),
+        search.tried,
+        time.monotonic() - began,
+        not why,
+        why,
+        tuple(steps),
+    )
+
+
+def check(answer: Answer, way: Way) -> Failure:
+    """The failure of a first answer.
+
+    Raises:
+        SmithError: there is none, or the file does not parse.
+    """
+    said = answer.log.strip()[-_SAID:]
+    if not answer.began:
+        raise SmithError(
+            "no pass ran on this file: it does not parse, or a pass cannot be added",
+            where=way.who,
+            why=said,
+            hints=["it has to be IR of this very Triton", "what fails is the parser: -- command {}"],
+        )
+    if answer.failure is None:
+        what = (
+            "the command does not say that the file is interesting"
+            if way.command
+            else "nothing fails on this file"
+        )
+        hints = (
+            ["exit code 0 says interesting", "{} in the command stands for the file"]
+            if way.command
+            else [f"these passes ran: {way.pipeline}"]
+        )
+        raise SmithError(what, where=way.who, why=said or "nothing was printed", hints=hints)
+    return answer.failure
+
+
+def write(plan: Plan, space: Workspace, task: str) -> None:
+    """Act on a plan of files."""
+    space.run(plan, task, quiet=True)
+
+
+@contextmanager
+def _oracle(way: Way, folder: Path, limit: float, name: str) -> Iterator[Oracle]:
+    folder.mkdir()
+    made = way.oracle(folder, limit, name)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def _plain(text: str, oracle: Oracle, wanted: Failure) -> str:
+    """What the search begins with: as the compiler prints it, one operation a line, if it still fails."""
+    stripped = strip_locations.without("mlir", text.encode()).decode()
+    for one in (oracle.printed(text), stripped):
+        if one and oracle.ask(one).failure == wanted:
+            return one
+    return text
+
+
+def _pretty(search: Search, oracle: Oracle, wanted: Failure) -> str:
+    """The best as the compiler prints it: numbers of values in order, no blank lines."""
+    best = search.best
+    made = oracle.printed(best)
+    if made and size_of(made).ops <= size_of(best).ops and oracle.ask(made).failure == wanted:
+        return made
+    return best
+
+
+def _again(text: str, way: Way, wanted: Failure, folder: Path, options: Options) -> Answer:
+    """Once more in a fresh process, with all the time it needs."""
+    limit = float(configs.load("passes-replay")["limits"]["pass"])
+    with _oracle(way, folder / "last", limit, options.name) as oracle:
+        answer = oracle.ask(text)
+    if answer.failure != wanted:
+        raise SmithError(
+            "what was found does not fail in a fresh process",
+            why=answer.log[-_SAID:] or "nothing was printed",
+            hints=["a failure that comes and goes cannot be reduced", "--jobs 1 may help"],
+        )
+    return answer
+
+
+def _by_tool(reducer: Path, way: Way, wanted: Failure, text: str, folder: Path, space: Workspace) -> str:
+    """What MLIR's reducer leaves; nothing if it fails, or takes too long."""
+    plan = mlir_reduce.plan(reducer, way, wanted, text, folder, _TOOL)
+    try:
+        space.run(plan, "passes.reduce", quiet=True)
+    except CommandFailedError:
+        return ""
+    made = folder / "reduced.mlir"
+    return made.read_text(encoding="utf-8") if made.is_file() else ""
+
+
+def save(text: str, path: Path, space: Workspace) -> None:
+    """Write a file for a person."""
+    write(Plan("keep", (Write(path, text, phase="keep"),)), space, "passes.reduce")

@@ -1,0 +1,260 @@
+"""Who says how a text fails: a worker with libtriton, a build's `triton-opt`, or any command."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tritonsmith.errors import FactError, UsageError, did_you_mean
+from tritonsmith.passes import strip_locations
+from tritonsmith.passes.reduce import failure
+from tritonsmith.passes.reduce.failure import Failure
+from tritonsmith.passes.reduce.worker import MARK
+from tritonsmith.passes.replay.bindings import Call
+from tritonsmith.passes.replay.introspect import WORKER as REPLAY
+from tritonsmith.plan import process
+from tritonsmith.plan.dialogue import Dialogue
+
+WORKER = Path(__file__).with_name("worker.py")
+_SIGNALLED = 128  # a shell's exit code for a signal
+_NO_OPTION = re.compile(
+    r"(?:<Pass-Options-Parser>: |MLIR Textual PassPipeline Parser:[\d:]+ error: )([^\n]*)"
+)
+_NO_PASS = re.compile(r"'([^']*)' does not refer to a registered pass")
+_QUIET = {"LLVM_DISABLE_SYMBOLIZATION": "1"}  # a stack trace by llvm-symbolizer takes seconds
+_ENVIRON = {
+    **_QUIET,
+    "TRITON_ENABLE_PYTHON_STACKTRACE": "1",  # since 3.2 libtriton prints one when it crashes
+    "TRITON_REPRODUCER_PATH": None,
+    "MLIR_ENABLE_DUMP": None,
+    "MLIR_DISABLE_MULTITHREADING": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a text.
+
+    Attributes:
+        failure: of the passes; None if they passed, or did not begin.
+        began: whether they did: what does not parse fails before.
+        log: what was printed, from the first pass on where that is known.
+        seconds: that it took; 0 where nobody measured.
+    """
+
+    failure: Failure | None
+    began: bool
+    log: str
+    seconds: float = 0.0
+
+
+class Oracle(Protocol):
+    """Runs passes on texts, one at a time."""
+
+    def ask(self, text: str) -> Answer:
+        """What becomes of a text."""
+
+    def printed(self, text: str) -> str | None:
+        """The text as the compiler prints it, without locations; None if it does not parse."""
+
+    def close(self) -> None:
+        """Stop what runs."""
+
+
+class Bindings:
+    """A Python with libtriton that stays, and runs each text in a child.
+
+    Args:
+        python: the interpreter.
+        calls: bindings, one for each pass.
+        folder: for its files; must exist.
+        limit: seconds for one text.
+
+    Raises:
+        FactError: the interpreter has no Triton.
+    """
+
+    def __init__(self, python: Path, calls: Sequence[Call], folder: Path, limit: float) -> None:
+        self._input, self._log, self._out = (folder / name for name in ("in.mlir", "log", "out.mlir"))
+        self._calls, self.limit = [call.content() for call in calls], limit
+        argv = (str(python), str(WORKER), str(REPLAY))
+        self._dialogue = Dialogue(argv, cwd=folder, change=_ENVIRON, errors=folder / "worker.log")
+        first = json.loads(self._dialogue.hear())
+        if "refused" in first:
+            self._dialogue.close()
+            raise FactError("no pass can be run", where=python, why=first["refused"])
+
+    def ask(self, text: str) -> Answer:
+        """What becomes of a text."""
+        answer, log = self._run(text, passes=True)
+        before, mark, rest = log.partition(MARK)
+        if answer["status"] == "ok" or not mark:
+            return Answer(None, bool(mark), rest or before or answer["error"], answer["seconds"])
+        died = re.search(r"the compiler died: (\w+)", answer["error"])
+        code = re.search(r"exit code (\d+)", answer["error"])
+        said = f"{rest.rstrip()}\n{answer['error']}\n".lstrip()
+        found = failure.of(
+            said,
+            crashed=died[1] if died else "",
+            timeout=answer["status"] == "timeout",
+            code=int(code[1]) if code else 1,
+        )
+        return Answer(found, True, said, answer["seconds"])
+
+    def printed(self, text: str) -> str | None:
+        """The text as the compiler prints it, without locations."""
+        answer, _ = self._run(text, passes=False)
+        if answer["status"] != "ok":
+            return None
+        return _without(self._out.read_text(encoding="utf-8"))
+
+    def close(self) -> None:
+        """Stop the worker."""
+        self._dialogue.close()
+
+    def _run(self, text: str, *, passes: bool) -> tuple[dict[str, Any], str]:
+        self._input.write_text(text, encoding="utf-8")
+        request = {
+            "input": str(self._input),
+            "calls": self._calls if passes else [],
+            "log": str(self._log),
+            "out": "" if passes else str(self._out),
+            "timeout": self.limit,
+        }
+        self._dialogue.say(json.dumps(request))
+        answer = json.loads(self._dialogue.hear())
+        return answer, self._log.read_text(encoding="utf-8", errors="replace")
+
+
+class Opt:
+    """`triton-opt`, or another program that takes `--pass-pipeline`.
+
+    Args:
+        opt: the program.
+        pipeline: `builtin.module(cse)`.
+        folder: for its files; must exist.
+        limit: seconds for one text.
+    """
+
+    def __init__(self, opt: Path, pipeline: str, folder: Path, limit: float) -> None:
+        self._opt, self._pipeline, self.limit = opt, pipeline, limit
+        self._input, self._out = folder / "in.mlir", folder / "out.mlir"
+
+    def ask(self, text: str) -> Answer:
+        """What becomes of a text."""
+        began = time.monotonic()
+        answer = self._run(text, f"--pass-pipeline={self._pipeline}")
+        seconds = time.monotonic() - began
+        if answer is None:
+            return Answer(failure.of("", timeout=True), True, "")
+        if match := _NO_PASS.search(answer.err):
+            raise _no_pass(match[1], self._opt)
+        if match := _NO_OPTION.search(answer.err):
+            what = "this program cannot run the passes with these options"
+            hints = ["it has to be of the same Triton", f"{self._opt.name} --help spells options"]
+            raise UsageError(what, where=self._opt, why=match[1], hints=hints)
+        if answer.code == 0:
+            return Answer(None, True, answer.err, seconds)
+        number = -answer.code if answer.code < 0 else max(answer.code - _SIGNALLED, 0)
+        crashed = signal.Signals(number).name if number in {one.value for one in signal.Signals} else ""
+        found = failure.of(answer.err, crashed=crashed, code=answer.code)
+        if found.kind in ("error", "failure"):  # the parser's own, perhaps
+            parsed = self._run(text)
+            if parsed is None or parsed.code:
+                return Answer(None, False, answer.err)
+        return Answer(found, True, f"{answer.err}\n", seconds)
+
+    def printed(self, text: str) -> str | None:
+        """The text as the compiler prints it, without locations."""
+        answer = self._run(text)
+        return _without(self._out.read_text(encoding="utf-8")) if answer and answer.code == 0 else None
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+    def _run(self, text: str, *more: str) -> process.Answer | None:
+        self._input.write_text(text, encoding="utf-8")
+        argv = (str(self._opt), str(self._input), *more, "--mlir-disable-threading", "-o", str(self._out))
+        return process.ask(argv, change={**_QUIET, "MLIR_ENABLE_DUMP": None}, timeout=self.limit)
+
+
+class Command:
+    """Any command: exit code 0 says that the text is still interesting.
+
+    Args:
+        argv: program and arguments; `{}` stands for the file, which comes last if nothing does.
+        folder: for its files; must exist.
+        limit: seconds for one text.
+        name: of the file.
+    """
+
+    def __init__(self, argv: Sequence[str], folder: Path, limit: float, name: str = "in.mlir") -> None:
+        self._input, self.limit = folder / name, limit
+        with_file = list(argv) if any("{}" in word for word in argv) else [*argv, "{}"]
+        self._argv = [word.replace("{}", str(self._input)) for word in with_file]
+
+    def ask(self, text: str) -> Answer:
+        """What becomes of a text."""
+        self._input.write_text(text, encoding="utf-8")
+        began = time.monotonic()
+        answer = process.ask(self._argv, timeout=self.limit)
+        seconds = time.monotonic() - began
+        if answer is None:
+            return Answer(
+                None, True, f"it did not end within {self.limit:.0f} s, or there is no such program"
+            )
+        said = f"{answer.out}\n{answer.err}\nexit code {answer.code}\n".lstrip()
+        return Answer(Failure("command", "") if answer.code == 0 else None, True, said, seconds)
+
+    def printed(self, text: str) -> str | None:  # noqa: ARG002 - nobody prints
+        """Nothing."""
+        return None
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+class Team:
+    """Several oracles of one kind, one for each thread that asks.
+
+    Args:
+        members: them.
+        wanted: the failure that is looked for.
+    """
+
+    def __init__(self, members: Sequence[Oracle], wanted: Failure) -> None:
+        self._free, self._wanted = list(members), wanted
+        self._members, self._lock = tuple(members), threading.Semaphore(len(members))
+
+    def interesting(self, text: str) -> bool:
+        """Whether a text fails in that way."""
+        with self._lock:
+            one = self._free.pop()
+            try:
+                return one.ask(text).failure == self._wanted
+            finally:
+                self._free.append(one)
+
+    def close(self) -> None:
+        """Stop them all."""
+        for one in self._members:
+            one.close()
+
+
+def _without(text: str) -> str:
+    return strip_locations.without("mlir", text.encode()).decode().strip() + "\n"
+
+
+def _no_pass(name: str, opt: Path) -> UsageError:
+    listing = process.ask((str(opt), "--help"))
+    known = re.findall(r"^ {4,8}--([a-z][\w-]+) ", listing.out if listing else "", re.MULTILINE)
+    near = did_you_mean(name, known)
+    return UsageError(f"there is no pass {name!r}", where=opt, hints=near[:1])

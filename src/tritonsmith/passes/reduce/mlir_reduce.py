@@ -1,0 +1,59 @@
+"""`triton-reduce` or `mlir-reduce`: MLIR's own reducer, which asks a script whether a file is interesting.
+
+mlir/tools/mlir-reduce, `-reduction-tree`: the script gets the file; exit code 1 says interesting, 0 not
+(mlir/lib/Reducer/Tester.cpp).
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from tritonsmith.passes.reduce.failure import Failure
+from tritonsmith.passes.reduce.pass_runner import Way
+from tritonsmith.plan import MakeDir, Plan, Run, Write
+
+
+def find(opt: Path | None) -> Path | None:
+    """The reducer beside a `triton-opt` or `mlir-opt`; None if there is none."""
+    for name in ("triton-reduce", "mlir-reduce") if opt else ():
+        path = opt.resolve().with_name(name) if opt else Path()
+        if path.is_file():
+            return path
+    return None
+
+
+def plan(reducer: Path, way: Way, wanted: Failure, source: str, folder: Path, seconds: float) -> Plan:
+    """The steps that leave `reduced.mlir` in a folder.
+
+    Args:
+        reducer: the program.
+        way: how passes are run: by `triton-opt`.
+        wanted: the failure that has to stay.
+        source: the text.
+        folder: for all files.
+        seconds: after which it is stopped.
+    """
+    words = [sys.executable, "-m", "tritonsmith.passes.reduce.interesting_script"]
+    words += [str(way.opt), way.pipeline, wanted.kind, wanted.text]
+    script = f'#!/bin/sh\n# Exit code 1: the file fails in the same way.\nexec {shlex.join(words)} "$@"\n'
+    argv = (
+        "timeout",
+        f"{seconds:.0f}",
+        str(reducer),
+        str(folder / "given.mlir"),
+        f"-reduction-tree=traversal-mode=0 test={folder / 'interesting.sh'}",
+        "-o",
+        str(folder / "reduced.mlir"),
+    )
+    return Plan(
+        reducer.name,
+        (
+            MakeDir(folder, phase=reducer.name),
+            Write(folder / "given.mlir", source, phase=reducer.name),
+            Write(folder / "interesting.sh", script, phase=reducer.name),
+            Run(("chmod", "755", str(folder / "interesting.sh")), cwd=folder, phase=reducer.name),
+            Run(argv, cwd=folder, phase=reducer.name),
+        ),
+    )

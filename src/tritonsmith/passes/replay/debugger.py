@@ -1,0 +1,109 @@
+"""Debug output of a pass, and a debugger in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith import configs
+from tritonsmith.errors import FactError, UsageError, did_you_mean
+from tritonsmith.passes.replay import pass_source
+from tritonsmith.passes.replay.pass_chain import Link
+from tritonsmith.passes.replay.pass_source import Source
+from tritonsmith.passes.replay.replayer import Tool
+
+
+@dataclass(frozen=True)
+class Debug:
+    """What is asked for besides the replay.
+
+    Attributes:
+        types: DEBUG_TYPEs.
+        found: where the passes are.
+        notes: what a person should know.
+    """
+
+    types: tuple[str, ...] = ()
+    found: tuple[Source, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def environ(self) -> tuple[tuple[str, str | None], ...]:
+        """Variables that make libtriton print it."""
+        if not self.types:
+            return ()
+        return (("TRITON_ENABLE_LLVM_DEBUG", "1"), ("TRITON_LLVM_DEBUG_ONLY", ",".join(self.types)))
+
+
+def of(links: Sequence[Link], tool: Tool, mlir: Sequence[str], *, wanted: bool) -> Debug:
+    """Types of debug output for passes.
+
+    Args:
+        links: the passes.
+        tool: who replays them.
+        mlir: types of MLIR's own machinery.
+        wanted: whether those of the passes themselves are asked for.
+
+    Raises:
+        UsageError: there is no such type of MLIR's.
+        FactError: no sources, or no assertions.
+    """
+    if not wanted and not mlir:
+        return Debug()
+    known = configs.load("passes-replay")["debug-types"]
+    for name in mlir:
+        if name not in known:
+            raise UsageError(f"MLIR has no debug type {name!r}", hints=did_you_mean(name, known))
+    if not tool.asserts():
+        raise FactError(
+            "this Triton has no debug output: it was built without assertions",
+            where=tool.opt or tool.python,
+            why="LLVM_DEBUG is compiled out of a build with NDEBUG",
+            hints=["a build has them: invoke build-triton (its default build type keeps assertions)"],
+        )
+    found = tuple(dict.fromkeys(source(link, tool) for link in links)) if wanted else ()
+    notes = [f"{one.argument}: {one.file} (by {one.found_by})" for one in found]
+    notes += [f"{one.argument}: its file defines no DEBUG_TYPE" for one in found if not one.debug_type]
+    own = [one.debug_type for one in found if one.debug_type]
+    return Debug(tuple(dict.fromkeys([*own, *mlir])), found, tuple(notes))
+
+
+def source(link: Link, tool: Tool) -> Source:
+    """Where a pass is.
+
+    Raises:
+        FactError: nobody knows the checkout, or it is not in it.
+    """
+    argument = link.dump.argument
+    if tool.source is None:
+        hints = ["name the checkout that it was built from: --source PATH"]
+        raise FactError(f"the sources of {argument} are needed", hints=hints)
+    found = pass_source.find(argument, (tool.source,))
+    if found is None:
+        raise FactError(
+            f"{argument} is not in this checkout",
+            where=tool.source,
+            why="no *.td defines it, or no file implements it: a pass of MLIR's own is in LLVM's sources",
+            hints=["--source LLVM'S SOURCES for a pass of MLIR's, such as canonicalize"],
+        )
+    return found
+
+
+def command(name: str, tool: Tool, argv: Sequence[str], place: str) -> tuple[str, ...]:
+    """The command that starts a debugger, with a breakpoint at a pass.
+
+    Args:
+        name: `gdb` or `lldb`.
+        tool: whose program it is.
+        argv: of `triton-opt`.
+        place: of the breakpoint: FILE:LINE, or a function.
+    """
+    init: Path | None = tool.debugger_file(name)
+    if name == "gdb":
+        first = ("-ix", str(init)) if init else ()
+        stops = ("-ex", "set breakpoint pending on", "-ex", f"break {place}", "-ex", "run")
+        return (name, *first, *stops, "--args", *argv)
+    first = ("-s", str(init)) if init else ()
+    file, _, line = place.rpartition(":")
+    where = f"-f {Path(file).name} -l {line}" if file else f"-n {place}"
+    return (name, *first, "-o", f"breakpoint set {where}", "-o", "run", "--", *argv)

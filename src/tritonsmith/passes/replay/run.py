@@ -1,0 +1,278 @@
+"""`passes.replay`: passes of a dump, each alone on its input, and whether that makes what the dump has."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.envs import workspace
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, SmithError
+from tritonsmith.facts import installed_tritons
+from tritonsmith.passes.index import Index, Kernel
+from tritonsmith.passes.replay import introspect, pass_chain
+from tritonsmith.passes.replay import job as replay_job
+from tritonsmith.passes.replay import verdict as replay_verdict
+from tritonsmith.passes.replay.debugger import Debug
+from tritonsmith.passes.replay.introspect import WORKER, Rehearsal
+from tritonsmith.passes.replay.job import Job
+from tritonsmith.passes.replay.pass_chain import Link
+from tritonsmith.passes.replay.replayer import Tool
+from tritonsmith.passes.replay.verdict import Verdict
+from tritonsmith.plan import Copy, MakeDir, Plan, Run, Step, Write
+from tritonsmith.plan.runner import CommandFailedError, Runner
+from tritonsmith.plan.steps import digest
+from tritonsmith.ui.progress import PhaseProgress
+
+_SIGNALLED = 128  # a shell's exit code for a signal
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A kernel's passes, and what is known of them.
+
+    Attributes:
+        index: the dump.
+        kernel: of it.
+        links: its passes, in order.
+        rehearsal: what the backend would call for them.
+        notes: what a person should know.
+    """
+
+    index: Index
+    kernel: Kernel
+    links: tuple[Link, ...]
+    rehearsal: Rehearsal
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A replay that is still to come.
+
+    Attributes:
+        seen: the kernel's passes.
+        tool: who replays.
+        jobs: what.
+        debug: what else is printed.
+        plan: the steps.
+        work: folder of what comes out.
+    """
+
+    seen: Seen
+    tool: Tool
+    jobs: tuple[Job, ...]
+    debug: Debug
+    plan: Plan
+    work: Path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job.
+
+    Attributes:
+        job: it.
+        verdict: how what came out compares to the dump.
+        why: what the compiler said, or why nothing was run.
+        seconds: that it took; None if nothing was run.
+    """
+
+    job: Job
+    verdict: Verdict
+    why: str
+    seconds: float | None
+
+
+def look(index: Index, kernel: Kernel, tool: Tool, space: Workspace, options: Mapping[str, Any]) -> Seen:
+    """Find a kernel's passes.
+
+    Args:
+        index: the dump.
+        kernel: of it.
+        tool: who replays.
+        space: the workspace.
+        options: of the compile.
+
+    Raises:
+        FactError: a file of the dump is gone.
+    """
+    for dump in index.of(kernel.name):
+        if not index.path(dump).is_file():
+            index.content(dump)  # whose error says what to do
+    rehearsal, notes = introspect.NOTHING, []
+    if tool.python:
+        try:
+            rehearsal = introspect.rehearse(tool.python, space, index, kernel, options)
+        except FactError as error:  # the dump itself may tell enough
+            notes.append(f"nobody knows what the backend would run: {error.why or error.what}")
+        own = installed_tritons.of_python(tool.python)
+        if not tool.opt and own and index.triton and own.version != index.triton:
+            notes.append(f"the dump is by Triton {index.triton}, and {own.version} replays it")
+    links = pass_chain.of(index.of(kernel.name), rehearsal.own)
+    return Seen(index, kernel, links, rehearsal, tuple(notes))
+
+
+def prepare(
+    seen: Seen, groups: Sequence[Sequence[Link]], tool: Tool, space: Workspace, debug: Debug
+) -> Prepared:
+    """Find out how each job is run.
+
+    Args:
+        seen: the kernel's passes.
+        groups: those of each job.
+        tool: who replays.
+        space: the workspace.
+        debug: what else is printed.
+
+    Raises:
+        FactError: the interpreter has no Triton.
+    """
+    about = digest(str(seen.index.folder.absolute()), seen.kernel.name, str(tool))
+    work = space.root / "passes" / "replay" / about
+    told = replay_job.tells_options(seen.links)
+    calls = seen.rehearsal.calls
+    known = () if tool.opt or tool.python is None else introspect.known(tool.python, space)
+    made = []
+    for group in groups:
+        job = replay_job.empty(seen.index, group, work)
+        if job.why:
+            made.append(job)
+        elif tool.opt:
+            argv, notes = replay_job.by_opt(job, tool.opt, calls, debug.types, told=told)
+            made.append(replace(job, argv=argv, notes=notes))
+        else:
+            found, why, notes = replay_job.by_bindings(job, known, calls, told=told)
+            made.append(replace(job, calls=found, why=why, notes=notes))
+    steps = (MakeDir(work, phase="replay"), *_steps(made, tool, work, debug))
+    return Prepared(seen, tool, tuple(made), debug, Plan("replay", steps), work)
+
+
+def _steps(made: Sequence[Job], tool: Tool, work: Path, debug: Debug) -> Iterator[Step]:
+    todo = [job for job in made if not job.why]
+    if tool.opt:
+        yield from (_opt_step(job, work, debug) for job in todo)
+        return
+    file = work / "request.json"
+    content = {
+        "results": str(work / "results.jsonl"),
+        "timeout": configs.load("passes-replay")["limits"]["pass"],
+        "jobs": [
+            {
+                "number": job.number,
+                "input": str(job.input),
+                "calls": [call.content() for call in job.calls],
+                "out": str(job.out),
+                "log": str(job.log),
+            }
+            for job in todo
+        ],
+    }
+    yield Write(file, json.dumps(content, indent=2) + "\n", phase="replay")
+    argv = (str(tool.python), str(WORKER), "replay", str(file))
+    change = (("TRITON_INTERPRET", None), ("TRITON_REPRODUCER_PATH", None), *debug.environ())
+    yield Run(argv, cwd=work, env=change, phase="replay")
+
+
+def _opt_step(job: Job, work: Path, debug: Debug) -> Run:
+    argv = job.argv
+    if debug.types:  # the output is what is asked for
+        argv = ("sh", "-c", 'exec "$@" > "$0" 2>&1', str(job.log), *argv)
+    return Run(argv, cwd=work, phase="replay")
+
+
+def act(
+    prepared: Prepared, space: Workspace, *, on_done: Callable[[Outcome], None] = lambda _: None
+) -> tuple[Outcome, ...]:
+    """Run a plan of `prepare`, and compare.
+
+    Args:
+        prepared: it.
+        space: the workspace.
+        on_done: called with each outcome, in order.
+
+    Raises:
+        SmithError: the worker did nothing.
+        InterruptedRunError: ^C.
+    """
+    space.claim()
+    prepared.work.mkdir(parents=True, exist_ok=True)
+    for job in prepared.jobs:  # of an earlier replay: it is no answer of this one
+        job.out.unlink(missing_ok=True)
+        job.log.unlink(missing_ok=True)
+    run = _by_opt if prepared.tool.opt else _by_bindings
+    found = []
+    for outcome in run(prepared, space):
+        on_done(outcome)
+        found.append(outcome)
+    return tuple(found)
+
+
+def _by_opt(prepared: Prepared, space: Workspace) -> Iterator[Outcome]:
+    """One program after the other; one that fails is an outcome."""
+    log = space.log("passes.replay")
+    for job in prepared.jobs:
+        if job.why:
+            yield Outcome(job, "inside", job.why, None)
+            continue
+        plan = Plan(job.title, (_opt_step(job, prepared.work, prepared.debug),))
+        began = time.monotonic()
+        try:
+            Runner(log, PhaseProgress(live=False, silent=True)).run(plan)
+        except CommandFailedError as failure:
+            died = failure.code < 0 or failure.code > _SIGNALLED
+            why = _said(failure.output) or f"exit code {failure.code}"
+            yield Outcome(job, "crashed" if died else "failed", why, time.monotonic() - began)
+        else:
+            yield _ran(job, time.monotonic() - began)
+
+
+def _by_bindings(prepared: Prepared, space: Workspace) -> Iterator[Outcome]:
+    """One worker for all."""
+    results: dict[int, dict[str, Any]] = {}
+    if any(not job.why for job in prepared.jobs):
+        alone = len(prepared.jobs) == 1
+        space.run(prepared.plan, "passes.replay", quiet=alone)
+        text = (prepared.work / "results.jsonl").read_text(encoding="utf-8")
+        rows = [json.loads(line) for line in text.splitlines()]
+        if rows and "refused" in rows[-1]:
+            raise FactError("nothing can be replayed", where=prepared.tool.python, why=rows[-1]["refused"])
+        results = {row["number"]: row for row in rows}
+    for job in prepared.jobs:
+        if job.why:
+            yield Outcome(job, "inside" if job.inside else "no binding", job.why, None)
+            continue
+        if job.number not in results:
+            raise SmithError("the worker left no result", where=job.log)
+        row = results[job.number]
+        if row["status"] == "ok":
+            yield _ran(job, row["seconds"])
+        else:
+            log = job.log.read_text(encoding="utf-8", errors="replace").splitlines()
+            yield Outcome(job, row["status"], _said(log) or row["error"], row["seconds"])
+
+
+def _ran(job: Job, seconds: float) -> Outcome:
+    """What a job without an error made."""
+    if not job.out.is_file():
+        return Outcome(job, "failed", "it ended well, and wrote no IR: is it a triton-opt?", seconds)
+    return Outcome(job, replay_verdict.verdict(job.out, job.after), "", seconds)
+
+
+def _said(lines: Sequence[str]) -> str:
+    """The line that says what was wrong."""
+    signs = ("error:", "Assertion", "ERROR", "does not refer to", "LLVM ERROR")
+    found = [line.strip() for line in lines if any(sign in line for sign in signs)]
+    return found[0] if found else ""
+
+
+def keep(made: Path, out: Path) -> Path:
+    """Copy what came out to where a person wants it; that path."""
+    step = Copy(made, out, phase="keep")
+    workspace.default().run(Plan("keep", (step,)), "passes.replay", quiet=True)
+    return out

@@ -1,0 +1,231 @@
+"""From an output folder of `passes.dump` to one HTML file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from tritonsmith import outside
+from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.passes import binaries, pass_runs
+from tritonsmith.passes.binaries import Binary
+from tritonsmith.passes.index import Dump, Index
+from tritonsmith.passes.pass_runs import PassRun
+from tritonsmith.passes.report import kernel_resources, page, python_sources
+from tritonsmith.passes.report.pack_texts import Packer
+from tritonsmith.passes.view import pipeline_table
+from tritonsmith.ui import secrets
+
+SCHEMA = 1
+_SUFFIXES = (".html", ".htm")
+_LANGUAGES = {"ll": "llvm", "mir": "mir", "ptx": "ptx", "amdgcn": "amdgcn", "s": "amdgcn"}  # by suffix
+
+
+@dataclass(frozen=True)
+class Made:
+    """A report.
+
+    Attributes:
+        path: of the file.
+        size: of the file, in bytes.
+        dumped: size of the IR that is in it, in bytes.
+        passes: how many ran.
+        seconds: that it took to make.
+    """
+
+    path: Path
+    size: int
+    dumped: int
+    passes: int
+    seconds: float
+
+
+def check(out: Path) -> None:
+    """Look whether a report may get this name, before anything is read.
+
+    Raises:
+        UsageError: it is a folder, or not the name of a page, so that something else would be overwritten.
+    """
+    if out.suffix.lower() not in _SUFFIXES or out.is_dir():
+        raise UsageError("a report is a file with the suffix .html", where=out, hints=["--out report.html"])
+
+
+def make(index: Index, out: Path, against: Index | None = None) -> Made:
+    """Write the report. It takes its name when it is whole.
+
+    Args:
+        index: of the dump.
+        out: the file.
+        against: of another dump, to compare.
+
+    Raises:
+        FactError: a file of the dump cannot be read, or there are no passes.
+        SmithError: the report cannot be written.
+    """
+    began = time.perf_counter()
+    for one in (index, against):
+        if one is not None and not one.dumps:
+            raise FactError("this dump has no passes", where=one.folder)
+    partial = out.with_name(f"{out.name}.partial")
+    writing = _Writing(Packer())
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            writing.write(file, [index] if against is None else [index, against])
+        size = partial.stat().st_size
+        partial.replace(out)
+    except OSError as error:
+        raise SmithError("cannot write the report", where=out, why=error.strerror) from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+    passes = sum(
+        pass_runs.totals(side, kernel.name).passes
+        for side in (index, against)
+        if side is not None
+        for kernel in side.kernels
+    )
+    return Made(out, size, writing.packer.size, passes, time.perf_counter() - began)
+
+
+class _Writing:
+    """One text is in memory at a time, and what is in the chunk that is being filled."""
+
+    def __init__(self, packer: Packer) -> None:
+        self.packer = packer
+        self._chunks = 0
+        self._names: dict[str, None] = {}  # in order
+
+    def write(self, file: IO[str], sides: Sequence[Index]) -> None:
+        file.write(page.head(_title(sides)))
+        found = [self._side(file, side) for side in sides]
+        texts = {
+            name: self._text(file, content.encode())
+            for name, content in python_sources.read(self._names).items()
+        }
+        self._chunk(file, self.packer.rest())
+        data = {"schema": SCHEMA, "sides": found, "sources": texts, "starts": self.packer.starts}
+        file.writelines(page.tail(data))
+
+    def _side(self, file: IO[str], side: Index) -> dict[str, Any]:
+        kernels = []
+        compiled = binaries.read(side)
+        for kernel in side.kernels:
+            texts = {dump.number: self._dump(file, side, dump) for dump in side.of(kernel.name)}
+            binary = compiled.get(kernel.name)
+            machine = self._binary(file, side, binary) if binary else {}
+            self._chunk(file, self.packer.chunk(between=True))
+            lines = pipeline_table.rows(side, kernel.name)
+            kernels.append(
+                {
+                    "name": kernel.name,
+                    "function": kernel.function,
+                    "target": kernel.target,
+                    "failed": kernel.failed,
+                    "error": secrets.hidden(kernel.error),
+                    "totals": vars(pass_runs.totals(side, kernel.name)),
+                    "dumps": list(texts.values()),
+                    "rows": [_row(one, texts, lines) for one in pass_runs.of(side, kernel.name)],
+                    "binary": machine or {"none": binaries.none_because(side, kernel.name)},
+                }
+            )
+        return {
+            "folder": side.folder.name,
+            "command": secrets.hidden(side.command),
+            "triton": side.triton,
+            "size": side.size,
+            "kernels": kernels,
+        }
+
+    def _binary(self, file: IO[str], side: Index, binary: Binary) -> dict[str, Any]:
+        texts = []
+        for stage in binaries.TEXTS:
+            if stage in binary.files:
+                text = _content(side, binary.files[stage])
+                texts.append([stage, self._text(file, text), text.count(b"\n"), len(text)])
+        return {
+            "gist": kernel_resources.gist(binary),
+            "table": kernel_resources.table(binary),
+            "instructions": list(binary.instructions.items()),
+            "notes": list(binary.notes),
+            "texts": texts,
+        }
+
+    def _dump(self, file: IO[str], side: Index, dump: Dump) -> int:
+        _inside(side, dump.path)
+        text = side.content(dump)
+        self._names |= dict.fromkeys(python_sources.names(text))
+        return self._text(file, text)
+
+    def _text(self, file: IO[str], text: bytes) -> int:
+        number = self.packer.add(text)
+        self._chunk(file, self.packer.chunk())
+        return number
+
+    def _chunk(self, file: IO[str], content: str | None) -> None:
+        if content is not None:
+            file.write(page.chunk(self._chunks, content))
+            self._chunks += 1
+
+
+def _title(sides: Sequence[Index]) -> str:
+    return (
+        " against ".join(", ".join(kernel.name for kernel in side.kernels[:3]) for side in sides)
+        + " - passes"
+    )
+
+
+def language(dump: Dump) -> str:
+    """What a dump is written in: `mlir`, `llvm`, `mir`, `ptx`, `amdgcn`."""
+    return _LANGUAGES.get(dump.path.rpartition(".")[2], "mlir")
+
+
+def _row(
+    one: PassRun, texts: Mapping[int, int], lines: Sequence[pipeline_table.Row | None]
+) -> dict[str, Any]:
+    dump = one.dump
+    counted = lines[dump.number]
+    return {
+        "number": dump.number,
+        "stage": dump.stage,
+        "name": dump.name,
+        "argument": dump.argument,
+        "pipeline": dump.pipeline,
+        "operation": dump.operation,
+        "symbol": dump.symbol,
+        "when": dump.when,
+        "changed": dump.changed,
+        "counts": one.counts,
+        "lines": counted and [counted.added, counted.removed],
+        "seconds": dump.seconds,
+        "whole": dump.whole,
+        "inside": dump.inside,
+        "file": dump.path,
+        "before": _packed(one.before, texts),
+        "after": _packed(one.after, texts),
+    }
+
+
+def _packed(dump: Dump | None, texts: Mapping[int, int]) -> list[int | str] | None:
+    """A dump as the page has it: number of its text, language, lines, bytes."""
+    return None if dump is None else [texts[dump.number], language(dump), dump.lines, dump.size]
+
+
+def _content(side: Index, name: str) -> bytes:
+    path = _inside(side, name)
+    try:
+        return outside.read_bytes(path, outside.OURS)
+    except (OSError, ValueError) as error:
+        raise FactError("cannot read what was compiled", where=path, why=str(error)) from error
+
+
+def _inside(side: Index, name: str) -> Path:
+    """A file of the dump. The folder may be somebody else's, and the report may go to a third one."""
+    path = side.folder / name
+    if not path.resolve().is_relative_to(side.folder.resolve()):
+        raise FactError("a file of this dump lies outside its folder", where=path)
+    return path

@@ -1,0 +1,156 @@
+"""`passes.find`: in which pass a text was born, multiplied, and died."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tritonsmith.errors import UsageError
+from tritonsmith.passes import pass_runs, strip_locations
+from tritonsmith.passes.index import Dump, Index
+from tritonsmith.ui import tables
+from tritonsmith.ui.tables import Grid
+
+_NAME = 28  # characters of a pass's name, at least
+
+
+@dataclass(frozen=True)
+class Event:
+    """A pass that changed how often the text comes.
+
+    Attributes:
+        dump: of that pass.
+        before: how often it came.
+        after: how often it comes then.
+    """
+
+    dump: Dump
+    before: int
+    after: int
+
+    @property
+    def what(self) -> str:
+        """`born`, `multiplied`, `fewer`, `died`."""
+        if not self.before:
+            return "born"
+        if not self.after:
+            return "died"
+        return "multiplied" if self.after > self.before else "fewer"
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a text comes.
+
+    Attributes:
+        first: how often in the first dump.
+        last: how often in the last one that shows it, or would.
+        dumps: how many have it.
+        of: how many there are.
+        events: in the order of the passes.
+    """
+
+    first: int
+    last: int
+    dumps: int
+    of: int
+    events: tuple[Event, ...]
+
+
+def find(index: Index, kernel: str, text: str, *, regex: bool = False) -> Found:
+    """Follow a text through the passes of a kernel; locations are not searched.
+
+    Args:
+        index: of the folder.
+        kernel: one of it.
+        text: what to look for.
+        regex: it is a regular expression; `^` and `$` match at lines.
+
+    Raises:
+        UsageError: the expression is none, or there is no text.
+    """
+    if not text:
+        raise UsageError("an empty text is everywhere", hints=["name what to look for: convert_layout"])
+    try:
+        pattern = re.compile(text if regex else re.escape(text), re.MULTILINE)
+        sought = re.compile(pattern.pattern.encode(), re.MULTILINE)
+    except re.error as error:
+        raise UsageError(f"{text!r} is no regular expression", why=str(error)) from error
+    mine = index.of(kernel)
+    counts: dict[str, int] = {}
+    for dump in mine:
+        if dump.sha256 not in counts:
+            raw = strip_locations.without(_kind(dump), index.content(dump))
+            plain = raw.count(text.encode()) if not regex else sum(1 for _ in sought.finditer(raw))
+            counts[dump.sha256] = plain
+    events = tuple(_events(index, mine, counts))
+    here = [counts[dump.sha256] for dump in mine]
+    ends = events[-1].after if events else here[-1]
+    return Found(here[0], ends, sum(map(bool, here)), pass_runs.totals(index, kernel).dumps, events)
+
+
+def _events(index: Index, dumps: tuple[Dump, ...], counts: dict[str, int]) -> Iterator[Event]:
+    last: Dump | None = None
+    for dump in dumps:
+        before = after = counts[dump.sha256]
+        if dump.against is not None:
+            there = counts[index.dumps[dump.against].sha256]
+            before, after = (before, there) if dump.when == "before" else (there, before)
+        elif dump.when != "before" and last is not None and _kind(last) != _kind(dump):
+            before = counts[last.sha256]  # another language: the translation to it counts as a pass
+        if before != after:
+            yield Event(dump, before, after)
+        last = dump
+
+
+def _kind(dump: Dump) -> str:
+    return dump.path.rpartition(".")[2]
+
+
+def table(found: Found, text: str) -> Grid:
+    """The events, one a line.
+
+    Args:
+        found: where the text comes.
+        text: it.
+    """
+    lines = [
+        [
+            str(event.dump.number),
+            event.dump.stage,
+            event.dump.argument or event.dump.name,
+            str(event.before),
+            str(event.after),
+            event.what,
+        ]
+        for event in found.events
+    ]
+    title = f"{text}: {found.first} at first, in {found.dumps} of {found.of} dumps"
+    heads = ["pass", "stage", "name", "before", "after", ""]
+    return tables.plain(title, heads, lines, right=["pass", "before", "after"], cut={"name": _NAME})
+
+
+def as_json(found: Found) -> dict[str, Any]:
+    """The same for programs."""
+    events = [
+        {
+            "number": event.dump.number,
+            "stage": event.dump.stage,
+            "name": event.dump.name,
+            "argument": event.dump.argument,
+            "before": event.before,
+            "after": event.after,
+            "what": event.what,
+        }
+        for event in found.events
+    ]
+    return {
+        "schema": 1,
+        "first": found.first,
+        "last": found.last,
+        "dumps": found.dumps,
+        "of": found.of,
+        "events": events,
+    }

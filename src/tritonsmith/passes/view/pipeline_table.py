@@ -1,0 +1,221 @@
+"""`passes.list`: what each pass did, in numbers, kept in a file beside the index."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tritonsmith import outside
+from tritonsmith.kernels.normalize import diff
+from tritonsmith.passes import pass_runs, strip_locations
+from tritonsmith.passes.index import FILE, Dump, Index, Kernel
+from tritonsmith.ui import format as formats
+from tritonsmith.ui import tables
+from tritonsmith.ui.tables import Grid
+
+KEPT = "list.json"
+SCHEMA = 1
+
+# What renumbering changes: names of values, blocks, metadata and aliases of layouts.
+_NAMES = re.compile(rb"%[-\w$.]+(?::\d+|#\d+)?|\^\w+|![0-9]+|#[a-z_]*\d+(?![\w.])|#[a-z_]+(?![\w.<])")
+NO_LINES = "\u00b10"  # the pass moved lines, or gave them other operands: none came or went
+_SHOWN = 4  # kinds of operations in a cell
+_SYMBOL = 24  # characters of another function's name
+_LEAST = {"name": 28, "operations": 20, "what it does": 20}  # characters, of columns that can be cut
+_FIRST_TO_GO = ("size", "stage", "time", "operations", "what it does")  # which is asked for
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one pass did.
+
+    Attributes:
+        added: lines that came, names of values and locations aside; moved lines do not count.
+        removed: lines that went.
+        operations: kind to how many more there are; fewer, if negative.
+    """
+
+    added: int
+    removed: int
+    operations: Mapping[str, int]
+
+
+def rows(index: Index, kernel: str) -> tuple[Row | None, ...]:
+    """A row for each dump of a kernel, in order; None where nothing tells what its pass did.
+
+    What has been counted once is kept in the folder, if that can be written to.
+    """
+    key = hashlib.sha256((index.folder / FILE).read_bytes()).hexdigest()
+    path = index.folder / KEPT
+    kept: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):
+        kept = outside.read_json(path, outside.OURS)
+    if kept.get("schema") != SCHEMA or kept.get("index") != key:
+        kept = {"schema": SCHEMA, "index": key, "kernels": {}}
+    if kernel not in kept["kernels"]:
+        kept["kernels"][kernel] = [row and vars(row) for row in _counted(index, kernel)]
+        with contextlib.suppress(OSError):
+            fresh = path.with_name(f".{KEPT}")
+            fresh.write_text(json.dumps(kept), encoding="utf-8")
+            fresh.replace(path)
+    return tuple(row and Row(**row) for row in kept["kernels"][kernel])
+
+
+def _counted(index: Index, kernel: str) -> Iterator[Row | None]:
+    texts = _Texts(index)
+    for dump in index.of(kernel):
+        if dump.against is None or dump.changed is None:
+            yield None
+        elif not dump.changed:
+            yield Row(0, 0, {})
+        else:
+            other = index.dumps[dump.against]
+            old, new = (dump, other) if dump.when == "before" else (other, dump)
+            yield _between(texts.of(old), texts.of(new))
+
+
+def _between(old: _Counted, new: _Counted) -> Row:
+    added = sum((new.lines - old.lines).values())
+    removed = sum((old.lines - new.lines).values())
+    more = Counter(new.operations)
+    more.subtract(old.operations)
+    return Row(added, removed, {name: more[name] for name in sorted(more) if more[name]})
+
+
+@dataclass(frozen=True)
+class _Counted:
+    lines: Counter[bytes]
+    operations: Counter[str]
+
+
+class _Texts:
+    """Each text is looked at once: what one pass left is what the next one found."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._known: dict[str, _Counted] = {}
+
+    def of(self, dump: Dump) -> _Counted:
+        """The lines and operations of a dump."""
+        found = self._known.get(dump.sha256)
+        if found is None:
+            if len(self._known) > 4:  # noqa: PLR2004 - a pass inside another one, at most
+                self._known.pop(next(iter(self._known)))
+            raw = self._index.content(dump)
+            kind = dump.path.rpartition(".")[2]
+            plain = _NAMES.sub(b"%", strip_locations.without(kind, raw))
+            operations = (
+                Counter() if kind == "mir" else diff.operations(raw.decode(errors="replace"), _stage(dump))
+            )
+            found = self._known[dump.sha256] = _Counted(Counter(plain.split(b"\n")), operations)
+        return found
+
+
+def _stage(dump: Dump) -> str:
+    """As `kernels.normal` calls the language of a dump."""
+    return {"mlir": "mlir", "ll": "llvm"}.get(dump.path.rpartition(".")[2], dump.stage)
+
+
+def table(
+    index: Index,
+    kernel: Kernel,
+    counted: Sequence[Row | None],
+    summaries: Mapping[str, str] | None = None,
+    *,
+    changed: bool = False,
+) -> Grid:
+    """The pipeline, one pass a line; passes that changed nothing are dim.
+
+    Args:
+        index: of the folder.
+        kernel: one of it.
+        counted: of `rows`.
+        summaries: what each pass does, by its name on a command line.
+        changed: leave out passes that changed nothing.
+    """
+    columns = ["pass", "stage", "name", "lines", "operations", "size", "time"]
+    columns += ["what it does"] if summaries is not None else []
+    chosen = [
+        (dump, row)
+        for dump, row in _shown(index, kernel, counted)
+        if not changed or dump.changed is not False
+    ]
+    cells = []
+    for dump, row in chosen:
+        name = dump.argument or dump.name
+        other = dump.symbol if dump.symbol != kernel.function else ""
+        scope = f" @{tables.clipped(other, _SYMBOL)}" if other else ""
+        lines = _lines(dump, row)
+        took = "" if dump.seconds is None else _milliseconds(dump.seconds)
+        size = formats.size(dump.size) + ("" if dump.whole else " cut")
+        line = [str(dump.number), dump.stage, name + scope, lines, _operations(row), size, took]
+        cells.append([*line, summaries.get(dump.argument, "")] if summaries is not None else line)
+    styles = [_style(kernel, dump) for dump, _ in chosen]
+    return tables.plain(
+        _title(index, kernel),
+        columns,
+        cells,
+        right=["pass", "lines", "size", "time"],
+        cut=_LEAST,
+        spare=_FIRST_TO_GO,
+        styles=styles,
+    )
+
+
+def _style(kernel: Kernel, dump: Dump) -> str:
+    if dump.changed is False:
+        return "dim"
+    return "red" if kernel.failed and dump.name == kernel.failed else ""
+
+
+def _shown(index: Index, kernel: Kernel, counted: Sequence[Row | None]) -> Iterator[tuple[Dump, Row | None]]:
+    """One row for each pass, and for each dump of no pass."""
+    by_number = dict(zip((dump.number for dump in index.of(kernel.name)), counted, strict=True))
+    for one in pass_runs.of(index, kernel.name):
+        yield one.dump, by_number[one.dump.number]
+
+
+def _title(index: Index, kernel: Kernel) -> str:
+    by = f" by Triton {index.triton}" if index.triton else ""
+    target = f" for {kernel.target}" if kernel.target else ""
+    return f"{kernel.name}{target}{by}\n{pass_runs.totals(index, kernel.name)}"
+
+
+def _lines(dump: Dump, row: Row | None) -> str:
+    if row is None or not dump.changed:
+        return ""
+    return f"+{row.added} -{row.removed}" if row.added or row.removed else NO_LINES
+
+
+def _operations(row: Row | None) -> str:
+    if row is None:
+        return ""
+    largest = sorted(row.operations.items(), key=lambda item: (-abs(item[1]), item[0]))
+    words = [f"{more:+d} {name}" for name, more in largest[:_SHOWN]]
+    return ", ".join(words + ([f"{len(largest) - _SHOWN} more"] if len(largest) > _SHOWN else []))
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else formats.duration(seconds)
+
+
+def as_json(index: Index, kernel: Kernel, counted: Sequence[Row | None]) -> dict[str, Any]:
+    """The same for programs."""
+    passes = [
+        {**vars(dump), **(vars(row) if row else {"added": None, "removed": None, "operations": None})}
+        for dump, row in _shown(index, kernel, counted)
+    ]
+    return {
+        "schema": 1,
+        "folder": str(index.folder),
+        "kernel": vars(kernel),
+        "triton": index.triton,
+        "totals": vars(pass_runs.totals(index, kernel.name)),
+        "passes": passes,
+    }
