@@ -14,8 +14,8 @@ import pytest
 
 from tests.unit.store import operations
 from tritonsmith.facts import llvm_tree
-from tritonsmith.plan import shelving
 from tritonsmith.plan.download import sha256_of
+from tritonsmith.plan.steps import store_entry
 from tritonsmith.store import verifying
 from tritonsmith.store.shelf import Store
 
@@ -125,7 +125,7 @@ def test_importing(killer: Killer) -> None:
     for _ in every_death(killer, "bring"):
         pass
     assert ready(killer) == {"far"}
-    assert shelving.leftovers(killer.store.root) == ()
+    assert store_entry.leftovers(killer.store.root) == ()
     assert killer.do("bring") == 0  # there already
     assert ready(killer) == {"far"}
 
@@ -151,7 +151,7 @@ def test_collecting(killer: Killer) -> None:
             assert killer.do("bring") == 0
     assert ready(killer) == {"built"}
     assert {path.name for path in killer.store.root.iterdir() if path.is_dir()} == {"built", "users"}
-    assert shelving.leftovers(killer.store.root) == ()
+    assert store_entry.leftovers(killer.store.root) == ()
 
 
 def test_adopting_and_forgetting(killer: Killer) -> None:

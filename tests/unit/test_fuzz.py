@@ -40,8 +40,8 @@ from tritonsmith.facts import (
 from tritonsmith.kernels.batch import kernel_list
 from tritonsmith.kernels.compile import manifest as kernel_manifest
 from tritonsmith.passes import index as pass_index
-from tritonsmith.plan import packing, shelving
-from tritonsmith.plan.packing import Unpack
+from tritonsmith.plan.steps import pack, store_entry
+from tritonsmith.plan.steps.pack import Unpack
 from tritonsmith.store import describe, exporting, importing, listing, verifying
 from tritonsmith.store import entry as entries
 from tritonsmith.store.shelf import Store
@@ -108,7 +108,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def unpack(path: Path, store: Store) -> dict[str, str] | None:
     """What came of an archive: names and contents; None if it was refused."""
-    packing.beside(path).unlink(missing_ok=True)
+    pack.beside(path).unlink(missing_ok=True)
     sha256 = _sha256(path)
     dest = store.path("entry")
     if dest.exists():
@@ -121,7 +121,7 @@ def unpack(path: Path, store: Store) -> dict[str, str] | None:
         owner=store.owner,
         phase="unpack",
     )
-    said = refused(lambda: (packing.peek(path), shelving.act(step, lambda *_: None)))
+    said = refused(lambda: (pack.peek(path), store_entry.act(step, lambda *_: None)))
     assert not step.scratch.exists()
     if said:
         assert not dest.exists()
@@ -131,7 +131,7 @@ def unpack(path: Path, store: Store) -> dict[str, str] | None:
         mode = child.lstat().st_mode
         assert stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
         assert child.resolve().is_relative_to(dest.resolve()), child
-        if not stat.S_ISDIR(mode) and child.name not in (packing.CHECKSUMS, packing.ARRIVED):
+        if not stat.S_ISDIR(mode) and child.name not in (pack.CHECKSUMS, pack.ARRIVED):
             name = str(child.relative_to(dest))
             found[name] = f"-> {child.readlink()}" if child.is_symlink() else child.read_bytes().hex()
     return found
@@ -211,7 +211,7 @@ def test_signed_mutations_of_archives(packed: Path, tmp_path: Path) -> None:
         "a",
     ]
     names += [f"../../{victim.name}/file", str(victim / "file"), "b/../c", "\xe9"]
-    names += [f"tree/{packing.CHECKSUMS}", f"tree/{packing.ARRIVED}"]
+    names += [f"tree/{pack.CHECKSUMS}", f"tree/{pack.ARRIVED}"]
     before = sorted(store.root.rglob("*"))
     outcomes = {True: 0, False: 0}
     for chance in chances(60):
@@ -252,7 +252,7 @@ def test_manifests_and_records(tmp_path: Path) -> None:
     made.act(space, *store.publish(describe.manifest("good", "built", tree, made.MACHINE)))
     for name in ("evil", "other"):
         made.put(store, space, name)
-    (store.path("evil") / packing.CHECKSUMS).write_text('{"schema": 1, "sha256": {"bin/FileCheck": "00"}}')
+    (store.path("evil") / pack.CHECKSUMS).write_text('{"schema": 1, "sha256": {"bin/FileCheck": "00"}}')
     record = {
         "workspace": str(space.root),
         "env": "dev",
@@ -266,7 +266,7 @@ def test_manifests_and_records(tmp_path: Path) -> None:
     made.receipt(space, "dev", store.path("evil"))
     files = {
         path: path.read_bytes()
-        for path in (store.manifest("evil"), store.users / "a.json", store.path("evil") / packing.CHECKSUMS,
+        for path in (store.manifest("evil"), store.users / "a.json", store.path("evil") / pack.CHECKSUMS,
                      space.env("dev").receipt("setup-mlir"))
     }  # fmt: skip
     for number, chance in enumerate(chances(25)):
@@ -547,7 +547,7 @@ def test_an_import_names_what_is_wrong(tmp_path: Path) -> None:
     space = Workspace(tmp_path / "space")
     path = tmp_path / "a.tar.zst"
     path.write_bytes(b"x")
-    packing.beside(path).write_text(_sha256(path))
+    pack.beside(path).write_text(_sha256(path))
     store = made.store_in(space)
     assert "no archive of a store" in refused(
         lambda: importing.prepare(importing.locate(str(path), space), store, space, made.MACHINE)

@@ -18,7 +18,7 @@ from tritonsmith.facts.cache_roots import Root, RootKind
 from tritonsmith.facts.installed_tritons import Installed
 from tritonsmith.facts.triton_cache import Content, Entry
 from tritonsmith.plan import Plan
-from tritonsmith.plan.entries import RemoveEntries, Seen, check_root
+from tritonsmith.plan.steps.cache_entries import RemoveEntries, Seen, check_root
 
 PHASE = "clear the cache"
 

@@ -18,7 +18,7 @@ from tritonsmith.facts import distributions, eras, import_path, orphans
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.import_path import Found
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.plan import stash
+from tritonsmith.plan.steps import uninstall
 from tritonsmith.versions import version_key
 
 _MIB = float(1 << 20)
@@ -111,11 +111,11 @@ def _shared(found: tuple[Distribution, ...], site: Path, subject: Subject) -> It
 
 
 def _orphaned(site: Path, python: PythonEnv, subject: Subject) -> Iterator[Finding]:
-    if os.path.lexists(site / stash.NAME):
+    if os.path.lexists(site / uninstall.NAME):
         yield Finding(
             "error",
             "a purge was killed halfway",
-            str(site / stash.NAME),
+            str(site / uninstall.NAME),
             affects="files of triton/ are missing",
             remedy="run it again: it puts them back, or goes on where it was",
             commands=_purge(subject),

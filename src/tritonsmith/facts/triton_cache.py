@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from tritonsmith import configs
 from tritonsmith.facts.cache_roots import Root
-from tritonsmith.plan.entries import TRASH, Index
+from tritonsmith.plan.steps.cache_entries import TRASH, Index
 
 _NO_SPELLING = (re.compile(r"(?!)"), "")
 

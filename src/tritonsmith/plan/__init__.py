@@ -15,7 +15,7 @@ from tritonsmith.plan.steps import (
     Step,
     Write,
 )
-from tritonsmith.plan.used import BuildUsed
+from tritonsmith.plan.steps.ninja import BuildUsed
 
 __all__ = [
     "BuildUsed",

@@ -18,11 +18,8 @@ from pathlib import Path
 from typing import IO
 
 from tritonsmith.errors import InterruptedRunError, OwnershipError, StepError
-from tritonsmith.plan import archive, download, entries, ownership, process, shelving, stash
-from tritonsmith.plan.entries import RemoveEntries
+from tritonsmith.plan import archive, download, ownership, process
 from tritonsmith.plan.git_remote import GitRemote
-from tritonsmith.plan.objects import BuildObjects
-from tritonsmith.plan.shelving import ShelfStep
 from tritonsmith.plan.steps import (
     NINJA_STATUS,
     Copy,
@@ -39,8 +36,14 @@ from tritonsmith.plan.steps import (
     Step,
     Uninstall,
     Write,
+    cache_entries,
+    store_entry,
+    uninstall,
 )
-from tritonsmith.plan.used import BuildUsed
+from tritonsmith.plan.steps.cache_entries import RemoveEntries
+from tritonsmith.plan.steps.ninja import BuildUsed
+from tritonsmith.plan.steps.ninja_objects import BuildObjects
+from tritonsmith.plan.steps.store_entry import ShelfStep
 from tritonsmith.ui import secrets
 from tritonsmith.ui.progress import PhaseProgress
 
@@ -284,19 +287,19 @@ class Runner:
 
     @_do.register
     def _(self, step: Uninstall) -> None:
-        stash.remove(step.journal, step.stash, step.root)
+        uninstall.remove(step.journal, step.stash, step.root)
 
     @_do.register
     def _(self, step: Recover) -> None:
-        stash.recover(step.stash, step.root)
+        uninstall.recover(step.stash, step.root)
 
     @_do.register
     def _(self, step: RemoveEntries) -> None:
-        entries.act(step, self._progress.update)
+        cache_entries.act(step, self._progress.update)
 
     @_do.register
     def _(self, step: ShelfStep) -> None:
-        shelving.act(step, self._progress.update)
+        store_entry.act(step, self._progress.update)
 
     def _stream(
         self, argv: tuple[str, ...], cwd: Path, change: Mapping[str, str | None], show: Callable[[str], None]

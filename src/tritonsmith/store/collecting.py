@@ -8,8 +8,9 @@ from typing import Any
 
 from tritonsmith import configs
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.plan import Plan, compression, shelving
-from tritonsmith.plan.shelving import Discard, Sweep
+from tritonsmith.plan import Plan, compression
+from tritonsmith.plan.steps import store_entry
+from tritonsmith.plan.steps.store_entry import Discard, Sweep
 from tritonsmith.store.listing import Listing, Row, on_disk
 
 SCHEMA = 1
@@ -88,7 +89,7 @@ def prepare(found: Listing, limits: Limits) -> Prepared:
             going.append(row)
             left -= row.bytes or 0
     store, stale = found.store, found.usage.stale
-    remains = shelving.leftovers(store.root)
+    remains = store_entry.leftovers(store.root)
     steps = [Sweep(store.root, store.owner, stale, phase=PHASE)] if remains else []
     plan = Plan(
         f"collect what is not used in {store.root}",

@@ -14,7 +14,7 @@ from tritonsmith.facts import cmake_cache, llvm_tree
 from tritonsmith.facts.cmake_cache import CmakeCache
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
-from tritonsmith.plan import ar
+from tritonsmith.plan import ar_archive
 from tritonsmith.plan.steps import digest
 from tritonsmith.store.entry import Abi, Closure, Compiler, Key, Kind, Manifest
 from tritonsmith.store.provides import native
@@ -145,7 +145,7 @@ def cxx11(prefix: Path) -> bool | None:
     """Whether a tree's archives use libstdc++'s newer `std::string`; None if they do not tell."""
     library = prefix / "lib" / "libLLVMSupport.a"
     try:
-        names = ar.symbols(library)
+        names = ar_archive.symbols(library)
     except (OSError, ValueError):
         return None
     if _LIBCXX in names or not names:

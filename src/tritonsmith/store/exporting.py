@@ -15,9 +15,10 @@ from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import cmake_cache, llvm_tree
 from tritonsmith.facts.machine import Machine
-from tritonsmith.plan import MakeDir, Plan, Remove, transfer
-from tritonsmith.plan.packing import SCHEMA, Item, Pack, beside
-from tritonsmith.plan.transfer import Upload
+from tritonsmith.plan import MakeDir, Plan, Remove
+from tritonsmith.plan.steps import object_store
+from tritonsmith.plan.steps.object_store import Upload
+from tritonsmith.plan.steps.pack import SCHEMA, Item, Pack, beside
 from tritonsmith.store import verifying
 from tritonsmith.store.entry import Entry, Manifest
 from tritonsmith.store.remote import is_url, local
@@ -71,7 +72,7 @@ def prepare(entry: Entry, dest: str, space: Workspace, machine: Machine) -> Expo
         raise FactError(f"{entry.name} is not whole", where=entry.path, why=broken[0], hints=hints)
     target = _target(entry.name, dest)
     if is_url(target):
-        transfer.check(target)
+        object_store.check(target)
     source = Path(manifest.source) if manifest.source else llvm_tree.source_of(entry.path)
     items = tuple(_items(entry.path, source))
     archive = space.downloads / f"{entry.name}{ENDING}" if is_url(target) else local(target)

@@ -9,11 +9,11 @@ from pathlib import Path
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import DownloadError, FactError, PreflightError
 from tritonsmith.facts.machine import Machine
-from tritonsmith.plan import Download, Plan, Remove, Write, packing, shelving
-from tritonsmith.plan.packing import ARRIVED, Check, Unpack
-from tritonsmith.plan.shelving import Sweep
-from tritonsmith.plan.steps import Stamp
-from tritonsmith.plan.transfer import Obtain
+from tritonsmith.plan import Download, Plan, Remove, Write
+from tritonsmith.plan.steps import Stamp, pack, store_entry
+from tritonsmith.plan.steps.object_store import Obtain
+from tritonsmith.plan.steps.pack import ARRIVED, Check, Unpack
+from tritonsmith.plan.steps.store_entry import Sweep
 from tritonsmith.store import entry as entries
 from tritonsmith.store import provides, remote
 from tritonsmith.store.entry import Abi, Manifest
@@ -125,7 +125,7 @@ def prepare(source: Source, store: Store, space: Workspace, here: Machine, *, fo
             where=store.path(name),
             hints=["finish it: `invoke setup-mlir`", f"or delete it: `invoke store.gc --name {name}`"],
         )
-    scratch = store.root / f"{shelving.INCOMING}{name}"
+    scratch = store.root / f"{store_entry.INCOMING}{name}"
     steps = (
         Sweep(store.root, store.owner, must=False, phase=PHASE_UNPACK),
         Remove((scratch,), store.owner, phase=PHASE_UNPACK),  # the sweep passes over what is held
@@ -146,7 +146,7 @@ def prepare(source: Source, store: Store, space: Workspace, here: Machine, *, fo
 
 def _manifest(source: Source) -> Manifest:
     """As the entry's will be."""
-    head = packing.peek(source.archive)
+    head = pack.peek(source.archive)
     try:
         manifest = entries.parse_table(head["manifest"])
     except ValueError as error:

@@ -11,7 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 from tritonsmith import outside
 from tritonsmith.errors import DownloadError, UsageError
-from tritonsmith.plan import download, transfer
+from tritonsmith.plan import download
+from tritonsmith.plan.steps import object_store
 from tritonsmith.ui import secrets
 
 _WEB = ("http://", "https://")
@@ -72,7 +73,7 @@ def _read(place: str) -> str:
                 content: bytes = response.read(1 << 16)
                 return content.decode("utf-8", errors="replace")
         if is_url(place):
-            return transfer.text(place)
+            return object_store.text(place)
         return outside.read_text(local(place))
     except urllib.error.HTTPError as error:
         error.close()

@@ -22,7 +22,8 @@ from tritonsmith import outside
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, OwnershipError, SmithError, UsageError, did_you_mean
 from tritonsmith.facts import llvm_tree
-from tritonsmith.plan import Remove, Step, Write, locks, ownership, shelving
+from tritonsmith.plan import Remove, Step, Write, locks, ownership
+from tritonsmith.plan.steps import store_entry
 from tritonsmith.store import describe, provides
 from tritonsmith.store import entry as entries
 from tritonsmith.store.entry import Entry, Manifest
@@ -109,7 +110,9 @@ class Store:
         with locks.hold(
             self.lock(name), purpose=purpose, busy=f"with {name} in the store of LLVMs", hints=hints
         ):
-            shelving.tombstone(self.root, name).unlink(missing_ok=True)  # a killed deletion goes no further
+            store_entry.tombstone(self.root, name).unlink(
+                missing_ok=True
+            )  # a killed deletion goes no further
             yield
 
     def entries(self) -> tuple[Entry, ...]:
@@ -180,7 +183,7 @@ class Store:
         return _looked_at(manifest, Path(manifest.tree) if manifest.kind == "adopted" else path)
 
     def _why_not(self, name: str) -> str:
-        leaving = shelving.tombstone(self.root, name).exists()
+        leaving = store_entry.tombstone(self.root, name).exists()
         return LEAVING if leaving else UNFINISHED
 
 

@@ -15,9 +15,9 @@ from tritonsmith import configs, outside
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.facts import cmake_cache
 from tritonsmith.plan import Step, Write
-from tritonsmith.plan.entries import Seen
-from tritonsmith.plan.shelving import Expect
 from tritonsmith.plan.steps import digest
+from tritonsmith.plan.steps.cache_entries import Seen
+from tritonsmith.plan.steps.store_entry import Expect
 from tritonsmith.store.entry import Entry
 from tritonsmith.store.shelf import PHASE, Store
 

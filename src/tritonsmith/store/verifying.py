@@ -9,8 +9,8 @@ from tritonsmith import outside
 from tritonsmith.errors import FactError
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.plan import ar, download
-from tritonsmith.plan.packing import CHECKSUMS
+from tritonsmith.plan import ar_archive, download
+from tritonsmith.plan.steps.pack import CHECKSUMS
 from tritonsmith.store import describe
 from tritonsmith.store.entry import Entry, Manifest
 from tritonsmith.store.provides import native
@@ -67,12 +67,12 @@ def _words(value: object) -> str:
 def _archives(prefix: Path) -> Iterator[str]:
     """Archives that are damaged, or name objects that are gone: a build was stopped, or cleaned up after."""
     for path in describe.libraries(prefix):
-        if path.suffix != ".a" or not ar.is_archive(path):
+        if path.suffix != ".a" or not ar_archive.is_archive(path):
             if path.suffix == ".a":
                 yield f"lib/{path.name} is no archive"
             continue
         try:
-            if missing := ar.read(path).missing():
+            if missing := ar_archive.read(path).missing():
                 yield f"lib/{path.name} names an object that is gone or was changed: {missing}"
         except (ValueError, OSError) as error:
             yield f"lib/{path.name}: {error}"

@@ -19,9 +19,9 @@ from tritonsmith.facts import distributions, editables, import_path, orphans
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.editables import EASY_INSTALL, PACKAGE
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.plan import Plan, Step, stash
-from tritonsmith.plan.stash import Journal
-from tritonsmith.plan.steps import Recover, Uninstall
+from tritonsmith.plan import Plan, Step
+from tritonsmith.plan.steps import Recover, Uninstall, uninstall
+from tritonsmith.plan.steps.uninstall import Journal
 from tritonsmith.wheels import venv
 
 PHASE = "purge"
@@ -147,8 +147,8 @@ def recovery(python: PythonEnv, *, system: bool = False) -> Plan:
     _check(python, system=system)
     steps: list[Recover] = []
     for site in _own_sites(python):
-        place = site / stash.NAME
-        if left := stash.pending(place):
+        place = site / uninstall.NAME
+        if left := uninstall.pending(place):
             steps.append(Recover(left.journal, place, _root(site, python), left.committed, phase=PHASE))
     forward = all(step.committed for step in steps)
     done = "what it had moved is deleted" if forward else "what it had moved goes back"
@@ -175,10 +175,10 @@ def survey(python: PythonEnv, *, system: bool = False) -> Survey:
     """
     _check(python, system=system)
     for site in _own_sites(python):
-        if os.path.lexists(site / stash.NAME):
+        if os.path.lexists(site / uninstall.NAME):
             raise SmithError(
                 "a purge of this environment was killed halfway",
-                where=site / stash.NAME,
+                where=site / uninstall.NAME,
                 hints=[f"end it first: invoke purge-wheels --python {shlex.quote(str(python.executable))}"],
             )
     _check_sites(python)
@@ -265,7 +265,7 @@ def _step(one: _Site, python: PythonEnv) -> Step:
         edits=() if text is None else ((easy, text),),
         folders=tuple(sorted(_folders(one))),
     )
-    return Uninstall(journal, one.site / stash.NAME, one.root, phase=PHASE)
+    return Uninstall(journal, one.site / uninstall.NAME, one.root, phase=PHASE)
 
 
 def _folders(one: _Site) -> set[Path]:

@@ -15,7 +15,7 @@ from tritonsmith.caches.in_use import Living
 from tritonsmith.errors import UsageError
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.triton_processes import TritonProcess
-from tritonsmith.plan.entries import TRASH, RemoveEntries
+from tritonsmith.plan.steps.cache_entries import TRASH, RemoveEntries
 
 BUSY = (TritonProcess(4711, "python train.py"),)
 

@@ -20,8 +20,8 @@ from tritonsmith import configs
 from tritonsmith.doctor import caches, examination
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.subject import Subject
-from tritonsmith.plan.entries import TRASH
 from tritonsmith.plan.runner import Runner
+from tritonsmith.plan.steps.cache_entries import TRASH
 from tritonsmith.ui.progress import PhaseProgress
 
 Limits = Callable[..., None]

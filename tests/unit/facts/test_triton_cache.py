@@ -11,7 +11,7 @@ from tests.unit.caches import made
 from tritonsmith.facts import triton_cache, triton_metadata
 from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.triton_cache import Entry
-from tritonsmith.plan.entries import TRASH
+from tritonsmith.plan.steps.cache_entries import TRASH
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.unit.store import made, operations
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import llvm_tree, tools
-from tritonsmith.plan.packing import CHECKSUMS
+from tritonsmith.plan.steps.pack import CHECKSUMS
 from tritonsmith.store import adopting, describe, verifying
 from tritonsmith.store.describe import Known
 from tritonsmith.store.entry import Closure, Compiler, Entry, Manifest

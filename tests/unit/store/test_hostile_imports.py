@@ -20,8 +20,10 @@ from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import DownloadError, FactError, SmithError, StepError
 from tritonsmith.facts import llvm_tree
-from tritonsmith.plan import ar, download, packing, shelving
-from tritonsmith.plan.shelving import Sweep
+from tritonsmith.plan import ar_archive, download
+from tritonsmith.plan.steps import pack as steps_pack
+from tritonsmith.plan.steps import store_entry
+from tritonsmith.plan.steps.store_entry import Sweep
 from tritonsmith.store import describe, exporting, listing, verifying
 from tritonsmith.store.shelf import Store
 
@@ -53,28 +55,28 @@ def links(victim: Path) -> dict[str, Files]:
     return {
         "a hard link to a link, where the checksums go": {
             f"{DEEP}/link": entry(f"{DEEP}/link", SYM, out),
-            "tree/x": entry(f"tree/{packing.CHECKSUMS}", HARD, f"{DEEP}/link"),
+            "tree/x": entry(f"tree/{steps_pack.CHECKSUMS}", HARD, f"{DEEP}/link"),
         },
         "a hard link to a link, where the mark goes": {
             f"{DEEP}/link": entry(f"{DEEP}/link", SYM, new),
-            "tree/x": entry(f"tree/{packing.ARRIVED}", HARD, f"{DEEP}/link"),
+            "tree/x": entry(f"tree/{steps_pack.ARRIVED}", HARD, f"{DEEP}/link"),
         },
         "a hard link to a link that stays inside": {
             "tree/a/link": entry("tree/a/link", SYM, "b"),
             "tree/a/b": b"x",
             "tree/c": entry("tree/c", HARD, "tree/a/link"),
-            packing.SUMS: f"{hashlib.sha256(b'x').hexdigest()}  a/b\n".encode(),
+            steps_pack.SUMS: f"{hashlib.sha256(b'x').hexdigest()}  a/b\n".encode(),
         },
         "a link where the checksums go": {
-            "tree/x": entry(f"tree/{packing.CHECKSUMS}", SYM, "../users/new"),
+            "tree/x": entry(f"tree/{steps_pack.CHECKSUMS}", SYM, "../users/new"),
         },
         "a link into the store": {"tree/sib": entry("tree/sib", SYM, "../users")},
         "a link to the tree's own parent": {"tree/d/up": entry("tree/d/up", SYM, "../..")},
         "the tree is a link": {"tree": entry("tree", SYM, "users")},
         "the tree is a link, and has files": {"tree": entry("tree", SYM, "users"), "tree/a": b"x"},
-        "a file where the checksums go": {f"tree/{packing.CHECKSUMS}": b"{}"},
+        "a file where the checksums go": {f"tree/{steps_pack.CHECKSUMS}": b"{}"},
         "another folder": {"users/me.json": b"{}"},
-        "the head twice": {"tree/a": b"x", f"./{packing.HEAD}": head()},
+        "the head twice": {"tree/a": b"x", f"./{steps_pack.HEAD}": head()},
     }  # fmt: skip
 
 
@@ -83,14 +85,16 @@ def links(victim: Path) -> dict[str, Files]:
 def test_nothing_outside_of_the_entry(
     store: Store, space: Workspace, tmp_path: Path, victim: Path, name: str, plain: bool
 ) -> None:
-    files = {packing.HEAD: head(), **links(victim)[name]}
-    path = pack(tmp_path / "evil.tar.zst", files if packing.SUMS in files else {**files, packing.SUMS: b""})
+    files = {steps_pack.HEAD: head(), **links(victim)[name]}
+    path = pack(
+        tmp_path / "evil.tar.zst", files if steps_pack.SUMS in files else {**files, steps_pack.SUMS: b""}
+    )
     if plain:
         import zstandard
 
         with zstandard.open(path) as packed:
             path.write_bytes(packed.read())
-        packing.beside(path).write_text(download.sha256_of(path))
+        steps_pack.beside(path).write_text(download.sha256_of(path))
     before = snapshot(store)
     with pytest.raises(DownloadError, match="cannot extract"):
         bring(store, space, str(path))
@@ -104,7 +108,7 @@ def test_names_that_mean_something_else_in_a_store(
     store: Store, space: Workspace, tmp_path: Path, name: str
 ) -> None:
     manifest = {**json.loads(made.manifest().render()), "name": name}
-    path = pack(tmp_path / "a.tar.zst", {packing.HEAD: head(manifest=manifest), "tree/a": b"x"})
+    path = pack(tmp_path / "a.tar.zst", {steps_pack.HEAD: head(manifest=manifest), "tree/a": b"x"})
     with pytest.raises(DownloadError, match="no archive of a store"):
         bring(store, space, str(path))
 
@@ -112,8 +116,12 @@ def test_names_that_mean_something_else_in_a_store(
 @pytest.mark.parametrize(
     ("limit", "files", "words"),
     [
-        ("head", {packing.HEAD: head()}, "no file of at most 100 bytes"),
-        ("sums", {packing.HEAD: head(), packing.SUMS: b"0" * 64 + b"  " + b"a" * 40 + b"\n"}, "at most 100"),
+        ("head", {steps_pack.HEAD: head()}, "no file of at most 100 bytes"),
+        (
+            "sums",
+            {steps_pack.HEAD: head(), steps_pack.SUMS: b"0" * 64 + b"  " + b"a" * 40 + b"\n"},
+            "at most 100",
+        ),
     ],
 )
 def test_what_is_read_into_memory_is_small(
@@ -129,8 +137,8 @@ def test_what_is_read_into_memory_is_small(
 def test_a_first_entry_of_many_zeros_is_not_read(store: Store, space: Workspace, tmp_path: Path) -> None:
     import tracemalloc
 
-    path = bombs.write(tmp_path, "a first entry of many zeros", packing.HEAD)
-    packing.beside(path).write_text(download.sha256_of(path))
+    path = bombs.write(tmp_path, "a first entry of many zeros", steps_pack.HEAD)
+    steps_pack.beside(path).write_text(download.sha256_of(path))
     tracemalloc.start()
     try:
         with pytest.raises(DownloadError, match="no archive of a store"):
@@ -145,7 +153,7 @@ def test_a_first_entry_of_many_zeros_is_not_read(store: Store, space: Workspace,
     [b"\xff\xfe\x00", b"no checksum\n", b"0" * 64 + b"  a\n" + b"1" * 64 + b"  a\n", b"\xe9" * 70 + b"\n"],
 )
 def test_checksums_that_are_none(store: Store, space: Workspace, tmp_path: Path, sums: bytes) -> None:
-    path = pack(tmp_path / "a.tar.zst", {packing.HEAD: head(), "tree/a": b"x", packing.SUMS: sums})
+    path = pack(tmp_path / "a.tar.zst", {steps_pack.HEAD: head(), "tree/a": b"x", steps_pack.SUMS: sums})
     with pytest.raises(DownloadError):
         bring(store, space, str(path))
     assert store.entries() == ()
@@ -154,7 +162,7 @@ def test_checksums_that_are_none(store: Store, space: Workspace, tmp_path: Path,
 def test_a_name_in_latin_1_is_kept(store: Store, space: Workspace, tmp_path: Path) -> None:
     name = b"caf\xe9"
     line = hashlib.sha256(b"x").hexdigest().encode() + b"  " + name + b"\n"
-    files: Files = {packing.HEAD: head(), f"tree/{os.fsdecode(name)}": b"x", packing.SUMS: line}
+    files: Files = {steps_pack.HEAD: head(), f"tree/{os.fsdecode(name)}": b"x", steps_pack.SUMS: line}
     bring(store, space, str(pack(tmp_path / "a.tar.zst", files)))
     assert (store.path("evil") / os.fsdecode(name)).read_text() == "x"
 
@@ -164,7 +172,7 @@ def locked(tmp_path: Path) -> Path:
     folder = entry("tree/d", tarfile.DIRTYPE)
     folder.mode = 0
     return pack(
-        tmp_path / "locked.tar.zst", {packing.HEAD: head(), "tree/d": folder, packing.SUMS: b"oops\n"}
+        tmp_path / "locked.tar.zst", {steps_pack.HEAD: head(), "tree/d": folder, steps_pack.SUMS: b"oops\n"}
     )
 
 
@@ -176,7 +184,7 @@ def test_one_bad_archive_does_not_wedge_a_store(store: Store, space: Workspace, 
         made.act(space, Sweep(store.root, store.owner, phase="sweep"))
 
     as_plain_user(attack)
-    assert shelving.leftovers(store.root) == ()
+    assert store_entry.leftovers(store.root) == ()
 
 
 def test_left_overs_of_before_go_with_the_next_run(store: Store, space: Workspace, tmp_path: Path) -> None:
@@ -185,9 +193,9 @@ def test_left_overs_of_before_go_with_the_next_run(store: Store, space: Workspac
     (store.root / ".import-evil" / "unpacked" / "d").chmod(0)
     (store.root / ".trash-gone-1" / "d").mkdir(parents=True)
     (store.root / ".trash-gone-1" / "d").chmod(0)
-    path = pack(tmp_path / "a.tar.zst", {packing.HEAD: head(), packing.SUMS: b""})
+    path = pack(tmp_path / "a.tar.zst", {steps_pack.HEAD: head(), steps_pack.SUMS: b""})
     as_plain_user(lambda: bring(store, space, str(path)))
-    assert shelving.leftovers(store.root) == ()
+    assert store_entry.leftovers(store.root) == ()
 
 
 def test_what_others_left_stops_nobody_and_is_named(
@@ -199,7 +207,7 @@ def test_what_others_left_stops_nobody_and_is_named(
     (theirs / "d").chmod(0)
     ours.mkdir()
     monkeypatch.setattr(os, "geteuid", lambda: 12345)  # so that none of it is ours to open
-    path = pack(tmp_path / "a.tar.zst", {packing.HEAD: head(), packing.SUMS: b""})
+    path = pack(tmp_path / "a.tar.zst", {steps_pack.HEAD: head(), steps_pack.SUMS: b""})
 
     def try_it() -> None:
         bring(store, space, str(path))
@@ -224,7 +232,7 @@ def test_what_others_left_stops_nobody_and_is_named(
 
 def test_an_entry_that_another_user_cannot_read(store: Store, space: Workspace, tmp_path: Path) -> None:
     """Made under umask 077: it is whole, and nothing that is unfinished is in the place."""
-    path = pack(tmp_path / "a.tar.zst", {packing.HEAD: head(), packing.SUMS: b""})
+    path = pack(tmp_path / "a.tar.zst", {steps_pack.HEAD: head(), steps_pack.SUMS: b""})
     bring(store, space, str(path))
     store.manifest("evil").chmod(0)
 
@@ -258,7 +266,7 @@ def test_a_manifest_with_values_of_the_wrong_type(
 ) -> None:
     """Refused at import; one that got there stops nobody from seeing the others."""
     manifest = {**json.loads(made.manifest().render()), "name": "evil", key: value}
-    path = pack(tmp_path / "a.tar.zst", {packing.HEAD: head(manifest=manifest), packing.SUMS: b""})
+    path = pack(tmp_path / "a.tar.zst", {steps_pack.HEAD: head(manifest=manifest), steps_pack.SUMS: b""})
     with pytest.raises(DownloadError, match="no archive of a store") as caught:
         bring(store, space, str(path))
     assert key in str(caught.value)
@@ -326,7 +334,7 @@ def test_an_export_that_fails_leaves_nothing(store: Store, space: Workspace, tmp
 def test_checksums_of_an_entry_that_name_something_else(store: Store, space: Workspace, sums: Any) -> None:
     """Nobody reads a device to its end."""
     made.put(store, space)
-    (store.path("one") / packing.CHECKSUMS).write_text(json.dumps({"schema": 1, "sha256": sums}))
+    (store.path("one") / steps_pack.CHECKSUMS).write_text(json.dumps({"schema": 1, "sha256": sums}))
     told = ("is no file any more", "No such file or directory", "which no file is called")
     problems = [
         one for one in verifying.problems(store.entry("one")) if one.endswith(told) or "cannot be" in one
@@ -336,6 +344,6 @@ def test_checksums_of_an_entry_that_name_something_else(store: Store, space: Wor
 
 def test_an_object_archive_without_sizes(tmp_path: Path) -> None:
     path = tmp_path / "libLLVM.a"
-    path.write_bytes(ar.MAGIC + b"a.o/".ljust(48) + b"x".ljust(10) + b"`\n")
-    with pytest.raises(ar.BadArchiveError, match="no number"):
-        ar.read(path)
+    path.write_bytes(ar_archive.MAGIC + b"a.o/".ljust(48) + b"x".ljust(10) + b"`\n")
+    with pytest.raises(ar_archive.BadArchiveError, match="no number"):
+        ar_archive.read(path)

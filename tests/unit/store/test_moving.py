@@ -17,8 +17,9 @@ from tests.unit.store import made, operations
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import DownloadError, FactError, PreflightError, SmithError, StepError, UsageError
 from tritonsmith.facts import llvm_tree
-from tritonsmith.plan import ar, packing
+from tritonsmith.plan import ar_archive
 from tritonsmith.plan.download import sha256_of
+from tritonsmith.plan.steps import pack as steps_pack
 from tritonsmith.store import describe, exporting, importing, remote, verifying
 from tritonsmith.store.shelf import Store
 
@@ -116,7 +117,7 @@ def test_everything_arrives_and_names_its_new_place(archive: Path, other: Store,
     assert (tree / "include" / "linked.h").read_text() == "outside"
     assert (tree / "bin" / "tblgen").readlink() == Path("mlir-tblgen")
     assert (tree / "bin" / "FileCheck").stat().st_mode & 0o777 == 0o755
-    library = ar.read(tree / "lib" / "libLLVMSupport.a")
+    library = ar_archive.read(tree / "lib" / "libLLVMSupport.a")
     assert (library.thin, [member.size for member in library.objects]) == (False, [300_001, 70_000])
     have = other.entry("one").manifest
     assert have is not None
@@ -172,9 +173,9 @@ def test_what_cannot_be_exported(built: Store, space: Workspace, tmp_path: Path)
 
 def test_the_second_import_has_nothing_to_do(archive: Path, other: Store, space: Workspace) -> None:
     bring(other, space, str(archive))
-    before = (other.path("one") / packing.CHECKSUMS).stat()
+    before = (other.path("one") / steps_pack.CHECKSUMS).stat()
     assert bring(other, space, str(archive)).there
-    assert (other.path("one") / packing.CHECKSUMS).stat() == before
+    assert (other.path("one") / steps_pack.CHECKSUMS).stat() == before
 
 
 def test_an_import_that_lacks_its_manifest_alone_gets_it(
@@ -182,9 +183,9 @@ def test_an_import_that_lacks_its_manifest_alone_gets_it(
 ) -> None:
     bring(other, space, str(archive))
     other.manifest("one").unlink()
-    before = (other.path("one") / packing.CHECKSUMS).stat()
+    before = (other.path("one") / steps_pack.CHECKSUMS).stat()
     assert not bring(other, space, str(archive)).there
-    assert (other.path("one") / packing.CHECKSUMS).stat() == before
+    assert (other.path("one") / steps_pack.CHECKSUMS).stat() == before
     assert other.entry("one").status == "ready"
 
 
@@ -247,7 +248,7 @@ def pack(path: Path, files: Files) -> Path:
             about.size = len(data)
             tar.addfile(about, io.BytesIO(data))
     path.write_bytes(zstandard.ZstdCompressor().compress(plain.getvalue()))
-    packing.beside(path).write_text(f"{sha256_of(path)}  {path.name}\n")
+    steps_pack.beside(path).write_text(f"{sha256_of(path)}  {path.name}\n")
     return path
 
 
@@ -275,7 +276,7 @@ def entry(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
     ],
 )
 def test_an_evil_archive(other: Store, space: Workspace, tmp_path: Path, evil: Files) -> None:
-    path = pack(tmp_path / "evil.tar.zst", {packing.HEAD: head(), **evil, packing.SUMS: b""})
+    path = pack(tmp_path / "evil.tar.zst", {steps_pack.HEAD: head(), **evil, steps_pack.SUMS: b""})
     before = {file for file in tmp_path.rglob("*") if "log" not in file.name and "another" not in str(file)}
     with pytest.raises(DownloadError, match="cannot extract"):
         bring(other, space, str(path))
@@ -287,15 +288,15 @@ def test_an_evil_archive(other: Store, space: Workspace, tmp_path: Path, evil: F
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({"tree/a": b"x", packing.SUMS: b""}, "a: not listed"),
-        ({"tree/a": b"x", packing.SUMS: b"0" * 64 + b"  a\n"}, "a: another checksum"),
-        ({"tree/a": b"", packing.SUMS: b"0" * 64 + b"  b\n"}, "b: missing"),
+        ({"tree/a": b"x", steps_pack.SUMS: b""}, "a: not listed"),
+        ({"tree/a": b"x", steps_pack.SUMS: b"0" * 64 + b"  a\n"}, "a: another checksum"),
+        ({"tree/a": b"", steps_pack.SUMS: b"0" * 64 + b"  b\n"}, "b: missing"),
     ],
 )
 def test_an_archive_that_breaks_its_promise(
     other: Store, space: Workspace, tmp_path: Path, files: Files, words: str
 ) -> None:
-    path = pack(tmp_path / "evil.tar.zst", {packing.HEAD: head(), **files})
+    path = pack(tmp_path / "evil.tar.zst", {steps_pack.HEAD: head(), **files})
     with pytest.raises(DownloadError) as caught:
         bring(other, space, str(path))
     assert words in str(caught.value)
@@ -307,11 +308,11 @@ def test_an_archive_that_breaks_its_promise(
     [
         {},
         {"other": b"x"},
-        {packing.HEAD: b"{"},
-        {packing.HEAD: b"[]"},
-        {packing.HEAD: b'{"schema": 2}'},
-        {packing.HEAD: b'{"schema": 1, "manifest": {}, "texts": []}'},
-        {packing.HEAD: b'{"schema": 1}'},
+        {steps_pack.HEAD: b"{"},
+        {steps_pack.HEAD: b"[]"},
+        {steps_pack.HEAD: b'{"schema": 2}'},
+        {steps_pack.HEAD: b'{"schema": 1, "manifest": {}, "texts": []}'},
+        {steps_pack.HEAD: b'{"schema": 1}'},
     ],
 )
 def test_what_is_no_archive_of_a_store(other: Store, space: Workspace, tmp_path: Path, files: Files) -> None:
@@ -322,7 +323,7 @@ def test_what_is_no_archive_of_a_store(other: Store, space: Workspace, tmp_path:
 @pytest.mark.parametrize("kept", [0, 3, 100, 5000])
 def test_a_truncated_archive(archive: Path, other: Store, space: Workspace, kept: int) -> None:
     archive.write_bytes(archive.read_bytes()[:kept])
-    packing.beside(archive).write_text(sha256_of(archive))
+    steps_pack.beside(archive).write_text(sha256_of(archive))
     with pytest.raises(DownloadError):
         bring(other, space, str(archive))
     assert other.entries() == ()
@@ -334,7 +335,7 @@ def test_a_flipped_bit(archive: Path, other: Store, space: Workspace) -> None:
     archive.write_bytes(content)
     with pytest.raises(DownloadError, match="not the one that was promised"):
         bring(other, space, str(archive))
-    packing.beside(archive).write_text(sha256_of(archive))
+    steps_pack.beside(archive).write_text(sha256_of(archive))
     with pytest.raises(DownloadError):
         bring(other, space, str(archive))
     assert other.entries() == ()

@@ -9,7 +9,8 @@ import pytest
 from tests.unit.store import made
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, LockedError, OwnershipError, SmithError, UsageError
-from tritonsmith.plan import ownership, shelving
+from tritonsmith.plan import ownership
+from tritonsmith.plan.steps import store_entry
 from tritonsmith.store.provides import Wanted
 from tritonsmith.store.shelf import Store, open_store
 
@@ -77,7 +78,7 @@ def test_an_adopted_tree_lies_elsewhere(store: Store, space: Workspace, tmp_path
 
 def test_one_whose_deletion_was_stopped(store: Store, space: Workspace) -> None:
     made.put(store, space)
-    store.manifest("one").rename(shelving.tombstone(store.root, "one"))
+    store.manifest("one").rename(store_entry.tombstone(store.root, "one"))
     assert (store.entry("one").status, store.entry("one").problem) == (
         "unfinished",
         "on its way out: `invoke store.gc` ends what was interrupted",
@@ -104,7 +105,7 @@ def test_two_at_one_entry_and_two_at_two(store: Store) -> None:
 
 
 def test_who_builds_an_entry_again_stops_its_deletion(store: Store) -> None:
-    grave = shelving.tombstone(store.root, "one")
+    grave = store_entry.tombstone(store.root, "one")
     grave.touch()
     with store.hold("one", purpose="setup-mlir"):
         assert not grave.exists()

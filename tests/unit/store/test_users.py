@@ -11,7 +11,7 @@ import pytest
 from tests.unit.store import made
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import StepError
-from tritonsmith.plan.shelving import Discard
+from tritonsmith.plan.steps.store_entry import Discard
 from tritonsmith.store import listing, users
 from tritonsmith.store.shelf import Store
 

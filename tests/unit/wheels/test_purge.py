@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.facts.installs import checkout, editable, install, put, python_of, site_of, triton
-from tests.unit.plan.test_stash import snapshot
+from tests.unit.plan.steps.test_uninstall import snapshot
 from tritonsmith.errors import OwnershipError, SmithError
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.plan import Plan

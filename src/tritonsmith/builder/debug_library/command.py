@@ -27,7 +27,7 @@ from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.checkout import LlvmPin
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Plan, Remove, Step, Write
-from tritonsmith.plan.objects import BuildObjects
+from tritonsmith.plan.steps.ninja_objects import BuildObjects
 
 TASK = "debug-library"
 PHASE = "put into Triton's links"

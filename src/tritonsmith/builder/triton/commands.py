@@ -31,8 +31,8 @@ from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Plan
-from tritonsmith.plan.objects import BuildObjects
 from tritonsmith.plan.runner import CommandFailedError
+from tritonsmith.plan.steps.ninja_objects import BuildObjects
 from tritonsmith.ui import secrets
 from tritonsmith.wheels import venv
 

@@ -20,7 +20,7 @@ from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Compilers
 from tritonsmith.plan import MakeDir, Plan, Step
-from tritonsmith.plan.objects import BuildObjects
+from tritonsmith.plan.steps.ninja_objects import BuildObjects
 from tritonsmith.wheels import venv
 
 PHASE_CONFIGURE = "configure Triton"

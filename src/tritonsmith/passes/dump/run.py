@@ -24,8 +24,8 @@ from tritonsmith.passes.dump import import_log
 from tritonsmith.passes.dump.options import Choices
 from tritonsmith.passes.dump.splitter import Splitter
 from tritonsmith.passes.index import Index
-from tritonsmith.plan import MakeDir, Plan, Remove, attached
-from tritonsmith.plan.attached import Attached
+from tritonsmith.plan import MakeDir, Plan, Remove, stderr_tap
+from tritonsmith.plan.stderr_tap import Attached
 from tritonsmith.ui import console, secrets
 
 _TRACE = "Traceback (most recent call last)"
@@ -168,7 +168,7 @@ class _Reader(threading.Thread):
             if self._over.wait(0.005) and not log.exists():
                 return
         with log.open("rb", buffering=0) as file:
-            attached.follow(
+            stderr_tap.follow(
                 file,
                 lambda: self._over.is_set() or any(one.exists() for one in later[:1]),
                 self._splitter.feed,
@@ -222,7 +222,7 @@ def dump_program(prepared: Prepared, step: Attached, space: Workspace) -> tuple[
     (prepared.work / "cache").mkdir(parents=True)
     splitter = Splitter(prepared.out, _show)
     try:
-        code = attached.run(step, splitter.feed, splitter.idle)
+        code = stderr_tap.run(step, splitter.feed, splitter.idle)
         splitter.idle()
         index = splitter.close(
             command=secrets.hidden(shlex.join(step.argv)),

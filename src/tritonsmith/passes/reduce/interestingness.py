@@ -20,7 +20,7 @@ from tritonsmith.passes.reduce.worker import MARK
 from tritonsmith.passes.replay.bindings import Call
 from tritonsmith.passes.replay.introspect import WORKER as REPLAY
 from tritonsmith.plan import process
-from tritonsmith.plan.dialogue import Dialogue
+from tritonsmith.plan.line_process import Dialogue
 
 WORKER = Path(__file__).with_name("worker.py")
 _SIGNALLED = 128  # a shell's exit code for a signal

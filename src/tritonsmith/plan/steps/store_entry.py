@@ -25,8 +25,8 @@ from pathlib import Path
 from tritonsmith import outside
 from tritonsmith.errors import LockedError, OwnershipError, StepError
 from tritonsmith.plan import locks, ownership
-from tritonsmith.plan.entries import Seen
 from tritonsmith.plan.steps import Step
+from tritonsmith.plan.steps.cache_entries import Seen
 
 TRASH = ".trash-"
 INCOMING = ".import-"

@@ -11,7 +11,7 @@ from typing import Any
 
 from tritonsmith.errors import DownloadError, SmithError, StepError, did_you_mean
 from tritonsmith.plan import download
-from tritonsmith.plan.shelving import ShelfStep, Update, act
+from tritonsmith.plan.steps.store_entry import ShelfStep, Update, act
 from tritonsmith.ui import secrets
 
 

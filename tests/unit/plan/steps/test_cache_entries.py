@@ -18,9 +18,10 @@ import pytest
 
 from tests.unit.plan.conftest import Recorder
 from tritonsmith.errors import LockedError, OwnershipError, StepError
-from tritonsmith.plan import Plan, entries
-from tritonsmith.plan.entries import TRASH, Index, RemoveEntries, Seen
+from tritonsmith.plan import Plan
 from tritonsmith.plan.runner import Runner
+from tritonsmith.plan.steps import cache_entries
+from tritonsmith.plan.steps.cache_entries import TRASH, Index, RemoveEntries, Seen
 
 INDEX = Index("__grp__", "{}")
 FILES = {"k.ttir", "k.json", "__grp__k.json"}
@@ -54,7 +55,7 @@ def step(root: Path, *names: str, grace: float = 0.0) -> RemoveEntries:
 
 
 def act(what: RemoveEntries) -> None:
-    entries.act(what, lambda *_: None)
+    cache_entries.act(what, lambda *_: None)
 
 
 def tree(root: Path) -> set[str]:
@@ -229,12 +230,12 @@ def test_a_link_with_the_name_of_trash_stays(cache: Path) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from tritonsmith.plan import entries
-from tritonsmith.plan.entries import Index, RemoveEntries, Seen
+from tritonsmith.plan.steps import cache_entries
+from tritonsmith.plan.steps.cache_entries import Index, RemoveEntries, Seen
 root = Path(sys.argv[1])
 names = [Seen(path.name, path.stat().st_mtime_ns) for path in root.iterdir() if len(path.name) == 5]
 print("it begins", flush=True)
-entries.act(RemoveEntries(root, tuple(names), Index("__grp__", "{}"), phase="clear"), lambda *_: None)
+cache_entries.act(RemoveEntries(root, tuple(names), Index("__grp__", "{}"), phase="clear"), lambda *_: None)
 """
 
 
@@ -286,7 +287,7 @@ def test_the_runner_acts_on_it_and_its_log_names_every_entry(cache: Path, runner
 
 
 def test_progress(cache: Path, progress: Recorder) -> None:
-    entries.act(step(cache, "A", "B", grace=0.01), progress.update)
+    cache_entries.act(step(cache, "A", "B", grace=0.01), progress.update)
     assert {total for _, total, _ in progress.updates} == {2}
     assert {text for _, _, text in progress.updates} == {"taking entries out of use", "deleting entries"}
 

@@ -7,9 +7,9 @@ import pytest
 
 from tritonsmith.errors import OwnershipError, StepError
 from tritonsmith.plan import Plan, Step, locks
-from tritonsmith.plan.entries import Seen
 from tritonsmith.plan.runner import Runner
-from tritonsmith.plan.shelving import Discard, Expect, Sweep, leftovers, tombstone
+from tritonsmith.plan.steps.cache_entries import Seen
+from tritonsmith.plan.steps.store_entry import Discard, Expect, Sweep, leftovers, tombstone
 
 
 @pytest.fixture

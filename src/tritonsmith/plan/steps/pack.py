@@ -27,10 +27,11 @@ from typing import IO, Any, cast
 
 from tritonsmith import configs, outside
 from tritonsmith.errors import DownloadError, StepError
-from tritonsmith.plan import ar, archive, ownership, placeholders
+from tritonsmith.plan import ar_archive, archive, ownership
 from tritonsmith.plan.compression import DamagedError, TooMuchError
 from tritonsmith.plan.fresh_tree import FreshTree
-from tritonsmith.plan.shelving import ShelfStep, Update, act
+from tritonsmith.plan.steps import relocate
+from tritonsmith.plan.steps.store_entry import ShelfStep, Update, act
 from tritonsmith.plan.tarball import Member, Tarball
 
 SCHEMA = 1
@@ -137,7 +138,7 @@ class Unpack(ShelfStep):
     def shell(self) -> list[str]:
         """The step as lines of POSIX shell."""
         archive, scratch, dest = (shlex.quote(str(path)) for path in (self.archive, self.scratch, self.dest))
-        mark = placeholders.PLACEHOLDER.decode()
+        mark = relocate.PLACEHOLDER.decode()
         return [
             *Check(self.archive, self.sha256, phase=self.phase).shell(),
             f"rm -rf -- {scratch} && mkdir -p {scratch}",
@@ -198,7 +199,7 @@ def _(step: Check, update: Update) -> None:
 
 @act.register
 def _(step: Unpack, update: Update) -> None:
-    placeholders.check(step.dest)
+    relocate.check(step.dest)
     act(Check(step.archive, step.sha256, phase=step.phase), update)
     ownership.remove(step.scratch, step.owner)
     with (
@@ -207,7 +208,7 @@ def _(step: Unpack, update: Update) -> None:
     ):
         head = _fill(tree, tarball)
         tree.finish()
-        sums = tree.sums | placeholders.settle(step.scratch, step.dest, head["texts"])
+        sums = tree.sums | relocate.settle(step.scratch, step.dest, head["texts"])
         for name, text in (
             (CHECKSUMS, json.dumps({"schema": SCHEMA, "sha256": sums})),
             (ARRIVED, step.sha256),
@@ -287,8 +288,8 @@ def _size(item: Item) -> int:
     if item.link:
         return 0
     path = Path(item.source)
-    if item.name.endswith(".a") and ar.is_archive(path) == "thin":
-        return ar.fat_size(ar.read(path))
+    if item.name.endswith(".a") and ar_archive.is_archive(path) == "thin":
+        return ar_archive.fat_size(ar_archive.read(path))
     return path.stat().st_size
 
 
@@ -331,7 +332,7 @@ def _write(step: Pack, partial: Path, count: Callable[[int, str], None]) -> str:
 def _told(step: Pack) -> Iterator[None]:
     try:
         yield
-    except (ar.BadArchiveError, tarfile.TarError) as error:
+    except (ar_archive.BadArchiveError, tarfile.TarError) as error:
         raise StepError(
             "cannot pack this tree",
             where=step.dest,
@@ -351,11 +352,11 @@ def _add_items(tar: tarfile.TarFile, step: Pack, count: Callable[[int, str], Non
         path = Path(item.source)
         about = _about(name, _size(item), step.mtime)
         about.mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
-        if placeholders.is_text(path, step.texts):
-            text = placeholders.replaced(path.read_bytes(), step.places)
+        if relocate.is_text(path, step.texts):
+            text = relocate.replaced(path.read_bytes(), step.places)
             about.size, pieces = len(text), iter([text])
-        elif item.name.endswith(".a") and ar.is_archive(path) == "thin":
-            pieces = ar.fatten(ar.read(path))
+        elif item.name.endswith(".a") and ar_archive.is_archive(path) == "thin":
+            pieces = ar_archive.fatten(ar_archive.read(path))
         else:
             pieces = _pieces(path)
         reader = _Pieces(pieces, lambda number, name=item.name: count(number, name))  # type: ignore[misc]

@@ -18,10 +18,11 @@ import pytest
 
 from tests.unit.facts.installs import put
 from tritonsmith.errors import InterruptedRunError, LockedError, OwnershipError, StepError
-from tritonsmith.plan import Plan, Step, stash
+from tritonsmith.plan import Plan, Step
 from tritonsmith.plan.runner import Runner
-from tritonsmith.plan.stash import Journal
 from tritonsmith.plan.steps import Recover, Uninstall
+from tritonsmith.plan.steps import uninstall as steps_uninstall
+from tritonsmith.plan.steps.uninstall import Journal
 
 EASY = "/src/triton/python\n/src/other\n"
 Snapshot = dict[str, tuple[str, int]]
@@ -70,7 +71,7 @@ def journal(root: Path) -> Journal:
 
 
 def place(root: Path) -> Path:
-    return root / "site" / stash.NAME
+    return root / "site" / steps_uninstall.NAME
 
 
 def snapshot(folder: Path) -> Snapshot:
@@ -96,19 +97,19 @@ def assert_gone(root: Path) -> None:
 
 
 def test_everything_goes_and_nothing_else(root: Path, journal: Journal) -> None:
-    stash.remove(journal, place(root), root)
+    steps_uninstall.remove(journal, place(root), root)
     assert_gone(root)
-    assert stash.pending(place(root)) is None
+    assert steps_uninstall.pending(place(root)) is None
 
 
 def test_a_name_that_is_no_utf_8_comes_back(root: Path) -> None:
     path = root / "site" / "triton" / os.fsdecode(b"caf\xe9.so")
-    stash.remove(Journal((path,)), place(root), root)  # gone already: nothing to move
+    steps_uninstall.remove(Journal((path,)), place(root), root)  # gone already: nothing to move
     path.write_text("mine")
     place(root).mkdir()
-    stash._write(place(root) / "journal.json", json.dumps(asdict(Journal((path,))), default=str))
+    steps_uninstall._write(place(root) / "journal.json", json.dumps(asdict(Journal((path,))), default=str))
     path.rename(place(root) / "0")
-    stash.recover(place(root), root)
+    steps_uninstall.recover(place(root), root)
     assert path.read_text() == "mine"
     assert not place(root).exists()
 
@@ -136,7 +137,7 @@ def test_a_failure_on_the_way_puts_everything_back(
     before = snapshot(root)
     fail_at(number, monkeypatch, "replace", error)
     with pytest.raises(type(error)):
-        stash.remove(journal, place(root), root)
+        steps_uninstall.remove(journal, place(root), root)
     assert snapshot(root) == before
     assert not place(root).exists()
 
@@ -149,12 +150,12 @@ def test_a_failure_while_putting_back_leaves_the_rest_for_the_next_run(
         fail_at(4, patched, "replace", OSError(errno.EIO, "once"))
         fail_at(5, patched, "replace", OSError(errno.EIO, "twice"))
         with pytest.raises(OSError, match=r"once|twice"):
-            stash.remove(journal, place(root), root)
-    left = stash.pending(place(root))
+            steps_uninstall.remove(journal, place(root), root)
+    left = steps_uninstall.pending(place(root))
     assert left is not None
     assert not left.committed
     assert left.journal == journal
-    stash.recover(place(root), root)
+    steps_uninstall.recover(place(root), root)
     assert snapshot(root) == before
 
 
@@ -167,11 +168,11 @@ def test_a_marker_that_was_written_in_vain_does_not_commit(
         fail_at(5, patched, "fsync", OSError(errno.EIO, "the marker's folder"))
         fail_at(12, patched, "replace", OSError(errno.EIO, "on the way back"))
         with pytest.raises(OSError, match="on the way back"):
-            stash.remove(journal, place(root), root)
-    left = stash.pending(place(root))
+            steps_uninstall.remove(journal, place(root), root)
+    left = steps_uninstall.pending(place(root))
     assert left is not None
     assert not left.committed
-    stash.recover(place(root), root)
+    steps_uninstall.recover(place(root), root)
     assert snapshot(root) == before
 
 
@@ -185,15 +186,15 @@ def test_a_failure_after_the_commit_leaves_the_rest_for_the_next_run(
     with monkeypatch.context() as patched:
         fail_at(number, patched, name, OSError(errno.EIO, "broken"))
         with pytest.raises(OSError, match="broken"):
-            stash.remove(journal, place(root), root)
-    stash.recover(place(root), root)
+            steps_uninstall.remove(journal, place(root), root)
+    steps_uninstall.recover(place(root), root)
     assert_gone(root)
 
 
 FORKS = """
 import json, os, signal, sys, traceback
 from pathlib import Path
-from tritonsmith.plan import stash
+from tritonsmith.plan.steps import uninstall as stash
 def deadly(real):
     def call(*args, **named):
         global left
@@ -255,11 +256,11 @@ def killed(act: str, root: Path, after: int) -> bool:
 def test_killed_at_any_point_the_next_run_heals(root: Path, after: int) -> None:
     before = snapshot(root)
     was_killed = killed(REMOVE, root, after)
-    left = stash.pending(place(root))
+    left = steps_uninstall.pending(place(root))
     if left:
         assert was_killed
     committed = left.committed if left else snapshot(root) != before
-    stash.recover(place(root), root)
+    steps_uninstall.recover(place(root), root)
     assert not os.path.lexists(place(root))
     if committed:
         assert_gone(root)
@@ -271,7 +272,7 @@ def test_killed_at_any_point_the_next_run_heals(root: Path, after: int) -> None:
 def test_healing_may_be_killed_as_well(root: Path, first: int) -> None:
     before = snapshot(root)
     assert killed(REMOVE, root, first)
-    left = stash.pending(place(root))
+    left = steps_uninstall.pending(place(root))
     assert left is not None
     after = 0
     while killed(RECOVER, root, after):
@@ -286,12 +287,12 @@ def test_healing_may_be_killed_as_well(root: Path, first: int) -> None:
 def test_the_kill_points_cover_both_sides_of_the_commit(root: Path) -> None:
     """Or the two tests above would show less than they seem to."""
     assert killed(REMOVE, root, 12)
-    left = stash.pending(place(root))
+    left = steps_uninstall.pending(place(root))
     assert left is not None
     assert not left.committed
-    stash.recover(place(root), root)
+    steps_uninstall.recover(place(root), root)
     assert killed(REMOVE, root, 31)
-    left = stash.pending(place(root))
+    left = steps_uninstall.pending(place(root))
     assert left is not None
     assert left.committed
 
@@ -301,7 +302,7 @@ def test_what_somebody_put_there_since_stays(root: Path, journal: Journal) -> No
     assert killed(REMOVE, root, 15)
     site = root / "site"
     put(site, {"triton/__init__.py": "newer", "easy-install.pth": "/src/newer\n"})
-    stash.recover(place(root), root)
+    steps_uninstall.recover(place(root), root)
     assert (site / "triton" / "__init__.py").read_text() == "newer"
     assert (site / "easy-install.pth").read_text() == "/src/newer\n"
     assert (site / "triton" / "_C" / "libtriton.so").read_text() == "library"
@@ -327,7 +328,7 @@ def test_what_lies_outside_or_is_a_folder_is_refused(root: Path, path: str) -> N
     before = snapshot(root.parent)
     good = root / "site" / "triton" / "__init__.py"
     with pytest.raises(OwnershipError, match="nothing was touched"):
-        stash.remove(Journal((good, root / path)), place(root), root)
+        steps_uninstall.remove(Journal((good, root / path)), place(root), root)
     assert snapshot(root.parent) == before
     assert not place(root).exists()
 
@@ -339,11 +340,11 @@ def test_what_makes_the_environment_is_refused(root: Path, path: str) -> None:
         (root / name).write_text(name)
     (root / "link").symlink_to(root / "site")
     before = snapshot(root)
-    where = root / "link" / stash.NAME if path == "link" else place(root)
+    where = root / "link" / steps_uninstall.NAME if path == "link" else place(root)
     good = root / "site" / "triton" / "__init__.py"
     for journal in (Journal((good, root / path)), Journal((good,), (), (root / "site",))):
         with pytest.raises(OwnershipError, match="will not remove this; nothing was touched"):
-            stash.remove(journal, where, root)
+            steps_uninstall.remove(journal, where, root)
     assert snapshot(root) == before
 
 
@@ -355,7 +356,7 @@ def test_nothing_else_of_a_journal_may_lie_outside(root: Path, change: str) -> N
         journal = Journal((), (), (outside,))
     where = outside / "stash" if change == "stash" else place(root)
     with pytest.raises(OwnershipError, match="it does not lie below"):
-        stash.remove(journal, where, root)
+        steps_uninstall.remove(journal, where, root)
     assert (outside / "precious").read_text() == "precious"
 
 
@@ -363,7 +364,7 @@ def test_nothing_else_of_a_journal_may_lie_outside(root: Path, change: str) -> N
 def test_the_home_folder_and_the_root_are_no_environments(folder: str) -> None:
     root = Path(folder).expanduser()
     with pytest.raises(OwnershipError, match="the root is the home folder or /"):
-        stash.remove(Journal(()), root / "stash", root)
+        steps_uninstall.remove(Journal(()), root / "stash", root)
 
 
 def test_a_journal_that_was_tampered_with_reaches_nothing_outside(root: Path, journal: Journal) -> None:
@@ -372,7 +373,7 @@ def test_a_journal_that_was_tampered_with_reaches_nothing_outside(root: Path, jo
     target = root.parent / "elsewhere" / "new"
     path.write_text(path.read_text().replace(str(journal.files[0]), str(target)))
     with pytest.raises(OwnershipError, match="it does not lie below"):
-        stash.recover(place(root), root)
+        steps_uninstall.recover(place(root), root)
     assert not target.exists()
 
 
@@ -382,16 +383,16 @@ def test_a_stash_without_a_readable_journal_is_left_alone(root: Path, text: str 
     if text is not None:
         put(place(root), {"journal.json": text})
     with pytest.raises(OwnershipError, match="cannot be read"):
-        stash.pending(place(root))
+        steps_uninstall.pending(place(root))
     with pytest.raises(OwnershipError, match="cannot be read"):
-        stash.recover(place(root), root)
+        steps_uninstall.recover(place(root), root)
     assert (place(root) / "0").read_text() == "somebody's"
 
 
 def test_a_link_is_no_stash(root: Path) -> None:
     place(root).symlink_to(root.parent / "elsewhere")
     with pytest.raises(OwnershipError, match="cannot be read"):
-        stash.recover(place(root), root)
+        steps_uninstall.recover(place(root), root)
     assert (root.parent / "elsewhere" / "precious").exists()
 
 
@@ -401,12 +402,12 @@ def test_a_second_run_does_not_heal_what_is_at_work(root: Path, journal: Journal
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
         with pytest.raises(LockedError, match="another run is removing files here"):
-            stash.recover(place(root), root)
+            steps_uninstall.recover(place(root), root)
         with pytest.raises(FileExistsError):
-            stash.remove(journal, place(root), root)
+            steps_uninstall.remove(journal, place(root), root)
     finally:
         os.close(handle)
-    stash.recover(place(root), root)
+    steps_uninstall.recover(place(root), root)
 
 
 def test_a_file_system_without_locks_does_without(
@@ -418,7 +419,7 @@ def test_a_file_system_without_locks_does_without(
         raise OSError(errno.EBADF, "no such locks here")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    stash.remove(journal, place(root), root)
+    steps_uninstall.remove(journal, place(root), root)
     assert_gone(root)
 
 
@@ -437,7 +438,7 @@ def present(journal: Journal) -> Journal:
 
 
 def recovery(root: Path) -> Recover:
-    left = stash.pending(place(root))
+    left = steps_uninstall.pending(place(root))
     assert left is not None
     return Recover(left.journal, place(root), root, left.committed, phase="purge")
 

@@ -13,7 +13,7 @@ from dataclasses import KW_ONLY, asdict, dataclass, fields, is_dataclass, replac
 from pathlib import Path
 
 from tritonsmith.plan.git_remote import GitRemote
-from tritonsmith.plan.stash import Journal
+from tritonsmith.plan.steps.uninstall import Journal
 
 NINJA_STATUS = "[%f/%t] "  # what the runner reads the progress from
 
@@ -289,7 +289,7 @@ class Remove(Step):
 
 @dataclass(frozen=True)
 class Uninstall(Step):
-    """Remove files from a folder that is not the tool's own, all or nothing: `tritonsmith.plan.stash`.
+    """Remove files from a folder that is not the tool's own, all or nothing: `plan/steps/uninstall.py`.
 
     Attributes:
         journal: files that go, files that lose lines, folders that go if that empties them.

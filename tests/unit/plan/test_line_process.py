@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.errors import FactError
-from tritonsmith.plan.dialogue import Dialogue
+from tritonsmith.plan.line_process import Dialogue
 
 pytestmark = pytest.mark.unit
 
