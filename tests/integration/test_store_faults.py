@@ -16,8 +16,8 @@ from tests.unit.store import operations
 from tritonsmith.facts import llvm_tree
 from tritonsmith.plan.download import sha256_of
 from tritonsmith.plan.steps import store_entry
-from tritonsmith.store import verifying
-from tritonsmith.store.shelf import Store
+from tritonsmith.store import verify
+from tritonsmith.store.store import Store
 
 KILLED = -9
 ALL = ("publish", "bring", "export", "gc", "adopt", "forget")
@@ -89,7 +89,7 @@ def check(killer: Killer) -> None:
     for entry in killer.store.entries():
         assert entry.status in ("ready", "unfinished"), entry
         if entry.status == "ready":
-            assert verifying.problems(entry) == ()
+            assert verify.problems(entry) == ()
     exported = killer.root / "out.tar.zst"
     sidecar = exported.with_name(f"{exported.name}.sha256")
     if sidecar.exists():

@@ -32,9 +32,9 @@ from tritonsmith.facts import (
     cmake_cache,
     distributions,
     editables,
-    import_path,
+    import_resolution,
     llvm_tree,
-    orphans,
+    untracked_files,
     worktrees,
 )
 from tritonsmith.kernels.batch import kernel_list
@@ -42,9 +42,9 @@ from tritonsmith.kernels.compile import manifest as kernel_manifest
 from tritonsmith.passes import index as pass_index
 from tritonsmith.plan.steps import pack, store_entry
 from tritonsmith.plan.steps.pack import Unpack
-from tritonsmith.store import describe, exporting, importing, listing, verifying
+from tritonsmith.store import describe_tree, export, import_, list_, verify
 from tritonsmith.store import entry as entries
-from tritonsmith.store.shelf import Store
+from tritonsmith.store.store import Store
 
 COUNT = int(os.environ.get("TRITONSMITH_FUZZ", "0"))
 SEED = int(os.environ.get("TRITONSMITH_FUZZ_SEED", "0"))
@@ -249,7 +249,7 @@ def test_manifests_and_records(tmp_path: Path) -> None:
     space = Workspace(tmp_path / "space")
     store = made.store_in(space)
     tree = llvm_tree.read(operations.a_build(store.path("good")))
-    made.act(space, *store.publish(describe.manifest("good", "built", tree, made.MACHINE)))
+    made.act(space, *store.publish(describe_tree.manifest("good", "built", tree, made.MACHINE)))
     for name in ("evil", "other"):
         made.put(store, space, name)
     (store.path("evil") / pack.CHECKSUMS).write_text('{"schema": 1, "sha256": {"bin/FileCheck": "00"}}')
@@ -273,12 +273,12 @@ def test_manifests_and_records(tmp_path: Path) -> None:
         one_of(files, chance)
 
         def look(number: int = number) -> None:
-            found = listing.make(store, space, 0.0)
+            found = list_.make(store, space, 0.0)
             assert {row.entry.name for row in found.rows} >= {"good", "other"}, number
-            json.dumps(listing.as_json(found))
+            json.dumps(list_.as_json(found))
             for row in found.rows:
-                verifying.problems(row.entry)
-            refused(exporting.prepare, store.entry("evil"), str(tmp_path / "x.tar.zst"), space, made.MACHINE)
+                verify.problems(row.entry)
+            refused(export.prepare, store.entry("evil"), str(tmp_path / "x.tar.zst"), space, made.MACHINE)
             receipts.read(space.env("dev").receipt("setup-mlir"))
 
         assert not refused(look, number=number)
@@ -318,11 +318,11 @@ def test_manifests_with_other_values(store: Store, space: Workspace) -> None:
         store.manifest("evil").write_text(json.dumps(changed))
 
         def look() -> None:
-            found = listing.make(store, space, 0.0)
-            json.dumps(listing.as_json(found))
+            found = list_.make(store, space, 0.0)
+            json.dumps(list_.as_json(found))
             for row in found.rows:
-                verifying.problems(row.entry)
-                refused(exporting.prepare, row.entry, "/nowhere/x.tar.zst", space, made.MACHINE)
+                verify.problems(row.entry)
+                refused(export.prepare, row.entry, "/nowhere/x.tar.zst", space, made.MACHINE)
 
         assert not refused(look, number=number)
 
@@ -412,11 +412,11 @@ LLVM_USE_SPLIT_DWARF:BOOL=ON
         def look() -> None:
             found = llvm_tree.read(tree)
             assert found.major >= 0
-            written = describe.manifest("it", "adopted", found, made.MACHINE, tree_name=str(tree))
+            written = describe_tree.manifest("it", "adopted", found, made.MACHINE, tree_name=str(tree))
             refused(entries.parse, written.render())
             if known := cmake_cache.read(tree):
                 list(known.gone())
-            verifying.problems(entries.Entry("it", tree, "ready", written))
+            verify.problems(entries.Entry("it", tree, "ready", written))
             worktrees.roots(tree)
 
         refused(look, number=number)
@@ -490,10 +490,11 @@ def test_records_and_their_neighbours(tmp_path: Path) -> None:
                     one.editable.package.is_dir()
             distributions.owners(found)
             distributions.leftovers(site)
-            orphans.read(site, found)
+            untracked_files.read(site, found)
             editables.forsaken(site, ())
-            import_path.find(
-                [site, *editables.pth_folders(site / "easy-install.pth")], import_path.finders([site], found)
+            import_resolution.find(
+                [site, *editables.pth_folders(site / "easy-install.pth")],
+                import_resolution.finders([site], found),
             )
 
         assert not refused(look, number=number)
@@ -550,7 +551,7 @@ def test_an_import_names_what_is_wrong(tmp_path: Path) -> None:
     pack.beside(path).write_text(_sha256(path))
     store = made.store_in(space)
     assert "no archive of a store" in refused(
-        lambda: importing.prepare(importing.locate(str(path), space), store, space, made.MACHINE)
+        lambda: import_.prepare(import_.locate(str(path), space), store, space, made.MACHINE)
     )
 
 

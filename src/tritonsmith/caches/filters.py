@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from tritonsmith import configs
-from tritonsmith.caches import makers
+from tritonsmith.caches import stale as caches_stale
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.facts import triton_metadata
 from tritonsmith.facts.installed_tritons import Installed
@@ -134,6 +134,6 @@ def _stale(entries: Iterable[Entry], installed: tuple[Installed, ...]) -> Chosen
             why="none in the tool's environments, in the active one, or for Python on PATH",
             hints=["activate the environment that has Triton", "or choose by age: --older-than 30d"],
         )
-    verdicts = [(entry, makers.judge(entry, installed)) for entry in entries]
+    verdicts = [(entry, caches_stale.judge(entry, installed)) for entry in entries]
     stale = tuple(entry for entry, verdict in verdicts if verdict == "stale")
     return Chosen(stale, sum(verdict == "unknown" for _, verdict in verdicts))

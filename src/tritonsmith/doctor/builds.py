@@ -10,8 +10,8 @@ from typing import Any
 
 from tritonsmith.builder import compile_commands
 from tritonsmith.doctor.check import check
+from tritonsmith.doctor.context import Subject
 from tritonsmith.doctor.finding import Finding, Status, ok, skipped
-from tritonsmith.doctor.subject import Subject
 from tritonsmith.envs import attempts, receipts
 from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import checkout as checkouts

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith import configs
-from tritonsmith.caches import in_use, makers
+from tritonsmith.caches import in_use
+from tritonsmith.caches import stale as caches_stale
 from tritonsmith.doctor.check import check
+from tritonsmith.doctor.context import Subject
 from tritonsmith.doctor.finding import Finding, ok, skipped
-from tritonsmith.doctor.subject import Subject
 from tritonsmith.facts import cache_roots, filesystems, installed_tritons, triton_cache, triton_metadata
 from tritonsmith.facts.triton_cache import Content, Entry
 from tritonsmith.plan.steps.cache_entries import RemoveEntries, Seen
@@ -77,7 +78,7 @@ def stale(subject: Subject) -> Iterator[Finding]:
     if not installed:
         yield skipped(f"no Triton is installed to compare with; names of entries: {eras}{part}")
         return
-    verdicts = Counter(makers.judge(entry, installed) for entry in entries)
+    verdicts = Counter(caches_stale.judge(entry, installed) for entry in entries)
     versions = ", ".join(sorted({found.version for found in installed}))
     unknown = f", {verdicts['unknown']} undecided" if verdicts["unknown"] else ""
     seen = f"{verdicts['stale']} of {len(entries)} by another Triton than {versions}{unknown}; {eras}{part}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from tritonsmith.doctor.context import Subject
 from tritonsmith.doctor.finding import Finding
-from tritonsmith.doctor.subject import Subject
 
 Look = Callable[[Subject], Iterable[Finding]]
 

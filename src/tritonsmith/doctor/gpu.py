@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tritonsmith import configs
-from tritonsmith.doctor import environ
+from tritonsmith.doctor import env_vars
 from tritonsmith.doctor.check import check
+from tritonsmith.doctor.context import Subject
 from tritonsmith.doctor.finding import Finding, ok, skipped
-from tritonsmith.doctor.subject import Subject
 from tritonsmith.facts import gpus
 from tritonsmith.facts.gpus import Driver, Gpu
 from tritonsmith.facts.variables import covers
@@ -58,7 +58,7 @@ def devices(subject: Subject) -> Iterator[Finding]:
             "note",
             f"CUDA_VISIBLE_DEVICES is {_HIDDEN[hidden]}",
             affects="programs that are started from here see no NVIDIA GPU",
-            commands=(environ.unset("CUDA_VISIBLE_DEVICES"),),
+            commands=(env_vars.unset("CUDA_VISIBLE_DEVICES"),),
         )
     if not seen.all and not seen.nvidia and not seen.amd:
         yield Finding(
@@ -146,7 +146,7 @@ def _supported(subject: Subject, capability: str) -> Finding:
     if version_key(capability) < version_key(oldest):
         return Finding(
             "warning",
-            f"{target}, and {environ.triton(version)} supports compute capability {oldest} and newer",
+            f"{target}, and {env_vars.triton(version)} supports compute capability {oldest} and newer",
             affects="some kernels do not compile there, and nobody tests them",
             remedy="take an older Triton, or another GPU",
         )
@@ -179,11 +179,11 @@ def _refused(version: str, ptxas: _Ptxas) -> Finding | None:
         if covers(version, "0", row["until"]) and major > row["major"]:
             return Finding(
                 "error",
-                f"{environ.triton(version)} takes no ptxas of CUDA {ptxas.release}",
+                f"{env_vars.triton(version)} takes no ptxas of CUDA {ptxas.release}",
                 str(ptxas.path),
                 affects="no kernel compiles: 'Triton only support CUDA 10.0 or higher'",
                 remedy=f"a ptxas of CUDA {row['major']}",
-                commands=(environ.unset(ptxas.variable),),
+                commands=(env_vars.unset(ptxas.variable),),
             )
     return None
 
@@ -271,12 +271,12 @@ def _family(version: str, name: str) -> Finding:
     rows = [row for row in configs.load("gpus")["amd"]["family"] if _is_of(name, row)]
     for row in rows:
         if covers(version, row["since"], row.get("until", "")):
-            return ok(f"{name} ({row['name']}), which {environ.triton(version)} compiles for")
+            return ok(f"{name} ({row['name']}), which {env_vars.triton(version)} compiles for")
     later = rows and not covers(version, rows[0]["since"])
     since = f"; {rows[0]['since']} is the first that does" if later else ""
     return Finding(
         "error",
-        f"{name}: {environ.triton(version)} does not compile for it{since}",
+        f"{name}: {env_vars.triton(version)} does not compile for it{since}",
         affects='kernels stop with "unsupported target" (triton#8992)',
         remedy="take a Triton that knows it, or another GPU",
     )

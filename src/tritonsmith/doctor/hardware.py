@@ -6,7 +6,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith.doctor.subject import Subject
+from tritonsmith.doctor.context import Subject
 from tritonsmith.facts import cpu, gpu_runtimes, tools
 
 _ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")

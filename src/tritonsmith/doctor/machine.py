@@ -12,8 +12,8 @@ from tritonsmith.builder.jobs import bound
 from tritonsmith.builder.llvm import prebuilt
 from tritonsmith.builder.triton import source
 from tritonsmith.doctor.check import check
+from tritonsmith.doctor.context import Subject
 from tritonsmith.doctor.finding import Finding, ok, skipped
-from tritonsmith.doctor.subject import Subject
 from tritonsmith.facts import filesystems, worktrees
 from tritonsmith.facts import machine as machines
 

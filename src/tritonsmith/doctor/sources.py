@@ -11,8 +11,8 @@ from pathlib import Path
 from tritonsmith import configs
 from tritonsmith.builder.triton import source as triton_source
 from tritonsmith.doctor.check import check
+from tritonsmith.doctor.context import Subject
 from tritonsmith.doctor.finding import Finding, ok, skipped
-from tritonsmith.doctor.subject import Subject
 from tritonsmith.errors import FactError
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import eras, llvm_tree, worktrees

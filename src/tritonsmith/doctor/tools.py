@@ -14,8 +14,8 @@ from packaging.specifiers import SpecifierSet
 
 from tritonsmith import configs
 from tritonsmith.doctor.check import Check, check
+from tritonsmith.doctor.context import Subject
 from tritonsmith.doctor.finding import Finding, ok, skipped
-from tritonsmith.doctor.subject import Subject
 from tritonsmith.facts import eras, tools, worktrees
 from tritonsmith.facts import machine as machines
 from tritonsmith.facts.ccache import Ccache

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith.doctor import environ
+from tritonsmith.doctor import env_vars
 from tritonsmith.doctor.check import check
-from tritonsmith.doctor.contradictions import contradictory
+from tritonsmith.doctor.context import Subject
 from tritonsmith.doctor.finding import Finding, ok, skipped
-from tritonsmith.doctor.subject import Subject
+from tritonsmith.doctor.variable_conflicts import contradictory
 from tritonsmith.facts import cmake_cache, eras, variables
 from tritonsmith.facts.variables import Variable
 
@@ -27,8 +27,8 @@ def known(subject: Subject) -> Iterator[Finding]:
     ours = [name for name in names if not owners.get(name)]
     problems = {name: _problem(subject, name, in_tree) for name in ours}
     yield from filter(None, problems.values())
-    if read := [environ.shown(subject, name) for name, problem in problems.items() if not problem]:
-        yield ok(f"{environ.triton(subject.triton_version)} reads {', '.join(read)}")
+    if read := [env_vars.shown(subject, name) for name, problem in problems.items() if not problem]:
+        yield ok(f"{env_vars.triton(subject.triton_version)} reads {', '.join(read)}")
     if foreign:
         yield ok(f"of other software: {', '.join(foreign)}")
     if not names:
@@ -40,14 +40,14 @@ def _problem(subject: Subject, name: str, in_tree: frozenset[str]) -> Finding | 
     if name in eras.option_names() and name not in variables.table():
         return _cmake_option(subject, name)
     if row and row.is_inert(version):
-        why = f"nothing of {environ.triton(version)} reads it"
+        why = f"nothing of {env_vars.triton(version)} reads it"
         if row.still:
-            why = f"of {environ.triton(version)} only {row.still} read it, not Python"
+            why = f"of {env_vars.triton(version)} only {row.still} read it, not Python"
         return None if row.unless in subject.environ else _useless(subject, row, name, why)
     if name in in_tree or (row and row.exists(version)):
         return None
     if row:
-        why = f"only Triton {row.span} reads it, this is {environ.triton(version)}"
+        why = f"only Triton {row.span} reads it, this is {env_vars.triton(version)}"
         return _useless(subject, row, name, why)
     return _unknown(subject, name)
 
@@ -56,25 +56,25 @@ def _useless(subject: Subject, row: Variable, name: str, why: str) -> Finding:
     better = variables.instead(name)
     return Finding(
         "warning",
-        f"{environ.shown(subject, name)}: {why}",
+        f"{env_vars.shown(subject, name)}: {why}",
         affects=f"it was set for: {row.what}",
         remedy=f"set instead: {better}" if better else "unset it, or take a Triton that has it",
-        commands=(environ.unset(name),),
+        commands=(env_vars.unset(name),),
     )
 
 
 def _cmake_option(subject: Subject, name: str) -> Finding:
     return Finding(
         "warning",
-        f"{environ.shown(subject, name)}: a CMake option, which nothing reads from the environment",
+        f"{env_vars.shown(subject, name)}: a CMake option, which nothing reads from the environment",
         affects="it has no effect",
         remedy="pass it on to CMake",
-        commands=(f"export TRITON_APPEND_CMAKE_ARGS=-D{name}=...", environ.unset(name)),
+        commands=(f"export TRITON_APPEND_CMAKE_ARGS=-D{name}=...", env_vars.unset(name)),
     )
 
 
 def _unknown(subject: Subject, name: str) -> Finding:
-    seen = environ.shown(subject, name)
+    seen = env_vars.shown(subject, name)
     if meant := variables.nearest(name):
         return Finding(
             "warning",
@@ -96,9 +96,9 @@ def empty(subject: Subject) -> Iterator[Finding]:
     for name, effect in harmful.items():
         yield Finding(
             "warning",
-            f"{name} is set to nothing: in {environ.triton(subject.triton_version)} that {effect.does}",
-            affects=environ.whom(variables.find(name)),
-            commands=(environ.unset(name),),
+            f"{name} is set to nothing: in {env_vars.triton(subject.triton_version)} that {effect.does}",
+            affects=env_vars.whom(variables.find(name)),
+            commands=(env_vars.unset(name),),
         )
     good = [f"{name} is empty, which {effect.does}" for name, effect in effects.items() if effect]
     if not harmful:
@@ -109,13 +109,14 @@ def empty(subject: Subject) -> Iterator[Finding]:
 def values(subject: Subject) -> Iterator[Finding]:
     """setup.py, Python and C++ each have their own idea of what is true; the rest is false."""
     version, wrong = subject.triton_version, False
-    for row, value in environ.given(subject):
+    for row, value in env_vars.given(subject):
         if row.kind == "flag" and row.effect != "build-type" and not variables.is_plain(row, value, version):
             wrong = True
             taken = ", ".join(variables.true_values(row, version))
             yield Finding(
                 "warning",
-                f"{environ.shown(subject, row.name)}: {environ.triton(version)} takes only {taken} for true",
+                f"{env_vars.shown(subject, row.name)}:"
+                f" {env_vars.triton(version)} takes only {taken} for true",
                 affects=f"it counts as off for at least one reader: {row.what}",
                 commands=(f"export {row.name}=1",),
             )
@@ -123,9 +124,9 @@ def values(subject: Subject) -> Iterator[Finding]:
             wrong = True
             yield Finding(
                 "warning",
-                f"{environ.shown(subject, row.name)} is no number",
-                affects=f"{environ.whom(row)}: {row.what}",
-                commands=(environ.unset(row.name),),
+                f"{env_vars.shown(subject, row.name)} is no number",
+                affects=f"{env_vars.whom(row)}: {row.what}",
+                commands=(env_vars.unset(row.name),),
             )
     if not wrong:
         yield ok("every flag and number is taken as it is meant")
@@ -135,7 +136,7 @@ def values(subject: Subject) -> Iterator[Finding]:
 def paths(subject: Subject) -> Iterator[Finding]:
     """Triton falls back to its own tool, stops, or looks in another folder than one thinks."""
     wrong = False
-    for row, value in environ.given(subject):
+    for row, value in env_vars.given(subject):
         separator = {"files": ":", "folders": ";"}.get(row.kind)
         for part in value.split(separator) if separator else [value]:
             why = _path_problem(row, part) if part else ""
@@ -145,9 +146,9 @@ def paths(subject: Subject) -> Iterator[Finding]:
                     "warning",
                     f"{row.name} names {part}: {why}",
                     part,
-                    affects=f"{environ.whom(row)}: {row.what}",
+                    affects=f"{env_vars.whom(row)}: {row.what}",
                     remedy="correct it, or unset it",
-                    commands=(environ.unset(row.name),),
+                    commands=(env_vars.unset(row.name),),
                 )
     if not wrong:
         yield ok("every path that is named is there")
@@ -169,16 +170,16 @@ def _path_problem(row: Variable, text: str) -> str:
 @check("variables.cached-away", "dumps that a cached kernel will not give")
 def cached_away(subject: Subject) -> Iterator[Finding]:
     """Dumps come from compiling; the second run takes the kernel from the cache and prints nothing."""
-    dumps = environ.dumps(subject)
+    dumps = env_vars.dumps(subject)
     if not dumps:
         yield skipped("no dump is asked for")
         return
     names = ", ".join(row.name for row in dumps)
-    if "TRITON_ALWAYS_COMPILE" in environ.on(subject):
+    if "TRITON_ALWAYS_COMPILE" in env_vars.on(subject):
         yield ok(f"{names}, and every kernel is compiled again")
         return
-    folder = environ.folder(subject, "TRITON_CACHE_DIR", "cache")
-    if not environ.has_entries(folder):
+    folder = env_vars.folder(subject, "TRITON_CACHE_DIR", "cache")
+    if not env_vars.has_entries(folder):
         yield ok(f"{names}, and the cache is empty", folder)
         return
     always = variables.table()["TRITON_ALWAYS_COMPILE"].exists(subject.triton_version)
@@ -204,14 +205,14 @@ def debug(subject: Subject) -> Iterator[Finding]:
     if "DEBUG" not in subject.environ:
         yield skipped("DEBUG is not set")
     elif not variables.is_true(variables.table()["DEBUG"], subject.environ["DEBUG"], subject.triton_version):
-        yield ok(f"{environ.shown(subject, 'DEBUG')} is not what setup.py takes for true")
+        yield ok(f"{env_vars.shown(subject, 'DEBUG')} is not what setup.py takes for true")
     else:
         yield Finding(
             "warning",
-            f"{environ.shown(subject, 'DEBUG')}: setup.py builds Triton's Debug type",
-            affects=f"{environ.BY_HAND}: links that need far more memory (triton#4249), slow compiles",
+            f"{env_vars.shown(subject, 'DEBUG')}: setup.py builds Triton's Debug type",
+            affects=f"{env_vars.BY_HAND}: links that need far more memory (triton#4249), slow compiles",
             remedy="unset it if it was meant for something else",
-            commands=(environ.unset("DEBUG"),),
+            commands=(env_vars.unset("DEBUG"),),
         )
 
 
@@ -219,10 +220,10 @@ def debug(subject: Subject) -> Iterator[Finding]:
 def left_on(subject: Subject) -> Iterator[Finding]:
     """They change every kernel, or what compiling costs."""
     suffers = variables.left_on()
-    found = [name for name in environ.on(subject) if name in suffers]
+    found = [name for name in env_vars.on(subject) if name in suffers]
     for name in found:
         yield Finding(
-            "note", environ.shown(subject, name), affects=suffers[name], commands=(environ.unset(name),)
+            "note", env_vars.shown(subject, name), affects=suffers[name], commands=(env_vars.unset(name),)
         )
     if not found:
         yield ok("none is on")
@@ -245,9 +246,9 @@ def sticky(subject: Subject) -> Iterator[Finding]:
                 kept = True
                 yield Finding(
                     "warning",
-                    f"{name} is not set, but was: {environ.short(value)}",
+                    f"{name} is not set, but was: {env_vars.short(value)}",
                     str(cache.file),
-                    affects=f"{environ.BY_HAND}: it goes on with the old value",
+                    affects=f"{env_vars.BY_HAND}: it goes on with the old value",
                     remedy="set it to nothing once, or delete that file",
                     commands=(f"export {name}={default}",),
                 )

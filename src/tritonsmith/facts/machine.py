@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith import outside
-from tritonsmith.facts import answers
+from tritonsmith.facts import probe_cache
 from tritonsmith.plan.process import capture
 from tritonsmith.versions import version_key
 
@@ -124,7 +124,7 @@ def _glibcxx() -> str:
     if not match:
         return ""
     library = Path(match[1])
-    return answers.remembered(f"GLIBCXX of {library}", library, lambda: glibcxx_of(library)) or ""
+    return probe_cache.remembered(f"GLIBCXX of {library}", library, lambda: glibcxx_of(library)) or ""
 
 
 def glibcxx_of(library: Path) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith import outside
-from tritonsmith.facts import answers
+from tritonsmith.facts import probe_cache
 from tritonsmith.plan.process import capture
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def interpreter(executable: Path) -> PythonEnv | None:
     Args:
         executable: its answer is remembered as long as its file is the same.
     """
-    seen = _parsed(answers.ask(executable, *_ASKED, timeout=30))
+    seen = _parsed(probe_cache.ask(executable, *_ASKED, timeout=30))
     if seen is None:
         return None
     bare = _bare(executable, seen)

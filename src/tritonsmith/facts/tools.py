@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.facts import answers
+from tritonsmith.facts import probe_cache
 from tritonsmith.versions import version_key
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -69,7 +69,7 @@ def versioned(name: str) -> list[str]:
 
 def version_of(program: Path) -> str:
     """The version that `PROGRAM --version` prints, or empty."""
-    output = answers.ask(program, "--version")
+    output = probe_cache.ask(program, "--version")
     match = _VERSION.search(output or "")
     return match[0] if match else ""
 

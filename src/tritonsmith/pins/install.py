@@ -16,7 +16,7 @@ from tritonsmith.facts.editables import Editable
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.pytorch_pins import Match, Release
-from tritonsmith.pins import installed
+from tritonsmith.pins import installed_torch
 from tritonsmith.plan import Plan, Remove, Run, Step
 from tritonsmith.plan.runner import CommandFailedError
 from tritonsmith.wheels import venv
@@ -57,7 +57,7 @@ def release_of(text: str, folder: EnvDir) -> Match:
     ref = "nightly"
     if not text:
         try:
-            torch = installed.read(folder.python).torch
+            torch = installed_torch.read(folder.python).torch
         except FactError as error:
             raise UsageError(
                 "nothing says which PyTorch is meant",

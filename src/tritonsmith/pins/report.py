@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from tritonsmith.facts import pytorch_pins
 from tritonsmith.facts.pytorch_pins import CHANNELS, UNKNOWN, WHEEL, Pin, Release, WheelName
-from tritonsmith.pins.holders import Holders, Holding, undecided
-from tritonsmith.pins.installed import Installed
-from tritonsmith.pins.live import Reading
+from tritonsmith.pins.installed_torch import Installed
+from tritonsmith.pins.read_upstream import Reading
+from tritonsmith.pins.releases_with import Holders, Holding, undecided
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 

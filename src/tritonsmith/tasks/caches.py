@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tritonsmith.caches.clear import Prepared
     from tritonsmith.caches.filters import Filters
-    from tritonsmith.caches.listing import Listing
+    from tritonsmith.caches.list_ import Listing
     from tritonsmith.facts.cache_roots import Root, RootKind
     from tritonsmith.facts.installed_tritons import Installed
     from tritonsmith.facts.triton_cache import Content
@@ -46,7 +46,7 @@ def listing(
     import time
 
     from tritonsmith.caches import clear
-    from tritonsmith.caches import listing as use_case
+    from tritonsmith.caches import list_ as use_case
     from tritonsmith.envs import workspace
     from tritonsmith.facts import cache_roots
     from tritonsmith.ui import console
@@ -94,7 +94,7 @@ def clear_cache(
     """Clear Triton's cache, or a part of it, even during compiles."""
     import os
 
-    from tritonsmith.caches import clear, words
+    from tritonsmith.caches import clear, summary
     from tritonsmith.envs import workspace
     from tritonsmith.facts import cache_roots, triton_processes
     from tritonsmith.tasks import show
@@ -122,12 +122,12 @@ def clear_cache(
     _tell(prepared, [] if root else [found for found in every if found not in roots])
     if dry_run or not prepared.plan.steps:
         return
-    if not show.agreed(f"Clear {words.total(prepared.doomed)}?", yes=yes):
+    if not show.agreed(f"Clear {summary.total(prepared.doomed)}?", yes=yes):
         raise SmithError("nothing was cleared")
     clear.act(prepared)
-    console.out().print(f"cleared {words.total(prepared.doomed)}", markup=False)
+    console.out().print(f"cleared {summary.total(prepared.doomed)}", markup=False)
     if there := clear.stayed(prepared):
-        console.note(f"there still, or again: {words.total(there)}; something compiles them right now")
+        console.note(f"there still, or again: {summary.total(there)}; something compiles them right now")
 
 
 def _filters(kernel: str, target: str, older_than: str, stale: bool, keep_newest: str) -> Filters:
@@ -163,8 +163,8 @@ def _installed(stale: bool) -> tuple[Installed, ...]:
 
 
 def _show_listing(found: Listing, *, filtered: bool) -> None:
-    from tritonsmith.caches import listing as use_case
-    from tritonsmith.caches import words
+    from tritonsmith.caches import list_ as use_case
+    from tritonsmith.caches import summary
     from tritonsmith.ui import console, tables
 
     columns = ["kernel", "target", "Triton", "stages", "size", "age", "options", "cache"]
@@ -180,7 +180,7 @@ def _show_listing(found: Listing, *, filtered: bool) -> None:
     head = ["cache", "entries", "size", "folder", "from"]
     console.out().print(tables.plain("caches", head, totals, right=["entries", "size"]))
     for content in found.contents:
-        for sentence in words.strangers(content):
+        for sentence in summary.strangers(content):
             console.note(sentence)
     _undecided(found.undecided)
 
@@ -192,30 +192,30 @@ def _total(content: Content) -> list[str]:
 
 
 def _show_plan(prepared: Prepared) -> None:
-    from tritonsmith.caches import words
+    from tritonsmith.caches import summary
     from tritonsmith.ui import console, tables
 
     if not prepared.doomed:
         console.out().print("nothing to clear", markup=False)
         return
-    rows = words.by_kernel(prepared.doomed, _GROUPS)
+    rows = summary.by_kernel(prepared.doomed, _GROUPS)
     head = ["cache", "kernel", "entries", "size"]
     console.out().print(tables.plain("what goes", head, rows, right=["entries", "size"]))
     for content in prepared.contents:
         going = [entry for entry in prepared.doomed if entry.root is content.root]
         if going:
-            text = f"{words.total(going)} of {content.total} in {content.root.real}"
+            text = f"{summary.total(going)} of {content.total} in {content.root.real}"
             console.out().print(f"{text} ({content.root.source})", markup=False)
 
 
 def _tell(prepared: Prepared, others: Iterable[Root]) -> None:
-    from tritonsmith.caches import words
+    from tritonsmith.caches import summary
     from tritonsmith.ui import console
 
-    for sentence in words.kept(prepared.in_use):
+    for sentence in summary.kept(prepared.in_use):
         console.note(sentence)
     for content in prepared.contents:
-        for sentence in words.strangers(content):
+        for sentence in summary.strangers(content):
             console.note(sentence)
     _undecided(prepared.undecided)
     if names := [f"{root.label} ({root.path})" for root in others]:

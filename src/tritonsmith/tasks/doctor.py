@@ -38,7 +38,7 @@ def doctor(
     json: bool = False,
 ) -> None:
     """Diagnose the environment; exit 1 if a check fails."""
-    from tritonsmith.doctor import checks, examination, finding
+    from tritonsmith.doctor import finding, registry, run
     from tritonsmith.doctor import report as screen
     from tritonsmith.errors import ConfigError, UsageError
     from tritonsmith.ui import console
@@ -46,29 +46,29 @@ def doctor(
     if fix and (json or report):
         raise UsageError("--fix shows a plan; --json and --report show findings: ask for one at a time")
     names = split(only) or ()
-    chosen = checks.chosen(names, deep=deep)
+    chosen = registry.chosen(names, deep=deep)
     if list:
-        console.out().print(screen.listing(checks.ALL if not names else chosen))
+        console.out().print(screen.listing(registry.ALL if not names else chosen))
         return
     try:
-        subject = examination.subject(env, python)
+        subject = run.subject(env, python)
     except ConfigError as error:
         if not json:
             raise
         console.out().print_json(data=finding.as_json((finding.of_error("env.file", error),)))
         raise Exit(code=error.exit_code) from None
-    found = checks.examine(subject, chosen)
+    found = registry.examine(subject, chosen)
     if json:
         console.out().print_json(data=finding.as_json(found))
     elif report:
-        from tritonsmith.doctor import issue
+        from tritonsmith.doctor import issue_report
 
-        console.write(issue.render(subject, found, deep=deep))
+        console.write(issue_report.render(subject, found, deep=deep))
     elif not fix or not dry_run:
         console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none yet'}")
         console.out().print(screen.screen(found, whole=bool(names)))
         console.out().print(f"\n{screen.counts(found)}", markup=False)
-    mended = fix and _mend(subject, examination.mending(found), dry_run=dry_run, yes=yes)
+    mended = fix and _mend(subject, run.mending(found), dry_run=dry_run, yes=yes)
     left = tuple(one for one in found if not (mended and one.fix))
     if not (fix and dry_run) and finding.worst(left) in ("error", "crashed"):
         raise Exit(code=1)

@@ -97,13 +97,13 @@ def _json(what: dict[str, Any]) -> None:
 
 def _table(pytorch: str, *, json: bool) -> None:
     from tritonsmith.facts import pytorch_pins
-    from tritonsmith.pins import as_json, report
+    from tritonsmith.pins import json_format, report
     from tritonsmith.ui import console
 
     if pytorch:
         match = pytorch_pins.find(pytorch)
         if json:
-            _json(as_json.one(match.release, match.note))
+            _json(json_format.one(match.release, match.note))
             return
         if match.note:
             console.note(match.note)
@@ -111,7 +111,7 @@ def _table(pytorch: str, *, json: bool) -> None:
         return
     rows = pytorch_pins.releases()
     if json:
-        _json(as_json.table(rows))
+        _json(json_format.table(rows))
         return
     console.out().print(report.table(rows))
     _print(report.remarks(rows))
@@ -122,18 +122,18 @@ def _table(pytorch: str, *, json: bool) -> None:
 def _live(pytorch: str, repository: str, ref: str, source: str, *, json: bool, dry_run: bool) -> None:
     from tritonsmith.envs import workspace
     from tritonsmith.facts import pytorch_pins
-    from tritonsmith.pins import as_json, live, report
+    from tritonsmith.pins import json_format, read_upstream, report
     from tritonsmith.tasks import show
 
     version = _version(pytorch) if pytorch else ""
     wanted = ref or (f"v{version}" if version else "main")
-    where, space = repository or live.default_repository(), workspace.default()
+    where, space = repository or read_upstream.default_repository(), workspace.default()
     if dry_run:
-        show.plan(live.fetch(where, wanted, space))
+        show.plan(read_upstream.fetch(where, wanted, space))
         return
-    reading = live.read(where, wanted, space, _clone(source))
+    reading = read_upstream.read(where, wanted, space, _clone(source))
     if json:
-        _json(as_json.live(reading))
+        _json(json_format.live(reading))
         return
     named = version or wanted.removeprefix("v")
     row = next((row for row in pytorch_pins.releases() if row.version == named), None)
@@ -143,30 +143,30 @@ def _live(pytorch: str, repository: str, ref: str, source: str, *, json: bool, d
 def _update(pytorch: str, repository: str, source: str, *, json: bool, dry_run: bool) -> None:
     from tritonsmith.envs import workspace
     from tritonsmith.facts import pytorch_pins
-    from tritonsmith.pins import as_json, live, update
+    from tritonsmith.pins import json_format, read_upstream, update_table
     from tritonsmith.tasks import show
     from tritonsmith.ui import console
 
-    file = update.target()
-    where, space = repository or live.default_repository(), workspace.default()
+    file = update_table.target()
+    where, space = repository or read_upstream.default_repository(), workspace.default()
     versions = split(pytorch) or tuple(row.version for row in pytorch_pins.releases())
     versions = tuple(_version(version) for version in versions)
-    if dry_run and live.is_url(where):
+    if dry_run and read_upstream.is_url(where):
         for version in versions:
-            show.plan(live.fetch(where, f"v{version}", space))
+            show.plan(read_upstream.fetch(where, f"v{version}", space))
         console.note(f"what would be written to {file} is known when that was read; a clone tells at once")
         return
-    found, missing = update.readings(versions, where, space, _clone(source))
-    revision = update.revise_all(file.read_text(encoding="utf-8"), found)
-    plan = update.plan(file, revision)
+    found, missing = update_table.readings(versions, where, space, _clone(source))
+    revision = update_table.revise_all(file.read_text(encoding="utf-8"), found)
+    plan = update_table.plan(file, revision)
     for version in missing:
         console.warn(f"the repository has no pins at v{version}")
     if dry_run:
         show.plan(plan)
         return
-    update.act(plan, space)
+    update_table.act(plan, space)
     if json:
-        _json(as_json.update(file, revision.changes, missing))
+        _json(json_format.update(file, revision.changes, missing))
         return
     _print(revision.changes)
     _print(
@@ -176,7 +176,7 @@ def _update(pytorch: str, repository: str, source: str, *, json: bool, dry_run: 
 
 def _installed(env: str, python: str, *, json: bool) -> None:
     from tritonsmith.envs import settings, workspace
-    from tritonsmith.pins import as_json, installed, report
+    from tritonsmith.pins import installed_torch, json_format, report
 
     if python:
         path = Path(python).expanduser().absolute()
@@ -189,15 +189,15 @@ def _installed(env: str, python: str, *, json: bool) -> None:
                 where=folder.venv,
                 hints=["name a Python that has torch: --python PATH", "or another environment: --env NAME"],
             )
-    found = installed.read(path)
+    found = installed_torch.read(path)
     if json:
-        _json(as_json.installed(found))
+        _json(json_format.installed(found))
     else:
         _print(report.installed(found))
 
 
 def _holders(commit: str, source: str, *, json: bool) -> None:
-    from tritonsmith.pins import as_json, holders, report
+    from tritonsmith.pins import json_format, releases_with, report
     from tritonsmith.ui import console
 
     clone = _clone(source)
@@ -207,9 +207,9 @@ def _holders(commit: str, source: str, *, json: bool) -> None:
             where=Path.cwd(),
             hints=["stand in one, or name one: --source PATH"],
         )
-    found = holders.find(commit, clone)
+    found = releases_with.find(commit, clone)
     if json:
-        _json(as_json.holders(found))
+        _json(json_format.holders(found))
         return
     _print(report.holders(found))
     console.out().print(report.holdings(found))

@@ -73,10 +73,10 @@ def purge_wheels(
 
 
 def _interpreter(env: str, python: str) -> PythonEnv:
-    from tritonsmith.doctor import examination
+    from tritonsmith.doctor import run
     from tritonsmith.errors import FactError
 
-    subject = examination.subject(env or _DEFAULT, python)
+    subject = run.subject(env or _DEFAULT, python)
     if env and not python:
         subject.python = subject.env.python  # never another one that happens to be active
     if subject.packages is None:

@@ -10,9 +10,9 @@ from tritonsmith.ui import format as formats
 
 if TYPE_CHECKING:
     from tritonsmith.plan import Plan
-    from tritonsmith.store.collecting import Prepared
-    from tritonsmith.store.listing import Listing, Row
-    from tritonsmith.store.shelf import Store
+    from tritonsmith.store.gc import Prepared
+    from tritonsmith.store.list_ import Listing, Row
+    from tritonsmith.store.store import Store
 
 _STORE = {
     "store": "folder of the store; else that of the env",
@@ -26,7 +26,7 @@ def listing(context: Any, store: str = "", env: str = "dev", json: bool = False)
     import time
 
     from tritonsmith.envs import workspace
-    from tritonsmith.store import listing as use_case
+    from tritonsmith.store import list_ as use_case
     from tritonsmith.ui import console
 
     found = use_case.make(_store(store, env), workspace.default(), time.time())
@@ -49,12 +49,12 @@ def verify(
     context: Any, name: Any, store: str = "", env: str = "dev", quick: bool = False, json: bool = False
 ) -> None:
     """Verify the LLVMs in the store against their manifests."""
-    from tritonsmith.store import verifying
+    from tritonsmith.store import verify as store_verify
     from tritonsmith.ui import console
 
     shelf = _store(store, env)
     entries = [shelf.entry(one) for one in name] if name else list(shelf.entries())
-    results = {entry.name: verifying.problems(entry, quick=quick) for entry in entries}
+    results = {entry.name: store_verify.problems(entry, quick=quick) for entry in entries}
     if json:
         console.out().print_json(data={"schema": 1, "store": str(shelf.root), "problems": results})
     elif not results:
@@ -98,16 +98,16 @@ def gc(
 
     from tritonsmith.caches import filters
     from tritonsmith.envs import workspace
-    from tritonsmith.store import collecting
-    from tritonsmith.store import listing as lists
+    from tritonsmith.store import gc as store_gc
+    from tritonsmith.store import list_ as lists
     from tritonsmith.tasks import show
     from tritonsmith.ui import console
 
-    limits = collecting.Limits(collecting.size(max_size), filters.age(older_than), tuple(name))
+    limits = store_gc.Limits(store_gc.size(max_size), filters.age(older_than), tuple(name))
     found = lists.make(_store(store, env), workspace.default(), time.time())
-    prepared = collecting.prepare(found, limits)
+    prepared = store_gc.prepare(found, limits)
     if json:
-        console.out().print_json(data=collecting.as_json(prepared))
+        console.out().print_json(data=store_gc.as_json(prepared))
     elif dry_run:
         show.plan(prepared.plan)
     else:
@@ -117,7 +117,7 @@ def gc(
     if not show.agreed(f"Delete {formats.size(prepared.freed)}?", yes=yes):
         raise SmithError("nothing was deleted")
     _run("store.gc", prepared.plan)
-    left = collecting.stayed(prepared, found)
+    left = store_gc.stayed(prepared, found)
     for row in left:
         console.note(f"{row.entry.name} is there still: somebody uses it right now")
     freed = prepared.freed - sum(row.bytes or 0 for row in left)
@@ -140,12 +140,12 @@ def adopt(
     from pathlib import Path
 
     from tritonsmith.facts import machine
-    from tritonsmith.store import adopting
+    from tritonsmith.store import adopt as store_adopt
     from tritonsmith.tasks import show
     from tritonsmith.ui import console
 
     shelf = _store(store, env)
-    manifest, plan = adopting.adopt(shelf, Path(path), machine.read(), name)
+    manifest, plan = store_adopt.adopt(shelf, Path(path), machine.read(), name)
     for note in plan.notes:
         console.warn(note)
     if dry_run:
@@ -165,12 +165,12 @@ def adopt(
 )
 def forget(context: Any, name: str, store: str = "", env: str = "dev", dry_run: bool = False) -> None:
     """Remove an adopted LLVM from the store's list."""
-    from tritonsmith.store import adopting
+    from tritonsmith.store import adopt as store_adopt
     from tritonsmith.tasks import show
     from tritonsmith.ui import console
 
     shelf = _store(store, env)
-    plan = adopting.forget(shelf, shelf.entry(name))
+    plan = store_adopt.forget(shelf, shelf.entry(name))
     if dry_run:
         show.plan(plan)
         return
@@ -195,12 +195,12 @@ def export(
 
     from tritonsmith.envs import workspace
     from tritonsmith.facts import machine
-    from tritonsmith.store import exporting
+    from tritonsmith.store import export as store_export
     from tritonsmith.tasks import show
     from tritonsmith.ui import console
 
     shelf = _store(store, env)
-    found = exporting.prepare(shelf.entry(name), dest, workspace.default(), machine.read())
+    found = store_export.prepare(shelf.entry(name), dest, workspace.default(), machine.read())
     for note in found.notes:
         console.note(note)
     if dry_run:
@@ -234,25 +234,25 @@ def import_(
     """Unpack an archive of store.export into the store."""
     from tritonsmith.envs import workspace
     from tritonsmith.facts import machine
-    from tritonsmith.store import importing
+    from tritonsmith.store import import_ as store_import_
     from tritonsmith.tasks import show
     from tritonsmith.ui import console
 
     shelf, space = _store(store, env), workspace.default()
-    found = importing.locate(source, space, sha256)
+    found = store_import_.locate(source, space, sha256)
     if found.fetched and dry_run:
         show.plan(found.plan)
         console.note("what follows depends on what is in it")
         return
     if not dry_run:
         _run("store.import", found.plan)
-    prepared = importing.prepare(found, shelf, space, machine.read(), force=force)
+    prepared = store_import_.prepare(found, shelf, space, machine.read(), force=force)
     name = prepared.manifest.name
     if dry_run:
         show.plan(prepared.plan)
         return
     with shelf.hold(name, purpose=f"store.import {source}"):
-        prepared = importing.prepare(found, shelf, space, machine.read(), force=force)
+        prepared = store_import_.prepare(found, shelf, space, machine.read(), force=force)
         _run("store.import", prepared.plan)
     console.out().print(
         f"{'there already' if prepared.there else 'imported'}: {shelf.path(name)}", markup=False
@@ -271,7 +271,7 @@ def _run(task_name: str, plan: Plan) -> None:
 def _store(folder: str, env: str) -> Store:
     """The store that is meant: by flag, by the env file, or the workspace's."""
     from tritonsmith.envs import settings, workspace
-    from tritonsmith.store.shelf import open_store
+    from tritonsmith.store.store import open_store
 
     return open_store(workspace.default(), folder or settings.load(env, {}).llvm.store)
 

@@ -16,7 +16,7 @@ from tritonsmith.tasks.kit import task
 )
 def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
     """Install a released Triton, and compile a kernel without a GPU."""
-    from tritonsmith.doctor import examination, report
+    from tritonsmith.doctor import report, run
     from tritonsmith.envs import session, settings, workspace
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels import up as use_case
@@ -42,7 +42,7 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
         answer = use_case.act(prepared, running)
         python = running.env.python
     console.out().print(tables.stages(answer))
-    console.out().print(report.summary(examination.examine(chosen)), markup=False)
+    console.out().print(report.summary(run.examine(chosen)), markup=False)
     console.out().print(f"\nThe files are in {python.parents[2] / 'kernels'}. What next:", markup=False)
     for command, what in (
         ("invoke doctor", "what else this machine has and lacks"),

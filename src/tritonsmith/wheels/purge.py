@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.errors import OwnershipError, SmithError
-from tritonsmith.facts import distributions, editables, import_path, orphans
+from tritonsmith.facts import distributions, editables, import_resolution, untracked_files
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.editables import EASY_INSTALL, PACKAGE
 from tritonsmith.facts.python_env import PythonEnv
@@ -157,8 +157,8 @@ def recovery(python: PythonEnv, *, system: bool = False) -> Plan:
 
 def still_found(python: PythonEnv) -> Path | None:
     """What `import triton` finds after a purge: a folder on the path that no distribution put there."""
-    finders = import_path.finders(python.sites, python.distributions)
-    found = import_path.find(python.path, finders)
+    finders = import_resolution.finders(python.sites, python.distributions)
+    found = import_resolution.find(python.path, finders)
     return found.folder if found else None
 
 
@@ -194,7 +194,7 @@ def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[Row, ...]]
     one = _Site(site, _root(site, python), virtual=(python.prefix / "pyvenv.cfg").is_file())
     here = [found for found in python.distributions if found.site == site]
     owners = distributions.owners(here)
-    alone = orphans.read(site, here)
+    alone = untracked_files.read(site, here)
     if not owners and not alone.any:
         return one, ()
     wanted = {found.info: tuple(_files(found, one.root)) for found in owners}
@@ -320,7 +320,7 @@ def _check_sites(python: PythonEnv) -> None:
     for site in python.sites:
         linked = site not in own and site.absolute().is_relative_to(python.prefix.absolute())
         here = [found for found in python.distributions if found.site == site]
-        if linked and (distributions.owners(here) or orphans.read(site, here).any):
+        if linked and (distributions.owners(here) or untracked_files.read(site, here).any):
             raise OwnershipError(
                 "its packages lie outside of this environment; nothing was removed",
                 where=site,

@@ -21,7 +21,7 @@ from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Compilers, Tool
 from tritonsmith.kernels.compile.disassemblers import HostPrograms
-from tritonsmith.store.shelf import Store
+from tritonsmith.store.store import Store
 
 System = Literal["linux", "macos"]
 

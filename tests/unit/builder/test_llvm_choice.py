@@ -24,7 +24,7 @@ from tritonsmith.facts.checkout import LlvmPin
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import BuildUsed, Download, GitFetch, Remove, Run
 from tritonsmith.store.entry import Entry, Manifest
-from tritonsmith.store.shelf import Store
+from tritonsmith.store.store import Store
 
 SOMEBODY = Actor("somebody", "somebody@example.org")
 UPSTREAM = LlvmSource("git", "https://github.com/llvm/llvm-project")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.caches import made
-from tritonsmith.caches import clear, words
+from tritonsmith.caches import clear, summary
 from tritonsmith.caches.clear import Prepared
 from tritonsmith.caches.filters import Filters
 from tritonsmith.caches.in_use import Living
@@ -37,7 +37,7 @@ def test_everything_that_is_an_entry_goes_and_nothing_else(root: Path) -> None:
     assert sorted(path.name for path in root.iterdir()) == ["notes.txt", "project"]
     assert len(prepared.doomed) == 6
     assert clear.stayed(prepared) == ()
-    (sentence,) = words.strangers(prepared.contents[0])
+    (sentence,) = summary.strangers(prepared.contents[0])
     assert "left alone: 2" in sentence
     assert "notes.txt" in sentence
 
@@ -77,9 +77,9 @@ def test_entries_in_use_stay_and_are_told(root: Path) -> None:
     old = made.kernel(root, "old")
     prepared = prepare(root, living=BUSY)
     assert [entry.name for entry in prepared.doomed] == [old.name]
-    (sentence,) = words.kept(prepared.in_use)
+    (sentence,) = summary.kept(prepared.in_use)
     assert sentence.startswith("kept, in use: 2 entries")
-    assert list(words.kept(())) == []
+    assert list(summary.kept(())) == []
 
 
 def test_readers_are_given_time_while_somebody_compiles(root: Path) -> None:
@@ -132,13 +132,13 @@ def test_a_summary_by_kernel(root: Path) -> None:
     for kernel in ("softmax", "relu", "norm"):
         made.kernel(root, kernel)
     made.folder(root, "base32", "empty")
-    rows = words.by_kernel(prepare(root).doomed, 2)
+    rows = summary.by_kernel(prepare(root).doomed, 2)
     assert rows[0][:3] == ["named", "matmul", "4"]
     assert rows[-1][:3] == ["", "... 3 more kernels", "3"]
-    assert ["named", "(unfinished)", "1", "0 B"] in words.by_kernel(prepare(root).doomed, 9)
+    assert ["named", "(unfinished)", "1", "0 B"] in summary.by_kernel(prepare(root).doomed, 9)
 
 
 def test_a_cache_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     prepared = clear.prepare([Root("jit", tmp_path / "file", "x")], Filters(), living=())
-    assert list(words.strangers(prepared.contents[0])) == [f"cannot be read: {tmp_path / 'file'}"]
+    assert list(summary.strangers(prepared.contents[0])) == [f"cannot be read: {tmp_path / 'file'}"]

@@ -9,7 +9,8 @@ import pytest
 
 from tests.unit.caches import made
 from tritonsmith import outside
-from tritonsmith.caches import filters, makers
+from tritonsmith.caches import filters
+from tritonsmith.caches import stale as caches_stale
 from tritonsmith.caches.filters import Chosen, Filters
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import triton_cache
@@ -174,7 +175,7 @@ def test_local_parts_of_versions_do_not_count(root: Path) -> None:
 def test_a_version_of_no_known_form_may_be_of_any_era(root: Path) -> None:
     made.kernel(root, era="md5")
     (entry,) = triton_cache.scan(made.as_root(root)).entries
-    assert makers.judge(entry, (Installed("main-of-today", Path("/here")),)) == "unknown"
+    assert caches_stale.judge(entry, (Installed("main-of-today", Path("/here")),)) == "unknown"
 
 
 def test_a_bundle_is_undecided(root: Path) -> None:

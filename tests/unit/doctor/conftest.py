@@ -12,8 +12,8 @@ import pytest
 
 from tests.unit.facts import fakes
 from tritonsmith.doctor.check import Check
+from tritonsmith.doctor.context import Subject
 from tritonsmith.doctor.finding import Finding
-from tritonsmith.doctor.subject import Subject
 from tritonsmith.envs import receipts
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace

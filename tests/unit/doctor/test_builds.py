@@ -16,9 +16,10 @@ from tests.support import require
 from tests.unit.doctor.conftest import COMMIT, built, leave, only, venv
 from tests.unit.facts import elf, fakes
 from tests.unit.facts.fakes import git
-from tritonsmith.doctor import builds, examination
+from tritonsmith.doctor import builds
+from tritonsmith.doctor import run as doctor_run
 from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.subject import Subject
+from tritonsmith.doctor.context import Subject
 from tritonsmith.envs import attempts
 from tritonsmith.envs.schema import LlvmSettings, Settings
 from tritonsmith.envs.workspace import EnvDir
@@ -255,7 +256,7 @@ def test_a_compiler_that_was_uninstalled(subject: Subject) -> None:
     assert found.status == "error"
     assert found.seen == "CMAKE_CXX_COMPILER is /usr/lib/llvm-7/bin/clang++, which is gone"
     assert found.commands == ("invoke build-triton --reconfigure",)
-    mend(subject, examination.mending((found,)))
+    mend(subject, doctor_run.mending((found,)))
     assert not file.exists()
     assert file.with_name("CMakeCache.txt.stale").is_file()
     assert only(builds.cmake_paths, subject).status == "not applicable"
@@ -275,7 +276,7 @@ def test_each_cache_is_told_apart(subject: Subject) -> None:
         fakes.cmake_cache(folder, "CMAKE_CXX_COMPILER:STRING=/gone")
     found = builds.cmake_paths(subject)
     assert [one.status for one in found] == ["error", "error"]
-    assert len(examination.mending(found).steps) == 2
+    assert len(doctor_run.mending(found).steps) == 2
 
 
 # --- the LLVM in CMake's cache
@@ -314,7 +315,7 @@ def test_a_cache_with_another_llvm(subject: Subject, name: str) -> None:
     assert found.status == "error"
     assert found.seen == f"{name} is {other}; wanted is the LLVM in {prefix}"
     assert found.commands == ("invoke build-triton --reconfigure",)
-    mend(subject, examination.mending((found,)))
+    mend(subject, doctor_run.mending((found,)))
     assert only(builds.cmake_llvm, subject).status == "not applicable"
 
 
@@ -322,7 +323,7 @@ def test_two_findings_about_one_cache_are_mended_by_one_step(subject: Subject) -
     configured(subject, "LLVM_DIR:PATH=/gone/lib/cmake/llvm")
     found = (*builds.cmake_paths(subject), *builds.cmake_llvm(subject))
     assert [one.status for one in found] == ["error", "error"]
-    assert len(examination.mending(found).steps) == 1
+    assert len(doctor_run.mending(found).steps) == 1
 
 
 @pytest.mark.parametrize("linked", ["prefix", "inside"])
@@ -513,7 +514,7 @@ def test_a_database_that_is_gone(subject: Subject, root: Path) -> None:
     merged.write_text("[]")
     found = only(builds.database, subject)
     assert found.fix == (Link(root / NAME, merged, phase="compile commands"),)
-    mend(subject, examination.mending((found,)))
+    mend(subject, doctor_run.mending((found,)))
     assert only(builds.database, subject).status == "ok"
 
 

@@ -17,9 +17,9 @@ from tests.unit.caches import made
 from tests.unit.doctor.conftest import only
 from tests.unit.facts.test_installed_tritons import install
 from tritonsmith import configs
-from tritonsmith.doctor import caches, examination
+from tritonsmith.doctor import caches, run
 from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.subject import Subject
+from tritonsmith.doctor.context import Subject
 from tritonsmith.plan.runner import Runner
 from tritonsmith.plan.steps.cache_entries import TRASH
 from tritonsmith.ui.progress import PhaseProgress
@@ -134,7 +134,7 @@ def test_no_triton_to_compare_with(subject: Subject, root: Path, limits: Limits)
 
 
 def mend(subject: Subject, log: Path) -> None:
-    plan = examination.mending(caches.leftovers(subject))
+    plan = run.mending(caches.leftovers(subject))
     Runner(log, PhaseProgress(live=False, silent=True)).run(plan)
     vars(subject).pop("caches")
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tritonsmith.doctor.check import Check, check
+from tritonsmith.doctor.context import Subject
 from tritonsmith.doctor.finding import Finding, ok, skipped
-from tritonsmith.doctor.subject import Subject
 
 
 @check("tools.two", "a check that finds two things", deep=True)

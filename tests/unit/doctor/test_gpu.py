@@ -9,8 +9,8 @@ from tests.unit.facts import fakes
 from tritonsmith import configs
 from tritonsmith.doctor import gpu
 from tritonsmith.doctor.check import Check
+from tritonsmith.doctor.context import Subject
 from tritonsmith.doctor.finding import Finding
-from tritonsmith.doctor.subject import Subject
 from tritonsmith.facts import checkout, gpus
 from tritonsmith.facts.gpus import Driver, Gpu, Gpus, LibCuda
 from tritonsmith.facts.python_env import PythonEnv

@@ -13,7 +13,7 @@ from tests.unit.facts import fakes
 from tests.unit.facts.fakes import mounts
 from tests.unit.facts.test_machine import fake
 from tritonsmith.doctor import machine
-from tritonsmith.doctor.subject import Subject
+from tritonsmith.doctor.context import Subject
 from tritonsmith.envs.schema import LlvmSettings, Settings, ToolchainSettings, TritonSettings
 from tritonsmith.facts import ccache
 from tritonsmith.facts import machine as machines

@@ -6,7 +6,7 @@ from dataclasses import replace
 from rich.console import Console, RenderableType
 
 from tests.unit.doctor.test_finding import ALL
-from tritonsmith.doctor import checks, report
+from tritonsmith.doctor import registry, report
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.finding import Finding
 
@@ -76,9 +76,9 @@ def test_the_screen_of_nothing() -> None:
 
 def test_the_listing_has_every_check() -> None:
     deep = Check("python.import", "whether it loads", lambda _: (), deep=True)
-    shown = [line.split("  ") for line in lines(report.listing((*checks.ALL, deep)))]
+    shown = [line.split("  ") for line in lines(report.listing((*registry.ALL, deep)))]
     cells = [[cell.strip() for cell in line if cell.strip()] for line in shown]
-    assert all([check.id, check.title] in cells for check in checks.ALL if not check.deep)
+    assert all([check.id, check.title] in cells for check in registry.ALL if not check.deep)
     assert ["python.import", "--deep", "whether it loads"] in cells
 
 

@@ -12,7 +12,7 @@ from tests.unit.facts import fakes
 from tests.unit.facts.fakes import git
 from tritonsmith import configs
 from tritonsmith.doctor import sources
-from tritonsmith.doctor.subject import Subject
+from tritonsmith.doctor.context import Subject
 from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
 
 HEADER = "include/llvm/Support/VCSRevision.h"

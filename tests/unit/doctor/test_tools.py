@@ -13,8 +13,8 @@ from tests.unit.facts.fakes import git
 from tritonsmith import configs
 from tritonsmith.doctor import tools
 from tritonsmith.doctor.check import Check
+from tritonsmith.doctor.context import Subject
 from tritonsmith.doctor.finding import Finding
-from tritonsmith.doctor.subject import Subject
 from tritonsmith.envs.schema import CacheSettings, LlvmSettings, Settings, TritonSettings
 from tritonsmith.facts import ccache
 from tritonsmith.plan import Plan, Run

@@ -8,9 +8,9 @@ from tests.unit.doctor.conftest import leave, only
 from tests.unit.facts import fakes
 from tritonsmith.doctor import variables
 from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.contradictions import contradictory
+from tritonsmith.doctor.context import Subject
 from tritonsmith.doctor.finding import Finding
-from tritonsmith.doctor.subject import Subject
+from tritonsmith.doctor.variable_conflicts import contradictory
 from tritonsmith.facts import checkout
 from tritonsmith.facts.python_env import PythonEnv
 

@@ -7,10 +7,10 @@ import pytest
 from rich.console import Console
 
 from tritonsmith.facts import pytorch_pins
-from tritonsmith.pins import as_json, report
-from tritonsmith.pins.holders import Holders, Holding, Standing
-from tritonsmith.pins.installed import Installed, Owner, Torch
-from tritonsmith.pins.live import LivePin, Reading
+from tritonsmith.pins import json_format, report
+from tritonsmith.pins.installed_torch import Installed, Owner, Torch
+from tritonsmith.pins.read_upstream import LivePin, Reading
+from tritonsmith.pins.releases_with import Holders, Holding, Standing
 
 RELEASES = pytorch_pins.releases()
 
@@ -155,12 +155,12 @@ def test_holders() -> None:
 
 def test_every_json_has_a_schema_and_can_be_written() -> None:
     forms = [
-        as_json.table(RELEASES),
-        as_json.one(release("2.9.1"), ""),
-        as_json.live(READING),
-        as_json.installed(found(None, None)),
-        as_json.holders(HOLDERS),
-        as_json.update(Path("/x"), ["a"], []),
+        json_format.table(RELEASES),
+        json_format.one(release("2.9.1"), ""),
+        json_format.live(READING),
+        json_format.installed(found(None, None)),
+        json_format.holders(HOLDERS),
+        json_format.update(Path("/x"), ["a"], []),
     ]
     for form in forms:
         again = json.loads(json.dumps(form))
@@ -170,13 +170,13 @@ def test_every_json_has_a_schema_and_can_be_written() -> None:
 
 
 def test_what_is_unknown_is_null() -> None:
-    row = as_json.release_table(release("2.15.0"))
+    row = json_format.release_table(release("2.15.0"))
     assert row["cuda"]["commit"] is None
     assert row["wheel"]["commit"] is None
     assert row["llvms_differ"] is None
-    assert as_json.release_table(release("2.2.0"))["xpu"] is None
-    assert as_json.live(READING)["pins"][2]["version"] is None
-    pins = as_json.holders(HOLDERS)["pins"]
+    assert json_format.release_table(release("2.2.0"))["xpu"] is None
+    assert json_format.live(READING)["pins"][2]["version"] is None
+    pins = json_format.holders(HOLDERS)["pins"]
     assert pins[2] == {
         "release": "2.9.0",
         "where": "cuda",

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.store import made
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.store.shelf import Store
+from tritonsmith.store.store import Store
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.plan import Plan, Step
 from tritonsmith.plan.runner import Runner
-from tritonsmith.store import describe
+from tritonsmith.store import describe_tree
 from tritonsmith.store.entry import Abi, Compiler, Key, Manifest
-from tritonsmith.store.shelf import Store, open_store
+from tritonsmith.store.store import Store, open_store
 from tritonsmith.ui.progress import PhaseProgress
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -70,7 +70,7 @@ def put(store: Store, space: Workspace, name: str = "one", **changes: Any) -> Ma
     """A published entry."""
     written = manifest(name, **changes)
     if written.kind == "adopted":
-        written = replace(written, looks=describe.looks(Path(written.tree)))
+        written = replace(written, looks=describe_tree.looks(Path(written.tree)))
     else:
         tree(store.path(name))
     act(space, *store.publish(written))
@@ -93,7 +93,7 @@ def age(path: Path, seconds: float) -> None:
 
 def described(path: Path) -> Manifest:
     """The manifest of a tree, as an adopted one's."""
-    return describe.manifest("it", "adopted", llvm_tree.read(path), MACHINE, tree_name=str(path))
+    return describe_tree.manifest("it", "adopted", llvm_tree.read(path), MACHINE, tree_name=str(path))
 
 
 def key(**changes: Any) -> Key:

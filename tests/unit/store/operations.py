@@ -27,17 +27,12 @@ from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts import llvm_tree
 from tritonsmith.plan import Plan
 from tritonsmith.plan.runner import Runner
-from tritonsmith.store import (
-    adopting,
-    collecting,
-    describe,
-    exporting,
-    importing,
-    listing,
-    users,
-)
-from tritonsmith.store.collecting import Limits
-from tritonsmith.store.shelf import Store
+from tritonsmith.store import adopt as store_adopt
+from tritonsmith.store import describe_tree, import_, leases, list_
+from tritonsmith.store import export as store_export
+from tritonsmith.store import gc as store_gc
+from tritonsmith.store.gc import Limits
+from tritonsmith.store.store import Store
 from tritonsmith.ui.progress import PhaseProgress
 
 CHANGES = {
@@ -85,10 +80,11 @@ def publish(root: Path) -> None:
         if not store.manifest("built").exists():
             tree = llvm_tree.read(a_build(store.path("built")))
             run(
-                space, Plan("publish", store.publish(describe.manifest("built", "built", tree, made.MACHINE)))
+                space,
+                Plan("publish", store.publish(describe_tree.manifest("built", "built", tree, made.MACHINE))),
             )
-        user = users.me(space.env("dev"), None, "built")
-        run(space, Plan("register", users.register(store, user)))
+        user = leases.me(space.env("dev"), None, "built")
+        run(space, Plan("register", leases.register(store, user)))
         made.receipt(space, "dev", store.path("built"))
 
 
@@ -97,24 +93,24 @@ def archive(root: Path) -> Path:
     there = root / "elsewhere"
     space, store = Workspace(there / "space"), made.store_in(Workspace(there / "space"))
     tree = llvm_tree.read(a_build(store.path("far")))
-    run(space, Plan("far", store.publish(describe.manifest("far", "built", tree, made.MACHINE))))
+    run(space, Plan("far", store.publish(describe_tree.manifest("far", "built", tree, made.MACHINE))))
     target = root / "far.tar.zst"
-    run(space, exporting.prepare(store.entry("far"), str(target), space, made.MACHINE).plan)
+    run(space, store_export.prepare(store.entry("far"), str(target), space, made.MACHINE).plan)
     return target
 
 
 def bring(root: Path) -> None:
     """`store.import`."""
     space, store = world(root)
-    source = importing.locate(str(root / "far.tar.zst"), space)
+    source = import_.locate(str(root / "far.tar.zst"), space)
     with store.hold("far", purpose="store.import"):
-        run(space, importing.prepare(source, store, space, made.MACHINE).plan)
+        run(space, import_.prepare(source, store, space, made.MACHINE).plan)
 
 
 def export(root: Path) -> None:
     """`store.export`."""
     space, store = world(root)
-    found = exporting.prepare(store.entry("built"), str(root / "out.tar.zst"), space, made.MACHINE)
+    found = store_export.prepare(store.entry("built"), str(root / "out.tar.zst"), space, made.MACHINE)
     run(space, found.plan)
 
 
@@ -122,20 +118,20 @@ def gc(root: Path) -> None:
     """`store.gc` of everything that is not in use."""
     space, store = world(root)
     later = time.time() + 10 * 86400
-    run(space, collecting.prepare(listing.make(store, space, later), Limits()).plan)
+    run(space, store_gc.prepare(list_.make(store, space, later), Limits()).plan)
 
 
 def gc_now(root: Path) -> None:
     """`store.gc --older-than 0s`."""
     space, store = world(root)
-    found = listing.make(store, space, time.time())
-    run(space, collecting.prepare(found, Limits(older_than=0.0)).plan)
+    found = list_.make(store, space, time.time())
+    run(space, store_gc.prepare(found, Limits(older_than=0.0)).plan)
 
 
 def use(root: Path) -> None:
     """As `setup-mlir` does that found an entry: it registers, and fails if the entry is gone by then."""
     space, store = world(root)
-    run(space, Plan("use", users.register(store, users.me(space.env("late"), None, "far"))))
+    run(space, Plan("use", leases.register(store, leases.me(space.env("late"), None, "far"))))
 
 
 def adopt(root: Path) -> None:
@@ -144,14 +140,14 @@ def adopt(root: Path) -> None:
     theirs = root / "theirs"
     if not theirs.exists():
         a_build(theirs)
-    run(space, adopting.adopt(store, theirs, made.MACHINE, "adopted")[1])
+    run(space, store_adopt.adopt(store, theirs, made.MACHINE, "adopted")[1])
 
 
 def forget(root: Path) -> None:
     """`store.forget`."""
     space, store = world(root)
     if store.manifest("adopted").exists():
-        run(space, adopting.forget(store, store.entry("adopted")))
+        run(space, store_adopt.forget(store, store.entry("adopted")))
 
 
 OPERATIONS: dict[str, Callable[[Path], Any]] = {

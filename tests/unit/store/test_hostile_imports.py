@@ -24,8 +24,8 @@ from tritonsmith.plan import ar_archive, download
 from tritonsmith.plan.steps import pack as steps_pack
 from tritonsmith.plan.steps import store_entry
 from tritonsmith.plan.steps.store_entry import Sweep
-from tritonsmith.store import describe, exporting, listing, verifying
-from tritonsmith.store.shelf import Store
+from tritonsmith.store import describe_tree, export, list_, verify
+from tritonsmith.store.store import Store
 
 UP = "/".join([".."] * 30)
 DEEP = "tree/" + "/".join(["d"] * 30)
@@ -272,12 +272,12 @@ def test_a_manifest_with_values_of_the_wrong_type(
     assert key in str(caught.value)
     made.put(store, space, "good")
     store.manifest("evil").write_text(json.dumps(manifest))
-    rows = {row.entry.name: row.entry for row in listing.make(store, space, 0.0).rows}
+    rows = {row.entry.name: row.entry for row in list_.make(store, space, 0.0).rows}
     assert (rows["good"].status, rows["evil"].status) == ("ready", "unreadable")
-    assert listing.as_json(listing.make(store, space, 0.0))
-    assert verifying.problems(rows["evil"])
+    assert list_.as_json(list_.make(store, space, 0.0))
+    assert verify.problems(rows["evil"])
     with pytest.raises(FactError):
-        exporting.prepare(rows["evil"], str(tmp_path / "x.tar.zst"), space, made.MACHINE)
+        export.prepare(rows["evil"], str(tmp_path / "x.tar.zst"), space, made.MACHINE)
 
 
 @pytest.mark.parametrize(
@@ -309,8 +309,8 @@ def test_a_manifest_that_is_no_file(store: Store, space: Workspace, make: Callab
 
 def test_an_export_that_fails_leaves_nothing(store: Store, space: Workspace, tmp_path: Path) -> None:
     tree = llvm_tree.read(operations.a_build(store.path("one")))
-    made.act(space, *store.publish(describe.manifest("one", "built", tree, made.MACHINE)))
-    found = exporting.prepare(store.entry("one"), str(tmp_path / "out" / "one.tar.zst"), space, made.MACHINE)
+    made.act(space, *store.publish(describe_tree.manifest("one", "built", tree, made.MACHINE)))
+    found = export.prepare(store.entry("one"), str(tmp_path / "out" / "one.tar.zst"), space, made.MACHINE)
     (store.path("one") / "bin" / "FileCheck").unlink()
     with pytest.raises(SmithError):
         made.act(space, *found.plan.steps)
@@ -337,7 +337,7 @@ def test_checksums_of_an_entry_that_name_something_else(store: Store, space: Wor
     (store.path("one") / steps_pack.CHECKSUMS).write_text(json.dumps({"schema": 1, "sha256": sums}))
     told = ("is no file any more", "No such file or directory", "which no file is called")
     problems = [
-        one for one in verifying.problems(store.entry("one")) if one.endswith(told) or "cannot be" in one
+        one for one in verify.problems(store.entry("one")) if one.endswith(told) or "cannot be" in one
     ]
     assert bool(problems) == (sums not in ([], {}))
 

@@ -20,8 +20,9 @@ from tritonsmith.facts import llvm_tree
 from tritonsmith.plan import ar_archive
 from tritonsmith.plan.download import sha256_of
 from tritonsmith.plan.steps import pack as steps_pack
-from tritonsmith.store import describe, exporting, importing, remote, verifying
-from tritonsmith.store.shelf import Store
+from tritonsmith.store import describe_tree, import_, remote, verify
+from tritonsmith.store import export as store_export
+from tritonsmith.store.store import Store
 
 Files = dict[str, bytes | tarfile.TarInfo]
 
@@ -55,20 +56,22 @@ def built(store: Store, space: Workspace, tmp_path: Path) -> Store:
     for name in ("lib/cmake/llvm/CMakeFiles/x.cmake", "lib/IR/CMakeFiles/IR.o", "bin/__pycache__/x.pyc"):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).touch()
-    made.act(space, *store.publish(describe.manifest("one", "built", llvm_tree.read(tree), made.MACHINE)))
+    made.act(
+        space, *store.publish(describe_tree.manifest("one", "built", llvm_tree.read(tree), made.MACHINE))
+    )
     return store
 
 
 def export(store: Store, space: Workspace, dest: str, name: str = "one") -> Path:
-    found = exporting.prepare(store.entry(name), dest, space, made.MACHINE)
+    found = store_export.prepare(store.entry(name), dest, space, made.MACHINE)
     made.act(space, *found.plan.steps)
     return Path(found.dest)
 
 
-def bring(store: Store, space: Workspace, place: str, **more: Any) -> importing.Import:
-    source = importing.locate(place, space, more.pop("sha256", ""))
+def bring(store: Store, space: Workspace, place: str, **more: Any) -> import_.Import:
+    source = import_.locate(place, space, more.pop("sha256", ""))
     made.act(space, *source.plan.steps)
-    found = importing.prepare(source, store, space, more.pop("machine", made.MACHINE), **more)
+    found = import_.prepare(source, store, space, more.pop("machine", made.MACHINE), **more)
     made.act(space, *found.plan.steps)
     return found
 
@@ -92,7 +95,7 @@ def test_everything_arrives_and_names_its_new_place(archive: Path, other: Store,
     found = bring(other, space, str(archive))
     tree = other.path("one")
     assert (found.there, other.entry("one").status) == (False, "ready")
-    assert verifying.problems(other.entry("one")) == ()
+    assert verify.problems(other.entry("one")) == ()
     files = {str(path.relative_to(tree)) for path in tree.rglob("*") if not path.is_dir()}
     assert files == {
         ".tritonsmith-import",
@@ -147,7 +150,7 @@ def test_what_was_imported_can_be_exported(
 def test_an_export_says_what_it_lacks(built: Store, space: Workspace, tmp_path: Path) -> None:
     split = replace(built.entry("one").manifest or made.manifest(), debug_info="split", sanitizer="address")
     made.act(space, *built.publish(split))
-    found = exporting.prepare(built.entry("one"), str(tmp_path), space, made.MACHINE)
+    found = store_export.prepare(built.entry("one"), str(tmp_path), space, made.MACHINE)
     assert found.dest == f"{tmp_path}/one.tar.zst"
     assert any(".dwo" in note for note in found.notes)
     assert any("sanitizer address" in note for note in found.notes)
@@ -159,7 +162,7 @@ def test_an_export_says_what_it_lacks(built: Store, space: Workspace, tmp_path: 
 def test_what_cannot_be_exported(built: Store, space: Workspace, tmp_path: Path) -> None:
     def refused(name: str, dest: str) -> str:
         with pytest.raises(SmithError) as caught:
-            exporting.prepare(built.entry(name), dest, space, made.MACHINE)
+            store_export.prepare(built.entry(name), dest, space, made.MACHINE)
         return str(caught.value)
 
     assert "ends in .tar.zst" in refused("one", str(tmp_path / "one.tar.gz"))
@@ -343,7 +346,7 @@ def test_a_flipped_bit(archive: Path, other: Store, space: Workspace) -> None:
 
 def test_through_an_object_store(built: Store, other: Store, space: Workspace) -> None:
     url = "memory://bucket/team/"
-    found = exporting.prepare(built.entry("one"), url, space, made.MACHINE)
+    found = store_export.prepare(built.entry("one"), url, space, made.MACHINE)
     made.act(space, *found.plan.steps)
     assert found.dest == f"{url}one.tar.zst"
     assert not (space.downloads / "one.tar.zst").exists()
@@ -357,7 +360,7 @@ def test_through_an_object_store(built: Store, other: Store, space: Workspace) -
 
 
 def test_an_object_store_that_has_something_else(built: Store, other: Store, space: Workspace) -> None:
-    found = exporting.prepare(built.entry("one"), "memory://other/one.tar.zst", space, made.MACHINE)
+    found = store_export.prepare(built.entry("one"), "memory://other/one.tar.zst", space, made.MACHINE)
     made.act(space, *found.plan.steps)
     with pytest.raises(DownloadError, match="not the one that was promised"):
         bring(other, space, found.dest, sha256="0" * 64)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.facts import fakes
 from tests.unit.tasks.conftest import Smith
-from tritonsmith.doctor import checks
+from tritonsmith.doctor import registry
 from tritonsmith.envs import receipts, workspace
 from tritonsmith.errors import SmithError
 from tritonsmith.tasks import show
@@ -50,7 +50,7 @@ def test_json(smith: Smith, free: float, code: int, monkeypatch: pytest.MonkeyPa
 
 def test_everything_as_json(smith: Smith) -> None:
     report = json.loads(smith("doctor", "--json").out)
-    assert {row["id"] for row in report["findings"]} == {check.id for check in checks.ALL if not check.deep}
+    assert {row["id"] for row in report["findings"]} == {check.id for check in registry.ALL if not check.deep}
     assert "crashed" not in {row["status"] for row in report["findings"]}
     assert not workspace.default().root.exists()
 
@@ -71,7 +71,7 @@ def test_the_screen(smith: Smith, free: float, code: int, monkeypatch: pytest.Mo
 def test_the_list(smith: Smith) -> None:
     answer = smith("doctor", "--list")
     assert (answer.code, answer.err) == (0, "")
-    named = {check.id: check for check in checks.ALL}
+    named = {check.id: check for check in registry.ALL}
     lines = [line.split() for line in answer.out.splitlines()]
     listed = {line[0]: "--deep" in line for line in lines if line and line[0] in named}
     assert list(listed.items()) == [(name, check.deep) for name, check in named.items()]

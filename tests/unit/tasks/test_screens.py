@@ -24,7 +24,7 @@ from tests.unit.passes.streams import HEAD, banner, module, split
 from tests.unit.store import made as stores
 from tests.unit.tasks.conftest import Smith
 from tests.unit.ui.fitting import check
-from tritonsmith.doctor import checks
+from tritonsmith.doctor import registry
 from tritonsmith.doctor import report as doctor
 from tritonsmith.envs import workspace
 from tritonsmith.kernels.compare import diff
@@ -41,7 +41,7 @@ from tritonsmith.passes.index import Index
 from tritonsmith.passes.reduce import report as reduce
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.passes.replay import report as replay
-from tritonsmith.store import listing as store_lists
+from tritonsmith.store import list_ as store_lists
 from tritonsmith.tasks import namespace, show
 from tritonsmith.tasks import store as store_task
 from tritonsmith.tasks.caches import _show_plan as show_cleared
@@ -157,10 +157,10 @@ def _store_list(_: World) -> Iterable[Grid]:
 
 
 def _store_gc(_: World) -> Iterable[Grid]:
-    from tritonsmith.store import collecting
+    from tritonsmith.store import gc
 
     found = _store()
-    store_task._show_plan(collecting.prepare(found, collecting.Limits()), found)
+    store_task._show_plan(gc.prepare(found, gc.Limits()), found)
     return ()
 
 
@@ -270,7 +270,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "cache.list": _cache,
     "clear-cache": _clear,
     "debug-library": _library,
-    "doctor": lambda _: [doctor.listing(checks.ALL)],
+    "doctor": lambda _: [doctor.listing(registry.ALL)],
     "env-triton": _phases,
     "env.explain": _run("env.explain", "--env", "debug"),
     "env.list": _run("env.list"),

@@ -24,8 +24,9 @@ from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import lit_tests, llvm_tree, machine, tools
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Step, download
-from tritonsmith.store import shelf, users
-from tritonsmith.store.shelf import Store
+from tritonsmith.store import leases
+from tritonsmith.store import store as store_store
+from tritonsmith.store.store import Store
 from tritonsmith.wheels import venv
 
 
@@ -61,7 +62,7 @@ def prepare(
         cache=settings.cache,
     )
     named = settings.llvm.dir
-    store = shelf.open_store(space, settings.llvm.store)
+    store = store_store.open_store(space, settings.llvm.store)
     facts = providers.Facts(
         means=means,
         installed=(llvm_tree.read(Path(named)),) if named else llvm_tree.installed(),
@@ -110,14 +111,14 @@ def prepare(
     shelving = None
     if choice.entry:
         root = located.root if located.root.is_dir() else None
-        user = users.me(space.env(settings.name), root, choice.entry)
+        user = leases.me(space.env(settings.name), root, choice.entry)
         shelving = Shelving(store, choice.entry, user, choice.describe)
     return Prepared(choice.plan, tuple(warnings), receipt, beside, shelving=shelving), choice
 
 
 def _others(store: Store, space: Workspace, env: str, entry: str) -> str:
     """Who else uses an entry, in words."""
-    uses = users.look(store, space, time.time()).of(entry)
+    uses = leases.look(store, space, time.time()).of(entry)
     found = [use.in_words for use in uses if (use.user.workspace, use.user.env) != (str(space.root), env)]
     return ", ".join(dict.fromkeys(found))
 

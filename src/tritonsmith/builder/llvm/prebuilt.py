@@ -11,7 +11,7 @@ from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.machine import Machine
 from tritonsmith.plan import Download, Extract, Plan, Remove
 from tritonsmith.plan.steps import stamped
-from tritonsmith.store.shelf import Store
+from tritonsmith.store.store import Store
 from tritonsmith.versions import version_key
 
 PHASE_DOWNLOAD = "download LLVM"

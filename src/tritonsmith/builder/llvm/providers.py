@@ -16,10 +16,10 @@ from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Plan, Step
-from tritonsmith.store import describe, provides
-from tritonsmith.store.describe import Known
+from tritonsmith.store import describe_tree, matching
+from tritonsmith.store.describe_tree import Known
 from tritonsmith.store.entry import Entry, Manifest
-from tritonsmith.store.shelf import Store
+from tritonsmith.store.store import Store
 
 ORDER = ("system", "store", "prebuilt", "source")  # `auto`: quickest first
 
@@ -170,7 +170,7 @@ def _prebuilt(request: LlvmRequest, facts: Facts, workspace: Workspace) -> Choic
 
     def describe_it() -> Manifest:
         known = Known(commit=commit, origin=archive.url, build=build)
-        return describe.manifest(name, "prebuilt", llvm_tree.read(prefix), machine, known)
+        return describe_tree.manifest(name, "prebuilt", llvm_tree.read(prefix), machine, known)
 
     return Choice("prebuilt", prefix, commit, plan, entry=name, describe=describe_it, kind="prebuilt")
 
@@ -182,7 +182,7 @@ def _stored(request: LlvmRequest, facts: Facts, *, again: bool) -> Choice:
     if request.pin:
         same = llvm_source.key(SourceTree(Path(), request.pin.commit, ()), request, facts.means)
         wanted = replace(wanted, key=same.digest)
-    found = provides.choose(facts.entries, wanted)
+    found = matching.choose(facts.entries, wanted)
     if found.entry is None or found.entry.manifest is None:
         reasons = [f"{name}: {why}" for name, why in found.refused]
         raise _RefusedError("\n  ".join(reasons) or f"nothing is in {facts.store.root} yet")
@@ -197,7 +197,7 @@ def _stored(request: LlvmRequest, facts: Facts, *, again: bool) -> Choice:
         warnings = (*warnings, f"{entry.name} is not configured anew: {reason}")
     if found.complete and not named:
         return _taken(entry, manifest, "store", warnings)
-    if problem := provides.moved(manifest):
+    if problem := matching.moved(manifest):
         raise _RefusedError(f"{entry.name} lacks part of it, and {problem}")
     if facts.consumer is None and request.settings.scope != "all" and not named:
         raise _RefusedError(f"what {entry.name} lacks can be told only from Triton's sources")
@@ -235,7 +235,7 @@ def _why_not_configured(manifest: Manifest, tree: SourceTree, request: LlvmReque
         return "the store is read-only"
     if not manifest.commit:
         return "its sources tell no commit; --provider source, with the same sources, does it"
-    if moved := provides.moved(manifest):
+    if moved := matching.moved(manifest):
         return moved
     if llvm_source.key(tree, request, facts.means).digest != manifest.key:
         return "it was made with another compiler or other options; --provider source makes one of its own"
@@ -286,9 +286,9 @@ def _built_before(
         return None  # a run that was to bring its sources anew was stopped
     settled, named = _settled(tree), request.settings.ninja_targets
     wanted = store_entry.wanted(request, means.machine, facts.triton)
-    if settled and not named and provides.covers(manifest, wanted) and not provides.homeless(manifest):
+    if settled and not named and matching.covers(manifest, wanted) and not matching.homeless(manifest):
         return _taken(entry, manifest, "source", warnings)
-    if not provides.grows(entry) or (settled and provides.moved(manifest)):
+    if not matching.grows(entry) or (settled and matching.moved(manifest)):
         return None
     _refuse_read_only(store)
     steps = closure.build(entry.path, request, means, facts.consumer)

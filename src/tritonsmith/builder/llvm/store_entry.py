@@ -12,12 +12,12 @@ from tritonsmith.envs.schema import Scope
 from tritonsmith.facts import git_head, llvm_tree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.plan import Step
-from tritonsmith.store import describe, users
-from tritonsmith.store.describe import Known
+from tritonsmith.store import describe_tree, leases
+from tritonsmith.store.describe_tree import Known
 from tritonsmith.store.entry import Abi, Closure, Key, Manifest
-from tritonsmith.store.provides import Wanted
-from tritonsmith.store.shelf import Store
-from tritonsmith.store.users import User
+from tritonsmith.store.leases import User
+from tritonsmith.store.matching import Wanted
+from tritonsmith.store.store import Store
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class Shelving:
 
     def announce(self) -> tuple[Step, ...]:
         """Register the user of an entry that is about to be made: it may take several sittings."""
-        return users.announce(self.store, self.user) if self.describe else ()
+        return leases.announce(self.store, self.user) if self.describe else ()
 
     def steps(self) -> tuple[Step, ...]:
         """Publish it and register the user; in a store that is read-only, nothing."""
         if not self.store.writable:
             return ()
         published = self.store.publish(self.describe()) if self.describe else ()
-        return (*published, *users.register(self.store, self.user))
+        return (*published, *leases.register(self.store, self.user))
 
 
 def wanted(request: LlvmRequest, machine: Machine, triton: str) -> Wanted:
@@ -106,7 +106,9 @@ def built(
             source=str(tree.path),
         )
         before = store.entry(key.name).manifest
-        return describe.built(key, llvm_tree.read(store.path(key.name)), machine, known=known, before=before)
+        return describe_tree.built(
+            key, llvm_tree.read(store.path(key.name)), machine, known=known, before=before
+        )
 
     return describe_it
 
@@ -128,7 +130,7 @@ def grown(store: Store, manifest: Manifest, request: LlvmRequest, triton: str) -
         return replace(
             now,
             tools=tuple(sorted(tree.tools)),
-            libraries=tuple(path.name for path in describe.libraries(prefix)),
+            libraries=tuple(path.name for path in describe_tree.libraries(prefix)),
             scope="all" if "all" in (now.scope, _scope(request)) else now.scope,
             closures=tuple(dict.fromkeys((*now.closures, *_closures(request, triton)))),
         )

@@ -26,8 +26,8 @@ from tritonsmith.envs.session import Session
 from tritonsmith.envs.settings import Layer, explain, find, load
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import FactError, SmithError, StepError, UsageError
-from tritonsmith.facts import answers, eras, llvm_tree, machine, pin_history, python_env, tools
 from tritonsmith.facts import checkout as checkouts
+from tritonsmith.facts import eras, llvm_tree, machine, pin_history, probe_cache, python_env, tools
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Plan
@@ -181,7 +181,7 @@ def act(prepared: Prepared, session: Session) -> None:
         if shelf:  # before the receipt, which says that it worked
             session.note(shelf.steps())
         ended = attempts.end(session.env) if "settings" in prepared.receipt else ()
-        session.leave_receipt(prepared.receipt, *beside, also=(*answers.keep("receipt"), *ended))
+        session.leave_receipt(prepared.receipt, *beside, also=(*probe_cache.keep("receipt"), *ended))
 
 
 @contextmanager
@@ -336,10 +336,10 @@ def _llvm_of(
 
     def stored() -> list[Path]:
         from tritonsmith.builder.llvm import closure, store_entry  # noqa: PLC0415 - only where the pin changed
-        from tritonsmith.store import shelf  # noqa: PLC0415
+        from tritonsmith.store import store  # noqa: PLC0415
 
         wanted = store_entry.wanted(request, machine.read(), closure.key(settings, checkout))
-        found = shelf.open_store(space, settings.llvm.store).find(wanted)
+        found = store.open_store(space, settings.llvm.store).find(wanted)
         return [found.entry.path] if found.entry and found.complete else []
 
     return pin_check.right_llvm(tree, request, receipt, stored, env.name)

@@ -1,0 +1,88 @@
+"""What the environment of a subject says to Triton, and how findings show it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+from tritonsmith.doctor.context import Subject
+from tritonsmith.facts import eras, variables
+from tritonsmith.facts.variables import Variable
+from tritonsmith.ui import secrets
+
+BY_HAND = "a `pip install` by hand (`invoke install-triton` sets or removes what setup.py reads)"
+_SHORT = 40  # characters of a value that are shown
+
+
+def given(subject: Subject) -> list[tuple[Variable, str]]:
+    """Variables that are set and that this version heeds, in the order of the table, with their values."""
+    rows = variables.table().values()
+    version = subject.triton_version
+    return [
+        (row, subject.environ[row.name])
+        for row in rows
+        if subject.environ.get(row.name) and row.exists(version) and not row.is_inert(version)
+    ]
+
+
+def on(subject: Subject) -> dict[str, Variable]:
+    """Those of them that are on: a true flag, or any other value that does not plainly say no."""
+    version = subject.triton_version
+    return {
+        row.name: row
+        for row, value in given(subject)
+        if (row.kind == "flag" and variables.is_true(row, value, version))
+        or (row.kind != "flag" and value.lower() not in ("0", "off", "false"))
+    }
+
+
+def dumps(subject: Subject) -> list[Variable]:
+    """Those that ask for something while a kernel is compiled."""
+    return [row for row in on(subject).values() if row.effect == "dump"]
+
+
+def folder(subject: Subject, name: str, default: str) -> Path:
+    """A folder of Triton's at run time: the one that a variable names, else one below `.triton`."""
+    rows, version = variables.table(), subject.triton_version
+    if subject.environ.get(name) and rows[name].exists(version):
+        return Path(subject.environ[name])
+    home = subject.environ.get("HOME", "")
+    if rows["TRITON_HOME"].exists(version):
+        home = subject.environ.get("TRITON_HOME", home)
+    return Path(home) / ".triton" / default
+
+
+def has_entries(path: Path) -> bool:
+    """Whether there is a folder with something in it."""
+    try:
+        with os.scandir(path) as entries:
+            return next(entries, None) is not None
+    except OSError:
+        return False
+
+
+def triton(version: str) -> str:
+    """`Triton 3.5.0`; the newest known where nothing says which."""
+    return f"Triton {version}" if version else f"Triton {eras.releases()[-1].version} (the newest known)"
+
+
+def whom(row: Variable | None) -> str:
+    """Who is affected by a variable."""
+    return BY_HAND if row and "build" in row.at and "run" not in row.at else "every run of Triton"
+
+
+def shown(subject: Subject, name: str) -> str:
+    """`NAME=value`, a long value shortened."""
+    return f"{name}={short(secrets.variable(name, subject.environ[name]))}"
+
+
+def short(value: str) -> str:
+    """A value in a line of text, without secrets, quoted where it must be."""
+    value = secrets.hidden(value)  # before it is cut: the @ behind one may be lost
+    return shlex.quote(value if len(value) <= _SHORT else f"{value[: _SHORT - 3]}...")
+
+
+def unset(name: str) -> str:
+    """The command that unsets a variable."""
+    return f"unset {shlex.quote(name)}"

@@ -1,0 +1,59 @@
+"""The deepest look: a kernel, compiled in the interpreter in question; needs no GPU."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tritonsmith.doctor.check import check
+from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.kernels import smoke_test
+from tritonsmith.kernels.compile import disassemblers, targets
+from tritonsmith.kernels.compile.targets import Target
+from tritonsmith.plan.runner import CommandFailedError, Runner
+from tritonsmith.ui.progress import PhaseProgress
+from tritonsmith.versions import version_key
+
+_OLDEST = (3, 0)  # `triton.compile(..., target=GPUTarget)`, which asks no driver
+
+
+@check("python.compile", "vector-add, compiled for the GPU that is here or for cuda:80", deep=True)
+def compiles(subject: Subject) -> Iterator[Finding]:
+    """Everything that a compile needs: libtriton, the backend, ptxas, a cache that can be written."""
+    python = subject.interpreter
+    version = subject.installed_triton
+    if python is None or not version or version_key(version)[:2] < _OLDEST:
+        yield skipped("no Triton 3.0 or later is installed")
+        return
+    wanted = _targets(subject)
+    with tempfile.TemporaryDirectory(prefix="tritonsmith-") as folder:
+        place = Path(folder)
+        try:
+            runner = Runner(place / "log", PhaseProgress(live=False, silent=True), subject.environ)
+            runner.run(smoke_test.plan_in(place, python, wanted, disassemblers.locate(subject.space)))
+        except CommandFailedError as failure:
+            last = [line for line in failure.output if line.strip()][-1:]
+            yield Finding(
+                "error",
+                f"Triton {version} does not compile vector-add for {wanted[0]}: {' '.join(last)}",
+                str(python),
+                affects="no kernel can be compiled with it",
+                remedy="see what python.import and python.ptxas say; the whole output follows from this",
+                commands=(f"{python} -c 'import triton'",),
+            )
+            return
+        answer = smoke_test.read_response(place)
+    for result in answer["results"]:
+        stages = ", ".join(result["stages"])
+        yield ok(f"{result['target']} in {result['seconds']:.1f} s: {stages}", python)
+
+
+def _targets(subject: Subject) -> tuple[Target, ...]:
+    arches = [gpu.arch.replace(".", "") for gpu in subject.gpus.of("nvidia") if gpu.arch]
+    here = tuple(targets.parse(f"cuda:{arch}") for arch in dict.fromkeys(arches))
+    return here or targets.proof(("nvidia",))
+
+
+CHECKS = (compiles,)

@@ -1,0 +1,243 @@
+"""Group `python`: whose `triton` is installed, and which one an import finds; nothing is imported."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+from tritonsmith.doctor import python_triton
+from tritonsmith.doctor.check import check
+from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.python_triton import installing, no_python, sources
+from tritonsmith.errors import UsageError
+from tritonsmith.facts import distributions, eras, import_resolution, untracked_files
+from tritonsmith.facts.distributions import Distribution
+from tritonsmith.facts.import_resolution import Found
+from tritonsmith.facts.python_env import PythonEnv
+from tritonsmith.plan.steps import uninstall
+from tritonsmith.versions import version_key
+
+_MIB = float(1 << 20)
+
+
+@check("python.version", "Python's version against the era, and its headers")
+def version(subject: Subject) -> Iterator[Finding]:
+    """Each release line of Triton supports a range of Pythons; building takes Python.h."""
+    python = subject.packages
+    if python is None and subject.interpreter:
+        yield Finding(
+            "error", "this Python does not run", str(subject.interpreter), affects="nothing runs in it"
+        )
+        return
+    if python is None:
+        yield no_python(subject)
+        return
+    yield _in_range(python, subject)
+    if not python.headers:
+        building = not subject.settings.triton.wheel
+        yield Finding(
+            "error" if building else "warning",
+            f"no Python.h in {python.include}",
+            str(python.executable),
+            affects="Triton cannot be built" if building else "Triton compiles its launchers at run time",
+            remedy="install the headers of this Python (here: Debian's name)",
+            commands=(f"apt install python{python.minor}-dev",),
+        )
+
+
+def _in_range(python: PythonEnv, subject: Subject) -> Finding:
+    tree = sources(subject)
+    triton = tree.version if tree else subject.installed_triton
+    try:
+        oldest, newest = tree.python if tree else eras.release(triton).python
+    except UsageError:
+        return ok(f"Python {python.version}; no Triton to hold it against", python.executable)
+    seen = f"Python {python.version}; Triton {triton} supports {oldest} to {newest}"
+    minor = version_key(python.minor)
+    if version_key(oldest) <= minor <= version_key(newest):
+        return ok(seen, python.executable)
+    old = minor < version_key(oldest)
+    return Finding(
+        "error" if old else "warning",
+        seen,
+        str(python.executable),
+        affects="neither builds nor imports" if old else "there is no wheel, and nobody has tested a build",
+        remedy=f'another interpreter for the environment: [python] interpreter = "{newest}" in its file',
+    )
+
+
+@check("python.owners", "distributions that own files under triton/")
+def owners(subject: Subject) -> Iterator[Finding]:
+    """More than one overwrite each other's files, and uninstalling one breaks the other."""
+    python = subject.packages
+    if python is None:
+        yield no_python(subject)
+        return
+    found = distributions.owners(python.distributions)
+    for site, group in groupby(found, key=lambda one: one.site):
+        yield from _shared(tuple(group), site, subject)
+    sites = dict.fromkeys(one.site for one in found)
+    if len(sites) > 1:
+        first = found[0]
+        yield Finding(
+            "warning",
+            f"{first.title} hides {', '.join(one.title for one in found if one.site != first.site)}",
+            ", ".join(map(str, sites)),
+            affects="pip and torch may judge by one, and an import takes the other",
+        )
+    alone = [finding for site in python.sites for finding in _orphaned(site, python, subject)]
+    yield from alone
+    if not found and not alone:
+        yield skipped(f"no Triton is installed in {python.prefix}")
+
+
+def _shared(found: tuple[Distribution, ...], site: Path, subject: Subject) -> Iterator[Finding]:
+    names = " and ".join(f"{one.title} ({one.owns})" for one in found)
+    if len(found) == 1:
+        yield ok(f"{names} alone", site)
+        return
+    yield Finding(
+        "error",
+        f"{len(found)} distributions own triton/: {names}",
+        str(site),
+        affects="their files are mixed, and uninstalling one breaks the other (triton#3359, triton#5058)",
+        remedy="remove all of them, then install the one that you want",
+        commands=_purge(subject),
+    )
+
+
+def _orphaned(site: Path, python: PythonEnv, subject: Subject) -> Iterator[Finding]:
+    if os.path.lexists(site / uninstall.NAME):
+        yield Finding(
+            "error",
+            "a purge was killed halfway",
+            str(site / uninstall.NAME),
+            affects="files of triton/ are missing",
+            remedy="run it again: it puts them back, or goes on where it was",
+            commands=_purge(subject),
+        )
+    alone = untracked_files.read(site, [one for one in python.distributions if one.site == site])
+    if alone.any:
+        yield Finding(
+            "warning",
+            f"files that nobody owns: {alone.words} ({alone.size / _MIB:.1f} MiB)",
+            str(site),
+            affects="an import may take them, and no uninstall removes them",
+            remedy="they go with the next purge",
+            commands=_purge(subject),
+        )
+
+
+@check("python.editable", "where editable installs of Triton point")
+def editable(subject: Subject) -> Iterator[Finding]:
+    """An editable install leads to a source tree, which may be gone, or another than the one you work in."""
+    python = subject.packages
+    if python is None:
+        yield no_python(subject)
+        return
+    found = [one for one in distributions.owners(python.distributions) if one.editable]
+    for one in found:
+        yield _leads(one, subject)
+    if not found:
+        yield skipped("no Triton is installed editable")
+
+
+def _leads(one: Distribution, subject: Subject) -> Finding:
+    assert one.editable is not None  # noqa: S101 - for the type checker
+    project, package, hooks = one.editable.project, one.editable.package, one.editable.hooks
+    target = project or package
+    where = str(hooks[0]) if hooks else str(one.info)
+    if target is None:
+        return Finding("note", f"{one.title} is editable, and does not say where it leads", where)
+    gone = next((folder for folder in (project, package) if folder and not folder.exists()), None)
+    if gone:
+        return Finding(
+            "error",
+            f"{one.title} leads to {gone}, which is gone",
+            where,
+            affects="import triton fails, or finds another one",
+            remedy="install it again from where the sources are now, or remove it",
+            commands=(*installing(subject), *_purge(subject)),
+        )
+    tree = sources(subject)
+    if tree and not target.resolve().is_relative_to(tree.root.resolve()):
+        return Finding(
+            "warning",
+            f"{one.title} leads to {target}; you work in {tree.root}",
+            where,
+            affects="what you change and build here is not what runs",
+            remedy="install this one, or look at the environment of that one",
+            commands=installing(subject),
+        )
+    return ok(f"{one.title} leads to {target}", where)
+
+
+@check("python.spec", "what `import triton` finds")
+def spec(subject: Subject) -> Iterator[Finding]:
+    """The path, `.pth` files and finders decide; a folder named triton in front of them wins."""
+    python = subject.packages
+    if python is None:
+        yield no_python(subject)
+        return
+    finders = import_resolution.finders(python.sites, python.distributions)
+    plain = import_resolution.find(python.path, finders)
+    yield _found(plain, subject)
+    named = subject.environ.get("PYTHONPATH", "").split(os.pathsep)
+    variable = tuple(subject.cwd / folder for folder in named if folder)
+    with_variable = import_resolution.find((*variable, *python.path), finders)
+    if with_variable and with_variable != plain:
+        yield _shadow(with_variable, plain, "PYTHONPATH leads to it", "unset PYTHONPATH")
+    here = import_resolution.find((subject.cwd, *variable, *python.path), finders)
+    if here and here != with_variable:
+        yield _shadow(here, with_variable, "python -c and -m look here first", "cd somewhere else")
+
+
+def _found(found: Found | None, subject: Subject) -> Finding:
+    tree = sources(subject)
+    if found is None:
+        return skipped("import triton would find nothing")
+    if found.namespace:
+        return Finding(
+            "error",
+            f"import triton finds a folder without __init__.py: {found.folder}",
+            str(found.by),
+            affects="the import works, and gives a module without jit (triton#1693, triton#2099)",
+            remedy="rename that folder, or take its parent from the path",
+        )
+    if tree and not found.folder.resolve().is_relative_to(tree.root.resolve()):
+        return Finding(
+            "warning",
+            f"import triton finds {found.folder}, not the checkout {tree.root}",
+            str(found.by),
+            affects="what you change and build is not what runs",
+            remedy="install the checkout into this environment",
+            commands=installing(subject),
+        )
+    return ok(f"import triton finds {found.folder}", found.by)
+
+
+def _shadow(found: Found, otherwise: Found | None, why: str, command: str) -> Finding:
+    kind = "a folder without __init__.py" if found.namespace else "another one"
+    instead = f" instead of {otherwise.folder}" if otherwise else ""
+    return Finding(
+        "warning",
+        f"import triton finds {kind}{instead}: {why}",
+        str(found.folder),
+        affects="an empty module without jit (triton#1693)" if found.namespace else "another Triton runs",
+        remedy="rename that folder, or run from elsewhere",
+        commands=(command,),
+    )
+
+
+def _purge(subject: Subject) -> tuple[str, ...]:
+    python = subject.interpreter
+    other = python and python != subject.env.python  # one that was named, or that is active
+    which = f"--python {shlex.quote(str(python))}" if other else f"--env {subject.named}"
+    return (f"invoke purge-wheels {which}",)
+
+
+CHECKS = (version, owners, editable, spec, *python_triton.CHECKS)

@@ -1,0 +1,291 @@
+"""Group `python`, second half: the installed Triton against torch, its LLVM and bindings; whether it runs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from tritonsmith.doctor.check import check
+from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.errors import UsageError
+from tritonsmith.facts import distributions, import_resolution, libtriton, llvm_tree, pytorch_pins, tools
+from tritonsmith.facts.checkout import TritonCheckout
+from tritonsmith.facts.distributions import Distribution
+from tritonsmith.facts.libtriton import Libtriton
+from tritonsmith.facts.python_env import PythonEnv
+from tritonsmith.pins import installed_torch as pairs
+from tritonsmith.plan.process import capture
+
+_BINDINGS = ("pybind11", "nanobind")
+_PTXAS = ("backends/nvidia/bin/ptxas*", "*/cuda/bin/ptxas")  # in the package; the second is that of 2.x
+_PATIENCE = 120.0  # seconds; a cold import of torch reads gigabytes
+_ARCHITECTURES = {"arm64": "aarch64"}  # macOS's name, and that of ELF files
+# Prints the last line of the traceback, since what goes to standard error is not kept.
+_IMPORT = """
+import sys, traceback
+try:
+    import {name}
+    print("version", getattr({name}, "__version__", "unknown"), getattr({name}, "__file__", None))
+except BaseException as error:
+    print("failed", traceback.format_exception_only(type(error), error)[-1].strip().splitlines()[-1])
+"""
+
+
+@check("python.torch", "what torch requires of Triton")
+def torch(subject: Subject) -> Iterator[Finding]:
+    """A release of PyTorch is tested with one Triton, and its compiler uses what is private in it."""
+    python = subject.packages
+    if python is None:
+        yield no_python(subject)
+        return
+    owners = distributions.owners(python.distributions)
+    at_hand = next((one for one in python.distributions if one.name == "torch"), None)
+    if at_hand is None:
+        yield (
+            Finding("note", f"{_titles(owners)} without torch") if owners else skipped("neither is installed")
+        )
+        return
+    requires = distributions.required_triton(at_hand, python.minor)
+    seen = f"{at_hand.title} requires {requires or 'no Triton'}"
+    if not owners:
+        lacks = (
+            "torch.compile works on no GPU" if requires else "CPU builds, and builds from sources, need none"
+        )
+        commands = _wanted(requires, subject)
+        yield Finding("note", f"{seen}; there is none", str(at_hand.info), affects=lacks, commands=commands)
+        return
+    yield _pair(at_hand, requires, owners, subject)
+
+
+def _pair(
+    at_hand: Distribution, requires: str, owners: tuple[Distribution, ...], subject: Subject
+) -> Finding:
+    """The verdict of `invoke pins --installed`."""
+    beside = tuple(pairs.Owner(one.name, one.version, distributions.commit_in(one.version)) for one in owners)
+    try:
+        release = pytorch_pins.find(at_hand.version).release
+    except UsageError:  # a nightly, or one that is newer than the table
+        release = None
+    agrees, reasons = pairs.judge(pairs.Torch(at_hand.version, "", requires), beside, release)
+    seen, where = "; ".join(reasons), str(at_hand.info)
+    if agrees is not False:
+        return Finding("ok" if agrees else "note", seen, where)
+    own = any(one.editable for one in owners)
+    return Finding(
+        "note" if own else "warning",
+        seen,
+        where,
+        affects="torch.compile calls what another Triton lacks or has changed",
+        remedy="you built this one yourself: then it is meant" if own else "install what this torch requires",
+        commands=() if own else _wanted(requires, subject),
+    )
+
+
+def _wanted(requires: str, subject: Subject) -> tuple[str, ...]:
+    """What to type to get the Triton that a torch requires."""
+    if not subject.python:
+        return (f"invoke env-triton --env {subject.named}",) if requires else ()
+    plain = requires.partition(";")[0].strip()
+    return (shlex.join((str(subject.python), "-m", "pip", "install", plain)),) if plain else ()
+
+
+@check("python.llvm-revision", "the LLVM in the installed libtriton.so")
+def llvm_revision(subject: Subject) -> Iterator[Finding]:
+    """Read from the library itself: what it was really built from, whatever its version says."""
+    python = subject.packages
+    if python is None:
+        yield no_python(subject)
+        return
+    package = _package(python)
+    libraries = libtriton.find(package) if package else ()
+    if package is None or not libraries:
+        yield skipped(f"no libtriton.so in {package}" if package else "import triton would find nothing")
+        return
+    for path in libraries:
+        yield _library(libtriton.read(path), python, subject)
+
+
+def _library(library: Libtriton, python: PythonEnv, subject: Subject) -> Finding:
+    where = str(library.path)
+    host = _ARCHITECTURES.get(subject.host.arch, subject.host.arch)
+    if library.machine and library.machine != host:
+        affects = f"it does not load on {host} (triton#2921)"
+        return Finding("error", f"it is for {library.machine}", where, affects=affects)
+    tag = python.tag
+    stable = library.tag == "abi3" and not python.free_threaded
+    if library.tag.startswith(("cpython", "abi3")) and not stable and library.tag != tag:
+        affects = "it does not load (triton#4995)"
+        commands = installing(subject)
+        return Finding(
+            "error", f"it is for {library.tag}, not {tag}", where, affects=affects, commands=commands
+        )
+    if not library.llvm_version:
+        return Finding("note", "which LLVM is in it cannot be read", where)
+    seen = f"LLVM {library.llvm_version}, {library.llvm_commit or 'whose commit was not recorded'}"
+    wanted, whose = _wanted_llvm(python, subject)
+    if library.llvm_commit and wanted and not llvm_tree.same_commit(library.llvm_commit, wanted):
+        return Finding(
+            "warning",
+            f"{seen}; {whose} {wanted[:12]}",
+            where,
+            affects="IR and code may differ from what others see with this version",
+            remedy="it was built with another LLVM; build or install it again if that is not meant",
+            commands=installing(subject) if sources(subject) else (),
+        )
+    same = f", that of {whose.removesuffix(' has')}" if library.llvm_commit and wanted else ""
+    return ok(seen + same, where)
+
+
+def _wanted_llvm(python: PythonEnv, subject: Subject) -> tuple[str, str]:
+    """The LLVM that it should be, and who says so: the checkout's pin, or that version's published wheel."""
+    owners = distributions.owners(python.distributions)
+    tree = sources(subject)
+    if any(one.editable for one in owners):
+        return (tree.pin.commit, "the checkout's pin is") if tree and tree.pin else ("", "")
+    for one in owners:
+        for release in pytorch_pins.releases():
+            if one.name == "triton" and release.cuda.version == one.version and release.wheel.llvm:
+                return release.wheel.llvm, f"the published wheel {one.version} has"
+    return "", ""
+
+
+@check("python.bindings", "pybind11 or nanobind, as the checkout wants it")
+def bindings(subject: Subject) -> Iterator[Finding]:
+    """Bindings of another version compile with errors, or crash; nanobind is pinned to one version."""
+    python, tree = subject.packages, sources(subject)
+    if python is None or tree is None or python.executable != subject.env.python:
+        yield skipped("no checkout is built in this Python")
+        return
+    versions = dict(python.dists)
+    for line in tree.requires:
+        requirement = Requirement(line)
+        if requirement.name not in _BINDINGS:
+            continue
+        there = versions.get(requirement.name)
+        seen = f"{requirement.name} {there or 'is not installed'}; the checkout wants {requirement.specifier}"
+        if there and requirement.specifier.contains(there, prereleases=True):
+            yield ok(seen, python.purelib)
+        else:
+            yield Finding(
+                "warning",
+                seen,
+                str(python.purelib),
+                affects="the Python module does not compile",
+                remedy="build again: that installs what the checkout requires",
+                commands=(f"invoke build-triton --env {subject.named}",),
+            )
+
+
+@check("python.import", "import triton and torch, in a process of their own", deep=True)
+def imports(subject: Subject) -> Iterator[Finding]:
+    """What is seen on disk may still not load: a missing GLIBCXX, an undefined symbol."""
+    python = subject.packages
+    if python is None:
+        yield no_python(subject)
+        return
+    names = [
+        name for name, there in (("triton", _package(python)), ("torch", _has(python, "torch"))) if there
+    ]
+    for name in names:
+        yield _imported(name, python)
+    if not names:
+        yield skipped("neither triton nor torch is installed")
+
+
+def _imported(name: str, python: PythonEnv) -> Finding:
+    began = time.monotonic()
+    argv = (str(python.executable.absolute()), "-B", "-c", _IMPORT.format(name=name))
+    output = capture(argv, cwd=Path("/"), timeout=_PATIENCE)  # in no folder that could shadow it
+    took = time.monotonic() - began
+    verdict, _, rest = (output or "").rpartition("\n")[2].partition(" ")
+    if verdict == "version":
+        return ok(f"import {name}: {rest}, {took:.1f} s", python.executable)
+    if output is None:
+        rest = f"no answer in {_PATIENCE:.0f} s" if took >= _PATIENCE else "the process died"
+    return Finding(
+        "error",
+        f"import {name}: {rest}",
+        str(python.executable),
+        affects="nothing runs",
+        remedy="the message is the last line of the traceback; see python.owners and python.llvm-revision",
+        commands=(shlex.join((str(python.executable), "-c", f"import {name}")),),
+    )
+
+
+@check("python.ptxas", "the installed ptxas runs", deep=True)
+def ptxas(subject: Subject) -> Iterator[Finding]:
+    """Every compile for NVIDIA starts it, and old wheels carry that of another architecture."""
+    python = subject.packages
+    if python is None:
+        yield no_python(subject)
+        return
+    found = [path for package in [_package(python)] if package for path in _assemblers(package)]
+    named = subject.environ.get("TRITON_PTXAS_PATH")
+    found += [Path(named)] if named else []
+    for path in found:
+        yield _assembler(path, subject)
+    if not found:
+        yield skipped("no ptxas is installed with Triton")
+
+
+def _assemblers(package: Path) -> Iterator[Path]:
+    for pattern in _PTXAS:
+        yield from sorted(package.glob(pattern))
+
+
+def _assembler(path: Path, subject: Subject) -> Finding:
+    affects = "nothing compiles for NVIDIA GPUs"
+    host = _ARCHITECTURES.get(subject.host.arch, subject.host.arch)
+    if not path.is_file():
+        return Finding("error", "TRITON_PTXAS_PATH names no file", str(path), affects=affects)
+    machine = libtriton.elf_machine(path)
+    if machine and machine != host:
+        seen = f"{path.name} is for {machine}, this machine is {host} (triton#2921, triton#3134)"
+        return Finding("error", seen, str(path), affects=affects)
+    if not os.access(path, os.X_OK):
+        mend = (shlex.join(("chmod", "+x", str(path))),)
+        return Finding("error", f"{path.name} may not be executed", str(path), affects=affects, commands=mend)
+    version = tools.version_of(path)
+    if not version:
+        return Finding("error", f"{path.name} --version does not answer", str(path), affects=affects)
+    return ok(f"{path.name} {version}", path)
+
+
+def _package(python: PythonEnv) -> Path | None:
+    finders = import_resolution.finders(python.sites, python.distributions)
+    found = import_resolution.find(python.path, finders)
+    return found.folder if found and not found.namespace and found.folder.is_dir() else None
+
+
+def _has(python: PythonEnv, name: str) -> bool:
+    return any(one.name == name for one in python.distributions)
+
+
+def _titles(found: tuple[Distribution, ...]) -> str:
+    return ", ".join(one.title for one in found)
+
+
+def sources(subject: Subject) -> TritonCheckout | None:
+    """The checkout that the env runs; None where it runs a released wheel."""
+    return None if subject.settings.triton.wheel else subject.checkout
+
+
+def installing(subject: Subject) -> tuple[str, ...]:
+    """What to type to install the checkout; nothing for a Python that is no environment of the tool's."""
+    return () if subject.python else (f"invoke install-triton --env {subject.named}",)
+
+
+def no_python(subject: Subject) -> Finding:
+    """There is no interpreter to look at; `python.version` says so if one ought to run."""
+    if subject.interpreter:
+        return skipped(f"{subject.interpreter} is no Python that runs")
+    return skipped("no interpreter that runs: neither the environment's nor an active one")
+
+
+CHECKS = (torch, llvm_revision, bindings, imports, ptxas)

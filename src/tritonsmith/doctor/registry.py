@@ -1,0 +1,62 @@
+"""All checks, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tritonsmith.doctor import (
+    builds,
+    caches,
+    gpu,
+    machine,
+    python_compile,
+    python_env,
+    sources,
+    tools,
+    tools_cache,
+    variables,
+)
+from tritonsmith.doctor.check import Check
+from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.finding import Finding
+from tritonsmith.errors import UsageError, did_you_mean
+
+ALL: tuple[Check, ...] = (
+    *machine.CHECKS,
+    *tools.CHECKS,
+    *tools_cache.CHECKS,
+    *sources.CHECKS,
+    *builds.CHECKS,
+    *python_env.CHECKS,
+    *python_compile.CHECKS,
+    *caches.CHECKS,
+    *variables.CHECKS,
+    *gpu.CHECKS,
+)
+
+
+def chosen(only: Iterable[str] = (), *, deep: bool = False) -> tuple[Check, ...]:
+    """The checks to run.
+
+    Args:
+        only: ids (`tools.cmake`) or groups (`tools`); empty for all.
+        deep: those that run something too. One that `only` names by its id runs anyway.
+
+    Raises:
+        UsageError: there is no such check.
+    """
+    names = tuple(only)
+    known = {check.id for check in ALL} | {check.group for check in ALL}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"there is no check {name!r}", hints=did_you_mean(name, known))
+    if not names:
+        return tuple(check for check in ALL if deep or not check.deep)
+    return tuple(
+        check for check in ALL if check.id in names or (check.group in names and (deep or not check.deep))
+    )
+
+
+def examine(subject: Subject, checks: Iterable[Check]) -> tuple[Finding, ...]:
+    """Run checks, in order."""
+    return tuple(finding for check in checks for finding in check(subject))

@@ -1,0 +1,56 @@
+"""The use case behind `doctor`: which environment, which interpreter, which checks; and what mends them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tritonsmith.doctor import registry
+from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.finding import Finding
+from tritonsmith.envs import settings, workspace
+from tritonsmith.envs.schema import Settings
+from tritonsmith.errors import UsageError
+from tritonsmith.plan import Plan
+
+_DEFAULT = "dev"
+
+
+def subject(env: str = "", python: str = "") -> Subject:
+    """What to look at.
+
+    Args:
+        env: name or path of an env file; empty for the environment that was used last.
+        python: path of an interpreter; empty for the env's.
+
+    Raises:
+        UsageError: there is no such environment or interpreter.
+    """
+    path = Path(python).expanduser().absolute() if python else None
+    if path and not path.is_file():
+        raise UsageError("there is no such interpreter", where=path, hints=["--python /path/to/bin/python"])
+    space = workspace.default()
+    asked = str(settings.find(env)) if env.endswith(".toml") else ""
+    return Subject(settings.load(env or last_used(space)), space, python=path, asked=asked)
+
+
+def last_used(space: workspace.Workspace) -> str:
+    """The environment whose receipts are newest, if its env file is still there; else `dev`."""
+    known = {name for name, _, _ in settings.available()}
+    newest = {
+        path.parents[1].name: path.stat().st_mtime
+        for path in sorted(space.root.glob("envs/*/receipts/*.json"), key=lambda path: path.stat().st_mtime)
+        if path.parents[1].name in known
+    }
+    return max(newest, key=lambda name: newest[name], default=_DEFAULT)
+
+
+def examine(chosen: Settings) -> tuple[Finding, ...]:
+    """Look at the machine and one environment, without running anything of it."""
+    return registry.examine(Subject(chosen, workspace.default()), registry.chosen())
+
+
+def mending(findings: tuple[Finding, ...]) -> Plan:
+    """What mends the findings that can be mended safely, in one plan; empty if there is nothing."""
+    steps = dict.fromkeys(step for finding in findings if finding.wrong for step in finding.fix)
+    notes = tuple(f"{found.check}: {found.seen}" for found in findings if found.wrong and found.fix)
+    return Plan("mend what can be undone", tuple(steps), notes)

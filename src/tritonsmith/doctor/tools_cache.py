@@ -1,0 +1,177 @@
+"""Group `tools`, its part on compiler caches that reach beyond this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tritonsmith import configs
+from tritonsmith.builder import compiler_cache
+from tritonsmith.doctor.check import check
+from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.errors import ConfigError
+from tritonsmith.facts import cmake_cache, remote_storage, tools
+
+_GUIDE = "docs/scale-out.md has the whole setup"
+_SOCKETS = ("/var/run/icecc/iceccd.socket", "/var/run/iceccd.socket", "~/.iceccd.socket")  # icecc 1.4
+_PATIENCE = 0.5  # seconds
+
+
+def _compiles(subject: Subject) -> bool:
+    return not subject.settings.triton.wheel
+
+
+@check("tools.ccache-remote", "the remote storage of compiles: there, quick, and of use")
+def remote(subject: Subject) -> Iterator[Finding]:
+    """Only an environment that names one is asked for it."""
+    cache = subject.settings.cache
+    if not (cache.remote and _compiles(subject)):
+        yield skipped("this environment names no remote storage")
+        return
+    try:
+        compiler_cache.check_remote(cache.remote)
+    except ConfigError as error:
+        yield Finding("error", error.what, error.where or "", error.why or "", "; ".join(error.hints))
+        return
+    answer = remote_storage.ask(cache.remote, write=cache.remote_write, timeout=_PATIENCE)
+    limit = configs.load("resources")["ccache"]["remote-connect"]
+    if answer.trouble:
+        yield Finding(
+            "warning",
+            f"no use: {answer.trouble}",
+            cache.remote,
+            affects="everything that this machine has not compiled itself is compiled here",
+            remedy=f"start it, or take remote out of the env file; {_GUIDE}",
+        )
+    elif answer.seconds > limit:
+        yield Finding(
+            "warning",
+            f"answers after {answer.seconds * 1000:.0f} ms",
+            cache.remote,
+            affects=f"ccache gives up a connection after {limit * 1000:.0f} ms, so most compiles miss it",
+            remedy="use one that is nearer, or a folder that is mounted here",
+        )
+    else:
+        yield ok(f"answers in {answer.seconds * 1000:.0f} ms; {_rate(subject)}", cache.remote)
+
+
+def _rate(subject: Subject) -> str:
+    seen = subject.ccache
+    asked = seen.remote_hits + seen.remote_misses if seen else 0
+    if seen is None or not asked:
+        return "nothing was asked of it so far"
+    failed = f", {seen.remote_errors} errors" if seen.remote_errors else ""
+    return f"it had {100 * seen.remote_hits / asked:.0f} % of {asked} results{failed}"
+
+
+@check("tools.ccache-headers", "precompiled headers where other machines are to share compiles")
+def headers(subject: Subject) -> Iterator[Finding]:
+    """They hold absolute paths, and icecc does not send them."""
+    cache, wanted = subject.settings.cache, subject.settings.llvm.precompiled_headers
+    if not _compiles(subject) or cache.launcher != "ccache":
+        yield skipped("this environment compiles nothing through ccache")
+        return
+    outside = not cache.remote and subject.ccache is not None and subject.ccache.remote
+    if not (cache.remote or cache.distribute or outside):
+        yield skipped("no other machine has to do with compiles")
+    elif wanted == "on" or (wanted == "auto" and outside):
+        told = " of ccache's own settings" if outside else ""
+        yield Finding(
+            "warning",
+            f'precompiled-headers = "{wanted}" and a remote storage{told}, or other machines that compile',
+            affects="an LLVM from source: what uses such a header is compiled here, each time",
+            remedy='precompiled-headers = "off" under [llvm] of the env file',
+        )
+    else:
+        yield ok("off")
+
+
+@check("tools.icecc", "the daemon that sends compiles to other machines")
+def icecc(subject: Subject) -> Iterator[Finding]:
+    """Without the program no compile starts; without the daemon all of them run here."""
+    if subject.settings.cache.distribute != "icecc" or not _compiles(subject):
+        yield skipped("this environment sends no compiles away")
+        return
+    program = tools.find("icecc")
+    if program is None:
+        yield Finding(
+            "error",
+            "there is no icecc on PATH, which ccache would call for each compile",
+            affects="no compile starts",
+            remedy=f"install it, or take distribute out of the env file; {_GUIDE}",
+            commands=("apt install icecc",),
+        )
+        return
+    named = subject.environ.get("ICECC_TEST_SOCKET")
+    sockets = [Path(name).expanduser() for name in ((named,) if named else _SOCKETS)]
+    if any(remote_storage.listens(path, timeout=_PATIENCE) for path in sockets if path.exists()):
+        yield ok(f"icecc {program.version}, and its daemon answers".replace("  ", " "), program.path)
+    else:
+        yield Finding(
+            "warning",
+            "no iceccd answers on this machine",
+            str(program.path),
+            affects="all compiles run here, each after a vain look for it",
+            remedy=f"start it, with the scheduler's address; {_GUIDE}",
+            commands=("systemctl start iceccd",),
+        )
+
+
+@check("tools.launcher", "a launcher other than ccache, against what this build asks of it")
+def launcher(subject: Subject) -> Iterator[Finding]:
+    """Their settings come from the environment, where they are looked for."""
+    name, debug_info = subject.settings.cache.launcher, subject.settings.llvm.debug_info
+    if name not in ("sccache", "recc") or not _compiles(subject):
+        yield skipped("the launcher is ccache, or none")
+        return
+    program = tools.find(name)
+    if program is None:
+        yield Finding("warning", f"no {name} on PATH", affects="compiles run without a cache")
+    elif name == "sccache" and debug_info == "split":
+        yield Finding(
+            "warning",
+            f"sccache {program.version} and split debug info".replace("  ", " "),
+            str(program.path),
+            affects="clang's compiles end with a fatal error (mozilla/sccache#1593)",
+            remedy='launcher = "ccache" under [cache], or debug-info = "full" under [llvm]',
+        )
+    elif name == "recc" and not subject.environ.get("RECC_SERVER"):
+        yield Finding(
+            "warning",
+            "recc, and RECC_SERVER is not set",
+            str(program.path),
+            affects="recc looks for a server on this machine, and compiles fail without one",
+            remedy=f"name the server; {_GUIDE}",
+            commands=("export RECC_SERVER=grpc://HOST:PORT",),
+        )
+    else:
+        yield ok(f"{name} {program.version}".strip(), program.path)
+
+
+@check("tools.ccache-folders", "the build folder's own settings of ccache")
+def folders(subject: Subject) -> Iterator[Finding]:
+    """What `CMAKE_CXX_COMPILER_LAUNCHER` says, against the env file and the disk."""
+    cache = cmake_cache.read(subject.env.build)
+    words = cache.get("CMAKE_CXX_COMPILER_LAUNCHER").split(";") if cache else []
+    said = dict(word.split("=", 1) for word in words if word.startswith("CCACHE_") and "=" in word)
+    base = said.get("CCACHE_BASEDIR")
+    if not base:
+        yield skipped("no build of this environment has settings for ccache of its own")
+        return
+    remote = said.get("CCACHE_REMOTE_STORAGE", said.get("CCACHE_SECONDARY_STORAGE", ""))
+    link = subject.env.build / "source"
+    if not subject.env.build.is_relative_to(base) or not link.is_dir():
+        seen, affects = f"base_dir {base} and {link}: moved or gone", "other worktrees' compiles do not fit"
+    elif remote.partition("|")[0] != subject.settings.cache.remote:
+        seen = f"configured with {remote.partition('|')[0] or 'no remote storage'}, the env file says "
+        seen += subject.settings.cache.remote or "none"
+        affects = "a bare `ninja` uses the older setting"
+    else:
+        yield ok(f"paths below {base} are relative, and so is the debug info", subject.env.build)
+        return
+    again = (f"invoke build-triton --env {subject.named}",)
+    yield Finding("warning", seen, str(subject.env.build), affects=affects, commands=again)
+
+
+CHECKS = (remote, headers, folders, icecc, launcher)

@@ -1,0 +1,121 @@
+"""The check `variables.contradictory`: each is fine by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tritonsmith.doctor import env_vars
+from tritonsmith.doctor.check import check
+from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.finding import Finding, ok
+from tritonsmith.facts import cmake_cache, variables
+
+
+@check("variables.contradictory", "variables that contradict or need each other")
+def contradictory(subject: Subject) -> Iterator[Finding]:
+    """Each is fine by itself."""
+    found = [
+        *_build_types(subject),
+        *_offline(subject),
+        *_build_dir(subject),
+        *_llvm_debug(subject),
+        *_override(subject),
+        *_interpreted(subject),
+        *_alone(subject),
+    ]
+    yield from found or [ok("nothing contradicts itself")]
+
+
+def _build_types(subject: Subject) -> Iterator[Finding]:
+    asked = [row for row in env_vars.on(subject).values() if row.effect == "build-type"]
+    if len(asked) > 1:
+        yield Finding(
+            "warning",
+            f"{', '.join(env_vars.shown(subject, row.name) for row in asked)}: several build types",
+            affects=f"{env_vars.BY_HAND}: the first wins, {asked[0].what}",
+            commands=tuple(env_vars.unset(row.name) for row in asked[1:]),
+        )
+
+
+def _offline(subject: Subject) -> Iterator[Finding]:
+    if "TRITON_OFFLINE_BUILD" not in env_vars.on(subject):
+        return
+    missing = [name for name in ("LLVM_SYSPATH", "JSON_SYSPATH") if not subject.environ.get(name)]
+    if missing:
+        yield Finding(
+            "warning",
+            f"TRITON_OFFLINE_BUILD without {' and '.join(missing)}",
+            affects=f"{env_vars.BY_HAND}: it stops with a RuntimeError (triton#4461, triton#10540)",
+            remedy="name both, and NVIDIA's tools too: without TRITON_PTXAS_PATH they are left out silently",
+            commands=tuple(f"export {name}=..." for name in missing),
+        )
+
+
+def _build_dir(subject: Subject) -> Iterator[Finding]:
+    named = subject.environ.get("TRITON_BUILD_DIR", "")
+    cache = cmake_cache.read(Path(named)) if named and subject.checkout else None
+    source = cache.get("CMAKE_HOME_DIRECTORY") if cache else ""
+    if cache and source and subject.checkout and Path(source) != subject.checkout.root:
+        yield Finding(
+            "warning",
+            f"TRITON_BUILD_DIR={named} was configured for {source}, not for {subject.checkout.root}",
+            str(cache.file),
+            affects=f"{env_vars.BY_HAND}: CMake refuses, or the worktrees overwrite each other's build",
+            remedy="one folder for each worktree",
+            commands=(env_vars.unset("TRITON_BUILD_DIR"),),
+        )
+
+
+def _llvm_debug(subject: Subject) -> Iterator[Finding]:
+    asked = [name for name in env_vars.on(subject) if "LLVM_DEBUG" in name]
+    built = (subject.receipt("build-triton") or {}).get("build_type", "")
+    reasons = []
+    if subject.llvm and not subject.llvm.assertions:
+        reasons.append(f"the LLVM in {subject.llvm.prefix} has no assertions")
+    if built in ("Release", "RelWithDebInfo", "MinSizeRel"):
+        reasons.append(f"Triton's build type is {built}")
+    if asked and reasons:
+        yield Finding(
+            "warning",
+            f"{', '.join(asked)}, but {' and '.join(reasons)}",
+            affects="LLVM_DEBUG is compiled out there: those parts print nothing",
+            remedy="take an LLVM with assertions, and a build type of Triton that keeps them",
+            commands=(f"invoke setup-mlir --env {subject.named}",),
+        )
+
+
+def _override(subject: Subject) -> Iterator[Finding]:
+    if "TRITON_KERNEL_OVERRIDE" not in env_vars.on(subject):
+        return
+    folder = env_vars.folder(subject, "TRITON_OVERRIDE_DIR", "override")
+    if not env_vars.has_entries(folder):
+        yield Finding(
+            "warning",
+            "TRITON_KERNEL_OVERRIDE is on, and there is nothing to take instead",
+            str(folder),
+            affects="kernels are compiled as usual",
+            remedy="dump once (TRITON_KERNEL_DUMP=1 TRITON_ALWAYS_COMPILE=1), copy the kernel's folder there",
+            commands=(env_vars.unset("TRITON_KERNEL_OVERRIDE"),),
+        )
+
+
+def _interpreted(subject: Subject) -> Iterator[Finding]:
+    dumps = env_vars.dumps(subject)
+    if dumps and "TRITON_INTERPRET" in env_vars.on(subject):
+        yield Finding(
+            "warning",
+            f"TRITON_INTERPRET=1 with {', '.join(row.name for row in dumps)}",
+            affects="nothing is compiled, so nothing is dumped",
+            commands=(env_vars.unset("TRITON_INTERPRET"),),
+        )
+
+
+def _alone(subject: Subject) -> Iterator[Finding]:
+    on = env_vars.on(subject)
+    for row, _ in env_vars.given(subject):
+        partner = variables.needs().get(row.name)
+        if partner and partner not in on:
+            yield Finding(
+                "note", f"{env_vars.shown(subject, row.name)} does nothing without {partner}", remedy=row.what
+            )

@@ -1,0 +1,101 @@
+"""The forms of `pins --json`, which docs/pins.md documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.facts import pytorch_pins
+from tritonsmith.facts.pytorch_pins import Pin, Release
+from tritonsmith.pins.installed_torch import Installed
+from tritonsmith.pins.read_upstream import Reading
+from tritonsmith.pins.releases_with import Holders
+
+SCHEMA = 1
+
+
+def table(releases: Iterable[Release]) -> dict[str, Any]:
+    """All releases, what the grades stand for, and the wheel names of all eras."""
+    return {
+        **_head("table"),
+        "releases": [release_table(release) for release in releases],
+        "grades": pytorch_pins.grades(),
+        "wheel_names": [asdict(name) for name in pytorch_pins.wheel_names()],
+    }
+
+
+def one(release: Release, note: str) -> dict[str, Any]:
+    """One release."""
+    return {**_head("release"), "note": note, "release": release_table(release)}
+
+
+def live(reading: Reading) -> dict[str, Any]:
+    """What a commit of PyTorch pins."""
+    return {**_head("live"), **asdict(reading), "pins": [_nulls(asdict(pin)) for pin in reading.pins]}
+
+
+def update(file: Path, changes: Iterable[str], missing: Iterable[str]) -> dict[str, Any]:
+    """What was written into the table."""
+    return {**_head("update"), "file": str(file), "changes": list(changes), "missing": list(missing)}
+
+
+def installed(found: Installed) -> dict[str, Any]:
+    """A torch and its Triton."""
+    return {
+        **_head("installed"),
+        "python": str(found.python),
+        "torch": _nulls(asdict(found.torch)),
+        "triton": [_nulls(asdict(owner)) for owner in found.owners],
+        "agrees": found.agrees,
+        "reasons": list(found.reasons),
+        "release": release_table(found.release) if found.release else None,
+    }
+
+
+def holders(found: Holders) -> dict[str, Any]:
+    """Who holds a commit."""
+    return {
+        **_head("holders"),
+        "commit": found.commit,
+        "subject": found.subject,
+        "committed": found.committed,
+        "pins": [
+            {
+                "release": holding.release,
+                "where": holding.where,
+                "pin": holding.pin or None,
+                "relation": holding.standing.relation,
+                "holds": holding.standing.holds,
+                "why": holding.standing.why,
+            }
+            for holding in found.holdings
+        ],
+    }
+
+
+def release_table(release: Release) -> dict[str, Any]:
+    """A release: its channels, its wheel, and what the wheels are called."""
+    return {
+        "pytorch": release.version,
+        "cuda": _pin(release.cuda),
+        "rocm": _pin(release.rocm),
+        "xpu": _pin(release.xpu),
+        "wheel": _pin(release.wheel),
+        "llvms_differ": release.llvms_differ,
+        "wheel_names": [asdict(name) for name in pytorch_pins.wheel_names(release.version)],
+    }
+
+
+def _pin(pin: Pin | None) -> dict[str, Any] | None:
+    return None if pin is None else _nulls(asdict(pin))
+
+
+def _nulls(table: dict[str, Any]) -> dict[str, Any]:
+    """What is unknown is null, not an empty text."""
+    return {key: None if value == "" else value for key, value in table.items()}
+
+
+def _head(kind: str) -> dict[str, Any]:
+    return {"schema": SCHEMA, "kind": kind}

@@ -1,0 +1,158 @@
+"""`store.gc`: what goes, the least recently used first, and what stays and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.plan import Plan, compression
+from tritonsmith.plan.steps import store_entry
+from tritonsmith.plan.steps.store_entry import Discard, Sweep
+from tritonsmith.store.list_ import Listing, Row, on_disk
+
+SCHEMA = 1
+PHASE = "delete"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What to keep.
+
+    Attributes:
+        max_bytes: until the store's entries take no more than that; None for as much as possible.
+        older_than: seconds since it was last used; None for any.
+        names: these alone; all if empty.
+    """
+
+    max_bytes: int | None = None
+    older_than: float | None = None
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What collecting would do.
+
+    Attributes:
+        plan: one step for each entry.
+        going: what goes, in this order.
+        staying: what stays, with the reason.
+        leftovers: bytes that stopped runs left, which go as well.
+        before: bytes of the store's entries.
+    """
+
+    plan: Plan
+    going: tuple[Row, ...]
+    staying: tuple[tuple[Row, str], ...]
+    leftovers: int
+    before: int
+
+    @property
+    def freed(self) -> int:
+        """Bytes."""
+        return sum(row.bytes or 0 for row in self.going) + self.leftovers
+
+
+def size(text: str) -> int | None:
+    """Bytes from `50GB`, `1.5TiB` or `800MB`; None for an empty text.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    return compression.size(text) if text else None
+
+
+def prepare(found: Listing, limits: Limits) -> Prepared:
+    """Decide, and make the plan.
+
+    Args:
+        found: the store, looked at.
+        limits: what to keep.
+
+    Raises:
+        UsageError: a name that is none.
+    """
+    names = {row.entry.name for row in found.rows}
+    for name in limits.names:
+        if name not in names:
+            raise UsageError(f"the store has no entry {name!r}", hints=did_you_mean(name, names))
+    going: list[Row] = []
+    staying: list[tuple[Row, str]] = []
+    left = found.bytes
+    for row in sorted(found.rows, key=lambda row: row.used):
+        if reason := _reason(row, found, limits, left):
+            staying.append((row, reason))
+        else:
+            going.append(row)
+            left -= row.bytes or 0
+    store, stale = found.store, found.usage.stale
+    remains = store_entry.leftovers(store.root)
+    steps = [Sweep(store.root, store.owner, stale, phase=PHASE)] if remains else []
+    plan = Plan(
+        f"collect what is not used in {store.root}",
+        (*(Discard(store.root, row.entry.name, store.owner, stale, phase=PHASE) for row in going), *steps),
+        ("an entry that somebody comes to use meanwhile stays, but this script cannot tell",),
+    )
+    return Prepared(plan, tuple(going), tuple(staying), sum(on_disk(path) for path in remains), found.bytes)
+
+
+def _reason(row: Row, found: Listing, limits: Limits, left: int) -> str:
+    """Why an entry stays; empty if it goes.
+
+    Args:
+        row: the entry.
+        found: the whole store.
+        limits: what to keep.
+        left: bytes that the store's entries take without those that go already.
+    """
+    name, unused = row.entry.name, found.now - row.used
+    fresh = 3600 * float(configs.load("store")["gc"]["fresh-hours"])
+    half = row.entry.status == "unfinished" and not limits.names and limits.older_than is None
+    reasons = (
+        (limits.names and name not in limits.names, "not asked for"),
+        (row.bytes is None, "adopted: never deleted"),
+        (row.uses, f"used by {', '.join(dict.fromkeys(use.in_words for use in row.uses))}"),
+        (limits.older_than is not None and unused < limits.older_than, "used lately"),
+        (half and unused < fresh, "changed lately (--name deletes it all the same)"),
+        (limits.max_bytes is not None and left <= limits.max_bytes, "there is room"),
+    )
+    return next((text for holds, text in reasons if holds), "")
+
+
+def stayed(prepared: Prepared, found: Listing) -> tuple[Row, ...]:
+    """Entries of the plan that are still there: somebody holds them, or came to use them meanwhile.
+
+    Args:
+        prepared: the plan, which has run.
+        found: the store, as it was looked at before.
+    """
+    there = {entry.name for entry in found.store.entries()}
+    return tuple(row for row in prepared.going if row.entry.name in there)
+
+
+def as_json(prepared: Prepared) -> dict[str, Any]:
+    """The plan for other programs."""
+    return {
+        "schema": SCHEMA,
+        "before": prepared.before,
+        "freed": prepared.freed,
+        "leftovers": prepared.leftovers,
+        "going": list(_rows((row, "") for row in prepared.going)),
+        "staying": list(_rows(prepared.staying)),
+    }
+
+
+def _rows(rows: Iterable[tuple[Row, str]]) -> Iterator[dict[str, Any]]:
+    for row, reason in rows:
+        users = [asdict(use.user) for use in row.uses]
+        yield {
+            "name": row.entry.name,
+            "status": row.entry.status,
+            "bytes": row.bytes,
+            "used": row.used,
+            "users": users,
+            "reason": reason,
+        }

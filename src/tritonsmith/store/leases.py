@@ -1,0 +1,244 @@
+"""Who uses which entry: environments that registered, as far as receipts and build folders agree."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import socket
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs, outside
+from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.facts import cmake_cache
+from tritonsmith.plan import Step, Write
+from tritonsmith.plan.steps import digest
+from tritonsmith.plan.steps.cache_entries import Seen
+from tritonsmith.plan.steps.store_entry import Expect
+from tritonsmith.store.entry import Entry
+from tritonsmith.store.store import PHASE, Store
+
+SCHEMA = 1
+_RECEIPTS = (("setup-mlir", "prefix"), ("build-triton", "llvm"), ("install-triton", "llvm"))
+_VARIABLES = ("LLVM_DIR", "LLVM_SYSPATH", "MLIR_DIR", "LLVM_LIBRARY_DIR")
+
+
+@dataclass(frozen=True)
+class User:
+    """An environment that said that it uses an entry.
+
+    Attributes:
+        workspace: its workspace, absolute.
+        env: its name.
+        checkout: of the Triton that it is for; may be empty.
+        entry: name in the store.
+        user: login name.
+        host: machine; on another one its files may not be there to be looked at.
+        since: UTC, ISO 8601.
+    """
+
+    workspace: str
+    env: str
+    checkout: str
+    entry: str
+    user: str = ""
+    host: str = ""
+    since: str = ""
+
+    @property
+    def file(self) -> str:
+        """Name of its record: one for each environment."""
+        return f"{digest(self.workspace, self.env)}.json"
+
+
+@dataclass(frozen=True)
+class Use:
+    """Somebody uses an entry.
+
+    Attributes:
+        user: who.
+        why: what shows it: `setup-mlir`, `build-triton`, `CMakeCache.txt`; or why nobody can tell.
+    """
+
+    user: User
+    why: str
+
+    @property
+    def in_words(self) -> str:
+        """`dev (~/src/triton)`; with the workspace where it is another user's."""
+        where = self.user.checkout or self.user.workspace
+        return f"{self.user.env} ({where})" if where else self.user.env
+
+
+@dataclass(frozen=True)
+class Usage:
+    """All that is known about who uses what.
+
+    Attributes:
+        uses: name of an entry to its uses.
+        stale: records that count for nothing any more, as they were when they were looked at.
+    """
+
+    uses: dict[str, tuple[Use, ...]]
+    stale: tuple[Seen, ...] = ()
+
+    def of(self, name: str) -> tuple[Use, ...]:
+        """The uses of an entry."""
+        return self.uses.get(name, ())
+
+
+def me(env: EnvDir, checkout: Path | None, entry: str, now: datetime | None = None) -> User:
+    """The record of this user's environment.
+
+    Args:
+        env: the environment.
+        checkout: the Triton that it is for.
+        entry: that it uses.
+        now: the time; the clock's by default.
+    """
+    since = (now or datetime.now(UTC)).isoformat(timespec="microseconds")
+    place = str(checkout) if checkout else ""
+    return User(str(env.root), env.name, place, entry, login(), socket.gethostname(), since)
+
+
+def login() -> str:
+    """This user's name; empty where there is none, as in a container."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return ""
+
+
+def register(store: Store, user: User) -> tuple[Step, ...]:
+    """Steps that register a user, and make sure that the entry did not go meanwhile.
+
+    Whoever deletes looks for new records once the manifest is gone, so that one of the two sees the other.
+    """
+    manifest = store.manifest(user.entry)
+    return (
+        *announce(store, user),
+        Expect(manifest, f"{user.entry} went from the store just now: run the command again", phase=PHASE),
+        *store.touch(user.entry),
+    )
+
+
+def announce(store: Store, user: User) -> tuple[Step, ...]:
+    """Steps that register a user of an entry that is still to be made."""
+    text = json.dumps({"schema": SCHEMA, **asdict(user)}, indent=2) + "\n"
+    return (Write(store.users / user.file, text, phase=PHASE),)
+
+
+def look(store: Store, space: Workspace, now: float) -> Usage:
+    """Find out who uses what.
+
+    Args:
+        store: which.
+        space: this user's workspace, all of whose environments are looked at, registered or not.
+        now: seconds since 1970.
+    """
+    entries = store.entries()
+    uses: dict[str, list[Use]] = {}
+    stale: list[Seen] = []
+    registered = set()
+    for record, user in _records(store):
+        registered.add((user.workspace, user.env))
+        found = _judge(record, user, entries, now)
+        if user.entry and user.entry not in found:
+            stale.append(record)
+        for name, why in found.items():
+            uses.setdefault(name, []).append(Use(user, why))
+    for env in _own_envs(space):
+        if (str(env.root), env.name) not in registered:
+            user = User(str(env.root), env.name, "", "", login())
+            for name, why in _unregistered(env, entries):
+                uses.setdefault(name, []).append(Use(user, why))
+    return Usage({name: tuple(found) for name, found in uses.items()}, tuple(stale))
+
+
+def _records(store: Store) -> Iterator[tuple[Seen, User]]:
+    """Records, each as it was before it was read; one that may not be read names a user without an entry."""
+    for path in sorted(store.users.glob("*.json")) if store.users.is_dir() else []:
+        try:
+            record = Seen(path.name, path.stat().st_mtime_ns)
+            seen = outside.read_json(path)
+            yield record, User(**{name: str(seen[name]) for name in User.__dataclass_fields__})
+        except FileNotFoundError:
+            continue  # gone by now
+        except OSError as error:
+            yield Seen(path.name, 0), User("", path.name, "", "", host=str(error.strerror))
+        except (ValueError, KeyError, TypeError):
+            continue  # damaged: it names nobody
+
+
+def _judge(record: Seen, user: User, entries: tuple[Entry, ...], now: float) -> dict[str, str]:
+    """Entries that one environment uses, and what shows it."""
+    if not user.entry:
+        return {entry.name: f"cannot be looked at: {user.host}" for entry in entries}
+    env = Workspace(Path(user.workspace)).env(user.env)
+    try:
+        found = dict(_confirmed(env, entries))
+    except OSError as error:
+        return {user.entry: f"cannot be looked at: {error.strerror or error}"}
+    if user.entry not in found:
+        elsewhere = user.host != socket.gethostname() and not env.path.is_dir()
+        limits = configs.load("store")["gc"]
+        half = any(entry.name == user.entry and entry.status == "unfinished" for entry in entries)
+        at_it = half and env.path.is_dir()
+        fresh = 86400.0 * limits["unfinished-days"] if at_it else 3600.0 * limits["fresh-hours"]
+        if elsewhere:
+            found[user.entry] = f"cannot be looked at from here, only on {user.host}"
+        elif now - record.changed / 1e9 < fresh:
+            found[user.entry] = "builds it" if at_it else "registered lately"
+    return found
+
+
+def _unregistered(env: EnvDir, entries: tuple[Entry, ...]) -> list[tuple[str, str]]:
+    """Entries that an environment uses which never registered: any, where that cannot be read."""
+    try:
+        return list(_confirmed(env, entries))
+    except OSError as error:
+        return [(entry.name, f"cannot be looked at: {error.strerror or error}") for entry in entries]
+
+
+def _confirmed(env: EnvDir, entries: tuple[Entry, ...]) -> Iterator[tuple[str, str]]:
+    """Entries that an environment's receipts and build folder name.
+
+    Raises:
+        OSError: they are there and cannot be read.
+    """
+    named = [(path, why) for why, path in _prefixes(env)]
+    for entry in entries:
+        tree = entry.path.resolve()
+        reasons = [why for path, why in named if path == tree or path.is_relative_to(tree)]
+        if reasons:
+            yield entry.name, reasons[0]
+
+
+def _prefixes(env: EnvDir) -> Iterator[tuple[str, Path]]:
+    for task, key in _RECEIPTS:
+        prefix = _receipt(env.receipt(task)).get(key)
+        if isinstance(prefix, str):
+            yield task, outside.real(Path(prefix))
+    if cache := cmake_cache.read(env.build):
+        for variable in _VARIABLES:
+            if value := cache.get(variable):
+                yield "CMakeCache.txt", outside.real(Path(value))
+
+
+def _receipt(path: Path) -> dict[str, Any]:
+    """A receipt's content; `receipts.read` does not tell one that may not be read from none."""
+    try:
+        seen = outside.read_json(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except ValueError as error:
+        raise OSError(f"{path} is damaged") from error
+    return seen if isinstance(seen, dict) else {}
+
+
+def _own_envs(space: Workspace) -> list[EnvDir]:
+    folder = space.root / "envs"
+    return [space.env(path.name) for path in sorted(folder.iterdir())] if folder.is_dir() else []

@@ -1,0 +1,138 @@
+"""What is in a store: entries, their sizes, and who uses them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.store import leases
+from tritonsmith.store.entry import Entry
+from tritonsmith.store.leases import Usage, Use
+from tritonsmith.store.store import Store
+
+SCHEMA = 1
+_BLOCK = 512  # bytes: what st_blocks counts, whatever the file system's own blocks are
+
+
+@dataclass(frozen=True)
+class Row:
+    """An entry and what is around it.
+
+    Attributes:
+        entry: the entry.
+        bytes: on disk; None for an adopted tree, which is not the store's.
+        made: seconds since 1970; when it was published, or last changed if it is unfinished.
+        used: when it was last asked for, published or changed.
+        uses: who uses it.
+    """
+
+    entry: Entry
+    bytes: int | None
+    made: float
+    used: float
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A store, looked at.
+
+    Attributes:
+        store: which.
+        rows: its entries, by name.
+        usage: who uses what.
+        now: seconds since 1970.
+    """
+
+    store: Store
+    rows: tuple[Row, ...]
+    usage: Usage
+    now: float
+
+    @property
+    def bytes(self) -> int:
+        """What the store's own entries take on disk."""
+        return sum(row.bytes or 0 for row in self.rows)
+
+
+def make(store: Store, space: Workspace, now: float) -> Listing:
+    """Look at a store. Needs no lock, and changes nothing.
+
+    Args:
+        store: which.
+        space: this user's workspace.
+        now: seconds since 1970.
+    """
+    usage = leases.look(store, space, now)
+    rows = tuple(_row(store, entry, usage) for entry in store.entries())
+    return Listing(store, rows, usage, now)
+
+
+def _row(store: Store, entry: Entry, usage: Usage) -> Row:
+    manifest, used = entry.manifest, store.last_used(entry)
+    adopted = manifest is not None and manifest.kind == "adopted"
+    made = _seconds(manifest.made) if manifest else used
+    return Row(entry, None if adopted else on_disk(entry.path), made, used, usage.of(entry.name))
+
+
+def _seconds(made: str) -> float:
+    try:
+        return datetime.fromisoformat(made).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def on_disk(folder: Path) -> int:
+    """Bytes that a folder takes; a file with several names counts once, what cannot be read not at all."""
+    seen: set[tuple[int, int]] = set()
+    total = 0
+    for about in _everything(folder):
+        if about.st_nlink > 1 and not stat.S_ISDIR(about.st_mode):
+            if (about.st_dev, about.st_ino) in seen:
+                continue
+            seen.add((about.st_dev, about.st_ino))
+        total += about.st_blocks * _BLOCK
+    return total
+
+
+def _everything(folder: Path) -> Iterator[os.stat_result]:
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                yield entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _everything(Path(entry.path))
+    except OSError:
+        return
+
+
+def as_json(found: Listing) -> dict[str, Any]:
+    """The listing for other programs."""
+    return {
+        "schema": SCHEMA,
+        "store": str(found.store.root),
+        "writable": found.store.writable,
+        "bytes": found.bytes,
+        "entries": [_row_as_json(row) for row in found.rows],
+    }
+
+
+def _row_as_json(row: Row) -> dict[str, Any]:
+    entry = row.entry
+    return {
+        "name": entry.name,
+        "path": str(entry.path),
+        "status": entry.status,
+        "problem": entry.problem,
+        "bytes": row.bytes,
+        "made": row.made,
+        "used": row.used,
+        "users": [{**asdict(use.user), "why": use.why} for use in row.uses],
+        "manifest": asdict(entry.manifest) if entry.manifest else None,
+    }

@@ -1,0 +1,243 @@
+"""The store: a folder of LLVMs, each with its manifest beside it, which is written last.
+
+```
+NAME/            the tree           NAME.json   its manifest: without one, it is unfinished
+NAME.lock        held by whoever builds, imports or deletes it; NAME.lock.holder tells who that is
+NAME.used        when it was last asked for
+users/           who uses which entry             .trash-NAME, .import-NAME   on their way out, or in
+```
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tritonsmith import outside
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, OwnershipError, SmithError, UsageError, did_you_mean
+from tritonsmith.facts import llvm_tree
+from tritonsmith.plan import Remove, Step, Write, locks, ownership
+from tritonsmith.plan.steps import store_entry
+from tritonsmith.store import describe_tree, matching
+from tritonsmith.store import entry as entries
+from tritonsmith.store.entry import Entry, Manifest
+from tritonsmith.store.matching import Found, Wanted
+
+PHASE = "store"
+MARKER = "tritonsmith-llvm-store"  # in each store: a workspace carries the mark of ownership as well
+_BEGUN = frozenset({"CACHEDIR.TAG", "tritonsmith-owned", "users"})  # what `claim` makes before the marker
+UNFINISHED = "unfinished: resume it with `invoke setup-mlir`, or it goes with `invoke store.gc`"
+LEAVING = "on its way out: `invoke store.gc` ends what was interrupted"
+
+
+@dataclass(frozen=True)
+class Store:
+    """One store.
+
+    Attributes:
+        root: its folder; it need not exist.
+        owner: the marked folder that deletions in it are confined to: itself, or the workspace around it.
+    """
+
+    root: Path
+    owner: Path
+
+    @property
+    def users(self) -> Path:
+        """Folder of who uses what."""
+        return self.root / "users"
+
+    @property
+    def writable(self) -> bool:
+        """Whether something can be put into it; one that is not can still be read and used."""
+        folder = next(path for path in (self.root, *self.root.parents) if path.exists())
+        return os.access(folder, os.W_OK | os.X_OK)
+
+    def claim(self) -> None:
+        """Make the folder if need be, and mark it, or the workspace that it lies in.
+
+        Raises:
+            OwnershipError: it holds somebody else's files.
+            SmithError: it cannot be written to.
+        """
+        try:
+            ownership.mark(self.owner)
+            self.users.mkdir(parents=True, exist_ok=True)
+            if not (self.root / MARKER).exists():  # another user's cannot be touched
+                (self.root / MARKER).touch()
+        except OwnershipError as error:
+            hints = ["name a new or empty folder: `store` under [llvm] in the env file, or --store PATH"]
+            raise OwnershipError(error.what, where=error.where, why=error.why, hints=hints) from error
+        except OSError as error:
+            raise SmithError(
+                "cannot write to the store",
+                where=error.filename or self.root,
+                why=error.strerror,
+                hints=["one that others share is set up as docs/store.md says (group, setgid, umask 002)"],
+            ) from error
+
+    def path(self, name: str) -> Path:
+        """The tree of an entry: what `LLVM_SYSPATH` wants."""
+        return self.root / name
+
+    def manifest(self, name: str) -> Path:
+        """The file of an entry's manifest."""
+        return self.root / f"{name}.json"
+
+    def lock(self, name: str) -> Path:
+        """The lock's file of an entry."""
+        return self.root / f"{name}.lock"
+
+    @contextmanager
+    def hold(self, name: str, *, purpose: str) -> Iterator[None]:
+        """Hold an entry for the body of a `with`, to build, grow, import or delete it.
+
+        Args:
+            name: of the entry, which need not exist.
+            purpose: what for, in the words of the command line.
+
+        Raises:
+            LockedError: another process holds it; names that process.
+        """
+        self.claim()
+        hints = ["wait for it to end, or stop it with ^C in its terminal"]
+        with locks.hold(
+            self.lock(name), purpose=purpose, busy=f"with {name} in the store of LLVMs", hints=hints
+        ):
+            store_entry.tombstone(self.root, name).unlink(
+                missing_ok=True
+            )  # a killed deletion goes no further
+            yield
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Everything in it, by name; what is hidden is none of it.
+
+        Raises:
+            SmithError: the folder cannot be read.
+        """
+        try:
+            children = sorted(self.root.iterdir()) if self.root.is_dir() else []
+        except OSError as error:
+            raise SmithError("cannot read the store", where=self.root, why=error.strerror) from error
+        names = {path.stem for path in children if path.suffix == ".json"}
+        names |= {path.name for path in children if path.is_dir() and path != self.users}
+        return tuple(self._entry(name) for name in sorted(names) if entries.is_name(name))
+
+    def entry(self, name: str) -> Entry:
+        """One entry.
+
+        Raises:
+            UsageError: there is none of that name.
+        """
+        if entries.is_name(name):
+            found = self._entry(name)
+            if found.manifest or found.status != "gone":
+                return found
+        names = [one.name for one in self.entries()]
+        hints = did_you_mean(name, names) if names else ("the store is empty: `invoke setup-mlir` fills it",)
+        raise UsageError(f"the store has no entry {name!r}", where=self.root, hints=hints)
+
+    def find(self, wanted: Wanted) -> Found:
+        """The best entry that serves, and of each other why not. Needs no lock, and changes nothing."""
+        return matching.choose(self.entries(), wanted)
+
+    def publish(self, manifest: Manifest) -> tuple[Step, ...]:
+        """Steps that make a finished tree an entry; the last ones of the plan that makes it."""
+        return (Write(self.manifest(manifest.name), manifest.render(), phase=PHASE),)
+
+    def retract(self, name: str) -> tuple[Step, ...]:
+        """Steps that make an entry unfinished again, before something rebuilds what it has."""
+        return (Remove((self.manifest(name),), self.owner, phase=PHASE),)
+
+    def touch(self, name: str, now: datetime | None = None) -> tuple[Step, ...]:
+        """Steps that note that an entry was asked for: the least recently used goes first."""
+        when = (now or datetime.now(UTC)).isoformat(timespec="seconds")
+        return (Write(self.root / f"{name}.used", f"{when}\n", phase=PHASE),)
+
+    def last_used(self, entry: Entry) -> float:
+        """When an entry was last asked for, published or, while unfinished, changed; seconds since 1970."""
+        name = entry.name
+        ninja = entry.path / ".ninja_log"
+        times = [_changed(path) for path in (self.root / f"{name}.used", self.manifest(name), ninja)]
+        return max(times) or _changed(entry.path)
+
+    def _entry(self, name: str) -> Entry:
+        path, file = self.path(name), self.manifest(name)
+        try:
+            manifest = entries.parse(outside.read_text(file))
+        except FileNotFoundError:
+            there = path.is_dir() and not path.is_symlink()
+            problem = self._why_not(name) if there else "there is no such entry"
+            return Entry(name, path, "unfinished" if there else "gone", None, problem)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            return Entry(name, path, "unreadable", None, f"its manifest cannot be read: {why}")
+        if manifest.name != name:
+            return Entry(name, path, "unreadable", None, f"its manifest is that of {manifest.name}")
+        return _looked_at(manifest, Path(manifest.tree) if manifest.kind == "adopted" else path)
+
+    def _why_not(self, name: str) -> str:
+        leaving = store_entry.tombstone(self.root, name).exists()
+        return LEAVING if leaving else UNFINISHED
+
+
+def _looked_at(manifest: Manifest, tree: Path) -> Entry:
+    """An entry that has a manifest: whether its tree is there, and the one that was described."""
+    name = manifest.name
+    try:
+        there = llvm_tree.is_tree(tree)
+    except OSError as error:
+        return Entry(name, tree, "unreadable", None, f"{tree} cannot be looked at: {error.strerror}")
+    if not there:
+        return Entry(name, tree, "gone", manifest, f"there is no LLVM in {tree} any more")
+    if manifest.kind == "adopted" and describe_tree.looks(tree) != manifest.looks:
+        command = f"invoke store.adopt {shlex.quote(str(tree))}"
+        problem = f"changed since it was adopted: `{command}` looks at it again"
+        return Entry(name, tree, "changed", manifest, problem)
+    return Entry(name, tree, "ready", manifest)
+
+
+def open_store(space: Workspace, folder: str = "") -> Store:
+    """The store that is meant.
+
+    Args:
+        space: the workspace, whose own one it is by default.
+        folder: `[llvm] store`, or a flag; may begin with `~`.
+
+    Raises:
+        FactError: the folder is a file, holds something else, or holds the workspace.
+    """
+    root = Path(folder).expanduser().absolute() if folder else space.llvm
+    hints = ["name a store, or a new or empty folder: `store` under [llvm] in the env file, or --store PATH"]
+    if root.exists() and not root.is_dir():
+        raise FactError("the store is no folder", where=root, hints=hints)
+    if space.root.resolve().is_relative_to(root.resolve()):
+        raise FactError("a store cannot be or hold the workspace", where=root, hints=hints)
+    if root != space.llvm and not _is_store(root):
+        raise FactError("this folder is no store of LLVMs", where=root, hints=hints)
+    inside = root != space.root and root.is_relative_to(space.root)
+    return Store(root, space.root if inside else root)
+
+
+def _is_store(root: Path) -> bool:
+    """Whether a folder is a store, or can become one: `claim` may have been stopped in the middle."""
+    if not root.is_dir():
+        return True
+    try:  # in this order: another process may be claiming it right now
+        names = {path.name for path in root.iterdir() if not ownership.is_begun(path)}
+        return names <= _BEGUN or (root / MARKER).is_file()
+    except OSError:
+        return True  # whoever reads it is told
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,103 @@
+"""`store.verify`: whether a tree is what its manifest says, and whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tritonsmith import outside
+from tritonsmith.errors import FactError
+from tritonsmith.facts import llvm_tree
+from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.plan import ar_archive, download
+from tritonsmith.plan.steps.pack import CHECKSUMS
+from tritonsmith.store import describe_tree
+from tritonsmith.store.entry import Entry, Manifest
+from tritonsmith.store.matching import native
+
+
+def problems(entry: Entry, *, quick: bool = False) -> tuple[str, ...]:
+    """What is wrong with an entry, in words; empty if nothing is.
+
+    Args:
+        entry: of a store.
+        quick: pass over checksums, which read every file of an imported tree.
+    """
+    if entry.manifest is None or entry.status != "ready":
+        return (entry.problem or entry.status,)
+    try:
+        tree = llvm_tree.read(entry.path)
+    except (FactError, OSError) as error:
+        return (f"its CMake packages cannot be read: {error}",)
+    return (
+        *_says_otherwise(entry.manifest, tree),
+        *_archives(entry.path),
+        *(() if quick else _checksums(entry.path)),
+    )
+
+
+def _says_otherwise(have: Manifest, tree: LlvmTree) -> Iterator[str]:
+    """Where the tree and its manifest differ: somebody configured it anew, or put another in its place."""
+    arch = have.abi.arch
+    pairs = (
+        ("version", have.version, tree.version),
+        ("build type", have.build_type, tree.build_type),
+        ("assertions", have.assertions, tree.assertions),
+        ("RTTI", have.rtti, tree.rtti),
+        ("code generators", sorted(native(have.targets, arch)), sorted(native(tree.targets, arch))),
+        ("CMake packages", sorted(have.packages), sorted(tree.packages)),
+    )
+    for what, written, found in pairs:
+        if written != found:
+            yield f"{what}: the manifest says {_words(written)}, the tree {_words(found)}"
+    if gone := sorted(set(have.tools) - tree.tools):
+        yield f"programs that the manifest lists are gone: {', '.join(gone)}"
+    there = {path.name for path in describe_tree.libraries(tree.prefix)}
+    yield from (f"lib/{name} is gone" for name in have.libraries if name not in there)
+    if have.commit and tree.commit and not llvm_tree.same_commit(have.commit, tree.commit):
+        yield f"commit: the manifest says {have.commit[:12]}, the tree {tree.commit[:12]}"
+
+
+def _words(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return (", ".join(value) if isinstance(value, list) else str(value)) or "none"
+
+
+def _archives(prefix: Path) -> Iterator[str]:
+    """Archives that are damaged, or name objects that are gone: a build was stopped, or cleaned up after."""
+    for path in describe_tree.libraries(prefix):
+        if path.suffix != ".a" or not ar_archive.is_archive(path):
+            if path.suffix == ".a":
+                yield f"lib/{path.name} is no archive"
+            continue
+        try:
+            if missing := ar_archive.read(path).missing():
+                yield f"lib/{path.name} names an object that is gone or was changed: {missing}"
+        except (ValueError, OSError) as error:
+            yield f"lib/{path.name}: {error}"
+
+
+def _checksums(prefix: Path) -> Iterator[str]:
+    """Files of an imported tree that are not as they were."""
+    file = prefix / CHECKSUMS
+    if not file.is_file():
+        return
+    try:
+        sums = dict(outside.read_json(file, outside.OURS)["sha256"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        yield f"{CHECKSUMS} cannot be read: {error}"
+        return
+    for name, sha256 in sums.items():
+        path = prefix / str(name)
+        if not outside.fits(path):
+            yield f"{CHECKSUMS} names {str(name)[:80]!r}, which no file is called"
+            continue
+        if outside.exists(path) and not outside.is_file(path):
+            yield f"{name} is no file any more"  # a device would be read for ever
+            continue
+        try:
+            if download.sha256_of(path) != sha256:
+                yield f"{name} was changed since it was imported"
+        except OSError as error:
+            yield f"{name}: {error.strerror}"
