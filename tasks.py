@@ -1,7 +1,7 @@
 """What Invoke reads: the namespace, nothing else."""
 
-from tritonsmith.tasks import kit, namespace
+from tritonsmith.tasks import namespace, task
 
-kit.end_with_reader()
+task.end_with_reader()
 
 __all__ = ["namespace"]

@@ -15,8 +15,9 @@ from invoke.vendor.lexicon import Lexicon
 
 from tritonsmith import __version__
 from tritonsmith.errors import EXIT_INTERRUPTED, EXIT_USAGE, did_you_mean
-from tritonsmith.tasks import kit, namespace, start_page
-from tritonsmith.ui import console, secrets
+from tritonsmith.tasks import namespace, start_page
+from tritonsmith.tasks import task as tasks_task
+from tritonsmith.ui import console, redact
 
 
 class _OneParse(Lexicon):
@@ -57,7 +58,7 @@ def _usage_errors() -> Iterator[None]:
         yield
     except ParseError as error:
         lines = [f"error: {error}", *(f"  - {hint}" for hint in _hints(error))]
-        raise Exit(secrets.hidden("\n".join(lines)), code=EXIT_USAGE) from None
+        raise Exit(redact.hidden("\n".join(lines)), code=EXIT_USAGE) from None
 
 
 def _hints(error: ParseError) -> tuple[str, ...]:
@@ -77,7 +78,7 @@ def _hints(error: ParseError) -> tuple[str, ...]:
 
 def main() -> None:
     """Console entry."""
-    kit.end_with_reader()
+    tasks_task.end_with_reader()
     try:
         SmithProgram(name="tritonsmith", namespace=namespace, version=__version__).run()
     except SystemExit as end:

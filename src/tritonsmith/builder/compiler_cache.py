@@ -21,7 +21,7 @@ from tritonsmith.envs.schema import CacheSettings, DebugInfo
 from tritonsmith.errors import ConfigError, FactError
 from tritonsmith.facts.tools import Compilers, Tool
 from tritonsmith.plan import Link, Step
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 from tritonsmith.versions import version_key
 
 SCHEMES = ("redis", "http", "file")
@@ -195,7 +195,7 @@ def check_remote(remote: str) -> None:
     Raises:
         ConfigError: it may not; passwords are not repeated.
     """
-    shown = secrets.hidden(remote)
+    shown = redact.hidden(remote)
     secret = [
         "say the whole of it in CCACHE_REMOTE_STORAGE, or as remote_storage in your ccache.conf (mode 600)",
         'leave remote out of the env file, and say precompiled-headers = "off" under [llvm]',

@@ -14,7 +14,7 @@ from tritonsmith.facts.cache_roots import Root
 from tritonsmith.facts.installed_tritons import Installed
 from tritonsmith.facts.triton_cache import Content, Entry
 from tritonsmith.facts.triton_metadata import Metadata
-from tritonsmith.ui import format as formats
+from tritonsmith.ui import units as formats
 
 SCHEMA = 1
 _WAYS = (("ttir", "ttgir", "llir", "ptx", "cubin"), ("ttir", "ttgir", "llir", "amdgcn", "hsaco"))

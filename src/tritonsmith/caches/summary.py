@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from tritonsmith.facts.triton_cache import Content, Entry
-from tritonsmith.ui.format import entries, size
+from tritonsmith.ui.units import entries, size
 
 _SHOWN = 5  # names in a sentence
 

@@ -23,7 +23,7 @@ from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.facts import cache_roots, filesystems, installed_tritons, triton_cache, triton_metadata
 from tritonsmith.facts.triton_cache import Content, Entry
 from tritonsmith.plan.steps.cache_entries import RemoveEntries, Seen
-from tritonsmith.ui import format as formats
+from tritonsmith.ui import units as formats
 
 _GIB = float(1 << 30)
 _NANOSECONDS = 1_000_000_000

@@ -9,7 +9,7 @@ from pathlib import Path
 from tritonsmith.doctor.context import Subject
 from tritonsmith.facts import eras, variables
 from tritonsmith.facts.variables import Variable
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 
 BY_HAND = "a `pip install` by hand (`invoke install-triton` sets or removes what setup.py reads)"
 _SHORT = 40  # characters of a value that are shown
@@ -74,12 +74,12 @@ def whom(row: Variable | None) -> str:
 
 def shown(subject: Subject, name: str) -> str:
     """`NAME=value`, a long value shortened."""
-    return f"{name}={short(secrets.variable(name, subject.environ[name]))}"
+    return f"{name}={short(redact.variable(name, subject.environ[name]))}"
 
 
 def short(value: str) -> str:
     """A value in a line of text, without secrets, quoted where it must be."""
-    value = secrets.hidden(value)  # before it is cut: the @ behind one may be lost
+    value = redact.hidden(value)  # before it is cut: the @ behind one may be lost
     return shlex.quote(value if len(value) <= _SHORT else f"{value[: _SHORT - 3]}...")
 
 

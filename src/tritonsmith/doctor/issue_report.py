@@ -18,7 +18,7 @@ from tritonsmith.doctor.finding import Finding
 from tritonsmith.doctor.redact import Redactor
 from tritonsmith.facts import gpu_runtimes, tools, torch_install
 from tritonsmith.plan.process import capture
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact as ui_redact
 
 # Those that collect_env.py picks, with what Triton is built and used with.
 _PACKAGES = re.compile(
@@ -86,7 +86,7 @@ def _rows(subject: Subject, hide: Redactor, *, deep: bool) -> Iterator[tuple[str
     yield from _triton(subject)
     yield from _torch(subject, deep=deep)
     shown = [
-        f"`{name}={hide.path(secrets.variable(name, value))}`"
+        f"`{name}={hide.path(ui_redact.variable(name, value))}`"
         for name, value in sorted(subject.environ.items())
         if _VARIABLES.match(name)
     ]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 
 _SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/nix/store", "/opt", "/proc", "/sbin", "/sys", "/usr")
 _SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - as /tmp: anybody's folders
@@ -38,14 +38,14 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """The text without them."""
-        text = _QUOTED.sub(lambda match: self.path(match[0]), secrets.hidden(text))
+        text = _QUOTED.sub(lambda match: self.path(match[0]), redact.hidden(text))
         for folder, label in self.folders:
             text = re.sub(rf"{re.escape(folder)}(?![\w.-])", label, text)
         return self._unnamed(_PATH.sub(lambda match: _last_part(match[0]), text))
 
     def path(self, text: str) -> str:
         """The same of a text that is one path, or a list of paths: a space does not end one."""
-        return "".join(self._whole(part) for part in _BETWEEN.split(secrets.hidden(text)))
+        return "".join(self._whole(part) for part in _BETWEEN.split(redact.hidden(text)))
 
     def _whole(self, path: str) -> str:
         scheme = "file://" if path.startswith("file://") else ""

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.finding import Finding, Status
-from tritonsmith.ui import console, secrets, tables
+from tritonsmith.ui import console, redact, tables
 from tritonsmith.ui.tables import Grid
 
 _MARKS: dict[Status, str] = {
@@ -67,9 +67,9 @@ def _lines(finding: Finding) -> Text:
     style = tables.STATUS_STYLES[finding.status]
     text = Text.assemble((f"  {_MARKS[finding.status]} {finding.name:<18}", style), _said(finding.seen))
     if finding.where:
-        text.append(f"  {secrets.hidden(finding.where)}", style="dim")
+        text.append(f"  {redact.hidden(finding.where)}", style="dim")
     if finding.affects:
-        text.append(f"\n{'':<22}{secrets.hidden(finding.affects)}")
+        text.append(f"\n{'':<22}{redact.hidden(finding.affects)}")
     if finding.remedy:
         text.append(f"\n{'':<22}to mend: {_said(finding.remedy)}")
     for command in finding.commands:
@@ -80,7 +80,7 @@ def _lines(finding: Finding) -> Text:
 
 
 def _said(text: str) -> str:
-    return console.typed(secrets.hidden(text))
+    return console.typed(redact.hidden(text))
 
 
 def listing(checks: Iterable[Check]) -> Grid:

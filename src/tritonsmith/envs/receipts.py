@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith import __version__, outside
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 
 SCHEMA = 1
 
@@ -25,7 +25,7 @@ def render(task: str, content: Mapping[str, Any]) -> str:
     when = datetime.now(UTC).isoformat(timespec="seconds")
     head = {"schema": SCHEMA, "task": task, "tritonsmith": __version__, "finished": when}
     plain = json.loads(json.dumps(head | dict(content), default=_plain))
-    return json.dumps(secrets.data(plain), indent=2) + "\n"
+    return json.dumps(redact.data(plain), indent=2) + "\n"
 
 
 def _plain(value: object) -> object:

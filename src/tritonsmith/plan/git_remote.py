@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 
 _WEB = ("http", "https")  # the login of another URL, `ssh://git@host`, is no secret
 
@@ -44,7 +44,7 @@ class GitRemote:
         """Take them out of FETCH_HEAD too, where git writes the whole query."""
         head = repository / ".git" / "FETCH_HEAD"
         if self.env and head.is_file():
-            head.write_text(secrets.hidden(head.read_text(encoding="utf-8")), encoding="utf-8")
+            head.write_text(redact.hidden(head.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def _bare(url: str) -> str:
@@ -54,7 +54,7 @@ def _bare(url: str) -> str:
     parts = urlsplit(url)
     _, at, host = parts.netloc.rpartition("@")
     kept = "&".join(
-        word for word in parts.query.split("&") if word and secrets.hidden(f"?{word}") == f"?{word}"
+        word for word in parts.query.split("&") if word and redact.hidden(f"?{word}") == f"?{word}"
     )
     if not at and kept == parts.query:
         return url

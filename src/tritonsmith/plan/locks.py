@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from tritonsmith import outside
 from tritonsmith.errors import LockedError, SmithError
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 
 _GRACE = 20.0  # seconds for what a killed run started to end
 _held: list[FileLock] = []
@@ -55,7 +55,7 @@ def hold(
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with suppress(OSError):  # held without a name
             told = {"pid": os.getpid(), "purpose": purpose, "since": now}
-            holder.write_text(json.dumps(secrets.data(told)), encoding="utf-8")
+            holder.write_text(json.dumps(redact.data(told)), encoding="utf-8")
         yield
     finally:
         holder.unlink(missing_ok=True)

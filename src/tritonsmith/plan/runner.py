@@ -44,7 +44,7 @@ from tritonsmith.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.plan.steps.ninja import BuildUsed
 from tritonsmith.plan.steps.ninja_objects import BuildObjects
 from tritonsmith.plan.steps.store_entry import ShelfStep
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 from tritonsmith.ui.progress import PhaseProgress
 
 _NINJA = re.compile(r"^\[(\d+)/(\d+)\]\s*(.*)$")
@@ -309,7 +309,7 @@ class Runner:
             if value is None:
                 environ.pop(name, None)
         kept: deque[str] = deque(maxlen=_KEPT_LINES)
-        hide = secrets.SecretLines()
+        hide = redact.SecretLines()
 
         def on_line(said: str) -> None:
             line = hide(said)
@@ -330,7 +330,7 @@ class Runner:
             self._progress.update(int(match[1]), int(match[2]), match[3])
 
     def _bytes(self, title: str) -> Callable[[int, int | None], None]:
-        shown = secrets.hidden(title)  # before the screen cuts it
+        shown = redact.hidden(title)  # before the screen cuts it
 
         def show(done: int, total: int | None) -> None:
             self._progress.update(done, total, shown)
@@ -339,7 +339,7 @@ class Runner:
 
     def _write_log(self, *lines: str) -> None:
         now = datetime.now().astimezone().isoformat(timespec="seconds")
-        self._log.write(secrets.hidden("".join(f"{line}\n" for line in (*lines, f"# at {now}"))))
+        self._log.write(redact.hidden("".join(f"{line}\n" for line in (*lines, f"# at {now}"))))
         self._log.flush()
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tritonsmith import outside
 from tritonsmith.envs.schema import Scope
 from tritonsmith.plan.steps import digest
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 
 SCHEMA = 1
 Kind = Literal["built", "prebuilt", "imported", "adopted"]
@@ -185,7 +185,7 @@ class Manifest:
 
     def render(self) -> str:
         """The text of the manifest's file."""
-        return json.dumps(secrets.data({"schema": SCHEMA, **asdict(self)}), indent=2) + "\n"
+        return json.dumps(redact.data({"schema": SCHEMA, **asdict(self)}), indent=2) + "\n"
 
 
 @dataclass(frozen=True)

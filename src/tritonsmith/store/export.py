@@ -22,7 +22,7 @@ from tritonsmith.plan.steps.pack import SCHEMA, Item, Pack, beside
 from tritonsmith.store import verify
 from tritonsmith.store.entry import Entry, Manifest
 from tritonsmith.store.remote import is_url, local
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 
 ENDING = ".tar.zst"
 SOURCES = "source-include"  # what an archive has of the source tree
@@ -89,7 +89,7 @@ def prepare(entry: Entry, dest: str, space: Workspace, machine: Machine) -> Expo
     plan = Plan(f"export {entry.name}", (MakeDir(archive.parent, phase=PHASE_PACK), pack))
     if is_url(target):
         plan += _upload(archive, target, space)
-    return Export(plan, secrets.hidden(target), len(items), tuple(_notes(manifest)))
+    return Export(plan, redact.hidden(target), len(items), tuple(_notes(manifest)))
 
 
 def _upload(archive: Path, url: str, space: Workspace) -> Plan:
@@ -108,7 +108,7 @@ def _target(name: str, dest: str) -> str:
     if dest.startswith(("http://", "https://")):
         raise UsageError(
             "nothing can be put on a web server this way",
-            where=secrets.hidden(dest),
+            where=redact.hidden(dest),
             hints=[
                 "export to a file, and copy it and its .sha256 there",
                 "or name a bucket: s3://BUCKET/PATH/",

@@ -13,7 +13,7 @@ from tritonsmith import outside
 from tritonsmith.errors import DownloadError, UsageError
 from tritonsmith.plan import download
 from tritonsmith.plan.steps import object_store
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 
 _WEB = ("http://", "https://")
 _HEX = re.compile(r"[0-9a-fA-F]{64}")
@@ -38,7 +38,7 @@ def local(place: str) -> Path:
 
 def shown(place: str) -> str:
     """Where something came from, to be written down: no passwords, and no signature of a signed URL."""
-    return secrets.hidden(place.partition("?")[0] if is_url(place) else place)
+    return redact.hidden(place.partition("?")[0] if is_url(place) else place)
 
 
 def checksum(place: str) -> str:

@@ -5,12 +5,15 @@ import gc
 from invoke.collection import Collection
 
 from tritonsmith.tasks import store
-from tritonsmith.tasks.caches import clear_cache
-from tritonsmith.tasks.caches import listing as caches
+from tritonsmith.tasks.build_explain import explain as explain_build
+from tritonsmith.tasks.build_triton import build_triton, install_triton, link_compile_commands
+from tritonsmith.tasks.cache import clear_cache
+from tritonsmith.tasks.cache import listing as caches
 from tritonsmith.tasks.debug_library import debug_library
-from tritonsmith.tasks.develop import benchmark, lint, test
+from tritonsmith.tasks.dev import benchmark, lint, test
 from tritonsmith.tasks.doctor import doctor
-from tritonsmith.tasks.environments import allow, explain, listing
+from tritonsmith.tasks.env import allow, explain, listing
+from tritonsmith.tasks.env_triton import env_triton
 from tritonsmith.tasks.ir_env import ir_env
 from tritonsmith.tasks.ir_override import ir_override
 from tritonsmith.tasks.kernel_aot import aot as kernel_aot
@@ -20,7 +23,6 @@ from tritonsmith.tasks.kernel_inline_ptx import inline_ptx
 from tritonsmith.tasks.kernel_resources import resources as kernel_resources
 from tritonsmith.tasks.kernel_show import show_ as kernel_show
 from tritonsmith.tasks.kernel_study import study as kernel_study
-from tritonsmith.tasks.mlir import setup_mlir
 from tritonsmith.tasks.passes_diff import diff as passes_diff
 from tritonsmith.tasks.passes_dump import dump as passes_dump
 from tritonsmith.tasks.passes_find import find as passes_find
@@ -32,12 +34,10 @@ from tritonsmith.tasks.passes_replay import replay as passes_replay
 from tritonsmith.tasks.passes_report import report as passes_report
 from tritonsmith.tasks.passes_show import show as passes_show
 from tritonsmith.tasks.pins import pins
-from tritonsmith.tasks.purge import purge_wheels
-from tritonsmith.tasks.rebuild import explain as explain_build
-from tritonsmith.tasks.system import packages
-from tritonsmith.tasks.triton import build_triton, install_triton, link_compile_commands
+from tritonsmith.tasks.purge_wheels import purge_wheels
+from tritonsmith.tasks.setup_mlir import setup_mlir
+from tritonsmith.tasks.system_packages import packages
 from tritonsmith.tasks.up import up
-from tritonsmith.tasks.wheels_env import env_triton
 
 # What a start makes stays to the end. Looking through it again and again takes a tenth of a build that has
 # nothing to do.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from invoke.parser.argument import Argument
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.kit import HelpfulTask, count, given, split, task
+from tritonsmith.tasks.task import HelpfulTask, count, given, split, task
 
 if TYPE_CHECKING:
     from tritonsmith.builder.debug_library.command import Listed, Outcome, Wanted
@@ -69,7 +69,7 @@ def debug_library(
     from tritonsmith.builder.debug_library import command
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
 
     flags = {
         "triton.source": given(source),
@@ -88,8 +88,8 @@ def debug_library(
     else:
         tree = command.sources_of(inputs)
         if tree.steps and dry_run:
-            show.plan(command.fetching(tree))
-            show.warnings(("the rest depends on LLVM's sources, which are not here yet",))
+            output.plan(command.fetching(tree))
+            output.warnings(("the rest depends on LLVM's sources, which are not here yet",))
             return
         if tree.steps:
             with session.opened(command.TASK, chosen.name, shared=True) as fetching:
@@ -100,17 +100,17 @@ def debug_library(
         outcome = command.operate(wanted, inputs, tree, at_once)
     _tell(outcome)
     if dry_run:
-        show.plan(outcome.prepared.plan)
+        output.plan(outcome.prepared.plan)
         return
     with session.opened(command.TASK, chosen.name) as running:
         commands.act(outcome.prepared, running)
-    show.warnings(
+    output.warnings(
         tuple(
             f"this Triton does not link {name}: nothing of it is in its programs" for name in outcome.unused()
         )
     )
     in_debug = f"{', '.join(outcome.replaced)} at -O0 -g" if outcome.replaced else "LLVM's own libraries"
-    show.done(f"Triton in {outcome.triton} links {in_debug}", running, next_words(outcome))
+    output.done(f"Triton in {outcome.triton} links {in_debug}", running, next_words(outcome))
 
 
 def _check(wanted: Wanted, *, undo: bool, list_: bool, as_json: bool, listed: tuple[str, ...]) -> None:
@@ -133,7 +133,7 @@ def _check(wanted: Wanted, *, undo: bool, list_: bool, as_json: bool, listed: tu
 
 
 def _tell(outcome: Outcome) -> None:
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console, tables
 
     for words in outcome.found:
@@ -147,7 +147,7 @@ def _tell(outcome: Outcome) -> None:
         rows = [[row.what, row.llvm, row.here] for row in operation.rows]
         title = f"{name}: {count_} files{tables_}"
         console.err().print(tables.plain(title, ["must agree", "the LLVM", "sources, objects"], rows))
-    show.warnings(outcome.prepared.warnings)
+    output.warnings(outcome.prepared.warnings)
 
 
 def next_words(outcome: Outcome) -> str:

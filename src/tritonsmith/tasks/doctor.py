@@ -6,7 +6,7 @@ from typing import Any
 
 from invoke.exceptions import Exit
 
-from tritonsmith.tasks.kit import split, task
+from tritonsmith.tasks.task import split, task
 
 
 @task(
@@ -77,14 +77,14 @@ def doctor(
 def _mend(subject: Any, plan: Any, *, dry_run: bool, yes: bool) -> bool:
     """Whether it was done."""
     from tritonsmith.envs import session
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     if not plan.steps:
         console.note("nothing here can be mended by itself; each finding says what to do")
         return False
-    show.plan(plan)
-    if dry_run or not show.agreed("do this?", yes=yes):
+    output.plan(plan)
+    if dry_run or not output.agreed("do this?", yes=yes):
         return False
     with session.opened("doctor", subject.settings.name) as running:
         running.run(plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.kit import Words, command_line, split, task
+from tritonsmith.tasks.task import Words, command_line, split, task
 
 
 @task(

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError, UsageError
-from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
-from tritonsmith.tasks.kit import Words, command_line, given, task
+from tritonsmith.tasks.options import ASKING, REPEATED
+from tritonsmith.tasks.task import Words, command_line, given, task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ def ir_override(
     from pathlib import Path
 
     from tritonsmith.passes import override
-    from tritonsmith.tasks import kernel_flags
+    from tritonsmith.tasks import options
 
     _, command = command_line()
     if bool(command) == bool(kernel):
@@ -69,7 +69,7 @@ def ir_override(
             "invoke ir-override -- python script.py",
         ]
         raise UsageError("name a kernel's file, or a command after --", hints=hints)
-    (wanted,) = kernel_flags.stages([stage])
+    (wanted,) = options.stages([stage])
     source = Path(edited).expanduser().absolute() if given(edited) else None
     if source and not source.is_file():
         raise UsageError(f"--edited: there is no file {source}")
@@ -78,10 +78,10 @@ def ir_override(
     if command:
         bench = _of_command(command, python, folder)
     else:
-        asked = kernel_flags.asked(
+        asked = options.asked(
             kernel,
             signature,
-            list(target or ()) or [kernel_flags.target_of(wanted)],
+            list(target or ()) or [options.target_of(wanted)],
             option,
             (),
             num_warps=num_warps,
@@ -89,7 +89,7 @@ def ir_override(
             env=env,
             python=python,
         )
-        where = kernel_flags.place(env, python, "1", timeout, asked)
+        where = options.place(env, python, "1", timeout, asked)
         bench = _of_kernel(asked, where, folder)
     chosen = override.choose(override.first(bench), name, wanted)
     place = override.put(bench, chosen)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
-from tritonsmith.tasks.kit import given, task
+from tritonsmith.tasks.options import ASKING, REPEATED
+from tritonsmith.tasks.task import given, task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,7 @@ def aot(
     from tritonsmith.kernels.aot import c_types, emit
     from tritonsmith.kernels.aot import grid as grids
     from tritonsmith.kernels.compile import manifest
-    from tritonsmith.tasks import kernel_flags, show
+    from tritonsmith.tasks import options, output
     from tritonsmith.ui import console
 
     grids.parse(grid)  # before minutes of compiling
@@ -71,7 +71,7 @@ def aot(
     points = list(point or ())
     found: Sequence[Manifest]
     if folder.is_dir():
-        kernel_flags.compiled_already(
+        options.compiled_already(
             {
                 "--signature": signature,
                 "--target": target,
@@ -87,7 +87,7 @@ def aot(
             hints = ["leave it out, or name a folder of kernel.compile"]
             raise UsageError("--point chooses among compiled points", hints=hints)
         asked = [
-            kernel_flags.asked(
+            options.asked(
                 source,
                 text,
                 target,
@@ -100,16 +100,16 @@ def aot(
             )
             for text in list(signature or ()) or [""]
         ]
-        where = kernel_flags.place(env, python, jobs, timeout, *asked)
+        where = options.place(env, python, jobs, timeout, *asked)
         if dry_run:
             for one in emit.compiles(asked, where):
-                show.compile_of(one)
-            show.warnings(("what is written afterwards depends on what that compiles",))
+                output.compile_of(one)
+            output.warnings(("what is written afterwards depends on what that compiles",))
             return
         found = _compiled(asked, where)
     made = emit.prepare(found, grid, into, out_name=out_name, points=points, check=check)
     if dry_run:
-        show.plan(made.plan)
+        output.plan(made.plan)
         return
     emit.act(made)
     if json:

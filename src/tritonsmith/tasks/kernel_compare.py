@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
-from tritonsmith.tasks.kit import Words, count, given, split, task
+from tritonsmith.tasks.options import ASKING, REPEATED
+from tritonsmith.tasks.task import Words, count, given, split, task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,17 +67,17 @@ def compare_(
     from tritonsmith.kernels.batch import spec
     from tritonsmith.kernels.compare import diff as compare_diff
     from tritonsmith.kernels.compare import inputs, thresholds
-    from tritonsmith.tasks import kernel_flags, show
+    from tritonsmith.tasks import options, output
 
     terms = () if fail_on is None else thresholds.parse(fail_on)
-    names = kernel_flags.stages(word for text in stage or () for word in split(text) or ())
+    names = options.stages(word for text in stage or () for word in split(text) or ())
     first, second = spec.parse(side_a), spec.parse(side_b)
     number, seconds = count(jobs, "jobs"), count(timeout, "timeout")
     kernels = _kernels(kernel, signature, target, option, sweep, num_warps=num_warps, num_stages=num_stages)
     place = Path(out).expanduser().absolute() if given(out) else None
     wanted = inputs.prepare(first, second, kernels, place)
     if dry_run:
-        show.plan(inputs.plan(wanted, env))
+        output.plan(inputs.plan(wanted, env))
         return
     with inputs.held(wanted):
         made = inputs.act(wanted, scheduler, jobs=number, timeout=seconds, env=env, silent=json)
@@ -98,7 +98,7 @@ def _kernels(
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.batch import kernel_list
     from tritonsmith.kernels.compare import inputs
-    from tritonsmith.tasks import kernel_flags
+    from tritonsmith.tasks import options
 
     if not kernel:
         if signature or num_warps or num_stages or any([*(target or ()), *(option or ()), *(sweep or ())]):
@@ -106,7 +106,7 @@ def _kernels(
                 "no kernel is named, so nothing is compiled", hints=["invoke kernel.compare A B FILE"]
             )
         return ()
-    asked = kernel_flags.asked(
+    asked = options.asked(
         kernel, signature, target, option, sweep, num_warps=num_warps, num_stages=num_stages
     )
     if asked.file.suffix != kernel_list.SUFFIX:

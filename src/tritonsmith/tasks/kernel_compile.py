@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
-from tritonsmith.tasks.kit import Words, given, some, split, task
+from tritonsmith.tasks.options import ASKING, REPEATED
+from tritonsmith.tasks.task import Words, given, some, split, task
 
 
 @task(
@@ -52,10 +52,10 @@ def compile_(
 
     from tritonsmith.errors import SmithError
     from tritonsmith.kernels.compile import report, run
-    from tritonsmith.tasks import kernel_flags, show
+    from tritonsmith.tasks import options, output
     from tritonsmith.ui import console
 
-    wanted = kernel_flags.asked(
+    wanted = options.asked(
         kernel,
         signature,
         target,
@@ -63,16 +63,16 @@ def compile_(
         sweep,
         num_warps=num_warps,
         num_stages=num_stages,
-        stages=kernel_flags.stages(word for text in stage or () for word in split(text) or ()),
+        stages=options.stages(word for text in stage or () for word in split(text) or ()),
         from_cache=from_cache,
         env=env,
         python=python,
     )
-    where = kernel_flags.place(env, python, jobs, timeout, wanted)
+    where = options.place(env, python, jobs, timeout, wanted)
     folder = Path(out).expanduser().absolute() if given(out) else None
     prepared = run.prepare(wanted, where, folder)
     if dry_run:
-        show.compile_of(prepared, everything=all_)
+        output.compile_of(prepared, everything=all_)
         return
     made = run.act(prepared, where)
     for text in made.notes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
-from tritonsmith.tasks.kit import file_of, given, task
+from tritonsmith.tasks.options import ASKING, REPEATED
+from tritonsmith.tasks.task import file_of, given, task
 
 if TYPE_CHECKING:
     from tritonsmith.kernels.ptx.compiled_kernel import Compiled
@@ -54,7 +54,7 @@ def inline_ptx(
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.compile import run
     from tritonsmith.kernels.ptx import command, compiled_kernel
-    from tritonsmith.tasks import kernel_flags, show
+    from tritonsmith.tasks import options, output
     from tritonsmith.ui import console
 
     if header and elementwise:
@@ -64,7 +64,7 @@ def inline_ptx(
     if function and not elementwise:
         raise UsageError("--function goes with --elementwise", hints=["a whole kernel needs no --function"])
     if command.is_compiled(source):
-        kernel_flags.compiled_already(
+        options.compiled_already(
             {
                 "--signature": signature,
                 "--target": target,
@@ -79,7 +79,7 @@ def inline_ptx(
     else:
         if metadata:
             raise UsageError("--metadata goes with a .ptx file", hints=["leave it out"])
-        asked = kernel_flags.asked(
+        asked = options.asked(
             source,
             signature,
             list(target or ()) or [command.default_target()],
@@ -90,10 +90,10 @@ def inline_ptx(
             env=env,
             python=python,
         )
-        where = kernel_flags.place(env, python, jobs, timeout, asked)
+        where = options.place(env, python, jobs, timeout, asked)
         if dry_run:
-            show.compile_of(run.prepare(asked, where))
-            show.warnings(("what is written afterwards depends on what that compiles",))
+            output.compile_of(run.prepare(asked, where))
+            output.warnings(("what is written afterwards depends on what that compiles",))
             return
         made = command.compile_one(asked, where, given(point))
     text = _text(made, given(function), header=header, elementwise=elementwise)
@@ -103,7 +103,7 @@ def inline_ptx(
     place = file_of(out, f"{made.entry.name}{'.py' if elementwise else '.cuh'}")
     plan = command.writing(text, place)
     if dry_run:
-        show.plan(plan)
+        output.plan(plan)
         return
     command.write(plan)
     console.note(f"written: {place}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
-from tritonsmith.tasks.kit import Words, given, task
+from tritonsmith.tasks.options import ASKING, REPEATED
+from tritonsmith.tasks.task import Words, given, task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ def resources(
     from tritonsmith.envs import workspace
     from tritonsmith.kernels.resources import from_cache as resources_from_cache
     from tritonsmith.kernels.resources import plot as resources_plot
-    from tritonsmith.tasks import kernel_flags
+    from tritonsmith.tasks import options
 
     compiles = bool(signature or target or num_warps or num_stages or option or sweep or out)
     whole = bool(from_cache) and not compiles
@@ -74,7 +74,7 @@ def resources(
     elif folder:
         found = _compiled_before(folder.absolute())
     else:
-        asked = kernel_flags.asked(
+        asked = options.asked(
             kernel,
             signature,
             target,
@@ -86,7 +86,7 @@ def resources(
             env=env,
             python=python,
         )
-        where = kernel_flags.place(env, python, jobs, timeout, asked)
+        where = options.place(env, python, jobs, timeout, asked)
         place = Path(out).expanduser().absolute() if given(out) else None
         found = _compiled_now(asked, where, place, silent=json or csv, dry_run=dry_run)
     if found:
@@ -127,11 +127,11 @@ def _compiled_now(
 
     from tritonsmith.kernels.compile import run
     from tritonsmith.kernels.resources import measure
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
 
     prepared = run.prepare(asked, where, out)
     if dry_run:
-        show.compile_of(prepared)
+        output.compile_of(prepared)
         return None
     made = run.act(prepared, where, silent=silent)
     found = measure.of_manifest(made.manifest)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
-from tritonsmith.tasks.kit import Words, task
+from tritonsmith.tasks.options import ASKING, REPEATED
+from tritonsmith.tasks.task import Words, task
 
 
 @task(
@@ -48,12 +48,12 @@ def show_(
 
     from tritonsmith.kernels.compile import manifest, run
     from tritonsmith.kernels.show import stage as show_stage
-    from tritonsmith.tasks import kernel_flags
+    from tritonsmith.tasks import options
     from tritonsmith.ui import console
 
-    (wanted,) = kernel_flags.stages([stage])
+    (wanted,) = options.stages([stage])
     if kernel and Path(kernel).expanduser().is_dir():
-        kernel_flags.compiled_already(
+        options.compiled_already(
             {
                 "--signature": signature,
                 "--target": target,
@@ -65,10 +65,10 @@ def show_(
         )
         made = manifest.read(Path(kernel).expanduser())
     else:
-        asked = kernel_flags.asked(
+        asked = options.asked(
             kernel,
             signature,
-            list(target or ()) or ([] if from_cache else [kernel_flags.target_of(wanted)]),
+            list(target or ()) or ([] if from_cache else [options.target_of(wanted)]),
             option,
             sweep,
             num_warps=num_warps,
@@ -77,7 +77,7 @@ def show_(
             env=env,
             python=python,
         )
-        where = kernel_flags.place(env, python, jobs, timeout, asked)
+        where = options.place(env, python, jobs, timeout, asked)
         made = run.compile_all(asked, where)
     chosen = show_stage.choose(made, point)
     content = show_stage.text(made, chosen, wanted)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.kernel_flags import ASKING
-from tritonsmith.tasks.kit import given, split, task
+from tritonsmith.tasks.options import ASKING
+from tritonsmith.tasks.task import given, split, task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,8 +63,9 @@ def study(
     from tritonsmith.kernels.compile import targets
     from tritonsmith.kernels.resources import plot as resources_plot
     from tritonsmith.kernels.study import git_sources, plan
-    from tritonsmith.tasks import kernel_flags, show
-    from tritonsmith.tasks.kit import count
+    from tritonsmith.tasks import options as tasks_options
+    from tritonsmith.tasks import output
+    from tritonsmith.tasks.task import count
 
     if json and csv:
         raise UsageError("--json and --csv contradict each other", hints=["leave one of them out"])
@@ -74,7 +75,7 @@ def study(
         if not picture.parent.is_dir():  # or an hour of compiling ends without it
             raise UsageError("--plot: there is no such folder", where=picture.parent)
     number, seconds = count(jobs, "jobs"), count(timeout, "timeout")
-    options = kernel_flags.options(option, num_warps, num_stages)
+    options = tasks_options.options(option, num_warps, num_stages)
     file = Path(kernels).expanduser().absolute()
     folder = (
         Path(out).expanduser().absolute() if given(out) else workspace.default().root / "studies" / file.stem
@@ -88,7 +89,7 @@ def study(
         git_sources.History(source) if given(source) else None,
     )
     if dry_run:
-        show.plan(prepared.plan())
+        output.plan(prepared.plan())
         return
     cells = plan.act(prepared, scheduler, count=number, timeout=seconds, silent=json or csv)
     _print(cells, folder, picture, json=json, csv=csv)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.kit import Words, given, split, task
+from tritonsmith.tasks.task import Words, given, split, task
 
 if TYPE_CHECKING:
     from tritonsmith.passes.index import Dump, Index
@@ -107,7 +107,8 @@ def _print(
     from json import dumps
 
     from tritonsmith.passes.view import diff as view_diff
-    from tritonsmith.ui import console, tables, unified
+    from tritonsmith.ui import console, tables
+    from tritonsmith.ui import diff as ui_diff
 
     before, after = view_diff.text(*one), view_diff.text(*two)
     kind = view_diff.language(one[1])
@@ -129,5 +130,5 @@ def _print(
         table = tables.plain(what, [what, "before", "after", ""], cells, right=["before", "after", ""])
         out.print(table if rows else f"no {what} changed")
     if found:
-        lines = unified.coloured(found.lines)
+        lines = ui_diff.coloured(found.lines)
         out.print(lines if found.lines else "nothing changed but locations and names\n", end="")

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from tritonsmith.tasks.kernel_flags import ASKING, REPEATED
-from tritonsmith.tasks.kit import Words, command_line, given, task
+from tritonsmith.tasks.options import ASKING, REPEATED
+from tritonsmith.tasks.task import Words, command_line, given, task
 
 
 @task(
@@ -60,7 +60,7 @@ def dump(
     from tritonsmith.errors import SmithError, UsageError
     from tritonsmith.passes.dump import import_log, run, summary
     from tritonsmith.passes.dump.options import Choices
-    from tritonsmith.tasks import kernel_flags, show
+    from tritonsmith.tasks import options, output
 
     choices = Choices(llvm, backend, not no_line_info, reproducers)
     folder = Path(out).expanduser().absolute() if given(out) else None
@@ -73,7 +73,7 @@ def dump(
         space = workspace.default()
         prepared, step = run.of_program(command, space, choices, folder)
         if dry_run:
-            show.plan(prepared.plan)
+            output.plan(prepared.plan)
             return
         with import_log.full_disk_told(prepared.out):
             index, code = run.dump_program(prepared, step, space)
@@ -82,8 +82,8 @@ def dump(
             raise Exit(code=code)
         run.check(index)
         return
-    targets = list(target or ()) or ([] if from_cache else [kernel_flags.target_of("ttgir")])
-    asked = kernel_flags.asked(
+    targets = list(target or ()) or ([] if from_cache else [options.target_of("ttgir")])
+    asked = options.asked(
         kernel,
         signature,
         targets,
@@ -95,10 +95,10 @@ def dump(
         env=env,
         python=python,
     )
-    where = kernel_flags.place(env, python, "1", timeout, asked)
+    where = options.place(env, python, "1", timeout, asked)
     what = run.of_kernel(asked, where, choices, folder)
     if dry_run:
-        show.plan(what.prepared.plan)
+        output.plan(what.prepared.plan)
         return
     with import_log.full_disk_told(what.prepared.out):
         index, manifest = run.dump_kernel(what)

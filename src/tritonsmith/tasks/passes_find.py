@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonsmith.tasks.kit import task
+from tritonsmith.tasks.task import task
 
 
 @task(

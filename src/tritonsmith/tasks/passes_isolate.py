@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.kit import given, task
+from tritonsmith.tasks.task import given, task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,7 @@ def isolate(
     from tritonsmith.passes.isolate import issue_folder as files
     from tritonsmith.passes.reduce import command, mlir_reduce, report
     from tritonsmith.passes.replay import replayer
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.tasks.passes_reduce import seconds
     from tritonsmith.ui import console
 
@@ -93,7 +93,7 @@ def isolate(
         reduced = command.reduce(found.text, found.way, space, options, report.progress())
     plan = files.plan(found, reduced, facts, to)
     if dry_run:
-        show.plan(plan)
+        output.plan(plan)
         return
     command.write(plan, space, "passes.isolate")
     if json:
@@ -173,7 +173,7 @@ def _compiled(made: Index, space: Workspace, python: str, env: str) -> Manifest:
     from tritonsmith.errors import FactError
     from tritonsmith.kernels.compile import run
     from tritonsmith.plan.steps import digest
-    from tritonsmith.tasks import kernel_flags
+    from tritonsmith.tasks import options as tasks_options
 
     words = shlex.split(made.command)
     flags: dict[str, list[str]] = {}
@@ -187,7 +187,7 @@ def _compiled(made: Index, space: Workspace, python: str, env: str) -> Manifest:
             why=f"the dump is of: {made.command}",
             hints=["invoke passes.dump FILE:KERNEL --signature ... --target ... makes such a dump"],
         )
-    asked = kernel_flags.asked(
+    asked = tasks_options.asked(
         words[0],
         "".join(flags.get("--signature", [])),
         flags.get("--target"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tritonsmith.tasks.kit import some, task
+from tritonsmith.tasks.task import some, task
 
 
 @task(

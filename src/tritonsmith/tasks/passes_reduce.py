@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.kit import command_line, given, task
+from tritonsmith.tasks.task import command_line, given, task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,7 @@ def reduce_(
     from tritonsmith.passes.reduce import mlir_reduce, report
     from tritonsmith.passes.reduce.pass_runner import Way
     from tritonsmith.passes.replay import replayer
-    from tritonsmith.tasks.kit import count
+    from tritonsmith.tasks.task import count
     from tritonsmith.ui import console
 
     given_path = Path(file).expanduser()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from invoke.parser.argument import Argument
 
-from tritonsmith.tasks.kit import HelpfulTask, count, split, task
+from tritonsmith.tasks.task import HelpfulTask, count, split, task
 
 if TYPE_CHECKING:
     from tritonsmith.passes.replay.run import Outcome, Prepared
@@ -87,7 +87,7 @@ def replay(
     from tritonsmith.kernels.compile.request import options_of
     from tritonsmith.passes import index, select
     from tritonsmith.passes.replay import debugger, pass_chain, replayer, report, run
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     dump = index.read(Path(folder).expanduser())
@@ -112,7 +112,7 @@ def replay(
         _debug(prepared, "gdb" if gdb else "lldb", dry_run=dry_run)
         return
     if dry_run:
-        show.plan(prepared.plan)
+        output.plan(prepared.plan)
         return
     outcomes = run.act(prepared, space)
     if json:

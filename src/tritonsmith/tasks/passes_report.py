@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonsmith.tasks.kit import given, task
+from tritonsmith.tasks.task import given, task
 
 
 @task(
@@ -24,7 +24,7 @@ def report(context: Any, folder: str, out: str = "", against: str = "", open: bo
     from tritonsmith.passes import index
     from tritonsmith.passes.report import write
     from tritonsmith.ui import console
-    from tritonsmith.ui import format as formats
+    from tritonsmith.ui import units as formats
 
     place = Path(folder).expanduser().absolute()
     other = Path(against).expanduser().absolute() if given(against) else None

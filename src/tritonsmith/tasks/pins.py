@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.tasks.kit import split, task
+from tritonsmith.tasks.task import split, task
 
 _HELP = {
     "pytorch": "a release: 2.9.1, or 2.9 for its newest patch",
@@ -123,13 +123,13 @@ def _live(pytorch: str, repository: str, ref: str, source: str, *, json: bool, d
     from tritonsmith.envs import workspace
     from tritonsmith.facts import pytorch_pins
     from tritonsmith.pins import json_format, read_upstream, report
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
 
     version = _version(pytorch) if pytorch else ""
     wanted = ref or (f"v{version}" if version else "main")
     where, space = repository or read_upstream.default_repository(), workspace.default()
     if dry_run:
-        show.plan(read_upstream.fetch(where, wanted, space))
+        output.plan(read_upstream.fetch(where, wanted, space))
         return
     reading = read_upstream.read(where, wanted, space, _clone(source))
     if json:
@@ -144,7 +144,7 @@ def _update(pytorch: str, repository: str, source: str, *, json: bool, dry_run: 
     from tritonsmith.envs import workspace
     from tritonsmith.facts import pytorch_pins
     from tritonsmith.pins import json_format, read_upstream, update_table
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     file = update_table.target()
@@ -153,7 +153,7 @@ def _update(pytorch: str, repository: str, source: str, *, json: bool, dry_run: 
     versions = tuple(_version(version) for version in versions)
     if dry_run and read_upstream.is_url(where):
         for version in versions:
-            show.plan(read_upstream.fetch(where, f"v{version}", space))
+            output.plan(read_upstream.fetch(where, f"v{version}", space))
         console.note(f"what would be written to {file} is known when that was read; a clone tells at once")
         return
     found, missing = update_table.readings(versions, where, space, _clone(source))
@@ -162,7 +162,7 @@ def _update(pytorch: str, repository: str, source: str, *, json: bool, dry_run: 
     for version in missing:
         console.warn(f"the repository has no pins at v{version}")
     if dry_run:
-        show.plan(plan)
+        output.plan(plan)
         return
     update_table.act(plan, space)
     if json:

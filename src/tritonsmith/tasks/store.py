@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError
-from tritonsmith.tasks.kit import task
-from tritonsmith.ui import format as formats
+from tritonsmith.tasks.task import task
+from tritonsmith.ui import units as formats
 
 if TYPE_CHECKING:
     from tritonsmith.plan import Plan
@@ -100,7 +100,7 @@ def gc(
     from tritonsmith.envs import workspace
     from tritonsmith.store import gc as store_gc
     from tritonsmith.store import list_ as lists
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     limits = store_gc.Limits(store_gc.size(max_size), filters.age(older_than), tuple(name))
@@ -109,12 +109,12 @@ def gc(
     if json:
         console.out().print_json(data=store_gc.as_json(prepared))
     elif dry_run:
-        show.plan(prepared.plan)
+        output.plan(prepared.plan)
     else:
         _show_plan(prepared, found)
     if dry_run or not prepared.plan.steps or (json and not yes):
         return
-    if not show.agreed(f"Delete {formats.size(prepared.freed)}?", yes=yes):
+    if not output.agreed(f"Delete {formats.size(prepared.freed)}?", yes=yes):
         raise SmithError("nothing was deleted")
     _run("store.gc", prepared.plan)
     left = store_gc.stayed(prepared, found)
@@ -141,7 +141,7 @@ def adopt(
 
     from tritonsmith.facts import machine
     from tritonsmith.store import adopt as store_adopt
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     shelf = _store(store, env)
@@ -149,7 +149,7 @@ def adopt(
     for note in plan.notes:
         console.warn(note)
     if dry_run:
-        show.plan(plan)
+        output.plan(plan)
         return
     with shelf.hold(manifest.name, purpose=f"store.adopt {path}"):
         _run("store.adopt", plan)
@@ -166,13 +166,13 @@ def adopt(
 def forget(context: Any, name: str, store: str = "", env: str = "dev", dry_run: bool = False) -> None:
     """Remove an adopted LLVM from the store's list."""
     from tritonsmith.store import adopt as store_adopt
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     shelf = _store(store, env)
     plan = store_adopt.forget(shelf, shelf.entry(name))
     if dry_run:
-        show.plan(plan)
+        output.plan(plan)
         return
     with shelf.hold(name, purpose=f"store.forget {name}"):
         _run("store.forget", plan)
@@ -196,7 +196,7 @@ def export(
     from tritonsmith.envs import workspace
     from tritonsmith.facts import machine
     from tritonsmith.store import export as store_export
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     shelf = _store(store, env)
@@ -204,7 +204,7 @@ def export(
     for note in found.notes:
         console.note(note)
     if dry_run:
-        show.plan(found.plan)
+        output.plan(found.plan)
         return
     purpose = f"store.export {name}"
     with shelf.hold(name, purpose=purpose) if shelf.writable else nullcontext():
@@ -235,13 +235,13 @@ def import_(
     from tritonsmith.envs import workspace
     from tritonsmith.facts import machine
     from tritonsmith.store import import_ as store_import_
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     shelf, space = _store(store, env), workspace.default()
     found = store_import_.locate(source, space, sha256)
     if found.fetched and dry_run:
-        show.plan(found.plan)
+        output.plan(found.plan)
         console.note("what follows depends on what is in it")
         return
     if not dry_run:
@@ -249,7 +249,7 @@ def import_(
     prepared = store_import_.prepare(found, shelf, space, machine.read(), force=force)
     name = prepared.manifest.name
     if dry_run:
-        show.plan(prepared.plan)
+        output.plan(prepared.plan)
         return
     with shelf.hold(name, purpose=f"store.import {source}"):
         prepared = store_import_.prepare(found, shelf, space, machine.read(), force=force)

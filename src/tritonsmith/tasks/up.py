@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonsmith.tasks.kit import task
+from tritonsmith.tasks.task import task
 
 
 @task(
@@ -21,7 +21,7 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels import up as use_case
     from tritonsmith.kernels.compile import disassemblers
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console, tables
 
     chosen = settings.load(env)
@@ -36,7 +36,7 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
     space = workspace.default()
     prepared = use_case.prepare(chosen, space.env(chosen.name), disassemblers.locate(space))
     if dry_run:
-        show.plan(prepared.plan)
+        output.plan(prepared.plan)
         return
     with session.opened("up", chosen.name) as running:
         answer = use_case.act(prepared, running)

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from tritonsmith.ui.console import err
-from tritonsmith.ui.format import duration
 from tritonsmith.ui.printable import printable
+from tritonsmith.ui.units import duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.segment import Segment
 
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 from tritonsmith.ui.printable import printable
 
 _OF_OURS = "\r"  # a line that is written again and again ends with it
@@ -27,12 +27,12 @@ class Screen(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print; see Rich."""
-        shown = (secrets.hidden(one) if isinstance(one, str) else one for one in objects)
+        shown = (redact.hidden(one) if isinstance(one, str) else one for one in objects)
         super().print(*shown, **options)
 
     def print_json(self, json: str | None = None, *, data: Any = None, **options: Any) -> None:
         """Print JSON; see Rich."""
-        super().print_json(json, data=secrets.data(data), **options)
+        super().print_json(json, data=redact.data(data), **options)
 
 
 class _Cleaning(RenderHook):

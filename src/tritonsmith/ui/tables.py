@@ -15,9 +15,9 @@ from typing import Any
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from tritonsmith.ui import console, secrets
-from tritonsmith.ui.format import duration
+from tritonsmith.ui import console, redact
 from tritonsmith.ui.printable import printable
+from tritonsmith.ui.units import duration
 
 STATUS_STYLES = {
     "ok": "green",
@@ -234,7 +234,7 @@ def plain(
         for head in columns
     ]
     cells = tuple(tuple(map(_clean, row)) for row in rows)
-    return Grid(printable(secrets.hidden(title)), tuple(made), cells, keys, tuple(styles), across)
+    return Grid(printable(redact.hidden(title)), tuple(made), cells, keys, tuple(styles), across)
 
 
 def clipped(text: str, most: int) -> str:
@@ -245,8 +245,8 @@ def clipped(text: str, most: int) -> str:
 def _clean(cell: Cell) -> Text:
     """Without secrets and control characters; a `[toolchain]` in it is no markup."""
     if isinstance(cell, Text):
-        return Text(printable(secrets.hidden(cell.plain)), cell.style)
-    return Text(printable(secrets.hidden(cell)))
+        return Text(printable(redact.hidden(cell.plain)), cell.style)
+    return Text(printable(redact.hidden(cell)))
 
 
 def _natural(cells: Iterable[Text]) -> int:

@@ -22,9 +22,9 @@ import sys, time
 from pathlib import Path
 from invoke.collection import Collection
 from invoke.program import Program
-from tritonsmith.tasks import kit
+from tritonsmith.tasks import task
 
-@kit.task()
+@task.task()
 def wait(context):
     Path(sys.argv[2]).touch()
     time.sleep(600)

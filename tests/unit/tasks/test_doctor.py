@@ -14,7 +14,7 @@ from tests.unit.tasks.conftest import Smith
 from tritonsmith.doctor import registry
 from tritonsmith.envs import receipts, workspace
 from tritonsmith.errors import SmithError
-from tritonsmith.tasks import show
+from tritonsmith.tasks import output
 
 
 @pytest.fixture
@@ -184,12 +184,12 @@ def test_a_person_is_asked(
 
 def test_agreed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    assert show.agreed("delete [all]?", yes=True)
+    assert output.agreed("delete [all]?", yes=True)
     with pytest.raises(SmithError, match="no terminal to ask on"):
-        show.agreed("delete [all]?", yes=False)
+        output.agreed("delete [all]?", yes=False)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("sys.stdin", Terminal("y\n"))
-    assert show.agreed("delete [all]?", yes=False)
+    assert output.agreed("delete [all]?", yes=False)
     assert capsys.readouterr().err == "delete [all]? [y/N] "
 
 

@@ -42,14 +42,14 @@ from tritonsmith.passes.reduce import report as reduce
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.passes.replay import report as replay
 from tritonsmith.store import list_ as store_lists
-from tritonsmith.tasks import namespace, show
+from tritonsmith.tasks import namespace, output
 from tritonsmith.tasks import store as store_task
-from tritonsmith.tasks.caches import _show_plan as show_cleared
+from tritonsmith.tasks.cache import _show_plan as show_cleared
 from tritonsmith.tasks.debug_library import _list, _tell
 from tritonsmith.tasks.ir_override import _print as print_stages
 from tritonsmith.tasks.kernel_aot import _show as show_sources
-from tritonsmith.tasks.kit import WIDE
-from tritonsmith.tasks.purge import _show as show_wheels
+from tritonsmith.tasks.purge_wheels import _show as show_wheels
+from tritonsmith.tasks.task import WIDE
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
@@ -243,7 +243,7 @@ def _phases(_: World) -> Iterable[Grid]:
     session: Any = SimpleNamespace(
         seconds={"configure LLVM for a closure of many targets": 3.0, "build": 4321.0}
     )
-    show.done("done", session)
+    output.done("done", session)
     return ()
 
 

@@ -13,7 +13,7 @@ from tests.unit.facts import fakes
 from tests.unit.tasks.conftest import Smith
 from tritonsmith.envs import workspace
 from tritonsmith.plan import MakeDir, Plan, Write
-from tritonsmith.tasks import namespace, show
+from tritonsmith.tasks import namespace, output
 
 HELP = {name: dict(namespace[name].help) for name in namespace.task_names}  # Invoke uses each text up
 
@@ -128,14 +128,14 @@ def test_up_dry_run_prints_a_script_and_does_nothing(smith: Smith) -> None:
 def test_a_plan_is_printed_to_the_letter(capsys: pytest.CaptureFixture[str]) -> None:
     text = "\ttab :100: [bold] \\[x] \x1b[31m " + "long " * 100 + "\n"
     what = Plan("x", (Write(Path("/x"), text, phase="p"),))
-    show.plan(what)
+    output.plan(what)
     assert capsys.readouterr().out == what.shell()
 
 
 def test_a_plan_is_printed_with_names_that_are_no_utf_8(
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    show.plan(Plan("x", (MakeDir(Path(os.fsdecode(b"/caf\xe9")), phase="p"),)))
+    output.plan(Plan("x", (MakeDir(Path(os.fsdecode(b"/caf\xe9")), phase="p"),)))
     assert b"mkdir -p '/caf\xe9'\n" in capsysbinary.readouterr().out
 
 

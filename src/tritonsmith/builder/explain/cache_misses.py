@@ -12,7 +12,7 @@ from tritonsmith.builder.explain.reasons import Row
 from tritonsmith.errors import FactError
 from tritonsmith.facts import ccache_inputs
 from tritonsmith.facts.ccache_inputs import Compile
-from tritonsmith.ui import differences
+from tritonsmith.ui import word_diff
 
 _HINTS = ("build with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder, once before and once after",)
 _WORDS = {  # https://github.com/ccache/ccache/blob/v4.7.5/src/ccache.cpp, `hash_common_info`
@@ -76,7 +76,7 @@ def _compiles(folder: Path) -> Mapping[str, Compile]:
 def _why(new: Compile, old: Compile | None) -> str:
     if old is None:
         return "it was not compiled before"
-    if flags := differences.parts(old.values("arg"), new.values("arg")):
+    if flags := word_diff.parts(old.values("arg"), new.values("arg")):
         return "flags: " + "; ".join(f"{one or 'nothing'} -> {other or 'nothing'}" for one, other in flags)
     for (_, name, was), (_, _, value) in zip(old.inputs, new.inputs, strict=False):
         if was == value or name == _SOURCE:

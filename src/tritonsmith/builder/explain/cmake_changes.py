@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tritonsmith.builder.cmake import CACHE_FILE
 from tritonsmith.plan import Plan, Write
-from tritonsmith.ui import differences
+from tritonsmith.ui import word_diff
 
 _SET = re.compile(r"^set\((\w+) \[(=*)\[(.*?)\]\2\] CACHE STRING \"\" FORCE\)$", re.MULTILINE | re.DOTALL)
 _ABOUT = re.compile(r"^# (\w[\w ]*): (.*)$", re.MULTILINE)
@@ -35,7 +35,7 @@ class Change:
             return f"{self.name}: new, {self.after}"
         if self.after is None:
             return f"{self.name}: gone, was {self.before}"
-        return f"{self.name}: {differences.in_words(_parts(self.before), _parts(self.after))}"
+        return f"{self.name}: {word_diff.in_words(_parts(self.before), _parts(self.after))}"
 
 
 def values(text: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import ninja_dry_run, ninja_graph, tools
 from tritonsmith.plan import Copy, Plan, Stamp, Step
-from tritonsmith.ui import differences
+from tritonsmith.ui import word_diff
 from tritonsmith.wheels import venv
 
 SCHEMA = 1
@@ -170,7 +170,7 @@ def own_steps(
                 )
         elif stamp.path == env.venv / venv.STAMP:
             before, after = (last or {}).get("requirements"), recipe.requirements(inputs.checkout)
-            words = differences.in_words(before, after) if before else "not installed yet"
+            words = word_diff.in_words(before, after) if before else "not installed yet"
             yield f"pip installs into the virtual environment: {words}"
         elif stamp.made is not None and not stamp.made.exists():
             yield f"{step.phase}: {stamp.made} is not there (any more)"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.facts.ninja_dry_run import DryRun, Reason
-from tritonsmith.ui import differences
-from tritonsmith.ui.format import age
+from tritonsmith.ui import word_diff
+from tritonsmith.ui.units import age
 
 _BUILT = re.compile(
     r"(?:Building|Linking) \w+ (?:object|static library|shared library|shared module|executable) (.+)"
@@ -126,8 +126,8 @@ def _why(
 def _flags(output: str, before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> str:
     if output not in before or output not in after:
         return "the former one is not on record (no build of this tool's has ended well here)"
-    words = differences.in_words(before[output], after[output])
-    if words == differences.NOTHING:
+    words = word_diff.in_words(before[output], after[output])
+    if words == word_diff.NOTHING:
         return "since before the last build that ended well, which left this file out"
     return words
 

@@ -33,7 +33,7 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Plan
 from tritonsmith.plan.runner import CommandFailedError
 from tritonsmith.plan.steps.ninja_objects import BuildObjects
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 from tritonsmith.wheels import venv
 
 RECEIPT_BESIDE = "tritonsmith-receipt.json"
@@ -271,9 +271,9 @@ def _hidden(env: str, name: str, last: Mapping[str, Any]) -> frozenset[str]:
     Raises:
         UsageError: they came from flags, so nobody knows them any more.
     """
-    hidden = {key for key, value in last.items() if secrets.MARK in str(value)}
+    hidden = {key for key, value in last.items() if redact.MARK in str(value)}
     if hidden:
-        now = {key: secrets.data(value) for key, value, _ in explain(load(env, only_shown=True))}
+        now = {key: redact.data(value) for key, value, _ in explain(load(env, only_shown=True))}
         if lost := sorted(key for key in hidden if now[key] != last[key]):
             raise UsageError(
                 f"{name} was given a secret by a flag, and that is written down nowhere: {', '.join(lost)}",

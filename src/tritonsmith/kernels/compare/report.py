@@ -20,8 +20,8 @@ from tritonsmith.kernels.resources.table import Value
 from tritonsmith.kernels.show import stage as show_stage
 from tritonsmith.plan import Plan, Step, Write
 from tritonsmith.ui import tables
-from tritonsmith.ui.format import duration
 from tritonsmith.ui.tables import Cell, Grid
+from tritonsmith.ui.units import duration
 
 FILE = "compare.json"
 _STYLES = {"better": "green", "worse": "red", "": ""}

@@ -10,8 +10,8 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.ui import tables
-from tritonsmith.ui.format import duration
 from tritonsmith.ui.tables import Grid
+from tritonsmith.ui.units import duration
 
 _OF_LOG = 12  # lines, of a crash
 _WORKER = Path(__file__).parents[1] / "worker.py"

@@ -26,7 +26,7 @@ from tritonsmith.passes.dump.splitter import Splitter
 from tritonsmith.passes.index import Index
 from tritonsmith.plan import MakeDir, Plan, Remove, stderr_tap
 from tritonsmith.plan.stderr_tap import Attached
-from tritonsmith.ui import console, secrets
+from tritonsmith.ui import console, redact
 
 _TRACE = "Traceback (most recent call last)"
 _LINES = 12  # of an error on the screen; the index has all of it
@@ -225,7 +225,7 @@ def dump_program(prepared: Prepared, step: Attached, space: Workspace) -> tuple[
         code = stderr_tap.run(step, splitter.feed, splitter.idle)
         splitter.idle()
         index = splitter.close(
-            command=secrets.hidden(shlex.join(step.argv)),
+            command=redact.hidden(shlex.join(step.argv)),
             triton=_version(prepared.work / "cache", step.argv[0]),
             python=_python(step.argv[0]),
             environ=_set(prepared),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tritonsmith.passes import pass_runs
 from tritonsmith.passes.index import Index
 from tritonsmith.ui import console, tables
-from tritonsmith.ui import format as formats
+from tritonsmith.ui import units as formats
 from tritonsmith.ui.tables import Grid
 
 

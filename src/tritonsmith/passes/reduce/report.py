@@ -10,8 +10,8 @@ from tritonsmith.passes.isolate.failing_pass import Isolated
 from tritonsmith.passes.reduce.command import INTERRUPTED, Reduced
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.ui import console, tables
-from tritonsmith.ui.format import duration
 from tritonsmith.ui.tables import Grid
+from tritonsmith.ui.units import duration
 
 __all__ = ["INTERRUPTED", "as_json", "isolated", "isolated_json", "progress", "sizes", "summary"]
 

@@ -10,8 +10,8 @@ from tritonsmith.passes.replay.job import tells_options
 from tritonsmith.passes.replay.run import Outcome, Prepared
 from tritonsmith.passes.replay.verdict import RAN, Verdict
 from tritonsmith.ui import tables
-from tritonsmith.ui.format import duration
 from tritonsmith.ui.tables import Grid
+from tritonsmith.ui.units import duration
 
 SCHEMA = 1
 _LONGEST = 100

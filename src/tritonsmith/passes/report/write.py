@@ -18,7 +18,7 @@ from tritonsmith.passes.pass_runs import PassRun
 from tritonsmith.passes.report import kernel_resources, page, python_sources
 from tritonsmith.passes.report.pack_texts import Packer
 from tritonsmith.passes.view import pipeline_table
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 
 SCHEMA = 1
 _SUFFIXES = (".html", ".htm")
@@ -126,7 +126,7 @@ class _Writing:
                     "function": kernel.function,
                     "target": kernel.target,
                     "failed": kernel.failed,
-                    "error": secrets.hidden(kernel.error),
+                    "error": redact.hidden(kernel.error),
                     "totals": vars(pass_runs.totals(side, kernel.name)),
                     "dumps": list(texts.values()),
                     "rows": [_row(one, texts, lines) for one in pass_runs.of(side, kernel.name)],
@@ -135,7 +135,7 @@ class _Writing:
             )
         return {
             "folder": side.folder.name,
-            "command": secrets.hidden(side.command),
+            "command": redact.hidden(side.command),
             "triton": side.triton,
             "size": side.size,
             "kernels": kernels,

@@ -15,8 +15,8 @@ from tritonsmith import outside
 from tritonsmith.kernels.normalize import diff
 from tritonsmith.passes import pass_runs, strip_locations
 from tritonsmith.passes.index import FILE, Dump, Index, Kernel
-from tritonsmith.ui import format as formats
 from tritonsmith.ui import tables
+from tritonsmith.ui import units as formats
 from tritonsmith.ui.tables import Grid
 
 KEPT = "list.json"

@@ -12,7 +12,7 @@ from typing import Any
 from tritonsmith.errors import DownloadError, SmithError, StepError, did_you_mean
 from tritonsmith.plan import download
 from tritonsmith.plan.steps.store_entry import ShelfStep, Update, act
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Upload(ShelfStep):
 
     def shell(self) -> list[str]:
         """The step as a line of POSIX shell: whatever client that store has."""
-        return [f"# {shlex.quote(str(self.source))} goes to {secrets.hidden(self.url)}"]
+        return [f"# {shlex.quote(str(self.source))} goes to {redact.hidden(self.url)}"]
 
     @property
     def title(self) -> str:
@@ -53,7 +53,7 @@ class Obtain(ShelfStep):
 
     def shell(self) -> list[str]:
         """The step as a line of POSIX shell: whatever client that store has."""
-        return [f"# {secrets.hidden(self.url)} goes to {shlex.quote(str(self.dest))}"]
+        return [f"# {redact.hidden(self.url)} goes to {shlex.quote(str(self.dest))}"]
 
     @property
     def title(self) -> str:
@@ -79,7 +79,7 @@ def _(step: Obtain, update: Update) -> None:
         partial.unlink()
         raise DownloadError(
             "the file is not the one that was promised; it was thrown away",
-            where=secrets.hidden(step.url),
+            where=redact.hidden(step.url),
             why=f"sha256 is    {found}\nit should be {step.sha256}",
             hints=["somebody may be putting it there right now: try again later"],
         )
@@ -117,7 +117,7 @@ def opened(url: str) -> Iterator[tuple[Any, str]]:
     """
     import fsspec  # noqa: PLC0415 - local stores do without
 
-    shown = secrets.hidden(url)
+    shown = redact.hidden(url)
     scheme = url.partition("://")[0]
     try:
         system, path = fsspec.core.url_to_fs(url)
@@ -141,7 +141,7 @@ def opened(url: str) -> Iterator[tuple[Any, str]]:
         raise StepError(
             f"{scheme}:// failed",
             where=shown,
-            why=secrets.hidden(str(error)) or type(error).__name__,
+            why=redact.hidden(str(error)) or type(error).__name__,
             hints=["check the credentials that its client looks for (AWS_PROFILE, AWS_ENDPOINT_URL ...)"],
         ) from error
 

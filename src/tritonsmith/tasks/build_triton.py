@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.kit import count, given, some, split, task, tri
+from tritonsmith.tasks.task import count, given, some, split, task, tri
 
 _COMMON = {
     "env": "environment (an env file's name or path)",
@@ -53,7 +53,7 @@ def build_triton(
     """Configure and build Triton from a checkout."""
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
 
     flags = _flags(
         source, llvm_dir, debug, build_type, backends, plugin_dir, tri(proton, no_proton, "proton"), jobs
@@ -66,8 +66,8 @@ def build_triton(
     chosen = settings.load(env, flags)
     space, located = commands.find_triton(chosen)
     if dry_run and located.fetch.steps:
-        show.plan(located.fetch)
-        show.warnings(("the rest depends on the sources, which are not here yet",))
+        output.plan(located.fetch)
+        output.warnings(("the rest depends on the sources, which are not here yet",))
         return
     commands.bring_sources(chosen, located)
     prepared = commands.build_triton(chosen, space, located, force=force, again=reconfigure)
@@ -75,15 +75,15 @@ def build_triton(
         from tritonsmith.builder.debug_library import command as debug_libraries
 
         prepared = debug_libraries.with_listed(prepared, chosen, space, located)
-    show.warnings(prepared.warnings)
+    output.warnings(prepared.warnings)
     if dry_run:
-        show.plan(prepared.plan)
+        output.plan(prepared.plan)
         return
-    show.notes(prepared.plan.notes)
+    output.notes(prepared.plan.notes)
     with session.opened("build-triton", chosen.name) as running:
         commands.act(prepared, running)
-    show.done(f"Triton for {chosen.name!r}: {running.env.build / 'bin'}", running, "invoke install-triton")
-    show.debuggers(running.env.build)
+    output.done(f"Triton for {chosen.name!r}: {running.env.build / 'bin'}", running, "invoke install-triton")
+    output.debuggers(running.env.build)
 
 
 @task(tables=True, help=_COMMON, iterable=["plugin_dir"])
@@ -107,7 +107,7 @@ def install_triton(
     from tritonsmith.envs import session, settings
     from tritonsmith.kernels import smoke_test
     from tritonsmith.kernels.compile import disassemblers, targets
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console, tables
 
     flags = _flags(
@@ -116,26 +116,26 @@ def install_triton(
     chosen = settings.load(env, flags, commands.last_build(env))
     space, located = commands.find_triton(chosen)
     if dry_run and located.fetch.steps:
-        show.plan(located.fetch)
-        show.warnings(("the rest depends on the sources, which are not here yet",))
+        output.plan(located.fetch)
+        output.warnings(("the rest depends on the sources, which are not here yet",))
         return
     commands.bring_sources(chosen, located)
     wanted, programs = targets.proof(chosen.triton.backends), disassemblers.locate(space)
     proof = smoke_test.plan(space.env(chosen.name), wanted, programs)
     prepared = commands.install_triton(chosen, space, located, proof, force=force)
-    show.warnings(prepared.warnings)
+    output.warnings(prepared.warnings)
     if chosen.llvm.debug_libraries:
         from tritonsmith.builder.debug_library import command as debug_libraries
 
-        show.warnings(debug_libraries.missing(chosen, space, located))
+        output.warnings(debug_libraries.missing(chosen, space, located))
     if dry_run:
-        show.plan(prepared.plan)
+        output.plan(prepared.plan)
         return
     with session.opened("install-triton", chosen.name) as running:
         commands.act(prepared, running)
     if smoke_test.PHASE in prepared.plan.phases:
         console.out().print(tables.stages(smoke_test.read_response(running.env.path)))
-    show.done(f"import triton works in {running.env.python}", running, "invoke link-compile-commands")
+    output.done(f"import triton works in {running.env.python}", running, "invoke link-compile-commands")
 
 
 @task(tables=True, help={name: _COMMON[name] for name in ("env", "source", "dry_run")})
@@ -143,17 +143,17 @@ def link_compile_commands(context: Any, env: str = "dev", source: str = "", dry_
     """Link one compile_commands.json of Triton and LLVM for clangd."""
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
 
     chosen = settings.load(env, {"triton.source": given(source)})
     space, located = commands.find_triton(chosen)
     prepared = commands.link_compile_commands(chosen, space, located)
     if dry_run:
-        show.plan(prepared.plan)
+        output.plan(prepared.plan)
         return
     with session.opened("link-compile-commands", chosen.name) as running:
         commands.act(prepared, running)
-    show.done(f"clangd reads {located.root / 'compile_commands.json'}", running)
+    output.done(f"clangd reads {located.root / 'compile_commands.json'}", running)
 
 
 def _flags(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError
-from tritonsmith.tasks.kit import task
+from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.facts.python_env import PythonEnv
@@ -36,7 +36,7 @@ def purge_wheels(
 ) -> None:
     """Remove every distribution that owns files under triton/."""
     from tritonsmith.envs import session, settings
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
     from tritonsmith.wheels import purge
 
@@ -46,15 +46,15 @@ def purge_wheels(
     if recovery.steps:
         console.note(recovery.title)
         if dry_run:
-            show.plan(recovery)
-            show.warnings(("the rest depends on what that brings back",))
+            output.plan(recovery)
+            output.warnings(("the rest depends on what that brings back",))
             return
         with session.opened("purge-wheels", chosen.name) as running:
             running.run(recovery)
         seen = _interpreter(env, python)
     survey = purge.survey(seen, system=system)
     if dry_run:
-        show.plan(survey.plan)
+        output.plan(survey.plan)
         _tell(survey)
         return
     if not survey.plan.steps:
@@ -63,7 +63,7 @@ def purge_wheels(
         return
     _show(survey)
     what = f"{sum(row.files for row in survey.rows)} files from {seen.prefix}"
-    if not show.agreed(f"Remove {what}?", yes=yes):
+    if not output.agreed(f"Remove {what}?", yes=yes):
         raise SmithError("nothing was removed", hints=["--dry-run shows every file that would go"])
     with session.opened("purge-wheels", chosen.name) as running:
         running.run(survey.plan)

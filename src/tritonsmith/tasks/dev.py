@@ -10,7 +10,7 @@ from typing import Any
 from invoke.exceptions import Exit
 
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.tasks.kit import task
+from tritonsmith.tasks.task import task
 
 # Tests that share a fixture stay on one worker, see tests/support.py; the slowest ones are named.
 _TESTS = ("--dist=loadgroup", "--durations=10", "--durations-min=1")

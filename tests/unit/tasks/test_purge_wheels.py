@@ -14,7 +14,7 @@ from tests.unit.facts.installs import put, site_of, triton
 from tests.unit.tasks.conftest import Answer
 from tritonsmith.envs import workspace
 from tritonsmith.program import SmithProgram
-from tritonsmith.tasks.purge import purge_wheels
+from tritonsmith.tasks.purge_wheels import purge_wheels
 
 Purge = Callable[..., Answer]
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.ui import differences
+from tritonsmith.ui import word_diff
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from tritonsmith.ui import differences
     ],
 )
 def test_words(before: str, after: str, words: str) -> None:
-    assert differences.in_words(before.split(), after.split()) == words
+    assert word_diff.in_words(before.split(), after.split()) == words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonsmith.tasks.kit import count, given, some, split, task, tri
+from tritonsmith.tasks.task import count, given, some, split, task, tri
 
 _HELP = {
     "env": "environment (an env file's name or path)",
@@ -52,7 +52,7 @@ def setup_mlir(
     from tritonsmith.builder.llvm import command as use_case
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
 
     flags = {
         "triton.source": given(source),
@@ -72,17 +72,17 @@ def setup_mlir(
     space, located = commands.find_triton(chosen)
     pin_will_do = not use_case.wants_sources(chosen)
     if dry_run and located.fetch.steps and not pin_will_do:
-        show.plan(located.fetch)
-        show.warnings(("the rest depends on the sources, which are not here yet",))
+        output.plan(located.fetch)
+        output.warnings(("the rest depends on the sources, which are not here yet",))
         return
     if not dry_run:
         commands.bring_sources(chosen, located, pin_will_do=pin_will_do)
     prepared, choice = use_case.prepare(chosen, space, located, force=force, again=reconfigure)
-    show.choice(choice)
-    show.warnings(prepared.warnings)
+    output.choice(choice)
+    output.warnings(prepared.warnings)
     if dry_run:
-        show.plan(prepared.plan)
+        output.plan(prepared.plan)
         return
     with session.opened("setup-mlir", chosen.name, shared=True) as running:
         commands.act(prepared, running)
-    show.done(f"LLVM for {chosen.name!r}: {choice.prefix}", running, "invoke build-triton --debug")
+    output.done(f"LLVM for {chosen.name!r}: {choice.prefix}", running, "invoke build-triton --debug")

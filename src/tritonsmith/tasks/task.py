@@ -154,9 +154,9 @@ def _end(error: BaseException) -> BaseException:
     if foreseen := _foreseen(error):
         error = foreseen
     if isinstance(error, SmithError):
-        from tritonsmith.ui import console, printable, secrets
+        from tritonsmith.ui import console, printable, redact
 
-        text = secrets.hidden(console.typed(f"error: {error}"))
+        text = redact.hidden(console.typed(f"error: {error}"))
         return Exit(printable.printable(text), code=error.exit_code)
     if isinstance(error, KeyboardInterrupt):
         return Exit("interrupted", code=EXIT_INTERRUPTED)
@@ -340,9 +340,9 @@ def _bug_log(text: str) -> Path | None:
 
 def _redacted(text: str) -> str:
     """Without secrets, and without the name of the home folder."""
-    from tritonsmith.ui import secrets
+    from tritonsmith.ui import redact
 
-    text = secrets.hidden(text)
+    text = redact.hidden(text)
     try:
         home = str(Path.home())
     except RuntimeError:  # a container's user without a name, and no HOME

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError, UsageError
-from tritonsmith.tasks.kit import count, task
-from tritonsmith.ui import format as formats
+from tritonsmith.tasks.task import count, task
+from tritonsmith.ui import units as formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,7 +97,7 @@ def clear_cache(
     from tritonsmith.caches import clear, summary
     from tritonsmith.envs import workspace
     from tritonsmith.facts import cache_roots, triton_processes
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     wanted = _filters(kernel, target, older_than, stale, keep_newest)
@@ -116,13 +116,13 @@ def clear_cache(
     living = triton_processes.living()
     prepared = clear.prepare(roots, wanted, living=living, installed=_installed(stale))
     if dry_run:
-        show.plan(prepared.plan)
+        output.plan(prepared.plan)
     else:
         _show_plan(prepared)
     _tell(prepared, [] if root else [found for found in every if found not in roots])
     if dry_run or not prepared.plan.steps:
         return
-    if not show.agreed(f"Clear {summary.total(prepared.doomed)}?", yes=yes):
+    if not output.agreed(f"Clear {summary.total(prepared.doomed)}?", yes=yes):
         raise SmithError("nothing was cleared")
     clear.act(prepared)
     console.out().print(f"cleared {summary.total(prepared.doomed)}", markup=False)

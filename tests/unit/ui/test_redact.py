@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonsmith.ui import secrets
+from tritonsmith.ui import redact
 
 KEY = """-----BEGIN OPENSSH PRIVATE KEY-----
 b3BlbnNzaC1rZXktdjEAAAAA
@@ -54,9 +54,9 @@ b3BlbnNzaC1rZXktdjEAAAAA
     ],
 )
 def test_a_secret_is_hidden(text: str, shown: str) -> None:
-    hidden = secrets.hidden(text)
+    hidden = redact.hidden(text)
     assert hidden == shown
-    assert secrets.hidden(hidden) == hidden
+    assert redact.hidden(hidden) == hidden
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_secret_is_hidden(text: str, shown: str) -> None:
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
-    assert secrets.hidden(text) == text
+    assert redact.hidden(text) == text
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_is_no_secret_stays(text: str) -> None:
     ],
 )
 def test_a_variable_is_told_by_its_name(name: str, value: str, shown: str) -> None:
-    assert secrets.variable(name, value) == shown
+    assert redact.variable(name, value) == shown
 
 
 def test_data_keep_their_form() -> None:
@@ -109,7 +109,7 @@ def test_data_keep_their_form() -> None:
         "env": {"HF_TOKEN": "canary", "secret": {"commit": "634158b1"}},
         "key": "634158b1f7a1c0a3",
     }
-    assert secrets.data(content) == {
+    assert redact.data(content) == {
         "source": "https://***@h/r.git",
         "settings": {"cmake-args": ["-DA_TOKEN=***", "-DB=1"], "jobs": 3, "x": None},
         "env": {"HF_TOKEN": "***", "secret": {"commit": "634158b1"}},
@@ -127,11 +127,11 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 
 @given(st.dictionaries(TEXTS, TEXTS, max_size=3))
 def test_hidden_json_is_json_still(content: dict[str, str]) -> None:
-    assert isinstance(json.loads(secrets.hidden(json.dumps(content))), dict)
+    assert isinstance(json.loads(redact.hidden(json.dumps(content))), dict)
 
 
 def test_a_private_key_that_comes_line_by_line() -> None:
-    hide = secrets.SecretLines()
+    hide = redact.SecretLines()
     lines = [hide(line) for line in ("before", *KEY.splitlines(), "after")]
     assert lines[0] == "before"
     assert lines[-1] == "after"
@@ -155,9 +155,9 @@ def test_a_private_key_that_comes_line_by_line() -> None:
 )
 def test_a_hostile_line_takes_no_longer_than_another(text: str) -> None:
     """What is quadratic in one of these takes hours."""
-    assert len(secrets.hidden(text)) <= len(text) + 8
+    assert len(redact.hidden(text)) <= len(text) + 8
 
 
 def test_a_megabyte_without_a_secret_is_the_same_object() -> None:
     text = re.sub("x", "y", "ptx " * 250_000)
-    assert secrets.hidden(text) is text
+    assert redact.hidden(text) is text

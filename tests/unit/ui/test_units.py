@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.ui import format as formats
+from tritonsmith.ui import units as formats
 
 
 @pytest.mark.parametrize(

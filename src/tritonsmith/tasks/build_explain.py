@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.kit import given, some, task
+from tritonsmith.tasks.task import given, some, task
 
 if TYPE_CHECKING:
     from tritonsmith.builder.explain.command import Explanation
@@ -94,7 +94,7 @@ def _count(number: int, what: str) -> str:
 
 def _print(found: Explanation) -> None:
     from tritonsmith.ui import console
-    from tritonsmith.ui.format import duration
+    from tritonsmith.ui.units import duration
 
     for note in found.notes:
         console.note(note)

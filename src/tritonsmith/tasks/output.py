@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritonsmith.errors import SmithError
-from tritonsmith.ui import console, secrets
+from tritonsmith.ui import console, redact
 from tritonsmith.ui.printable import printable
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ def plan(what: Plan) -> None:
     As bytes: names of files need not be UTF-8. A secret is not shown, and that is said in the script.
     """
     script = what.shell()
-    shown = secrets.hidden(script)
+    shown = redact.hidden(script)
     if shown != script:
         shown = shown.replace(
-            "\n", f"\n# note: {secrets.MARK} stands for a secret; put it in before you run this\n", 1
+            "\n", f"\n# note: {redact.MARK} stands for a secret; put it in before you run this\n", 1
         )
     sys.stdout.flush()
     if sys.stdout.isatty() and printable(shown) != shown:

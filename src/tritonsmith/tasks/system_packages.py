@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.tasks.kit import task
+from tritonsmith.tasks.task import task
 
 
 @task(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.errors import SmithError, UsageError, did_you_mean
-from tritonsmith.tasks.kit import task
+from tritonsmith.tasks.task import task
 
 
 @task(
@@ -32,7 +32,7 @@ def env_triton(
     from tritonsmith.facts import machine, pytorch_pins
     from tritonsmith.pins import install
     from tritonsmith.plan import Plan
-    from tritonsmith.tasks import show
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
     from tritonsmith.wheels import purge, venv
 
@@ -51,7 +51,7 @@ def env_triton(
     before = purge.plan(now) if now and others else Plan("nothing to purge")
     prepared = install.prepare(match.release, channel, folder, base, machine.read(), now, before)
     if dry_run:
-        show.plan(prepared.plan)
+        output.plan(prepared.plan)
         return
     if not prepared.plan.steps:
         console.out().print(prepared.plan.title, markup=False)
@@ -59,10 +59,10 @@ def env_triton(
     for one in prepared.replaces:
         console.note(f"replaces {one}")
     question = f"Replace it by {prepared.requirement} in {folder.venv}?"
-    if prepared.replaces and not show.agreed(question, yes=yes):
+    if prepared.replaces and not output.agreed(question, yes=yes):
         raise SmithError("nothing was replaced", hints=["--dry-run shows what would happen"])
     with session.opened("env-triton", chosen.name) as running:
         install.act(prepared, match.release, running)
-    show.done(
+    output.done(
         f"{prepared.requirement}, as PyTorch {match.release.version} requires, in {folder.venv}", running
     )

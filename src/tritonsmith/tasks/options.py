@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.tasks.kit import split
+from tritonsmith.tasks.task import split
 
 if TYPE_CHECKING:
     from tritonsmith.kernels.compile.request import Asked
@@ -105,7 +105,7 @@ def options(option: Iterable[str] | None, num_warps: str = "", num_stages: str =
         UsageError: one of them makes no sense.
     """
     from tritonsmith.kernels.compile import request as grammar
-    from tritonsmith.tasks.kit import count
+    from tritonsmith.tasks.task import count
 
     warps, stages = count(num_warps, "num-warps", least=1), count(num_stages, "num-stages")
     plain = {"num_warps": warps, "num_stages": stages}
@@ -166,7 +166,7 @@ def place(env: str, python: str, jobs: str, timeout: str, *wanted: Asked) -> Pla
         SmithError: what is wanted is wrong, or no Triton is there.
     """
     from tritonsmith.kernels.compile import run
-    from tritonsmith.tasks.kit import count
+    from tritonsmith.tasks.task import count
 
     for one in wanted:
         run.check(one)

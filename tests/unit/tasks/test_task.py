@@ -16,7 +16,8 @@ from invoke.exceptions import Exit
 from tritonsmith.envs import workspace
 from tritonsmith.errors import EXIT_BROKEN_PIPE, ConfigError, InterruptedRunError, UsageError
 from tritonsmith.plan import ownership
-from tritonsmith.tasks import kit, namespace
+from tritonsmith.tasks import namespace
+from tritonsmith.tasks import task as tasks_task
 
 
 def call(error: BaseException) -> Exit:
@@ -26,7 +27,7 @@ def call(error: BaseException) -> Exit:
         raise error
 
     with pytest.raises(Exit) as caught:
-        kit.task()(body)(Context())
+        tasks_task.task()(body)(Context())
     return caught.value
 
 
@@ -162,7 +163,7 @@ def test_the_body_gets_its_arguments_and_its_answer_comes_back() -> None:
         """What it does."""
         return f"hello {name}"
 
-    made = kit.task(help={"name": "whose"})(body)
+    made = tasks_task.task(help={"name": "whose"})(body)
     assert made(Context(), name="y") == "hello y"
     assert made.__doc__ == "What it does."
     assert [argument.names for argument in made.get_arguments()] == [("name",)]
@@ -172,35 +173,35 @@ def test_the_body_gets_its_arguments_and_its_answer_comes_back() -> None:
     ("yes", "no", "value"), [(True, False, True), (False, True, False), (False, False, None)]
 )
 def test_tri(yes: bool, no: bool, value: bool | None) -> None:
-    assert kit.tri(yes, no, "proton") is value
+    assert tasks_task.tri(yes, no, "proton") is value
 
 
 def test_tri_of_both() -> None:
     with pytest.raises(UsageError, match="--proton and --no-proton contradict each other"):
-        kit.tri(True, True, "proton")
+        tasks_task.tri(True, True, "proton")
 
 
 @pytest.mark.parametrize(
     ("text", "parts"), [("", None), (",; ", None), ("a", ("a",)), ("a, b;c,,", ("a", "b", "c"))]
 )
 def test_split(text: str, parts: tuple[str, ...] | None) -> None:
-    assert kit.split(text) == parts
+    assert tasks_task.split(text) == parts
 
 
 def test_flags_that_were_not_given() -> None:
-    assert (kit.given(""), kit.given("x")) == (None, "x")
-    assert (kit.some([]), kit.some(["a", "b"])) == (None, ("a", "b"))
+    assert (tasks_task.given(""), tasks_task.given("x")) == (None, "x")
+    assert (tasks_task.some([]), tasks_task.some(["a", "b"])) == (None, ("a", "b"))
 
 
 @pytest.mark.parametrize(("text", "number"), [("", None), ("0", 0), ("12", 12)])
 def test_count(text: str, number: int | None) -> None:
-    assert kit.count(text, "jobs") == number
+    assert tasks_task.count(text, "jobs") == number
 
 
 @pytest.mark.parametrize("text", ["-1", "x", "1.5", " 1", "1e400", "9" * 5000, "\N{SUPERSCRIPT TWO}"])
 def test_count_of_what_is_no_number(text: str) -> None:
     with pytest.raises(UsageError, match="--jobs cannot be"):
-        kit.count(text, "jobs")
+        tasks_task.count(text, "jobs")
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ def test_count_of_what_is_no_number(text: str) -> None:
 def test_words_that_may_be_left_out(
     words: list[str], positional: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @kit.task(name="diff", klass=kit.Words, positional=["folder", "number", "to"])
+    @tasks_task.task(name="diff", klass=tasks_task.Words, positional=["folder", "number", "to"])
     def body(
         context: object,
         folder: str,
@@ -240,11 +241,11 @@ def test_words_that_may_be_left_out(
 
 _PRINTS = """
 import sys; sys.argv = ['tritonsmith', 'env.list']
-from tritonsmith.tasks import kit
+from tritonsmith.tasks import task
 from tritonsmith.ui import console
 from invoke.context import Context
 from invoke.exceptions import Exit
-@kit.task()
+@task.task()
 def body(context):
     for _ in range(10000): {call}  # more than a pipe holds
 try:
@@ -294,9 +295,9 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 HEARS = """
 import subprocess, sys
 from invoke.context import Context
-from tritonsmith.tasks import kit
+from tritonsmith.tasks import task
 
-@kit.task()
+@task.task()
 def body(context):
     subprocess.run(("sh", "-c", "trap 'echo heard; exit' INT; kill -INT $$; echo deaf"), check=False)
     print("ready", flush=True)
@@ -304,7 +305,7 @@ def body(context):
 
 try:
     body(Context())
-except kit.Exit as end:
+except task.Exit as end:
     sys.exit(end.code)
 """
 
@@ -323,9 +324,9 @@ def test_what_a_script_starts_in_the_background_heeds_interrupts_and_so_do_its_c
 def test_out_may_name_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there").mkdir()
-    assert kit.file_of("there", "add.cuh") == tmp_path / "there" / "add.cuh"
-    assert kit.file_of("new/", "add.cuh") == tmp_path / "new" / "add.cuh"
-    assert kit.file_of("new", "add.cuh") == tmp_path / "new"
+    assert tasks_task.file_of("there", "add.cuh") == tmp_path / "there" / "add.cuh"
+    assert tasks_task.file_of("new/", "add.cuh") == tmp_path / "new" / "add.cuh"
+    assert tasks_task.file_of("new", "add.cuh") == tmp_path / "new"
 
 
 NUMBERS = ("jobs", "timeout", "limit", "keep_newest", "num_warps", "num_stages")
