@@ -7,7 +7,7 @@ import sys
 
 _FIRST_SIGNAL_IS_LOST = """
 import multiprocessing, os, signal, time
-from tritonsmith.kernels.schedule import processes
+from tritonsmith.kernels.batch import processes
 reader, writer = multiprocessing.Pipe(duplex=False)
 processes._begin(reader)
 seen = []
