@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_BUILT = Path(__file__).parent / "web" / "built"
+_BUILT = Path(__file__).parent / "built"
 
 
 def head(title: str) -> str:

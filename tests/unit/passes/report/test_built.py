@@ -10,7 +10,8 @@ import pytest
 
 from tritonsmith.passes import report
 
-WEB = Path(report.__file__).parent / "web"
+WEB = Path(__file__).parents[4] / "web"
+BUILT = Path(report.__file__).parent / "built"
 
 
 @pytest.mark.parametrize("name", ["report.js", "report.css"])
@@ -18,15 +19,13 @@ def test_it_is_of_these_sources(name: str) -> None:
     sources = [WEB / one for one in ("build.mjs", "package-lock.json", "package.json")]
     sources += sorted((WEB / "src").iterdir())
     expected = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    first = (WEB / "built" / name).read_text(encoding="utf-8").partition("\n")[0]
-    assert first == f"/*! sources: {expected} */", (
-        "npm ci && npm run build, in src/tritonsmith/passes/report/web"
-    )
+    first = (BUILT / name).read_text(encoding="utf-8").partition("\n")[0]
+    assert first == f"/*! sources: {expected} */", "npm ci && npm run build, in web/"
 
 
 def test_every_library_in_it_comes_with_its_licence() -> None:
     locked = json.loads((WEB / "package-lock.json").read_text())["packages"]
-    texts = (WEB / "built" / "LICENSES.txt").read_text(encoding="utf-8")
+    texts = (BUILT / "LICENSES.txt").read_text(encoding="utf-8")
     for name in json.loads((WEB / "package.json").read_text())["dependencies"]:
         version = locked[f"node_modules/{name}"]["version"]
         assert f"{name} {version}\n" in texts
@@ -34,8 +33,8 @@ def test_every_library_in_it_comes_with_its_licence() -> None:
 
 
 def test_nothing_in_it_ends_the_element_that_it_stands_in() -> None:
-    assert "</style" not in (WEB / "built" / "report.css").read_text(encoding="utf-8").lower()
+    assert "</style" not in (BUILT / "report.css").read_text(encoding="utf-8").lower()
     for name in ("report.js", "LICENSES.txt"):
-        text = (WEB / "built" / name).read_text(encoding="utf-8").lower()
+        text = (BUILT / name).read_text(encoding="utf-8").lower()
         assert "</script" not in text
         assert "<!--" not in text

@@ -1,4 +1,4 @@
-// `npm ci && npm run build`: makes built/ from src/ and the locked libraries.
+// `npm ci && npm run build`: makes the package's passes/report/built/ from src/ and the locked libraries.
 
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
+const BUILT = join(HERE, "../src/tritonsmith/passes/report/built");
 const inputs = ["build.mjs", "package-lock.json", "package.json", ...sources()].map((name) =>
   join(HERE, name),
 );
@@ -19,7 +20,7 @@ const banner = `/*! sources: ${sum.digest("hex")} */`;
 const made = await build({
   entryPoints: [join(HERE, "src/main.js"), join(HERE, "src/report.css")],
   entryNames: "report",
-  outdir: join(HERE, "built"),
+  outdir: BUILT,
   bundle: true,
   minify: true,
   format: "iife",
@@ -29,7 +30,7 @@ const made = await build({
   banner: { js: banner, css: banner },
   metafile: true,
 });
-writeFileSync(join(HERE, "built/LICENSES.txt"), licenses(made.metafile));
+writeFileSync(join(BUILT, "LICENSES.txt"), licenses(made.metafile));
 
 function sources() {
   return readdirSync(join(HERE, "src"))
