@@ -144,9 +144,9 @@ def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
     """What the worker is asked for."""
     from tritonsmith.envs.workspace import Workspace  # noqa: PLC0415 - the tool's, not the interpreter's
     from tritonsmith.kernels.compile import run as compile_run  # noqa: PLC0415
-    from tritonsmith.kernels.compile.points import Wanted, expand  # noqa: PLC0415
-    from tritonsmith.kernels.compile.request import Asked  # noqa: PLC0415
-    from tritonsmith.kernels.compile.run import Place  # noqa: PLC0415
+    from tritonsmith.kernels.compile.points import CompilePoint, expand  # noqa: PLC0415
+    from tritonsmith.kernels.compile.request import CompileRequest  # noqa: PLC0415
+    from tritonsmith.kernels.compile.run import Toolchain  # noqa: PLC0415
     from tritonsmith.kernels.compile.source import find  # noqa: PLC0415
     from tritonsmith.kernels.compile.targets import Target  # noqa: PLC0415
 
@@ -155,9 +155,11 @@ def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
     wanted = []
     for backend, arch, warps in points:
         target = Target(backend, arch, 32)
-        one = expand(Asked(KERNEL, "tiled_matmul", SIGNATURE, (target,), {"num_warps": warps}), kernel)[0]
-        wanted.append(Wanted(f"{one.id}-{warps}", target, one.bound, one.options))
-    where = Place(python, Workspace(place), place, len(os.sched_getaffinity(0)), 600)
+        one = expand(
+            CompileRequest(KERNEL, "tiled_matmul", SIGNATURE, (target,), {"num_warps": warps}), kernel
+        )[0]
+        wanted.append(CompilePoint(f"{one.id}-{warps}", target, one.bound, one.options))
+    where = Toolchain(python, Workspace(place), place, len(os.sched_getaffinity(0)), 600)
     content = compile_run.request(KERNEL, "tiled_matmul", wanted, work / "out", work, where)
     path = work / "request.json"
     path.write_text(json.dumps(content | {"disassemblers": {}}), encoding="utf-8")

@@ -23,7 +23,7 @@ from tests.integration import chromium
 from tests.integration.chromium import Page
 
 from tritonsmith.passes import index
-from tritonsmith.passes.index import Dump, Index
+from tritonsmith.passes.index import Dump, DumpIndex
 from tritonsmith.passes.report import write
 from tritonsmith.passes.report.write import Made
 from tritonsmith.passes.view import pipeline_table
@@ -51,7 +51,7 @@ class Opened:
     heap: float
 
 
-def copies(original: Index, folder: Path, count: int) -> Index:
+def copies(original: DumpIndex, folder: Path, count: int) -> DumpIndex:
     """A dump of several kernels in a new folder.
 
     Args:
@@ -80,7 +80,7 @@ def copies(original: Index, folder: Path, count: int) -> Index:
     return made
 
 
-def report(dumped: Index) -> Made:
+def report(dumped: DumpIndex) -> Made:
     """A report of a dump of which nothing was counted yet."""
     (dumped.folder / pipeline_table.KEPT).unlink(missing_ok=True)
     return write.make(dumped, dumped.folder / "report.html")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.integration.harness import Smith
 from tritonsmith.passes import index as indexes
-from tritonsmith.passes.index import Index
+from tritonsmith.passes.index import DumpIndex
 
 KERNELS = """
 import triton
@@ -80,7 +80,7 @@ def smith(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Smith:
 
 
 @pytest.fixture(scope="module")
-def scale(smith: Smith) -> Index:
+def scale(smith: Smith) -> DumpIndex:
     """A dump of one kernel, with LLVM's passes and PTX."""
     flags = ("--target", "h100", "--llvm", "--backend", "--reproducers", "--out", "scale")
     smith("passes.dump", "kernels.py:scale", *SIGNATURE, *flags)
@@ -93,7 +93,7 @@ def answer(smith: Smith, *argv: str | Path) -> dict[str, Any]:
     return content
 
 
-def test_every_pass_of_every_stage_has_a_file(scale: Index) -> None:
+def test_every_pass_of_every_stage_has_a_file(scale: DumpIndex) -> None:
     (kernel,) = scale.kernels
     assert (kernel.name, kernel.target, kernel.failed) == ("scale", "cuda:90", "")
     assert list(dict.fromkeys(dump.stage for dump in scale.dumps)) == ["ttir", "ttgir", "llir", "llvm", "ptx"]
@@ -101,13 +101,13 @@ def test_every_pass_of_every_stage_has_a_file(scale: Index) -> None:
     assert scale.triton.startswith("3.")
 
 
-def test_the_stream_is_in_the_folder(scale: Index) -> None:
+def test_the_stream_is_in_the_folder(scale: DumpIndex) -> None:
     stream = b"".join(scale.pieces())
     assert len(stream) == scale.size
     assert stream.count(b"IR Dump Before") == sum(dump.when == "before" for dump in scale.dumps)
 
 
-def test_each_mlir_pass_has_its_time_and_most_have_a_change_or_none(scale: Index) -> None:
+def test_each_mlir_pass_has_its_time_and_most_have_a_change_or_none(scale: DumpIndex) -> None:
     passes = [dump for dump in scale.dumps if dump.stage in ("ttir", "ttgir", "llir") and not dump.inside]
     timed = [dump for dump in passes if dump.seconds is not None]
     assert len(timed) > 0.9 * len(passes)  # a pass on functions has one time for all of them
@@ -117,7 +117,7 @@ def test_each_mlir_pass_has_its_time_and_most_have_a_change_or_none(scale: Index
     assert coalesce.stage == "ttgir"
 
 
-def test_the_stages_are_those_of_the_pipelines_reproducers(scale: Index) -> None:
+def test_the_stages_are_those_of_the_pipelines_reproducers(scale: DumpIndex) -> None:
     """Triton names the file of a pipeline's reproducer by its stage; the file holds the pipeline."""
     made = {name: (scale.folder / name).read_text() for name in scale.reproducers}
     assert {name.split(".")[1] for name in made} == {"make_ttir", "make_ttgir", "make_llir"}
@@ -158,7 +158,7 @@ def test_one_pass_is_shown_before_and_after(smith: Smith) -> None:
 
 
 @pytest.fixture(scope="module")
-def products(smith: Smith) -> tuple[Index, Index]:
+def products(smith: Smith) -> tuple[DumpIndex, DumpIndex]:
     """Dumps of a matrix product for two GPUs: their instructions are not the same."""
     signature = ("--signature", "*fp16:16,*fp16:16,*fp32:16,i32:16,SIZE=64")
     for target in ("h100", "a100"):
@@ -176,7 +176,7 @@ def test_what_one_pass_did_line_by_line(smith: Smith) -> None:
     assert len([line for line in lines if line[:1] in "+-"]) < 20  # a hundred values have new names
 
 
-def test_what_several_passes_did(smith: Smith, products: tuple[Index, Index]) -> None:
+def test_what_several_passes_did(smith: Smith, products: tuple[DumpIndex, DumpIndex]) -> None:
     numbers = {dump.argument: dump.number for dump in products[0].dumps}
     first, last = numbers["convert-triton-to-tritongpu"], numbers["tritongpu-allocate-warp-groups"]
     rows = answer(smith, "passes.diff", "h100", str(first), str(last))["operations"]
@@ -205,7 +205,7 @@ def test_operations_and_layouts_are_counted(smith: Smith) -> None:
 
 
 def test_two_targets_part_at_the_pass_that_chooses_instructions(
-    smith: Smith, products: tuple[Index, Index]
+    smith: Smith, products: tuple[DumpIndex, DumpIndex]
 ) -> None:
     made = answer(smith, "passes.diff", "h100", "--against", "a100")
     places = [
@@ -255,7 +255,7 @@ def test_a_text_of_llvms_is_born_by_the_translation(smith: Smith) -> None:
     smith("passes.find", "scale", "", code=2)
 
 
-def test_a_saved_log_gives_the_same(smith: Smith, scale: Index) -> None:
+def test_a_saved_log_gives_the_same(smith: Smith, scale: DumpIndex) -> None:
     log = smith.root / "log"
     log.write_bytes(b"".join(scale.pieces()))
     smith("passes.import", "log", "--out", "imported")

@@ -16,7 +16,7 @@ from tests.support import require
 from tests.unit.passes.report.folders import folder
 from tritonsmith.kernels import smoke_test
 from tritonsmith.passes import index
-from tritonsmith.passes.index import Index, Kernel
+from tritonsmith.passes.index import DumpedKernel, DumpIndex
 from tritonsmith.passes.view import find_text, pipeline_table
 
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
@@ -66,7 +66,7 @@ class Dumped:
         both: the report of both dumps.
     """
 
-    index: Index
+    index: DumpIndex
     said: str
     alone: Path
     both: Path
@@ -537,8 +537,8 @@ def test_a_failure_is_named_and_a_kernel_without_passes_is_empty(
     failed = replace(made.kernels[0], failed="B", error="it broke <b>badly</b>")
     kernels = (
         failed,
-        Kernel("empty", "empty", ""),
-        Kernel("late", "late", "", failed="after B", error="ptxas"),
+        DumpedKernel("empty", "empty", ""),
+        DumpedKernel("late", "late", "", failed="after B", error="ptxas"),
     )
     (made.folder / index.FILE).write_text(replace(made, kernels=kernels).render())
     with_wheel.beside(tmp_path)("passes.report", made.folder)

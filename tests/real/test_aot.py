@@ -15,20 +15,21 @@ from tests.real.test_kernels import COMMITS, python
 from tests.support import require
 from tritonsmith.kernels.aot import emit
 from tritonsmith.kernels.compile import run, targets
-from tritonsmith.kernels.compile.request import Asked
+from tritonsmith.kernels.compile.request import CompileRequest
 
 OWN_TYPES = ("3.0.0", "3.2.0", "3.4.0", "3.6.0")  # link.py writes CUresult, and ours TT_ResultTy, since 3.7
 
 
 def made(version: str, kernel: str, target: str, out: Path) -> Path:
     """Our sources."""
-    where = run.place("wheel", str(python(version)), jobs=1)
+    where = run.toolchain("wheel", str(python(version)), jobs=1)
     options = {"num_warps": int(WARPS), "num_stages": int(STAGES)}
     asked = [
-        Asked(KERNELS, kernel, text, targets.parse_all([target]), options) for text in SIGNATURES[kernel]
+        CompileRequest(KERNELS, kernel, text, targets.parse_all([target]), options)
+        for text in SIGNATURES[kernel]
     ]
-    found = [run.act(one, where, silent=True).manifest for one in emit.compiles(asked, where)]
-    emit.act(emit.prepare(found, GRIDS[kernel], out, check=True))
+    found = [run.execute(one, where, silent=True).manifest for one in emit.compiles(asked, where)]
+    emit.execute(emit.prepare(found, GRIDS[kernel], out, check=True))
     return out
 
 

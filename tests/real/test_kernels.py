@@ -16,7 +16,7 @@ from tests.real import tutorials
 from tests.support import REAL_SOURCE
 from tritonsmith.errors import SmithError
 from tritonsmith.kernels.compile import run, source, targets
-from tritonsmith.kernels.compile.request import Asked
+from tritonsmith.kernels.compile.request import CompileRequest
 
 WHEELS = "TRITONSMITH_TRITON_WHEELS"
 COMMITS = {  # what each release was cut from, or main shortly before: docs/pins.md
@@ -71,12 +71,12 @@ def test_a_tutorials_kernel(
     if version < SINCE.get((number, name), "3.0.0"):
         return
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "space"))
-    where = run.place("wheel", str(python(version)))
+    where = run.toolchain("wheel", str(python(version)))
     file = tutorial(version, number, tmp_path)
     kernel = source.find(source.read(file), name, file)
     assert kernel is not None
     wanted = targets.parse_all(["a100", "h100", "mi300x"])
-    asked = Asked(file, name, tutorials.signature(number, kernel), wanted)
+    asked = CompileRequest(file, name, tutorials.signature(number, kernel), wanted)
     made = run.compile_all(asked, where, tmp_path / "out", silent=True)
     assert made.triton == version
     for point in made.points:
@@ -92,19 +92,22 @@ def test_a_kernel_that_does_not_compile_shows_its_line(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "space"))
-    where = run.place("wheel", str(python(version)))
+    where = run.toolchain("wheel", str(python(version)))
     file = tmp_path / "k.py"
     file.write_text(
         "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(p, N: tl.constexpr):\n"
         "    x = tl.arange(0, N)\n    tl.store(p + x, x)\n"
     )
     made = run.compile_all(
-        Asked(file, "k", "*i32,63", targets.parse_all(["a100"])), where, tmp_path / "out", silent=True
+        CompileRequest(file, "k", "*i32,63", targets.parse_all(["a100"])),
+        where,
+        tmp_path / "out",
+        silent=True,
     )
     (point,) = made.points
     assert point.status == "failed"
     assert f"{file}:6" in point.error
     assert "power of 2" in point.error
-    strange = Asked(file, "k", "*i32,64", targets.parse_all(["a100"]), {"maxnregg": 3})
+    strange = CompileRequest(file, "k", "*i32,64", targets.parse_all(["a100"]), {"maxnregg": 3})
     with pytest.raises(SmithError, match="maxnregg"):
         run.compile_all(strange, where, silent=True)

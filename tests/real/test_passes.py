@@ -14,7 +14,7 @@ import pytest
 from tests.real.test_kernels import python
 from tests.support import REAL_WHEELS
 from tritonsmith.kernels.compile import run, targets
-from tritonsmith.kernels.compile.request import Asked
+from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.passes.dump import run as dump_run
 from tritonsmith.passes.dump.options import Choices
 from tritonsmith.passes.view import pipeline_table
@@ -32,8 +32,8 @@ BUILDS = [path.name for path in Path(os.environ.get(REAL_WHEELS) or os.devnull).
 @pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
 @pytest.mark.parametrize("version", [*VERSIONS, *BUILDS])
 def test_every_triton_tells_all_of_a_matmul(version: str, target: str, tmp_path: Path) -> None:
-    where = run.place("wheel", str(python(version)), jobs=1)
-    asked = Asked(KERNEL, "tiled_matmul", SIGNATURE, targets.parse_all([target]))
+    where = run.toolchain("wheel", str(python(version)), jobs=1)
+    asked = CompileRequest(KERNEL, "tiled_matmul", SIGNATURE, targets.parse_all([target]))
     what = dump_run.of_kernel(asked, where, Choices(llvm=True, backend=True), tmp_path / "out")
     index, manifest = dump_run.dump_kernel(what, silent=True)
     assert manifest.triton == index.triton

@@ -13,10 +13,10 @@ import pytest
 
 from tests.support import REAL_BUILD
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.passes.index import Dump, Index, Kernel
+from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.passes.replay import debugger, pass_chain, run
-from tritonsmith.passes.replay.replayer import Tool
-from tritonsmith.passes.replay.run import Outcome
+from tritonsmith.passes.replay.replayer import Replayer
+from tritonsmith.passes.replay.run import ReplayOutcome
 
 IR = """module {
   tt.func public @k(%p: !tt.ptr<f32>, %n: i32) {
@@ -39,16 +39,16 @@ PASSES = (
 
 
 @pytest.fixture
-def tool() -> Tool:
+def tool() -> Replayer:
     """The build."""
     folder = os.environ.get(REAL_BUILD)
     if not folder:
         pytest.skip(f"{REAL_BUILD} names no build folder of Triton")
     build = Path(folder).absolute()
-    return Tool(None, build / "bin" / "triton-opt", build, (build / "source").resolve())
+    return Replayer(None, build / "bin" / "triton-opt", build, (build / "source").resolve())
 
 
-def dumps(folder: Path, texts: list[str]) -> Index:
+def dumps(folder: Path, texts: list[str]) -> DumpIndex:
     """A dump's folder: before each pass one of the texts."""
     made = []
     (folder / "k").mkdir(parents=True, exist_ok=True)
@@ -75,19 +75,23 @@ def dumps(folder: Path, texts: list[str]) -> Index:
                 whole=True,
             )
         )
-    return Index(folder, "", "", "", 0, (Kernel("k", "k", ""),), tuple(made))
+    return DumpIndex(folder, "", "", "", 0, (DumpedKernel("k", "k", ""),), tuple(made))
 
 
-def replayed(index: Index, number: int, tool: Tool, root: Path, mlir: tuple[str, ...] = ()) -> Outcome:
+def replayed(
+    index: DumpIndex, number: int, tool: Replayer, root: Path, mlir: tuple[str, ...] = ()
+) -> ReplayOutcome:
     space = Workspace(root)
     seen = run.look(index, index.kernels[0], tool, space, {})
     links = [link for link in seen.links if link.dump.number == number]
     debug = debugger.of(links, tool, mlir, wanted=False)
-    (outcome,) = run.act(run.prepare(seen, [links], tool, space, debug), space)
+    (outcome,) = run.execute(run.prepare(seen, [links], tool, space, debug), space)
     return outcome
 
 
-def test_what_a_pass_makes_is_the_next_dump_and_what_it_does_not_is_not(tool: Tool, tmp_path: Path) -> None:
+def test_what_a_pass_makes_is_the_next_dump_and_what_it_does_not_is_not(
+    tool: Replayer, tmp_path: Path
+) -> None:
     once = replayed(dumps(tmp_path / "a", [IR] * 4), 0, tool, tmp_path / "space")
     clean = once.job.out.read_text()
     first = replayed(dumps(tmp_path / "b", [IR, IR, clean, clean]), 0, tool, tmp_path / "space")
@@ -99,7 +103,7 @@ def test_what_a_pass_makes_is_the_next_dump_and_what_it_does_not_is_not(tool: To
     assert inside.verdict == "inside"
 
 
-def test_a_pass_that_fails_or_dies_is_an_outcome(tool: Tool, tmp_path: Path) -> None:
+def test_a_pass_that_fails_or_dies_is_an_outcome(tool: Replayer, tmp_path: Path) -> None:
     outcome = replayed(
         dumps(tmp_path / "a", [IR, IR, IR, IR.replace("muli", "mulli")]), 3, tool, tmp_path / "s"
     )
@@ -107,7 +111,7 @@ def test_a_pass_that_fails_or_dies_is_an_outcome(tool: Tool, tmp_path: Path) -> 
     assert "arith.mulli" in outcome.why
 
 
-def test_debug_output_and_where_the_pass_is(tool: Tool, tmp_path: Path) -> None:
+def test_debug_output_and_where_the_pass_is(tool: Replayer, tmp_path: Path) -> None:
     index = dumps(tmp_path / "a", [IR] * 4)
     if not tool.asserts():
         pytest.skip(f"{REAL_BUILD} has no assertions")

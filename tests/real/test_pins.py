@@ -13,7 +13,7 @@ import pytest
 
 from tests.support import REAL_SOURCE
 from tritonsmith.facts import checkout, pytorch_pins
-from tritonsmith.facts.pytorch_pins import Pin, Release
+from tritonsmith.facts.pytorch_pins import Pin, PyTorchRelease
 from tritonsmith.pins import history as histories
 from tritonsmith.pins import releases_with
 from tritonsmith.versions import version_key
@@ -31,7 +31,7 @@ ON_MAIN = {
 FIX = "eb706474c5d3ab03d3ddc8033cc68640a4b4d142"
 PICKED = "5d6048aa0a324e090ada215b609ea76620133845"
 
-Named = dict[str, list[tuple[Release, str, Pin]]]
+Named = dict[str, list[tuple[PyTorchRelease, str, Pin]]]
 
 
 def named() -> Named:

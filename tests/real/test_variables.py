@@ -13,7 +13,7 @@ import pytest
 
 from tritonsmith import configs
 from tritonsmith.facts import eras, variables
-from tritonsmith.facts.variables import Variable
+from tritonsmith.facts.variables import TritonVariable
 from tritonsmith.versions import version_key
 
 from .test_eras import LINES, LINES_IN_ORDER
@@ -118,7 +118,7 @@ def _row(name: str) -> dict[str, Any]:
     return row
 
 
-def _reads_it(row: Variable, line: str) -> bool:
+def _reads_it(row: TritonVariable, line: str) -> bool:
     """What the table says of the commit that stands for a line; the wheels may say something else."""
     lines = _row(row.name).get("seen")
     return line in lines if lines is not None else row.exists(line) and not row.is_inert(line)

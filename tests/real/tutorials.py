@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritonsmith.kernels.compile.source import Kernel
+from tritonsmith.kernels.compile.source import KernelSource
 
 # What one argument means in all tutorials. Pointers are to what the tutorials pass, multiples of 16.
 _COMMON = {
@@ -46,7 +46,7 @@ KERNELS: dict[tuple[str, str], dict[str, str]] = {
 }
 
 
-def signature(number: str, kernel: Kernel) -> str:
+def signature(number: str, kernel: KernelSource) -> str:
     """The signature of a tutorial's kernel, all by name."""
     own = KERNELS[number, kernel.name]
     return ",".join(f"{one.name}={own.get(one.name) or _value(one.name, own)}" for one in kernel.parameters)

@@ -121,7 +121,7 @@ def unpack(path: Path, store: Store) -> dict[str, str] | None:
         owner=store.owner,
         phase="unpack",
     )
-    said = refused(lambda: (pack.peek(path), store_entry.act(step, lambda *_: None)))
+    said = refused(lambda: (pack.peek(path), store_entry.run(step, lambda *_: None)))
     assert not step.scratch.exists()
     if said:
         assert not dest.exists()
@@ -416,7 +416,7 @@ LLVM_USE_SPLIT_DWARF:BOOL=ON
             refused(entries.parse, written.render())
             if known := cmake_cache.read(tree):
                 list(known.gone())
-            verify.problems(entries.Entry("it", tree, "ready", written))
+            verify.problems(entries.StoreEntry("it", tree, "ready", written))
             worktrees.roots(tree)
 
         refused(look, number=number)

@@ -17,7 +17,7 @@ NAME = "compile_commands.json"
 
 
 @dataclass(frozen=True)
-class Place:
+class DatabaseLink:
     """What lies where the link should be.
 
     Attributes:
@@ -29,17 +29,17 @@ class Place:
     state: Literal["absent", "link", "file", "folder"]
 
 
-def look(checkout: Path) -> Place:
+def look(checkout: Path) -> DatabaseLink:
     """What lies at the checkout's root under the database's name."""
     path = checkout / NAME
     if path.is_symlink():
-        return Place(path, "link")
+        return DatabaseLink(path, "link")
     if path.is_dir():
-        return Place(path, "folder")
-    return Place(path, "file" if path.exists() else "absent")
+        return DatabaseLink(path, "folder")
+    return DatabaseLink(path, "file" if path.exists() else "absent")
 
 
-def plan(place: Place, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
+def plan(place: DatabaseLink, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
     """The recipe: merge, keep a plain file as a backup, link.
 
     Args:

@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 
 from tritonsmith import configs
 from tritonsmith.builder import compiler_cache
-from tritonsmith.builder.compile_commands import Place
+from tritonsmith.builder.compile_commands import DatabaseLink
 from tritonsmith.builder.jobs import Jobs
 from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.builder.triton import suspects, toolchain
@@ -306,7 +306,7 @@ def _nvidia(inputs: Inputs) -> Iterator[Problem]:
         )
 
 
-def setup_py(inputs: Inputs, place: Place) -> Iterator[Problem]:
+def setup_py(inputs: Inputs, place: DatabaseLink) -> Iterator[Problem]:
     """What upstream's setup.py would do to things that are not its own.
 
     Args:

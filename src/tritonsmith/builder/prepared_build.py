@@ -10,11 +10,11 @@ from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.plan import Plan
 
 if TYPE_CHECKING:  # a build that has nothing to do needs no store
-    from tritonsmith.builder.llvm.store_entry import Shelving
+    from tritonsmith.builder.llvm.store_entry import StoreEntryUpdate
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedBuild:
     """A plan that is ready to be shown or run.
 
     Attributes:
@@ -34,5 +34,5 @@ class Prepared:
     beside: Path | None = None
     llvm_in_words: str = ""
     pin_in_words: str = ""
-    shelving: Shelving | None = None
+    shelving: StoreEntryUpdate | None = None
     checkout: TritonCheckout | None = None

@@ -15,16 +15,16 @@ from tritonsmith.envs import workspace
 from tritonsmith.errors import UsageError
 from tritonsmith.facts import triton_cache
 from tritonsmith.facts.cache_roots import Root, RootKind
-from tritonsmith.facts.installed_tritons import Installed
-from tritonsmith.facts.triton_cache import Content, Entry
+from tritonsmith.facts.installed_tritons import InstalledTriton
+from tritonsmith.facts.triton_cache import CacheEntry, Content
 from tritonsmith.plan import Plan
-from tritonsmith.plan.steps.cache_entries import RemoveEntries, Seen, check_root
+from tritonsmith.plan.steps.cache_entries import RemoveEntries, SeenEntry, check_root
 
 PHASE = "clear the cache"
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedClear:
     """What clearing would do.
 
     Attributes:
@@ -36,8 +36,8 @@ class Prepared:
     """
 
     plan: Plan
-    doomed: tuple[Entry, ...]
-    in_use: tuple[tuple[Entry, str], ...]
+    doomed: tuple[CacheEntry, ...]
+    in_use: tuple[tuple[CacheEntry, str], ...]
     contents: tuple[Content, ...]
     undecided: int
 
@@ -72,9 +72,9 @@ def prepare(
     wanted: Filters,
     *,
     living: Living,
-    installed: tuple[Installed, ...] = (),
+    installed: tuple[InstalledTriton, ...] = (),
     now: float | None = None,
-) -> Prepared:
+) -> PreparedClear:
     """Look at caches and make the plan.
 
     Args:
@@ -103,18 +103,18 @@ def prepare(
         ("an entry that has changed since it was looked at stays, but this script cannot tell",),
     )
     busy = tuple((entry, why) for entry, why in reasons if why)
-    return Prepared(plan, doomed, busy, contents, chosen.undecided)
+    return PreparedClear(plan, doomed, busy, contents, chosen.undecided)
 
 
-def _step(content: Content, doomed: tuple[Entry, ...], grace: float) -> RemoveEntries | None:
+def _step(content: Content, doomed: tuple[CacheEntry, ...], grace: float) -> RemoveEntries | None:
     """None for a cache that nothing goes from, and where no run was stopped before."""
-    names = tuple(Seen(entry.name, entry.changed) for entry in doomed if entry.root is content.root)
+    names = tuple(SeenEntry(entry.name, entry.changed) for entry in doomed if entry.root is content.root)
     if not names and not content.trash:
         return None
     return RemoveEntries(content.root.real, names, triton_cache.index(), grace, phase=PHASE)
 
 
-def act(prepared: Prepared) -> None:
+def execute(prepared: PreparedClear) -> None:
     """Run the plan.
 
     Raises:
@@ -125,6 +125,6 @@ def act(prepared: Prepared) -> None:
     space.run(prepared.plan, "clear-cache")
 
 
-def stayed(prepared: Prepared) -> tuple[Entry, ...]:
+def stayed(prepared: PreparedClear) -> tuple[CacheEntry, ...]:
     """Entries of the plan that are still there after it ran: somebody changed them meanwhile."""
     return tuple(entry for entry in prepared.doomed if os.path.lexists(entry.path))

@@ -11,8 +11,8 @@ from tritonsmith import configs
 from tritonsmith.caches import stale as caches_stale
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.facts import triton_metadata
-from tritonsmith.facts.installed_tritons import Installed
-from tritonsmith.facts.triton_cache import Entry
+from tritonsmith.facts.installed_tritons import InstalledTriton
+from tritonsmith.facts.triton_cache import CacheEntry
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _NANOSECONDS = 1_000_000_000
@@ -51,7 +51,7 @@ class Chosen:
         undecided: entries that were left out because nothing tells which Triton made them.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[CacheEntry, ...]
     undecided: int = 0
 
 
@@ -85,7 +85,7 @@ def target(text: str) -> tuple[str, ...]:
 
 
 def choose(
-    entries: Iterable[Entry], filters: Filters, installed: tuple[Installed, ...], now: float
+    entries: Iterable[CacheEntry], filters: Filters, installed: tuple[InstalledTriton, ...], now: float
 ) -> Chosen:
     """The entries that all filters hold for. Metadata are read only if a filter asks for them, and last.
 
@@ -112,9 +112,9 @@ def choose(
     return _stale(left, installed) if filters.stale else Chosen(tuple(left))
 
 
-def _newest(entries: Iterable[Entry], count: int) -> set[int]:
+def _newest(entries: Iterable[CacheEntry], count: int) -> set[int]:
     """Identities of the newest finished entries of each kernel in each cache."""
-    groups: dict[tuple[object, ...], list[Entry]] = {}
+    groups: dict[tuple[object, ...], list[CacheEntry]] = {}
     for entry in entries:
         if entry.kind != "unfinished":
             groups.setdefault((entry.root.path, entry.kind, entry.kernel), []).append(entry)
@@ -122,12 +122,12 @@ def _newest(entries: Iterable[Entry], count: int) -> set[int]:
     return {id(entry) for group in newest_first for entry in group[:count]}
 
 
-def _fits(entry: Entry, wanted: tuple[str, ...]) -> bool:
+def _fits(entry: CacheEntry, wanted: tuple[str, ...]) -> bool:
     found = triton_metadata.read(entry).target.split(":")
     return tuple(found[: len(wanted)]) == wanted
 
 
-def _stale(entries: Iterable[Entry], installed: tuple[Installed, ...]) -> Chosen:
+def _stale(entries: Iterable[CacheEntry], installed: tuple[InstalledTriton, ...]) -> Chosen:
     if not installed:
         raise FactError(
             "cannot tell which entries are stale: there is no Triton to compare with",

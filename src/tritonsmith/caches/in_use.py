@@ -6,7 +6,7 @@ import psutil
 
 from tritonsmith import configs
 from tritonsmith.facts import triton_cache
-from tritonsmith.facts.triton_cache import Entry
+from tritonsmith.facts.triton_cache import CacheEntry
 from tritonsmith.facts.triton_processes import TritonProcess
 
 Living = tuple[TritonProcess, ...] | None
@@ -14,7 +14,7 @@ _NANOSECONDS = 1_000_000_000
 _SHOWN = 60  # characters of a command line
 
 
-def reason(entry: Entry, living: Living, now: float) -> str:
+def reason(entry: CacheEntry, living: Living, now: float) -> str:
     """Why an entry must stay; empty if it may go.
 
     Args:
@@ -39,7 +39,7 @@ def reason(entry: Entry, living: Living, now: float) -> str:
     return ""
 
 
-def _users(entry: Entry, living: tuple[TritonProcess, ...]) -> list[TritonProcess]:
+def _users(entry: CacheEntry, living: tuple[TritonProcess, ...]) -> list[TritonProcess]:
     """Those whose Triton looks for names that are spelt like this one's."""
     era = triton_cache.era_of(entry)
     return [one for one in living if era is None or not one.version or era.holds(one.version)]

@@ -11,8 +11,8 @@ from tritonsmith.caches import filters
 from tritonsmith.caches.filters import Filters
 from tritonsmith.facts import triton_cache, triton_metadata
 from tritonsmith.facts.cache_roots import Root
-from tritonsmith.facts.installed_tritons import Installed
-from tritonsmith.facts.triton_cache import Content, Entry
+from tritonsmith.facts.installed_tritons import InstalledTriton
+from tritonsmith.facts.triton_cache import CacheEntry, Content
 from tritonsmith.facts.triton_metadata import Metadata
 from tritonsmith.ui import units as formats
 
@@ -22,7 +22,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True)
-class Row:
+class CacheRow:
     """An entry with what its metadata tell.
 
     Attributes:
@@ -31,13 +31,13 @@ class Row:
         stages: what it holds.
     """
 
-    entry: Entry
+    entry: CacheEntry
     metadata: Metadata
     stages: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Listing:
+class CacheListing:
     """The answer of `cache.list`.
 
     Attributes:
@@ -50,7 +50,7 @@ class Listing:
     """
 
     contents: tuple[Content, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[CacheRow, ...]
     chosen: int
     bytes: int
     undecided: int
@@ -58,8 +58,8 @@ class Listing:
 
 
 def make(
-    roots: Iterable[Root], wanted: Filters, *, limit: int, installed: tuple[Installed, ...], now: float
-) -> Listing:
+    roots: Iterable[Root], wanted: Filters, *, limit: int, installed: tuple[InstalledTriton, ...], now: float
+) -> CacheListing:
     """Look at caches. Metadata are read for the rows only, unless a filter asks for them.
 
     Args:
@@ -75,12 +75,14 @@ def make(
     contents = tuple(triton_cache.scan(root) for root in roots)
     chosen = filters.choose((e for content in contents for e in content.entries), wanted, installed, now)
     newest = sorted(chosen.entries, key=lambda entry: -entry.changed)[: limit or None]
-    rows = tuple(Row(entry, triton_metadata.read(entry), triton_metadata.stages(entry)) for entry in newest)
+    rows = tuple(
+        CacheRow(entry, triton_metadata.read(entry), triton_metadata.stages(entry)) for entry in newest
+    )
     whole = sum(entry.bytes for entry in chosen.entries)
-    return Listing(contents, rows, len(chosen.entries), whole, chosen.undecided, now)
+    return CacheListing(contents, rows, len(chosen.entries), whole, chosen.undecided, now)
 
 
-def cells(row: Row, now: float) -> list[str]:
+def cells(row: CacheRow, now: float) -> list[str]:
     """A row of the table: kernel, target, Triton, stages, size, age, options, cache.
 
     Args:
@@ -101,7 +103,7 @@ def cells(row: Row, now: float) -> list[str]:
     ]
 
 
-def as_json(listing: Listing) -> dict[str, Any]:
+def as_json(listing: CacheListing) -> dict[str, Any]:
     """The documented form of `cache.list --json` (docs/caches.md)."""
     return {
         "schema": SCHEMA,
@@ -120,7 +122,7 @@ def _in_short(stages: tuple[str, ...]) -> str:
     return " ".join(stages)
 
 
-def _by_era(entry: Entry) -> str:
+def _by_era(entry: CacheEntry) -> str:
     """The versions whose caches spell names like this one, for entries that name none."""
     era = triton_cache.era_of(entry)
     return f"({era.versions})" if era else ""
@@ -141,7 +143,7 @@ def _root(content: Content) -> dict[str, Any]:
     }
 
 
-def _entry(row: Row) -> dict[str, Any]:
+def _entry(row: CacheRow) -> dict[str, Any]:
     entry = row.entry
     changed = datetime.fromtimestamp(entry.changed / _NANOSECONDS, UTC).isoformat(timespec="seconds")
     return {

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from tritonsmith.facts import triton_cache, triton_metadata
-from tritonsmith.facts.installed_tritons import Installed
-from tritonsmith.facts.triton_cache import Entry, Era
+from tritonsmith.facts.installed_tritons import InstalledTriton
+from tritonsmith.facts.triton_cache import CacheEntry, Era
 from tritonsmith.versions import version_key
 
 Verdict = Literal["stale", "current", "unknown"]
 
 
-def judge(entry: Entry, installed: tuple[Installed, ...]) -> Verdict:
+def judge(entry: CacheEntry, installed: tuple[InstalledTriton, ...]) -> Verdict:
     """By the version in its metadata, and where there is none by the spelling of its name.
 
     Another build of the same version looks the same: what a rebuild orphaned is `current`.
@@ -29,7 +29,7 @@ def judge(entry: Entry, installed: tuple[Installed, ...]) -> Verdict:
     return "unknown" if any(_may_spell(found, era) for found in installed) else "stale"
 
 
-def _may_spell(found: Installed, era: Era) -> bool:
+def _may_spell(found: InstalledTriton, era: Era) -> bool:
     """A checkout may spell names as the release after the one whose version it carries."""
     ahead = found.checkout and version_key(found.version) < version_key(era.since)
     return ahead or era.holds(found.version)

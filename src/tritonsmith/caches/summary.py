@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from tritonsmith.facts.triton_cache import Content, Entry
+from tritonsmith.facts.triton_cache import CacheEntry, Content
 from tritonsmith.ui.units import entries, size
 
 _SHOWN = 5  # names in a sentence
 
 
-def total(found: Iterable[Entry]) -> str:
+def total(found: Iterable[CacheEntry]) -> str:
     """`12 entries, 3.4 MiB`."""
     sizes = [entry.bytes for entry in found]
     return f"{entries(len(sizes))}, {size(sum(sizes))}"
 
 
-def by_kernel(found: Sequence[Entry], limit: int) -> list[list[str]]:
+def by_kernel(found: Sequence[CacheEntry], limit: int) -> list[list[str]]:
     """Rows of a summary, the largest first: cache, kernel, entries, size.
 
     Args:
@@ -37,7 +37,7 @@ def by_kernel(found: Sequence[Entry], limit: int) -> list[list[str]]:
     return rows
 
 
-def kept(in_use: Iterable[tuple[Entry, str]]) -> Iterator[str]:
+def kept(in_use: Iterable[tuple[CacheEntry, str]]) -> Iterator[str]:
     """Sentences about what stays because somebody may still want it."""
     reasons = list(in_use)
     if not reasons:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tritonsmith.builder import compile_commands
 from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, Status, ok, skipped
 from tritonsmith.envs import attempts, receipts
 from tritonsmith.errors import FactError, SmithError
@@ -28,7 +28,7 @@ _AFTER = 60.0  # seconds between a link's end and its receipt, at most
 
 
 @check("builds.llvm", "the LLVM that was set up, or built against")
-def llvm(subject: Subject) -> Iterator[Finding]:
+def llvm(subject: DoctorContext) -> Iterator[Finding]:
     """Is it still there, and still what the receipt says?"""
     receipt, built = subject.receipt("setup-mlir") or {}, subject.receipt("build-triton") or {}
     prefix = _text(receipt, "prefix") or _text(built, "llvm")
@@ -54,7 +54,7 @@ def llvm(subject: Subject) -> Iterator[Finding]:
 
 
 @check("builds.triton", "the Triton that was built, against its sources")
-def triton(subject: Subject) -> Iterator[Finding]:
+def triton(subject: DoctorContext) -> Iterator[Finding]:
     """Commit and pin of the receipt against those of the checkout."""
     receipt = subject.receipt("build-triton") or {}
     source = _text(receipt, "source")
@@ -88,7 +88,7 @@ def triton(subject: Subject) -> Iterator[Finding]:
 
 
 @check("builds.last", "how the last build of Triton ended")
-def last(subject: Subject) -> Iterator[Finding]:
+def last(subject: DoctorContext) -> Iterator[Finding]:
     """A build that failed or was stopped: where, and why."""
     attempt = attempts.read(subject.env)
     if attempt is None:
@@ -129,14 +129,14 @@ def _short(commit: str) -> str:
     return commit[:12] or "an unknown commit"
 
 
-def _checkout_at(root: Path, subject: Subject) -> TritonCheckout:
+def _checkout_at(root: Path, subject: DoctorContext) -> TritonCheckout:
     """The sources of a build, which are read already if they are those that the doctor looks at."""
     at_hand = subject.checkout
     return at_hand if at_hand and at_hand.root == root else checkouts.read(root)
 
 
 @check("builds.cmake-paths", "folders and programs that CMake's cache names")
-def cmake_paths(subject: Subject) -> Iterator[Finding]:
+def cmake_paths(subject: DoctorContext) -> Iterator[Finding]:
     """Values that point to what is gone: a temporary environment of pip's, an uninstalled compiler."""
     caches = list(_caches(subject))
     broken = False
@@ -169,7 +169,7 @@ def _gone(cache: CmakeCache, gone: list[tuple[str, Path]]) -> Finding:
 
 
 @check("builds.cmake-llvm", "which LLVM CMake's cache points to")
-def cmake_llvm(subject: Subject) -> Iterator[Finding]:
+def cmake_llvm(subject: DoctorContext) -> Iterator[Finding]:
     """A cached `LLVM_DIR`, or a `-D` that stuck, outlives the variable that set it (Triton 3.7 and later)."""
     caches, wanted = list(_caches(subject)), subject.llvm_prefix
     if not caches or wanted is None:
@@ -206,7 +206,7 @@ def _aside(cache: CmakeCache) -> tuple[Move, ...]:
     return (Move(cache.file, beside, phase="stale CMake caches"),)
 
 
-def _caches(subject: Subject) -> Iterator[CmakeCache]:
+def _caches(subject: DoctorContext) -> Iterator[CmakeCache]:
     """CMake's own build folder of the env, and those that pip made in the checkout."""
     folders = [subject.env.build]
     if subject.checkout:
@@ -218,7 +218,7 @@ def _caches(subject: Subject) -> Iterator[CmakeCache]:
 
 
 @check("builds.libtriton", "whose libtriton.so lies in the checkout")
-def libtriton(subject: Subject) -> Iterator[Finding]:
+def libtriton(subject: DoctorContext) -> Iterator[Finding]:
     """One file per checkout, whoever built it last: another env, Python or build type."""
     tree = subject.checkout
     if tree is None:
@@ -240,7 +240,7 @@ def libtriton(subject: Subject) -> Iterator[Finding]:
         yield _built_by(found[0], subject)
 
 
-def _built_by(library: Path, subject: Subject) -> Finding:
+def _built_by(library: Path, subject: DoctorContext) -> Finding:
     """The first thing that is not as the last build of this environment left it."""
     name, checkout = subject.settings.name, shlex.quote(str(library.parents[3]))
     receipt = subject.receipt("build-triton") or {}
@@ -255,7 +255,9 @@ def _built_by(library: Path, subject: Subject) -> Finding:
     return ok(f"{_text(receipt, 'build_type') or 'build type unknown'}, by environment {name!r}", library)
 
 
-def _differences(library: Path, receipt: dict[str, Any], subject: Subject) -> Iterator[tuple[Status, str]]:
+def _differences(
+    library: Path, receipt: dict[str, Any], subject: DoctorContext
+) -> Iterator[tuple[Status, str]]:
     newest, last = max(_builders(subject, _text(receipt, "source")))
     if newest != _finished(receipt) and last != subject.settings.name:
         yield "warning", f"environment {last!r} built it last"
@@ -273,7 +275,7 @@ def _differences(library: Path, receipt: dict[str, Any], subject: Subject) -> It
         yield "warning", f"configured as {kind}, built as {built}"
 
 
-def _builders(subject: Subject, source: str) -> Iterator[tuple[float, str]]:
+def _builders(subject: DoctorContext, source: str) -> Iterator[tuple[float, str]]:
     """When each environment built these sources, in seconds since the epoch, and its name."""
     for path in subject.space.root.glob("envs/*/receipts/*-triton.json"):
         receipt = receipts.read(path)
@@ -290,7 +292,7 @@ def _finished(receipt: dict[str, Any]) -> float:
 
 
 @check("builds.backends", "links from python/triton into third_party")
-def backends(subject: Subject) -> Iterator[Finding]:
+def backends(subject: DoctorContext) -> Iterator[Finding]:
     """A dangling one counts as a backend, or hides the one that is meant (triton#5570)."""
     if subject.checkout is None:
         yield skipped("no checkout of Triton is at hand")
@@ -318,7 +320,7 @@ def backends(subject: Subject) -> Iterator[Finding]:
 
 
 @check("builds.compile-commands", "compile_commands.json at the checkout's root")
-def database(subject: Subject) -> Iterator[Finding]:
+def database(subject: DoctorContext) -> Iterator[Finding]:
     """Where clangd looks, and what upstream's setup.py stumbles over."""
     if subject.checkout is None:
         yield skipped("no checkout of Triton is at hand")

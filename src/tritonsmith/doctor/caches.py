@@ -18,11 +18,11 @@ from tritonsmith import configs
 from tritonsmith.caches import in_use
 from tritonsmith.caches import stale as caches_stale
 from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.facts import cache_roots, filesystems, installed_tritons, triton_cache, triton_metadata
-from tritonsmith.facts.triton_cache import Content, Entry
-from tritonsmith.plan.steps.cache_entries import RemoveEntries, Seen
+from tritonsmith.facts.triton_cache import CacheEntry, Content
+from tritonsmith.plan.steps.cache_entries import RemoveEntries, SeenEntry
 from tritonsmith.ui import units as formats
 
 _GIB = float(1 << 30)
@@ -33,7 +33,7 @@ _NOTHING = "there is no cache yet"
 
 
 @check("caches.size", "size and age of Triton's caches")
-def size(subject: Subject) -> Iterator[Finding]:
+def size(subject: DoctorContext) -> Iterator[Finding]:
     """All caches together; the current one is named."""
     contents = [content for content in subject.caches if content.total]
     entries = _looked_at(contents)
@@ -62,7 +62,7 @@ def size(subject: Subject) -> Iterator[Finding]:
 
 
 @check("caches.stale", "entries made by another Triton")
-def stale(subject: Subject) -> Iterator[Finding]:
+def stale(subject: DoctorContext) -> Iterator[Finding]:
     """By the version in the metadata, and where there is none by the spelling of the name."""
     contents = subject.caches
     entries = _newest(_looked_at(contents))
@@ -97,7 +97,7 @@ def stale(subject: Subject) -> Iterator[Finding]:
 
 
 @check("caches.leftovers", "what compiles that were killed left behind")
-def leftovers(subject: Subject) -> Iterator[Finding]:
+def leftovers(subject: DoctorContext) -> Iterator[Finding]:
     """Unfinished writes of processes that are gone, files without content, what a stopped clear left."""
     contents = subject.caches
     entries = _looked_at(contents)
@@ -127,7 +127,7 @@ def leftovers(subject: Subject) -> Iterator[Finding]:
 
 
 @check("caches.dangling", "indexes that name files which are gone")
-def dangling(subject: Subject) -> Iterator[Finding]:
+def dangling(subject: DoctorContext) -> Iterator[Finding]:
     """Since 3.0 an index names whole paths: a cache that was moved, copied or swept dangles."""
     contents = subject.caches
     everything = _looked_at(contents)
@@ -155,7 +155,7 @@ def dangling(subject: Subject) -> Iterator[Finding]:
 
 
 @check("caches.filesystem", "caches on a network file system")
-def filesystem(subject: Subject) -> Iterator[Finding]:
+def filesystem(subject: DoctorContext) -> Iterator[Finding]:
     """Triton's cache counts on what local file systems promise."""
     far = []
     kinds = set()
@@ -182,7 +182,7 @@ def filesystem(subject: Subject) -> Iterator[Finding]:
 
 
 @check("caches.inductor", "TorchInductor's cache")
-def inductor(subject: Subject) -> Iterator[Finding]:
+def inductor(subject: DoctorContext) -> Iterator[Finding]:
     """It keeps kernels of its own, which clearing Triton's cache does not touch."""
     folder = cache_roots.inductor_folder(subject.environ)
     if not os.path.lexists(folder):
@@ -221,16 +221,16 @@ def _limits() -> dict[str, Any]:
     return table
 
 
-def _looked_at(contents: list[Content] | tuple[Content, ...]) -> list[Entry]:
+def _looked_at(contents: list[Content] | tuple[Content, ...]) -> list[CacheEntry]:
     return [entry for content in contents for entry in content.entries]
 
 
-def _newest(entries: list[Entry]) -> list[Entry]:
+def _newest(entries: list[CacheEntry]) -> list[CacheEntry]:
     """As many as files may be read."""
     return sorted(entries, key=lambda entry: -entry.changed)[: _limits()["files"]]
 
 
-def _part(entries: list[Entry], total: int) -> str:
+def _part(entries: list[CacheEntry], total: int) -> str:
     return f" (looked at {len(entries)} of {total})" if len(entries) < total else ""
 
 
@@ -247,10 +247,10 @@ def _mending(content: Content, now: float) -> RemoveEntries | None:
     return RemoveEntries(content.root.real, tuple(found), triton_cache.index(), phase=_PHASE)
 
 
-def _leftovers(entry: Entry, now: float) -> Iterator[Seen]:
+def _leftovers(entry: CacheEntry, now: float) -> Iterator[SeenEntry]:
     """A whole entry if it holds an empty file or is a bundle that came to nothing; else its temporaries."""
     if (entry.empty or not entry.era) and not in_use.reason(entry, None, now):
-        yield Seen(entry.name, entry.changed)
+        yield SeenEntry(entry.name, entry.changed)
         return
     old = now - _limits()["leftover-hours"] * _HOUR
     for name, pid in entry.temporary:
@@ -259,7 +259,7 @@ def _leftovers(entry: Entry, now: float) -> Iterator[Seen]:
         except OSError:  # finished meanwhile
             continue
         if changed / _NANOSECONDS < old or in_use.abandoned(pid, changed, now):
-            yield Seen(f"{entry.name}/{name}", changed)
+            yield SeenEntry(f"{entry.name}/{name}", changed)
 
 
 def _unusable(folder: Path) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 
-Look = Callable[[Subject], Iterable[Finding]]
+Look = Callable[[DoctorContext], Iterable[Finding]]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Check:
         """`tools`, `machine` ..."""
         return self.id.partition(".")[0]
 
-    def __call__(self, subject: Subject) -> tuple[Finding, ...]:
+    def __call__(self, subject: DoctorContext) -> tuple[Finding, ...]:
         """Look, whatever happens."""
         try:
             found = tuple(self.look(subject))

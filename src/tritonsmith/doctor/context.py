@@ -30,7 +30,7 @@ from tritonsmith.facts.triton_cache import Content
 
 
 @dataclass
-class Subject:
+class DoctorContext:
     """An environment on a machine.
 
     Attributes:

@@ -6,16 +6,16 @@ import os
 import shlex
 from pathlib import Path
 
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.facts import eras, variables
-from tritonsmith.facts.variables import Variable
+from tritonsmith.facts.variables import TritonVariable
 from tritonsmith.ui import redact
 
 BY_HAND = "a `pip install` by hand (`invoke install-triton` sets or removes what setup.py reads)"
 _SHORT = 40  # characters of a value that are shown
 
 
-def given(subject: Subject) -> list[tuple[Variable, str]]:
+def given(subject: DoctorContext) -> list[tuple[TritonVariable, str]]:
     """Variables that are set and that this version heeds, in the order of the table, with their values."""
     rows = variables.table().values()
     version = subject.triton_version
@@ -26,7 +26,7 @@ def given(subject: Subject) -> list[tuple[Variable, str]]:
     ]
 
 
-def on(subject: Subject) -> dict[str, Variable]:
+def on(subject: DoctorContext) -> dict[str, TritonVariable]:
     """Those of them that are on: a true flag, or any other value that does not plainly say no."""
     version = subject.triton_version
     return {
@@ -37,12 +37,12 @@ def on(subject: Subject) -> dict[str, Variable]:
     }
 
 
-def dumps(subject: Subject) -> list[Variable]:
+def dumps(subject: DoctorContext) -> list[TritonVariable]:
     """Those that ask for something while a kernel is compiled."""
     return [row for row in on(subject).values() if row.effect == "dump"]
 
 
-def folder(subject: Subject, name: str, default: str) -> Path:
+def folder(subject: DoctorContext, name: str, default: str) -> Path:
     """A folder of Triton's at run time: the one that a variable names, else one below `.triton`."""
     rows, version = variables.table(), subject.triton_version
     if subject.environ.get(name) and rows[name].exists(version):
@@ -67,12 +67,12 @@ def triton(version: str) -> str:
     return f"Triton {version}" if version else f"Triton {eras.releases()[-1].version} (the newest known)"
 
 
-def whom(row: Variable | None) -> str:
+def whom(row: TritonVariable | None) -> str:
     """Who is affected by a variable."""
     return BY_HAND if row and "build" in row.at and "run" not in row.at else "every run of Triton"
 
 
-def shown(subject: Subject, name: str) -> str:
+def shown(subject: DoctorContext, name: str) -> str:
     """`NAME=value`, a long value shortened."""
     return f"{name}={short(redact.variable(name, subject.environ[name]))}"
 

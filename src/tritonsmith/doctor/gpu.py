@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tritonsmith import configs
 from tritonsmith.doctor import env_vars
 from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.facts import gpus
 from tritonsmith.facts.gpus import Driver, Gpu
@@ -41,7 +41,7 @@ class _Ptxas(NamedTuple):
 
 
 @check("gpu.devices", "GPUs and their drivers")
-def devices(subject: Subject) -> Iterator[Finding]:
+def devices(subject: DoctorContext) -> Iterator[Finding]:
     """None is no fault: Triton compiles for any GPU without one."""
     seen = subject.gpus
     for vendor, driver in (("NVIDIA", seen.nvidia), ("AMD", seen.amd)):
@@ -96,7 +96,7 @@ def _named(driver: Driver) -> str:
 
 
 @check("gpu.driver", "the driver's CUDA against the ptxas that Triton would run")
-def driver(subject: Subject) -> Iterator[Finding]:
+def driver(subject: DoctorContext) -> Iterator[Finding]:
     """A driver loads machine code of every ptxas of its own CUDA major, or of an older one."""
     seen = subject.gpus.nvidia
     if not seen or not seen.cuda or not subject.gpus.of("nvidia"):
@@ -130,7 +130,7 @@ def _too_new(seen: Driver, ptxas: _Ptxas) -> Finding:
 
 
 @check("gpu.arch", "the GPU's architecture against ptxas and against this Triton")
-def arch(subject: Subject) -> Iterator[Finding]:
+def arch(subject: DoctorContext) -> Iterator[Finding]:
     """A ptxas that is older than the GPU does not know its name."""
     if not subject.gpus.of("nvidia"):
         yield skipped(_NO_NVIDIA)
@@ -139,7 +139,7 @@ def arch(subject: Subject) -> Iterator[Finding]:
         yield _supported(subject, capability)
 
 
-def _supported(subject: Subject, capability: str) -> Finding:
+def _supported(subject: DoctorContext, capability: str) -> Finding:
     table, version = configs.load("gpus")["nvidia"], subject.triton_version
     oldest = next(row["capability"] for row in reversed(table["oldest"]) if covers(version, row["since"]))
     target = f"sm_{capability.replace('.', '')}"
@@ -188,12 +188,12 @@ def _refused(version: str, ptxas: _Ptxas) -> Finding | None:
     return None
 
 
-def _capabilities(subject: Subject) -> list[str]:
+def _capabilities(subject: DoctorContext) -> list[str]:
     found = {gpu.arch for gpu in subject.gpus.of("nvidia") if gpu.arch}
     return sorted(found, key=version_key)
 
 
-def _ptxas(subject: Subject, capability: str) -> _Ptxas:
+def _ptxas(subject: DoctorContext, capability: str) -> _Ptxas:
     table, version = configs.load("gpus")["nvidia"], subject.triton_version
     fitting = [
         row
@@ -209,7 +209,7 @@ def _ptxas(subject: Subject, capability: str) -> _Ptxas:
     return _Ptxas(path, gpus.cuda_release(path) if path else "", row["variable"], folders)
 
 
-def _folders(subject: Subject, table: dict[str, list[str]]) -> tuple[Path, ...]:
+def _folders(subject: DoctorContext, table: dict[str, list[str]]) -> tuple[Path, ...]:
     if subject.checkout:
         return tuple(subject.checkout.root / name for name in table["checkout"])
     packages = subject.packages
@@ -224,7 +224,7 @@ def _no_ptxas(ptxas: _Ptxas) -> str:
 
 
 @check("gpu.libcuda", "whether Triton finds the driver's libcuda.so.1")
-def libcuda(subject: Subject) -> Iterator[Finding]:
+def libcuda(subject: DoctorContext) -> Iterator[Finding]:
     """It asks /sbin/ldconfig, and nothing else if that program is missing."""
     if not subject.gpus.of("nvidia"):
         yield skipped(_NO_NVIDIA)
@@ -245,7 +245,7 @@ def libcuda(subject: Subject) -> Iterator[Finding]:
 
 
 @check("gpu.amd", "AMD GPUs: in what this Triton supports, and open to this user")
-def amd(subject: Subject) -> Iterator[Finding]:
+def amd(subject: DoctorContext) -> Iterator[Finding]:
     """The kernel's driver gives /dev/kfd to a group, `render` or `video`."""
     seen, found = subject.gpus.amd, subject.gpus.of("amd")
     if not seen or not found:

@@ -6,20 +6,20 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.facts import cpu, gpu_runtimes, tools
 
 _ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 
 
-def rows(subject: Subject) -> Iterator[tuple[str, str]]:
+def rows(subject: DoctorContext) -> Iterator[tuple[str, str]]:
     """What is named, and how it is."""
     yield from _system(subject)
     yield from _gpus(subject)
     yield from _libraries(subject)
 
 
-def _system(subject: Subject) -> Iterator[tuple[str, str]]:
+def _system(subject: DoctorContext) -> Iterator[tuple[str, str]]:
     host = subject.host
     name = ""
     if host.system == "Linux":
@@ -40,7 +40,7 @@ def _system(subject: Subject) -> Iterator[tuple[str, str]]:
     yield "CPU vectors", " ".join(found.vectors)
 
 
-def _gpus(subject: Subject) -> Iterator[tuple[str, str]]:
+def _gpus(subject: DoctorContext) -> Iterator[tuple[str, str]]:
     found = [f"{gpu.name} ({gpu.arch}, {gpu.memory_gib:.0f} GiB)" for gpu in subject.gpus.all]
     yield "GPU", "; ".join(found) or "none"
     for vendor, driver in (("NVIDIA", subject.gpus.nvidia), ("AMD", subject.gpus.amd)):
@@ -49,7 +49,7 @@ def _gpus(subject: Subject) -> Iterator[tuple[str, str]]:
             yield f"{vendor} driver", f"{driver.version or '?'}{cuda} {driver.problem}".rstrip()
 
 
-def _libraries(subject: Subject) -> Iterator[tuple[str, str]]:
+def _libraries(subject: DoctorContext) -> Iterator[tuple[str, str]]:
     dists = subject.packages.dists if subject.packages else ()
     nvcc = tools.find("nvcc")
     toolkit = f"nvcc {nvcc.version or '?'}" if nvcc else ""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from tritonsmith import __version__
 from tritonsmith.doctor import hardware, redact, report
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 from tritonsmith.doctor.redact import Redactor
 from tritonsmith.facts import gpu_runtimes, tools, torch_install
@@ -44,7 +44,7 @@ print(json.dumps({
 """
 
 
-def render(subject: Subject, findings: tuple[Finding, ...], *, deep: bool = False) -> str:
+def render(subject: DoctorContext, findings: tuple[Finding, ...], *, deep: bool = False) -> str:
     """The block.
 
     Args:
@@ -80,7 +80,7 @@ def _finding(finding: Finding, hide: Redactor) -> Iterator[str]:
         yield f"  affects: {finding.affects}"
 
 
-def _rows(subject: Subject, hide: Redactor, *, deep: bool) -> Iterator[tuple[str, str]]:
+def _rows(subject: DoctorContext, hide: Redactor, *, deep: bool) -> Iterator[tuple[str, str]]:
     yield from hardware.rows(subject)
     yield from _compilers(subject)
     yield from _triton(subject)
@@ -100,13 +100,13 @@ def _picked(packages: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{name} {version}" for name, version in packages if _PACKAGES.search(name))
 
 
-def _compilers(subject: Subject) -> Iterator[tuple[str, str]]:
+def _compilers(subject: DoctorContext) -> Iterator[tuple[str, str]]:
     gcc = tools.find("g++")
     found = [*subject.programs.values(), gcc, tools.find("nvcc"), tools.find("hipcc")]
     yield "Tools", ", ".join(f"{tool.name} {tool.version or '?'}" for tool in found if tool)
 
 
-def _triton(subject: Subject) -> Iterator[tuple[str, str]]:
+def _triton(subject: DoctorContext) -> Iterator[tuple[str, str]]:
     python = subject.packages
     if python:
         kind = platform.architecture()[0]
@@ -128,7 +128,7 @@ def _triton(subject: Subject) -> Iterator[tuple[str, str]]:
         yield "LLVM in use", f"{told}, `{llvm.prefix}`"
 
 
-def _torch(subject: Subject, *, deep: bool) -> Iterator[tuple[str, str]]:
+def _torch(subject: DoctorContext, *, deep: bool) -> Iterator[tuple[str, str]]:
     python = subject.packages
     torch = torch_install.read(python) if python else None
     if python is None or torch is None:

@@ -12,7 +12,7 @@ from tritonsmith.builder.jobs import bound
 from tritonsmith.builder.llvm import prebuilt
 from tritonsmith.builder.triton import source
 from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.facts import filesystems, worktrees
 from tritonsmith.facts import machine as machines
@@ -25,7 +25,7 @@ _SKEW = 2.0  # seconds; coarser than the time stamps of any file system that a b
 
 
 @check("machine.memory", "memory for each compile and link job")
-def memory(subject: Subject) -> Iterator[Finding]:
+def memory(subject: DoctorContext) -> Iterator[Finding]:
     """RAM, or what the cgroup grants of it, against the jobs that would run."""
     host, settings = subject.host, subject.settings
     need = configs.load("resources")["memory"]
@@ -57,7 +57,7 @@ def memory(subject: Subject) -> Iterator[Finding]:
 
 
 @check("machine.disk", "free space where builds go")
-def disk(subject: Subject) -> Iterator[Finding]:
+def disk(subject: DoctorContext) -> Iterator[Finding]:
     """Free space in the workspace against Triton's build and LLVM's."""
     root = subject.space.root
     if why := _unusable(root):
@@ -104,7 +104,7 @@ def _unusable(root: Path) -> str:
 
 
 @check("machine.libstdcxx", "glibc and libstdc++ for upstream's prebuilt LLVM")
-def libstdcxx(subject: Subject) -> Iterator[Finding]:
+def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
     """The C and C++ runtime against the prebuilt LLVM that would be chosen."""
     host, checkout = subject.host, subject.checkout
     seen = f"glibc {host.glibc or 'none'}, GLIBCXX_{host.glibcxx or 'none'}"
@@ -135,7 +135,7 @@ def libstdcxx(subject: Subject) -> Iterator[Finding]:
 
 
 @check("machine.clock", "files that were written in the future")
-def clock(subject: Subject) -> Iterator[Finding]:
+def clock(subject: DoctorContext) -> Iterator[Finding]:
     """Ninja compares time stamps: a skewed clock builds everything, or nothing."""
     now = time.time()
     looked = [path for path in _telling(subject) if path.is_file()]
@@ -157,7 +157,7 @@ def clock(subject: Subject) -> Iterator[Finding]:
         yield ok(f"no file is from the future ({len(looked)} looked at)")
 
 
-def _telling(subject: Subject) -> Iterator[Path]:
+def _telling(subject: DoctorContext) -> Iterator[Path]:
     """Files that every configure, build and git command writes."""
     folders = [subject.env.build, subject.env.path / "receipts"]
     names = (
@@ -179,7 +179,7 @@ def _telling(subject: Subject) -> Iterator[Path]:
 
 
 @check("machine.filesystem", "network file systems under builds and compiler caches")
-def filesystem(subject: Subject) -> Iterator[Finding]:
+def filesystem(subject: DoctorContext) -> Iterator[Finding]:
     """Builds and caches on another machine's disk."""
     places = {
         "workspace": subject.space.root,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.kernels import smoke_test
 from tritonsmith.kernels.compile import disassemblers, targets
@@ -20,7 +20,7 @@ _OLDEST = (3, 0)  # `triton.compile(..., target=GPUTarget)`, which asks no drive
 
 
 @check("python.compile", "vector-add, compiled for the GPU that is here or for cuda:80", deep=True)
-def compiles(subject: Subject) -> Iterator[Finding]:
+def compiles(subject: DoctorContext) -> Iterator[Finding]:
     """Everything that a compile needs: libtriton, the backend, ptxas, a cache that can be written."""
     python = subject.interpreter
     version = subject.installed_triton
@@ -50,7 +50,7 @@ def compiles(subject: Subject) -> Iterator[Finding]:
         yield ok(f"{result['target']} in {result['seconds']:.1f} s: {stages}", python)
 
 
-def _targets(subject: Subject) -> tuple[Target, ...]:
+def _targets(subject: DoctorContext) -> tuple[Target, ...]:
     arches = [gpu.arch.replace(".", "") for gpu in subject.gpus.of("nvidia") if gpu.arch]
     here = tuple(targets.parse(f"cuda:{arch}") for arch in dict.fromkeys(arches))
     return here or targets.proof(("nvidia",))

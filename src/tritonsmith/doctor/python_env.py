@@ -10,13 +10,13 @@ from pathlib import Path
 
 from tritonsmith.doctor import python_triton
 from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.doctor.python_triton import installing, no_python, sources
 from tritonsmith.errors import UsageError
 from tritonsmith.facts import distributions, eras, import_resolution, untracked_files
 from tritonsmith.facts.distributions import Distribution
-from tritonsmith.facts.import_resolution import Found
+from tritonsmith.facts.import_resolution import ResolvedImport
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.plan.steps import uninstall
 from tritonsmith.versions import version_key
@@ -25,7 +25,7 @@ _MIB = float(1 << 20)
 
 
 @check("python.version", "Python's version against the era, and its headers")
-def version(subject: Subject) -> Iterator[Finding]:
+def version(subject: DoctorContext) -> Iterator[Finding]:
     """Each release line of Triton supports a range of Pythons; building takes Python.h."""
     python = subject.packages
     if python is None and subject.interpreter:
@@ -49,7 +49,7 @@ def version(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _in_range(python: PythonEnv, subject: Subject) -> Finding:
+def _in_range(python: PythonEnv, subject: DoctorContext) -> Finding:
     tree = sources(subject)
     triton = tree.version if tree else subject.installed_triton
     try:
@@ -71,7 +71,7 @@ def _in_range(python: PythonEnv, subject: Subject) -> Finding:
 
 
 @check("python.owners", "distributions that own files under triton/")
-def owners(subject: Subject) -> Iterator[Finding]:
+def owners(subject: DoctorContext) -> Iterator[Finding]:
     """More than one overwrite each other's files, and uninstalling one breaks the other."""
     python = subject.packages
     if python is None:
@@ -95,7 +95,7 @@ def owners(subject: Subject) -> Iterator[Finding]:
         yield skipped(f"no Triton is installed in {python.prefix}")
 
 
-def _shared(found: tuple[Distribution, ...], site: Path, subject: Subject) -> Iterator[Finding]:
+def _shared(found: tuple[Distribution, ...], site: Path, subject: DoctorContext) -> Iterator[Finding]:
     names = " and ".join(f"{one.title} ({one.owns})" for one in found)
     if len(found) == 1:
         yield ok(f"{names} alone", site)
@@ -110,7 +110,7 @@ def _shared(found: tuple[Distribution, ...], site: Path, subject: Subject) -> It
     )
 
 
-def _orphaned(site: Path, python: PythonEnv, subject: Subject) -> Iterator[Finding]:
+def _orphaned(site: Path, python: PythonEnv, subject: DoctorContext) -> Iterator[Finding]:
     if os.path.lexists(site / uninstall.NAME):
         yield Finding(
             "error",
@@ -133,7 +133,7 @@ def _orphaned(site: Path, python: PythonEnv, subject: Subject) -> Iterator[Findi
 
 
 @check("python.editable", "where editable installs of Triton point")
-def editable(subject: Subject) -> Iterator[Finding]:
+def editable(subject: DoctorContext) -> Iterator[Finding]:
     """An editable install leads to a source tree, which may be gone, or another than the one you work in."""
     python = subject.packages
     if python is None:
@@ -146,7 +146,7 @@ def editable(subject: Subject) -> Iterator[Finding]:
         yield skipped("no Triton is installed editable")
 
 
-def _leads(one: Distribution, subject: Subject) -> Finding:
+def _leads(one: Distribution, subject: DoctorContext) -> Finding:
     assert one.editable is not None  # noqa: S101 - for the type checker
     project, package, hooks = one.editable.project, one.editable.package, one.editable.hooks
     target = project or package
@@ -177,7 +177,7 @@ def _leads(one: Distribution, subject: Subject) -> Finding:
 
 
 @check("python.spec", "what `import triton` finds")
-def spec(subject: Subject) -> Iterator[Finding]:
+def spec(subject: DoctorContext) -> Iterator[Finding]:
     """The path, `.pth` files and finders decide; a folder named triton in front of them wins."""
     python = subject.packages
     if python is None:
@@ -196,7 +196,7 @@ def spec(subject: Subject) -> Iterator[Finding]:
         yield _shadow(here, with_variable, "python -c and -m look here first", "cd somewhere else")
 
 
-def _found(found: Found | None, subject: Subject) -> Finding:
+def _found(found: ResolvedImport | None, subject: DoctorContext) -> Finding:
     tree = sources(subject)
     if found is None:
         return skipped("import triton would find nothing")
@@ -220,7 +220,7 @@ def _found(found: Found | None, subject: Subject) -> Finding:
     return ok(f"import triton finds {found.folder}", found.by)
 
 
-def _shadow(found: Found, otherwise: Found | None, why: str, command: str) -> Finding:
+def _shadow(found: ResolvedImport, otherwise: ResolvedImport | None, why: str, command: str) -> Finding:
     kind = "a folder without __init__.py" if found.namespace else "another one"
     instead = f" instead of {otherwise.folder}" if otherwise else ""
     return Finding(
@@ -233,7 +233,7 @@ def _shadow(found: Found, otherwise: Found | None, why: str, command: str) -> Fi
     )
 
 
-def _purge(subject: Subject) -> tuple[str, ...]:
+def _purge(subject: DoctorContext) -> tuple[str, ...]:
     python = subject.interpreter
     other = python and python != subject.env.python  # one that was named, or that is active
     which = f"--python {shlex.quote(str(python))}" if other else f"--env {subject.named}"

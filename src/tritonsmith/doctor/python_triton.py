@@ -11,7 +11,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.errors import UsageError
 from tritonsmith.facts import distributions, import_resolution, libtriton, llvm_tree, pytorch_pins, tools
@@ -38,7 +38,7 @@ except BaseException as error:
 
 
 @check("python.torch", "what torch requires of Triton")
-def torch(subject: Subject) -> Iterator[Finding]:
+def torch(subject: DoctorContext) -> Iterator[Finding]:
     """A release of PyTorch is tested with one Triton, and its compiler uses what is private in it."""
     python = subject.packages
     if python is None:
@@ -64,7 +64,7 @@ def torch(subject: Subject) -> Iterator[Finding]:
 
 
 def _pair(
-    at_hand: Distribution, requires: str, owners: tuple[Distribution, ...], subject: Subject
+    at_hand: Distribution, requires: str, owners: tuple[Distribution, ...], subject: DoctorContext
 ) -> Finding:
     """The verdict of `invoke pins --installed`."""
     beside = tuple(pairs.Owner(one.name, one.version, distributions.commit_in(one.version)) for one in owners)
@@ -87,7 +87,7 @@ def _pair(
     )
 
 
-def _wanted(requires: str, subject: Subject) -> tuple[str, ...]:
+def _wanted(requires: str, subject: DoctorContext) -> tuple[str, ...]:
     """What to type to get the Triton that a torch requires."""
     if not subject.python:
         return (f"invoke env-triton --env {subject.named}",) if requires else ()
@@ -96,7 +96,7 @@ def _wanted(requires: str, subject: Subject) -> tuple[str, ...]:
 
 
 @check("python.llvm-revision", "the LLVM in the installed libtriton.so")
-def llvm_revision(subject: Subject) -> Iterator[Finding]:
+def llvm_revision(subject: DoctorContext) -> Iterator[Finding]:
     """Read from the library itself: what it was really built from, whatever its version says."""
     python = subject.packages
     if python is None:
@@ -111,7 +111,7 @@ def llvm_revision(subject: Subject) -> Iterator[Finding]:
         yield _library(libtriton.read(path), python, subject)
 
 
-def _library(library: Libtriton, python: PythonEnv, subject: Subject) -> Finding:
+def _library(library: Libtriton, python: PythonEnv, subject: DoctorContext) -> Finding:
     where = str(library.path)
     host = _ARCHITECTURES.get(subject.host.arch, subject.host.arch)
     if library.machine and library.machine != host:
@@ -142,7 +142,7 @@ def _library(library: Libtriton, python: PythonEnv, subject: Subject) -> Finding
     return ok(seen + same, where)
 
 
-def _wanted_llvm(python: PythonEnv, subject: Subject) -> tuple[str, str]:
+def _wanted_llvm(python: PythonEnv, subject: DoctorContext) -> tuple[str, str]:
     """The LLVM that it should be, and who says so: the checkout's pin, or that version's published wheel."""
     owners = distributions.owners(python.distributions)
     tree = sources(subject)
@@ -156,7 +156,7 @@ def _wanted_llvm(python: PythonEnv, subject: Subject) -> tuple[str, str]:
 
 
 @check("python.bindings", "pybind11 or nanobind, as the checkout wants it")
-def bindings(subject: Subject) -> Iterator[Finding]:
+def bindings(subject: DoctorContext) -> Iterator[Finding]:
     """Bindings of another version compile with errors, or crash; nanobind is pinned to one version."""
     python, tree = subject.packages, sources(subject)
     if python is None or tree is None or python.executable != subject.env.python:
@@ -183,7 +183,7 @@ def bindings(subject: Subject) -> Iterator[Finding]:
 
 
 @check("python.import", "import triton and torch, in a process of their own", deep=True)
-def imports(subject: Subject) -> Iterator[Finding]:
+def imports(subject: DoctorContext) -> Iterator[Finding]:
     """What is seen on disk may still not load: a missing GLIBCXX, an undefined symbol."""
     python = subject.packages
     if python is None:
@@ -219,7 +219,7 @@ def _imported(name: str, python: PythonEnv) -> Finding:
 
 
 @check("python.ptxas", "the installed ptxas runs", deep=True)
-def ptxas(subject: Subject) -> Iterator[Finding]:
+def ptxas(subject: DoctorContext) -> Iterator[Finding]:
     """Every compile for NVIDIA starts it, and old wheels carry that of another architecture."""
     python = subject.packages
     if python is None:
@@ -239,7 +239,7 @@ def _assemblers(package: Path) -> Iterator[Path]:
         yield from sorted(package.glob(pattern))
 
 
-def _assembler(path: Path, subject: Subject) -> Finding:
+def _assembler(path: Path, subject: DoctorContext) -> Finding:
     affects = "nothing compiles for NVIDIA GPUs"
     host = _ARCHITECTURES.get(subject.host.arch, subject.host.arch)
     if not path.is_file():
@@ -271,17 +271,17 @@ def _titles(found: tuple[Distribution, ...]) -> str:
     return ", ".join(one.title for one in found)
 
 
-def sources(subject: Subject) -> TritonCheckout | None:
+def sources(subject: DoctorContext) -> TritonCheckout | None:
     """The checkout that the env runs; None where it runs a released wheel."""
     return None if subject.settings.triton.wheel else subject.checkout
 
 
-def installing(subject: Subject) -> tuple[str, ...]:
+def installing(subject: DoctorContext) -> tuple[str, ...]:
     """What to type to install the checkout; nothing for a Python that is no environment of the tool's."""
     return () if subject.python else (f"invoke install-triton --env {subject.named}",)
 
 
-def no_python(subject: Subject) -> Finding:
+def no_python(subject: DoctorContext) -> Finding:
     """There is no interpreter to look at; `python.version` says so if one ought to run."""
     if subject.interpreter:
         return skipped(f"{subject.interpreter} is no Python that runs")

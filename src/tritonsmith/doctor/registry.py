@@ -17,7 +17,7 @@ from tritonsmith.doctor import (
     variables,
 )
 from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 from tritonsmith.errors import UsageError, did_you_mean
 
@@ -57,6 +57,6 @@ def chosen(only: Iterable[str] = (), *, deep: bool = False) -> tuple[Check, ...]
     )
 
 
-def examine(subject: Subject, checks: Iterable[Check]) -> tuple[Finding, ...]:
+def examine(subject: DoctorContext, checks: Iterable[Check]) -> tuple[Finding, ...]:
     """Run checks, in order."""
     return tuple(finding for check in checks for finding in check(subject))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tritonsmith.doctor import registry
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 from tritonsmith.envs import settings, workspace
 from tritonsmith.envs.schema import Settings
@@ -15,7 +15,7 @@ from tritonsmith.plan import Plan
 _DEFAULT = "dev"
 
 
-def subject(env: str = "", python: str = "") -> Subject:
+def subject(env: str = "", python: str = "") -> DoctorContext:
     """What to look at.
 
     Args:
@@ -30,7 +30,7 @@ def subject(env: str = "", python: str = "") -> Subject:
         raise UsageError("there is no such interpreter", where=path, hints=["--python /path/to/bin/python"])
     space = workspace.default()
     asked = str(settings.find(env)) if env.endswith(".toml") else ""
-    return Subject(settings.load(env or last_used(space)), space, python=path, asked=asked)
+    return DoctorContext(settings.load(env or last_used(space)), space, python=path, asked=asked)
 
 
 def last_used(space: workspace.Workspace) -> str:
@@ -46,7 +46,7 @@ def last_used(space: workspace.Workspace) -> str:
 
 def examine(chosen: Settings) -> tuple[Finding, ...]:
     """Look at the machine and one environment, without running anything of it."""
-    return registry.examine(Subject(chosen, workspace.default()), registry.chosen())
+    return registry.examine(DoctorContext(chosen, workspace.default()), registry.chosen())
 
 
 def mending(findings: tuple[Finding, ...]) -> Plan:

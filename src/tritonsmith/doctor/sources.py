@@ -11,7 +11,7 @@ from pathlib import Path
 from tritonsmith import configs
 from tritonsmith.builder.triton import source as triton_source
 from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.errors import FactError
 from tritonsmith.facts import checkout as checkouts
@@ -25,7 +25,7 @@ _NO_CHECKOUT = "no checkout of Triton is at hand"
 
 
 @check("sources.checkout", "the checkout: version, commit, changes")
-def checkout(subject: Subject) -> Iterator[Finding]:
+def checkout(subject: DoctorContext) -> Iterator[Finding]:
     """What is checked out, and how far it is from upstream."""
     tree, error = subject.checkout, subject.unreadable
     if error:
@@ -57,7 +57,7 @@ def checkout(subject: Subject) -> Iterator[Finding]:
 
 
 @check("sources.pins", "every LLVM that the checkout pins, against the one in use")
-def pins(subject: Subject) -> Iterator[Finding]:
+def pins(subject: DoctorContext) -> Iterator[Finding]:
     """A Triton commit can pin more than one LLVM; an LLVM near the pin is not the pin."""
     if subject.checkout is None:
         yield skipped(_NO_CHECKOUT)
@@ -70,7 +70,7 @@ def pins(subject: Subject) -> Iterator[Finding]:
         yield _core(pin, subject) if pin.role == "core" else _other(pin)
 
 
-def _core(pin: LlvmPin, subject: Subject) -> Finding:
+def _core(pin: LlvmPin, subject: DoctorContext) -> Finding:
     name = subject.named
     table = configs.load("triton-eras")["llvm-source"]
     forked = any(llvm_tree.same_commit(pin.commit, commit) for commit in table["fork-pins"])
@@ -101,7 +101,7 @@ def _other(pin: LlvmPin) -> Finding:
 
 
 @check("sources.branches", "branches that are named like commits")
-def branches(subject: Subject) -> Iterator[Finding]:
+def branches(subject: DoctorContext) -> Iterator[Finding]:
     """`git checkout -b HASH` makes a branch of that name wherever HEAD is (triton#5521)."""
     looked = [root for root in _repositories(subject) if worktrees.common_folder(root)]
     if not looked:
@@ -134,7 +134,7 @@ def _misleads(root: Path, name: str, commit: str) -> bool:
     return len(name) == _WHOLE or worktrees.has_object(root, name)
 
 
-def _repositories(subject: Subject) -> Iterator[Path]:
+def _repositories(subject: DoctorContext) -> Iterator[Path]:
     if subject.checkout:
         yield subject.checkout.root
     named = subject.settings.llvm.source
@@ -145,7 +145,7 @@ def _repositories(subject: Subject) -> Iterator[Path]:
 
 
 @check("sources.llvm", "what the LLVM in use has and lacks for this Triton")
-def llvm(subject: Subject) -> Iterator[Finding]:
+def llvm(subject: DoctorContext) -> Iterator[Finding]:
     """Build type, assertions, targets, lld, clang++, FileCheck, RTTI, shared or static."""
     tree = subject.llvm
     if tree is None:
@@ -177,7 +177,7 @@ def llvm(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _no_llvm(subject: Subject) -> Finding:
+def _no_llvm(subject: DoctorContext) -> Finding:
     named = subject.llvm_prefix
     if named is None:
         return skipped("no LLVM is set up")
@@ -211,7 +211,7 @@ def _linked(tree: LlvmTree) -> str:
 
 
 @check("sources.worktrees", "worktrees with different pins on one LLVM slot")
-def several_pins(subject: Subject) -> Iterator[Finding]:
+def several_pins(subject: DoctorContext) -> Iterator[Finding]:
     """Upstream's own builds keep one LLVM in `$TRITON_HOME/.triton/llvm`; another pin deletes it."""
     tree = subject.checkout
     if tree is None:

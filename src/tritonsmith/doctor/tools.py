@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 
 from tritonsmith import configs
 from tritonsmith.doctor.check import Check, check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.facts import eras, tools, worktrees
 from tritonsmith.facts import machine as machines
@@ -25,13 +25,13 @@ from tritonsmith.versions import version_key
 
 
 def _program(row: dict[str, Any]) -> Check:
-    def look(subject: Subject) -> Iterator[Finding]:
+    def look(subject: DoctorContext) -> Iterator[Finding]:
         yield _judge(row, subject.programs[row["name"]], subject)
 
     return Check(f"tools.{row['id']}", f"{row['name']}: there, and in a version that fits", look)
 
 
-def _judge(row: dict[str, Any], tool: Tool | None, subject: Subject) -> Finding:
+def _judge(row: dict[str, Any], tool: Tool | None, subject: DoctorContext) -> Finding:
     building = not subject.settings.triton.wheel
     advice: dict[str, Any] = {
         "affects": row["affects"],
@@ -58,14 +58,14 @@ def _fits(version: str, wanted: str) -> bool:
     return not version or SpecifierSet(wanted).contains(version, prereleases=True)
 
 
-def _asked(name: str, subject: Subject) -> str:
+def _asked(name: str, subject: DoctorContext) -> str:
     """What the checkout's own pyproject.toml asks for; empty if nothing."""
     asked = map(Requirement, subject.checkout.requires if subject.checkout else ())
     return next((str(asks.specifier) for asks in asked if asks.name == name), "")
 
 
 @check("tools.cmake-on-path", "the CMake that a plain pip build would run")
-def cmake_on_path(subject: Subject) -> Iterator[Finding]:
+def cmake_on_path(subject: DoctorContext) -> Iterator[Finding]:
     """Upstream's setup.py runs the `cmake` of PATH; tritonsmith its own."""
     found = tools.find("cmake")
     if found is None:
@@ -86,7 +86,7 @@ def cmake_on_path(subject: Subject) -> Iterator[Finding]:
         yield ok(f"cmake {found.version}", found.path)
 
 
-def _ccache(subject: Subject) -> Ccache | str:
+def _ccache(subject: DoctorContext) -> Ccache | str:
     """What ccache says of itself, or why it is not asked."""
     if subject.settings.cache.launcher != "ccache" or subject.settings.triton.wheel:
         return "this environment compiles nothing through ccache"
@@ -94,7 +94,7 @@ def _ccache(subject: Subject) -> Ccache | str:
 
 
 @check("tools.ccache-size", "the compiler cache's limit against this build")
-def ccache_size(subject: Subject) -> Iterator[Finding]:
+def ccache_size(subject: DoctorContext) -> Iterator[Finding]:
     """A cache smaller than one build forgets its beginning before its end."""
     seen = _ccache(subject)
     if isinstance(seen, str):
@@ -124,7 +124,7 @@ def ccache_size(subject: Subject) -> Iterator[Finding]:
 
 
 @check("tools.ccache-hits", "how many compiles the cache answers")
-def ccache_hits(subject: Subject) -> Iterator[Finding]:
+def ccache_hits(subject: DoctorContext) -> Iterator[Finding]:
     """A poor rate over many compiles means that something in the key changes from build to build."""
     seen = _ccache(subject)
     if isinstance(seen, str):
@@ -150,7 +150,7 @@ def ccache_hits(subject: Subject) -> Iterator[Finding]:
 
 
 @check("tools.ccache-base-dir", "whether worktrees share compiles")
-def ccache_base_dir(subject: Subject) -> Iterator[Finding]:
+def ccache_base_dir(subject: DoctorContext) -> Iterator[Finding]:
     """Absolute paths, and with debug info the current folder, keep two worktrees' compiles apart."""
     seen = _ccache(subject)
     several = worktrees.roots(subject.checkout.root) if subject.checkout else ()
@@ -179,7 +179,7 @@ def ccache_base_dir(subject: Subject) -> Iterator[Finding]:
 
 
 @check("tools.lit", "the lit that Triton's tests run with")
-def lit(subject: Subject) -> Iterator[Finding]:
+def lit(subject: DoctorContext) -> Iterator[Finding]:
     """Releases from 20 on refuse Triton's test/lit.cfg.py."""
     packages = subject.packages
     if packages is None:
@@ -202,7 +202,7 @@ def lit(subject: Subject) -> Iterator[Finding]:
 
 
 @check("tools.libstdcxx", "an older libstdc++ in front of the system's")
-def libstdcxx(subject: Subject) -> Iterator[Finding]:
+def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
     """One of conda's, or on LD_LIBRARY_PATH, is loaded before the system's (triton#1543)."""
     system = subject.host.glibcxx
     if not system:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tritonsmith import configs
 from tritonsmith.builder import compiler_cache
 from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.errors import ConfigError
 from tritonsmith.facts import cmake_cache, remote_storage, tools
@@ -18,12 +18,12 @@ _SOCKETS = ("/var/run/icecc/iceccd.socket", "/var/run/iceccd.socket", "~/.iceccd
 _PATIENCE = 0.5  # seconds
 
 
-def _compiles(subject: Subject) -> bool:
+def _compiles(subject: DoctorContext) -> bool:
     return not subject.settings.triton.wheel
 
 
 @check("tools.ccache-remote", "the remote storage of compiles: there, quick, and of use")
-def remote(subject: Subject) -> Iterator[Finding]:
+def remote(subject: DoctorContext) -> Iterator[Finding]:
     """Only an environment that names one is asked for it."""
     cache = subject.settings.cache
     if not (cache.remote and _compiles(subject)):
@@ -56,7 +56,7 @@ def remote(subject: Subject) -> Iterator[Finding]:
         yield ok(f"answers in {answer.seconds * 1000:.0f} ms; {_rate(subject)}", cache.remote)
 
 
-def _rate(subject: Subject) -> str:
+def _rate(subject: DoctorContext) -> str:
     seen = subject.ccache
     asked = seen.remote_hits + seen.remote_misses if seen else 0
     if seen is None or not asked:
@@ -66,7 +66,7 @@ def _rate(subject: Subject) -> str:
 
 
 @check("tools.ccache-headers", "precompiled headers where other machines are to share compiles")
-def headers(subject: Subject) -> Iterator[Finding]:
+def headers(subject: DoctorContext) -> Iterator[Finding]:
     """They hold absolute paths, and icecc does not send them."""
     cache, wanted = subject.settings.cache, subject.settings.llvm.precompiled_headers
     if not _compiles(subject) or cache.launcher != "ccache":
@@ -88,7 +88,7 @@ def headers(subject: Subject) -> Iterator[Finding]:
 
 
 @check("tools.icecc", "the daemon that sends compiles to other machines")
-def icecc(subject: Subject) -> Iterator[Finding]:
+def icecc(subject: DoctorContext) -> Iterator[Finding]:
     """Without the program no compile starts; without the daemon all of them run here."""
     if subject.settings.cache.distribute != "icecc" or not _compiles(subject):
         yield skipped("this environment sends no compiles away")
@@ -119,7 +119,7 @@ def icecc(subject: Subject) -> Iterator[Finding]:
 
 
 @check("tools.launcher", "a launcher other than ccache, against what this build asks of it")
-def launcher(subject: Subject) -> Iterator[Finding]:
+def launcher(subject: DoctorContext) -> Iterator[Finding]:
     """Their settings come from the environment, where they are looked for."""
     name, debug_info = subject.settings.cache.launcher, subject.settings.llvm.debug_info
     if name not in ("sccache", "recc") or not _compiles(subject):
@@ -150,7 +150,7 @@ def launcher(subject: Subject) -> Iterator[Finding]:
 
 
 @check("tools.ccache-folders", "the build folder's own settings of ccache")
-def folders(subject: Subject) -> Iterator[Finding]:
+def folders(subject: DoctorContext) -> Iterator[Finding]:
     """What `CMAKE_CXX_COMPILER_LAUNCHER` says, against the env file and the disk."""
     cache = cmake_cache.read(subject.env.build)
     words = cache.get("CMAKE_CXX_COMPILER_LAUNCHER").split(";") if cache else []

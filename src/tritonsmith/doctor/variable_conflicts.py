@@ -7,13 +7,13 @@ from pathlib import Path
 
 from tritonsmith.doctor import env_vars
 from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok
 from tritonsmith.facts import cmake_cache, variables
 
 
 @check("variables.contradictory", "variables that contradict or need each other")
-def contradictory(subject: Subject) -> Iterator[Finding]:
+def contradictory(subject: DoctorContext) -> Iterator[Finding]:
     """Each is fine by itself."""
     found = [
         *_build_types(subject),
@@ -27,7 +27,7 @@ def contradictory(subject: Subject) -> Iterator[Finding]:
     yield from found or [ok("nothing contradicts itself")]
 
 
-def _build_types(subject: Subject) -> Iterator[Finding]:
+def _build_types(subject: DoctorContext) -> Iterator[Finding]:
     asked = [row for row in env_vars.on(subject).values() if row.effect == "build-type"]
     if len(asked) > 1:
         yield Finding(
@@ -38,7 +38,7 @@ def _build_types(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _offline(subject: Subject) -> Iterator[Finding]:
+def _offline(subject: DoctorContext) -> Iterator[Finding]:
     if "TRITON_OFFLINE_BUILD" not in env_vars.on(subject):
         return
     missing = [name for name in ("LLVM_SYSPATH", "JSON_SYSPATH") if not subject.environ.get(name)]
@@ -52,7 +52,7 @@ def _offline(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _build_dir(subject: Subject) -> Iterator[Finding]:
+def _build_dir(subject: DoctorContext) -> Iterator[Finding]:
     named = subject.environ.get("TRITON_BUILD_DIR", "")
     cache = cmake_cache.read(Path(named)) if named and subject.checkout else None
     source = cache.get("CMAKE_HOME_DIRECTORY") if cache else ""
@@ -67,7 +67,7 @@ def _build_dir(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _llvm_debug(subject: Subject) -> Iterator[Finding]:
+def _llvm_debug(subject: DoctorContext) -> Iterator[Finding]:
     asked = [name for name in env_vars.on(subject) if "LLVM_DEBUG" in name]
     built = (subject.receipt("build-triton") or {}).get("build_type", "")
     reasons = []
@@ -85,7 +85,7 @@ def _llvm_debug(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _override(subject: Subject) -> Iterator[Finding]:
+def _override(subject: DoctorContext) -> Iterator[Finding]:
     if "TRITON_KERNEL_OVERRIDE" not in env_vars.on(subject):
         return
     folder = env_vars.folder(subject, "TRITON_OVERRIDE_DIR", "override")
@@ -100,7 +100,7 @@ def _override(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _interpreted(subject: Subject) -> Iterator[Finding]:
+def _interpreted(subject: DoctorContext) -> Iterator[Finding]:
     dumps = env_vars.dumps(subject)
     if dumps and "TRITON_INTERPRET" in env_vars.on(subject):
         yield Finding(
@@ -111,7 +111,7 @@ def _interpreted(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _alone(subject: Subject) -> Iterator[Finding]:
+def _alone(subject: DoctorContext) -> Iterator[Finding]:
     on = env_vars.on(subject)
     for row, _ in env_vars.given(subject):
         partner = variables.needs().get(row.name)

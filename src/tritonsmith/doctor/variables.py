@@ -8,17 +8,17 @@ from pathlib import Path
 
 from tritonsmith.doctor import env_vars
 from tritonsmith.doctor.check import check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.doctor.variable_conflicts import contradictory
 from tritonsmith.facts import cmake_cache, eras, variables
-from tritonsmith.facts.variables import Variable
+from tritonsmith.facts.variables import TritonVariable
 
 _TRUE_FOR_CMAKE = {"1", "ON", "YES", "TRUE", "Y"}
 
 
 @check("variables.known", "variables that are set: known to this version, misspelt, or another program's")
-def known(subject: Subject) -> Iterator[Finding]:
+def known(subject: DoctorContext) -> Iterator[Finding]:
     """A name that this Triton does not read does nothing, without a word."""
     names = variables.about_triton(subject.environ)
     in_tree = variables.read_in(subject.checkout.root, names) if subject.checkout else frozenset()
@@ -35,7 +35,7 @@ def known(subject: Subject) -> Iterator[Finding]:
         yield ok("none that Triton reads is set")
 
 
-def _problem(subject: Subject, name: str, in_tree: frozenset[str]) -> Finding | None:
+def _problem(subject: DoctorContext, name: str, in_tree: frozenset[str]) -> Finding | None:
     version, row = subject.triton_version, variables.find(name)
     if name in eras.option_names() and name not in variables.table():
         return _cmake_option(subject, name)
@@ -52,7 +52,7 @@ def _problem(subject: Subject, name: str, in_tree: frozenset[str]) -> Finding | 
     return _unknown(subject, name)
 
 
-def _useless(subject: Subject, row: Variable, name: str, why: str) -> Finding:
+def _useless(subject: DoctorContext, row: TritonVariable, name: str, why: str) -> Finding:
     better = variables.instead(name)
     return Finding(
         "warning",
@@ -63,7 +63,7 @@ def _useless(subject: Subject, row: Variable, name: str, why: str) -> Finding:
     )
 
 
-def _cmake_option(subject: Subject, name: str) -> Finding:
+def _cmake_option(subject: DoctorContext, name: str) -> Finding:
     return Finding(
         "warning",
         f"{env_vars.shown(subject, name)}: a CMake option, which nothing reads from the environment",
@@ -73,7 +73,7 @@ def _cmake_option(subject: Subject, name: str) -> Finding:
     )
 
 
-def _unknown(subject: Subject, name: str) -> Finding:
+def _unknown(subject: DoctorContext, name: str) -> Finding:
     seen = env_vars.shown(subject, name)
     if meant := variables.nearest(name):
         return Finding(
@@ -88,7 +88,7 @@ def _unknown(subject: Subject, name: str) -> Finding:
 
 
 @check("variables.empty", "variables that are set to nothing where that changes something")
-def empty(subject: Subject) -> Iterator[Finding]:
+def empty(subject: DoctorContext) -> Iterator[Finding]:
     """`export NAME=` is not `unset NAME`."""
     found = [name for name, value in subject.environ.items() if not value]
     effects = {name: variables.empty(name, subject.triton_version) for name in sorted(found)}
@@ -106,7 +106,7 @@ def empty(subject: Subject) -> Iterator[Finding]:
 
 
 @check("variables.values", "flags and numbers whose value is not taken as it is meant")
-def values(subject: Subject) -> Iterator[Finding]:
+def values(subject: DoctorContext) -> Iterator[Finding]:
     """setup.py, Python and C++ each have their own idea of what is true; the rest is false."""
     version, wrong = subject.triton_version, False
     for row, value in env_vars.given(subject):
@@ -133,7 +133,7 @@ def values(subject: Subject) -> Iterator[Finding]:
 
 
 @check("variables.paths", "variables that name a program, file or folder")
-def paths(subject: Subject) -> Iterator[Finding]:
+def paths(subject: DoctorContext) -> Iterator[Finding]:
     """Triton falls back to its own tool, stops, or looks in another folder than one thinks."""
     wrong = False
     for row, value in env_vars.given(subject):
@@ -154,7 +154,7 @@ def paths(subject: Subject) -> Iterator[Finding]:
         yield ok("every path that is named is there")
 
 
-def _path_problem(row: Variable, text: str) -> str:
+def _path_problem(row: TritonVariable, text: str) -> str:
     path = Path(text)
     if row.effect == "dependency" and not path.is_absolute():
         return "it is relative, and CMake takes it from its build folder (triton#4463)"
@@ -168,7 +168,7 @@ def _path_problem(row: Variable, text: str) -> str:
 
 
 @check("variables.cached-away", "dumps that a cached kernel will not give")
-def cached_away(subject: Subject) -> Iterator[Finding]:
+def cached_away(subject: DoctorContext) -> Iterator[Finding]:
     """Dumps come from compiling; the second run takes the kernel from the cache and prints nothing."""
     dumps = env_vars.dumps(subject)
     if not dumps:
@@ -200,7 +200,7 @@ def cached_away(subject: Subject) -> Iterator[Finding]:
 
 
 @check("variables.debug", "DEBUG, which setup.py takes for a build type")
-def debug(subject: Subject) -> Iterator[Finding]:
+def debug(subject: DoctorContext) -> Iterator[Finding]:
     """Many programs read it; set for another one, it makes the next `pip install` a Debug build."""
     if "DEBUG" not in subject.environ:
         yield skipped("DEBUG is not set")
@@ -217,7 +217,7 @@ def debug(subject: Subject) -> Iterator[Finding]:
 
 
 @check("variables.left-on", "variables that are easily forgotten")
-def left_on(subject: Subject) -> Iterator[Finding]:
+def left_on(subject: DoctorContext) -> Iterator[Finding]:
     """They change every kernel, or what compiling costs."""
     suffers = variables.left_on()
     found = [name for name in env_vars.on(subject) if name in suffers]
@@ -230,7 +230,7 @@ def left_on(subject: Subject) -> Iterator[Finding]:
 
 
 @check("variables.sticky", "what CMake's cache remembers of variables that are not set any more")
-def sticky(subject: Subject) -> Iterator[Finding]:
+def sticky(subject: DoctorContext) -> Iterator[Finding]:
     """setup.py passes them only if they are set, so unsetting one does not go back."""
     remembered = variables.sticky(subject.triton_version)
     folders = _pip_folders(subject)
@@ -256,7 +256,7 @@ def sticky(subject: Subject) -> Iterator[Finding]:
         yield ok(f"nothing of {', '.join(str(cache.file) for cache in caches)} is left over")
 
 
-def _pip_folders(subject: Subject) -> list[Path]:
+def _pip_folders(subject: DoctorContext) -> list[Path]:
     """Build folders that pip configures by itself; those of `invoke build-triton` are told everything."""
     named = subject.environ.get("TRITON_BUILD_DIR")
     found = sorted((subject.checkout.setup_dir / "build").glob("cmake.*")) if subject.checkout else []

@@ -17,7 +17,7 @@ _BRANCHED = timedelta(
 
 
 @dataclass(frozen=True)
-class Release:
+class TritonRelease:
     """One release line of Triton.
 
     Attributes:
@@ -35,10 +35,10 @@ class Release:
     requires: tuple[str, ...]
 
 
-def releases() -> tuple[Release, ...]:
+def releases() -> tuple[TritonRelease, ...]:
     """All release lines, oldest first."""
     return tuple(
-        Release(
+        TritonRelease(
             row["version"],
             row["commit"],
             row.get("llvm", ""),
@@ -49,7 +49,7 @@ def releases() -> tuple[Release, ...]:
     )
 
 
-def release(version: str) -> Release:
+def release(version: str) -> TritonRelease:
     """The release line that a version belongs to: `3.5.1` to 3.5; a newer one to the newest.
 
     Raises:

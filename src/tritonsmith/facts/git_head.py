@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tritonsmith.facts import git_reader
-from tritonsmith.plan.process import Answer
+from tritonsmith.plan.process import CommandOutput
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def changes(root: Path) -> str:
     return "" if diff is None or diff.code else hashlib.sha256(diff.out.encode()).hexdigest()[:16]
 
 
-def _told(answer: Answer | None) -> str:
+def _told(answer: CommandOutput | None) -> str:
     if answer is None:
         return "git does not answer" if shutil.which("git") else "there is no git on PATH"
     fatal = [line for line in answer.err.splitlines() if line.startswith("fatal: ")]

@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from tritonsmith.plan.process import Answer, ask
+from tritonsmith.plan.process import CommandOutput, query
 
 # What git sets for the hooks and commands that it runs; each would lead to that repository instead.
 _ELSEWHERE = dict.fromkeys(
@@ -30,7 +30,7 @@ _FETCHES = re.compile(
 )
 
 
-def look(root: Path, *arguments: str, files: bool = False) -> Answer | None:
+def look(root: Path, *arguments: str, files: bool = False) -> CommandOutput | None:
     """What a command of git that reads says.
 
     Args:
@@ -46,11 +46,11 @@ def look(root: Path, *arguments: str, files: bool = False) -> Answer | None:
         keys = _own_keys(root)
         names = {match[1] for key in keys or () if (match := _FILTER.fullmatch(key))}
         if keys is None or any("=" in name for name in names):  # `-c` could not name it
-            return Answer(128, "", "fatal: nobody can tell which filters it would start")
+            return CommandOutput(128, "", "fatal: nobody can tell which filters it would start")
         settings += [f"filter.{name}.{off}" for name in sorted(names) for off in _NO_FILTER]
     options = [word for setting in settings for word in ("-c", setting)]
     argv = ("git", "--no-optional-locks", "--no-pager", "-C", str(root), *options, *arguments)
-    return ask(argv, change=_ELSEWHERE | _OFFLINE, timeout=_PATIENCE)
+    return query(argv, change=_ELSEWHERE | _OFFLINE, timeout=_PATIENCE)
 
 
 def environ(root: Path) -> dict[str, str]:
@@ -73,7 +73,7 @@ def environ(root: Path) -> dict[str, str]:
 def _own_keys(root: Path) -> frozenset[str] | None:
     """Keys of a repository's own configuration, of files that it includes too; None if git cannot tell."""
     argv = ("git", "-C", str(root), "config", "--list", "--show-scope", "--name-only", "-z")  # git 2.26
-    answer = ask(argv, change=_ELSEWHERE | _OFFLINE, timeout=_PATIENCE)
+    answer = query(argv, change=_ELSEWHERE | _OFFLINE, timeout=_PATIENCE)
     if answer is None or answer.code:
         return None
     words = answer.out.split("\0")

@@ -13,7 +13,7 @@ from tritonsmith.facts.editables import PACKAGE
 
 
 @dataclass(frozen=True)
-class Found:
+class ResolvedImport:
     """What an import finds.
 
     Attributes:
@@ -27,7 +27,7 @@ class Found:
     namespace: bool = False
 
 
-def find(path: Sequence[Path], finders: Iterable[Path] = ()) -> Found | None:
+def find(path: Sequence[Path], finders: Iterable[Path] = ()) -> ResolvedImport | None:
     """What Python's path finder would take, or else an editable install's finder, which comes after it.
 
     Args:
@@ -38,17 +38,17 @@ def find(path: Sequence[Path], finders: Iterable[Path] = ()) -> Found | None:
     for entry in path:
         folder = entry / PACKAGE
         if outside.is_file(folder / "__init__.py"):
-            return Found(folder, entry)
+            return ResolvedImport(folder, entry)
         if outside.is_file(module := entry / f"{PACKAGE}.py"):
-            return Found(module, entry)
+            return ResolvedImport(module, entry)
         if outside.is_dir(folder):
-            spaces.append(Found(folder, entry, namespace=True))
+            spaces.append(ResolvedImport(folder, entry, namespace=True))
     if spaces:
         return spaces[0]
     for finder in finders:
         mapped = editables.mapping(finder).get(PACKAGE)
         if mapped and outside.is_file(mapped / "__init__.py"):
-            return Found(mapped, finder)
+            return ResolvedImport(mapped, finder)
     return None
 
 

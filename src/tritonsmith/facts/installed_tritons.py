@@ -19,7 +19,7 @@ _SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/pytho
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledTriton:
     """A Triton that could have made an entry.
 
     Attributes:
@@ -35,7 +35,7 @@ class Installed:
 
 def find(
     environ: Mapping[str, str], space: Workspace, packages: PythonEnv | None = None
-) -> tuple[Installed, ...]:
+) -> tuple[InstalledTriton, ...]:
     """Every Triton in the tool's environments, in the one that is active here and for Python on PATH.
 
     Reads files only: the version in `triton/__init__.py` is the one that goes into an entry.
@@ -49,23 +49,23 @@ def find(
     found = [one for prefix in prefixes for one in _in_prefix(prefix)]
     if packages:
         found += [
-            Installed(_public(owner.version), packages.purelib, checkout=owner.editable is not None)
+            InstalledTriton(_public(owner.version), packages.purelib, checkout=owner.editable is not None)
             for owner in distributions.owners(packages.distributions)
         ]
     return tuple(dict.fromkeys(found))
 
 
-def here(environ: Mapping[str, str]) -> Installed | None:
+def here(environ: Mapping[str, str]) -> InstalledTriton | None:
     """The Triton that `python` imports in this shell: of the active environment, or of PATH's Pythons."""
     return next((one for prefix in _active(environ) for one in _in_prefix(prefix)), None)
 
 
-def of_env(env: EnvDir) -> Installed | None:
+def of_env(env: EnvDir) -> InstalledTriton | None:
     """The Triton of one of the tool's environments."""
     return next(_in_prefix(env.venv), None)
 
 
-def of_python(executable: Path) -> Installed | None:
+def of_python(executable: Path) -> InstalledTriton | None:
     """The Triton of an interpreter."""
     seen = python_env.read(executable)
     sites = seen.sites if seen else ()
@@ -93,13 +93,13 @@ def version_of(package: Path) -> str:
     return _public(match[1]) if match else ""
 
 
-def _in_prefix(prefix: Path) -> Iterator[Installed]:
+def _in_prefix(prefix: Path) -> Iterator[InstalledTriton]:
     for pattern in _SITES:
         yield from (_installed(site) for site in sorted(prefix.glob(pattern)) if version_in(site))
 
 
-def _installed(site: Path) -> Installed:
-    return Installed(version_in(site), site, checkout=not _package(site).is_file())
+def _installed(site: Path) -> InstalledTriton:
+    return InstalledTriton(version_in(site), site, checkout=not _package(site).is_file())
 
 
 def _active(environ: Mapping[str, str]) -> Iterator[Path]:

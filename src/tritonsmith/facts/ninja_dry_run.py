@@ -18,7 +18,7 @@ from typing import Literal
 
 from tritonsmith import outside
 from tritonsmith.errors import FactError
-from tritonsmith.plan.process import ask
+from tritonsmith.plan.process import query
 
 GRAPH = "build.ninja"
 _LOGS = (".ninja_log", ".ninja_deps")
@@ -101,7 +101,7 @@ def read(ninja: Path, build: Path, targets: Sequence[str] = ()) -> DryRun:
         wanted = (GRAPH, *(targets or ("all",)))
         argv = (str(ninja), "-C", str(build), "-f", str(graph), "-n", "-d", "explain", *wanted)
         change = {"NINJA_STATUS": "[%f/%t] "}
-        answer = ask(argv, change=change, timeout=_PATIENCE)
+        answer = query(argv, change=change, timeout=_PATIENCE)
     if answer is None or answer.code:
         said = (answer.out + "\n" + answer.err) if answer else "it takes too long"
         told = [line for line in said.splitlines() if line.startswith("ninja: error: ")]

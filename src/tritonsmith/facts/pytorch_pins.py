@@ -51,7 +51,7 @@ class Pin:
 
 
 @dataclass(frozen=True)
-class Release:
+class PyTorchRelease:
     """A release of PyTorch.
 
     Attributes:
@@ -87,7 +87,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Match:
+class PinMatch:
     """A release that was found for what somebody typed.
 
     Attributes:
@@ -95,7 +95,7 @@ class Match:
         note: how the text was read, if it named no release to the letter; empty otherwise.
     """
 
-    release: Release
+    release: PyTorchRelease
     note: str = ""
 
 
@@ -145,7 +145,7 @@ class PinFile:
     otherwise: str
 
 
-def releases() -> tuple[Release, ...]:
+def releases() -> tuple[PyTorchRelease, ...]:
     """Every release of the table, oldest first."""
     return tuple(_release(row) for row in configs.load(CONFIG)["release"])
 
@@ -203,7 +203,7 @@ def wheel_name(version: str, channel: str) -> str:
     return fitting[0].name if fitting else ""
 
 
-def find(text: str) -> Match:
+def find(text: str) -> PinMatch:
     """The release that a text names: `2.9.1`, `v2.9.1`, `2.9.1+cu128`, or `2.9` for its newest patch.
 
     Raises:
@@ -213,11 +213,11 @@ def find(text: str) -> Match:
     plain = text.strip().removeprefix("v").partition("+")[0]
     if plain in table:
         note = "" if text == plain else f"{text} is read as {plain}"
-        return Match(table[plain], note)
+        return PinMatch(table[plain], note)
     line = [version for version in table if re.fullmatch(rf"{re.escape(plain)}\.\d+", version)]
     if plain.count(".") == 1 and line:
         newest = max(line, key=version_key)
-        return Match(
+        return PinMatch(
             table[newest], f"{text} is read as {newest}, the newest release of that line in the table"
         )
     raise _unknown(text, plain, list(table))
@@ -274,9 +274,9 @@ def _covers(name: WheelName, version: str) -> bool:
     return version_key(name.since) <= line and (not name.until or line <= version_key(name.until))
 
 
-def _release(row: dict[str, Any]) -> Release:
+def _release(row: dict[str, Any]) -> PyTorchRelease:
     xpu = row.get("xpu")
-    return Release(
+    return PyTorchRelease(
         version=row["pytorch"],
         cuda=_pin(row["cuda"]),
         rocm=_pin(row["rocm"]),

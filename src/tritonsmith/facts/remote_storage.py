@@ -16,7 +16,7 @@ _SERVER_ERROR = 500  # what a server answers from here on is its own trouble
 
 
 @dataclass(frozen=True)
-class Answer:
+class StorageAnswer:
     """What came back.
 
     Attributes:
@@ -28,7 +28,7 @@ class Answer:
     trouble: str = ""
 
 
-def ask(remote: str, *, write: bool = False, timeout: float) -> Answer:
+def ask(remote: str, *, write: bool = False, timeout: float) -> StorageAnswer:
     """Connect, and say hello.
 
     Args:
@@ -47,7 +47,7 @@ def ask(remote: str, *, write: bool = False, timeout: float) -> Answer:
             trouble = _http(parts, timeout)
     except (OSError, HTTPException) as error:
         trouble = str(error) or type(error).__name__
-    return Answer(time.monotonic() - start, trouble)
+    return StorageAnswer(time.monotonic() - start, trouble)
 
 
 def listens(path: Path, *, timeout: float) -> bool:

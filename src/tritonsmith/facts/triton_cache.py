@@ -17,7 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from tritonsmith import configs
 from tritonsmith.facts.cache_roots import Root
-from tritonsmith.plan.steps.cache_entries import TRASH, Index
+from tritonsmith.plan.steps.cache_entries import TRASH, CacheIndex
 
 _NO_SPELLING = (re.compile(r"(?!)"), "")
 
@@ -25,7 +25,7 @@ Kind = Literal["kernel", "launcher", "autotune", "dump", "override", "unfinished
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CacheEntry:
     """One compile, one launcher, one autotuner's result.
 
     Attributes:
@@ -72,7 +72,7 @@ class Content:
     """
 
     root: Root
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[CacheEntry, ...] = ()
     total: int = 0
     strangers: tuple[tuple[str, str], ...] = ()
     trash: bool = False
@@ -127,15 +127,15 @@ def eras() -> tuple[Era, ...]:
     return tuple(Era(**{key: row[key] for key in keys if key in row}) for row in rows)
 
 
-def era_of(entry: Entry) -> Era | None:
+def era_of(entry: CacheEntry) -> Era | None:
     """The spelling of an entry's name; None for a bundle of TorchInductor's."""
     return next((era for era in eras() if era.name == entry.era), None)
 
 
-def index() -> Index:
+def index() -> CacheIndex:
     """The file by which Triton finds the others of an entry."""
     table = configs.load("triton-cache")["entry"]
-    return Index(table["index"], table["blank"])
+    return CacheIndex(table["index"], table["blank"])
 
 
 def scan(root: Root, limit: int | None = None) -> Content:
@@ -152,7 +152,7 @@ def scan(root: Root, limit: int | None = None) -> Content:
     except OSError:
         return Content(root, readable=False)
     folder, known = str(root.real), _spellings()
-    entries: list[Entry] = []
+    entries: list[CacheEntry] = []
     strangers: list[tuple[str, str]] = []
     uncounted = 0
     for name in names:
@@ -161,7 +161,7 @@ def scan(root: Root, limit: int | None = None) -> Content:
             continue
         pattern, era = known.get(len(name), _NO_SPELLING)
         found = _look(root, folder, name, era) if pattern.fullmatch(name) else "no name of an entry"
-        if isinstance(found, Entry):
+        if isinstance(found, CacheEntry):
             entries.append(found)
         elif found and not name.startswith(TRASH):
             strangers.append((name, found))
@@ -169,7 +169,7 @@ def scan(root: Root, limit: int | None = None) -> Content:
     return Content(root, tuple(entries), len(entries) + uncounted, tuple(strangers), trash)
 
 
-def _look(root: Root, folder: str, name: str, era: str) -> Entry | str:
+def _look(root: Root, folder: str, name: str, era: str) -> CacheEntry | str:
     """The entry, or why it is none; empty if it has gone."""
     path = f"{folder}/{name}"
     sizes: dict[str, int] = {}
@@ -194,7 +194,7 @@ def _look(root: Root, folder: str, name: str, era: str) -> Entry | str:
     empty = tuple(part for part in shape.finished if not sizes[part]) if 0 in sizes.values() else ()
     kind = root.kind if root.kind in ("dump", "override") else shape.kind
     size = sum(sizes.values())
-    return Entry(
+    return CacheEntry(
         root, name, era, kind, shape.kernel, len(sizes), size, about.st_mtime_ns, shape.temporary, empty
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith import configs, outside
-from tritonsmith.facts.triton_cache import Entry
+from tritonsmith.facts.triton_cache import CacheEntry
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Metadata:
     options: tuple[tuple[str, str], ...] = ()
 
 
-def read(entry: Entry) -> Metadata:
+def read(entry: CacheEntry) -> Metadata:
     """Read it; everything is empty for what is no kernel, or cannot be read."""
     if entry.kind != "kernel":
         return Metadata()
@@ -37,7 +37,7 @@ def read(entry: Entry) -> Metadata:
     return Metadata(target, str(table.get("triton_version", "")), _options(table, target))
 
 
-def stages(entry: Entry) -> tuple[str, ...]:
+def stages(entry: CacheEntry) -> tuple[str, ...]:
     """Suffixes of its files, in the order of the pipeline; those of other backends come last."""
     if entry.kind == "launcher":
         return ("so",)
@@ -52,7 +52,7 @@ def stages(entry: Entry) -> tuple[str, ...]:
     return (*(name for name in known if name in here), *sorted(here.difference(known)))
 
 
-def dangling(entry: Entry) -> tuple[str, ...]:
+def dangling(entry: CacheEntry) -> tuple[str, ...]:
     """Files that its index names and that are not there; such an entry is compiled again, or fails to load.
 
     An index names whole paths since 3.0, so that a cache that was moved or copied dangles.

@@ -32,7 +32,7 @@ _READERS = (
 
 
 @dataclass(frozen=True)
-class Variable:
+class TritonVariable:
     """One row of the table.
 
     Attributes:
@@ -95,15 +95,15 @@ class Empty:
 
 
 @cache
-def table() -> Mapping[str, Variable]:
+def table() -> Mapping[str, TritonVariable]:
     """Every variable that some Triton reads, by its name."""
-    taken = set(Variable.__dataclass_fields__)
+    taken = set(TritonVariable.__dataclass_fields__)
     rows: dict[str, dict[str, Any]] = configs.load(_CONFIG)["variable"]
     fields = {name: {key: row[key] for key in row if key in taken} for name, row in rows.items()}
-    return {name: Variable(name, **{**row, "at": tuple(row["at"])}) for name, row in fields.items()}
+    return {name: TritonVariable(name, **{**row, "at": tuple(row["at"])}) for name, row in fields.items()}
 
 
-def find(name: str) -> Variable | None:
+def find(name: str) -> TritonVariable | None:
     """The row of a variable, if any Triton reads it."""
     rows = table()
     patterns = (row for key, row in rows.items() if "*" in key and fnmatchcase(name, key))
@@ -158,24 +158,24 @@ def read_in(root: Path, names: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name in names if name in words)
 
 
-def is_true(variable: Variable, value: str, version: str) -> bool:
+def is_true(variable: TritonVariable, value: str, version: str) -> bool:
     """Whether every reader of a flag takes a value for true."""
     return all(value.lower() in accepted for accepted in _accepted(variable, version))
 
 
-def is_plain(variable: Variable, value: str, version: str) -> bool:
+def is_plain(variable: TritonVariable, value: str, version: str) -> bool:
     """Whether a flag's value is plainly on, for all who read it, or plainly off."""
     off: list[str] = configs.load(_CONFIG)["truth"]["false"]
     return value.lower() in off or is_true(variable, value, version)
 
 
-def true_values(variable: Variable, version: str) -> tuple[str, ...]:
+def true_values(variable: TritonVariable, version: str) -> tuple[str, ...]:
     """The values that every reader of a flag takes for true."""
     first, *others = _accepted(variable, version)
     return tuple(value for value in first if all(value in accepted for accepted in others))
 
 
-def _accepted(variable: Variable, version: str) -> list[list[str]]:
+def _accepted(variable: TritonVariable, version: str) -> list[list[str]]:
     """One list for each kind of reader."""
     truth = configs.load(_CONFIG)["truth"]
     readers = []

@@ -9,8 +9,8 @@ from typing import Any
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.kernels.compile import points, run, source, targets
 from tritonsmith.kernels.compile.disassemblers import HostPrograms
-from tritonsmith.kernels.compile.request import Asked
-from tritonsmith.kernels.compile.run import Place
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan import MakeDir, Plan, Write
 
@@ -47,10 +47,10 @@ def plan_in(place: Path, python: Path, wanted: tuple[Target, ...], programs: Hos
         programs: of this machine; of its disassemblers none is taken, so that nothing else can fail.
     """
     folder = place / "kernels"
-    asked = Asked(FILE, KERNEL, SIGNATURE, wanted)
+    asked = CompileRequest(FILE, KERNEL, SIGNATURE, wanted)
     kernel = source.find(source.read(FILE), KERNEL, FILE)
     needed = HostPrograms(linker=programs.linker)
-    where = Place(python, Workspace(place), folder, max(1, len(wanted)), _TIMEOUT, programs=needed)
+    where = Toolchain(python, Workspace(place), folder, max(1, len(wanted)), _TIMEOUT, programs=needed)
     every = points.expand(asked, kernel)
     out = folder / KERNEL
     request = run.request(FILE, KERNEL, every, out, folder, where, strict=True)

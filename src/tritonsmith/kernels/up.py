@@ -21,7 +21,7 @@ _PIP = 120.0  # seconds; it unpacks one wheel
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedUp:
     """The plan of `up`.
 
     Attributes:
@@ -33,7 +33,7 @@ class Prepared:
     targets: tuple[Target, ...]
 
 
-def prepare(settings: Settings, env: EnvDir, programs: HostPrograms) -> Prepared:
+def prepare(settings: Settings, env: EnvDir, programs: HostPrograms) -> PreparedUp:
     """Make the plan.
 
     Args:
@@ -49,10 +49,10 @@ def prepare(settings: Settings, env: EnvDir, programs: HostPrograms) -> Prepared
     base = venv.base_interpreter(settings.python.interpreter)
     targets = gpu_targets.default()
     plan = venv.plan(env, base, (requirement,)) + smoke_test.plan(env, targets, programs)
-    return Prepared(plan, targets)
+    return PreparedUp(plan, targets)
 
 
-def act(prepared: Prepared, session: Session) -> dict[str, Any]:
+def execute(prepared: PreparedUp, session: Session) -> dict[str, Any]:
     """Run it.
 
     Returns:
@@ -75,7 +75,7 @@ def _of_pip(failure: CommandFailedError) -> list[str]:
     argv = failure.step.argv if isinstance(failure.step, Run) else ()
     if "venv" not in argv or "ensurepip" not in "\n".join(failure.output):
         return []
-    again = process.ask((f"{argv[-1]}/bin/python", "-m", "ensurepip", "--default-pip"), timeout=_PIP)
+    again = process.query((f"{argv[-1]}/bin/python", "-m", "ensurepip", "--default-pip"), timeout=_PIP)
     return again.err.splitlines()[-4:] if again and again.code else []
 
 

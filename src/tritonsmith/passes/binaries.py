@@ -21,12 +21,12 @@ from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import installed_tritons, triton_cache, triton_metadata
 from tritonsmith.facts.cache_roots import Root
-from tritonsmith.facts.triton_cache import Entry
+from tritonsmith.facts.triton_cache import CacheEntry
 from tritonsmith.kernels.compile import disassemblers
 from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
 from tritonsmith.kernels.resources import measure
 from tritonsmith.passes import strip_locations
-from tritonsmith.passes.index import COMPILED, Index
+from tritonsmith.passes.index import COMPILED, DumpIndex
 
 FILE = "binaries.json"
 SCHEMA = 1
@@ -58,7 +58,7 @@ class Binary:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-def keep(index: Index, compiled: Sequence[Manifest]) -> None:
+def keep(index: DumpIndex, compiled: Sequence[Manifest]) -> None:
     """Copy what compiles left into the output folder, each beside the dumps that show how it came to be.
 
     Args:
@@ -81,7 +81,7 @@ def keep(index: Index, compiled: Sequence[Manifest]) -> None:
         (folder / FILE).write_text(json.dumps(content) + "\n", encoding="utf-8")
 
 
-def read(index: Index) -> dict[str, Binary]:
+def read(index: DumpIndex) -> dict[str, Binary]:
     """The compiled kernels, by the names of the index; empty if none was kept.
 
     Raises:
@@ -99,7 +99,7 @@ def read(index: Index) -> dict[str, Binary]:
         raise FactError("cannot read what was compiled", where=path, why=str(error)) from error
 
 
-def names(index: Index) -> tuple[str, ...]:
+def names(index: DumpIndex) -> tuple[str, ...]:
     """The files that `keep` wrote, relative to the output folder; those that cannot be known are left out."""
     try:
         found = [path for one in read(index).values() for path in one.files.values()]
@@ -108,7 +108,7 @@ def names(index: Index) -> tuple[str, ...]:
     return (*found, f"{COMPILED}/{FILE}")
 
 
-def none_because(index: Index, kernel: str) -> str:
+def none_because(index: DumpIndex, kernel: str) -> str:
     """Why a kernel has no binary, and what to run for one."""
     failed = next((one.failed for one in index.kernels if one.name == kernel), "")
     if failed:
@@ -149,7 +149,7 @@ def _checked(made: Binary) -> Binary:
     return made
 
 
-def _point(entry: Entry) -> Point:
+def _point(entry: CacheEntry) -> Point:
     folder = Path(entry.path)
     paths = {stage: folder / f"{entry.kernel}.{stage}" for stage in triton_metadata.stages(entry)}
     stages = {
@@ -188,7 +188,7 @@ def _counted(manifest: Manifest, point: Point, files: Mapping[str, str]) -> Bina
     return Binary(point.id, point.target, row.values, row.instructions, notes, row.error, files)
 
 
-def _paired(index: Index, compiled: Sequence[Manifest]) -> Iterator[tuple[str, Manifest, Point]]:
+def _paired(index: DumpIndex, compiled: Sequence[Manifest]) -> Iterator[tuple[str, Manifest, Point]]:
     """Each compile with the kernel of the index that was given its TTGIR to lower.
 
     Threads may compile in any order, and a program compile one function many times: the text is what tells.
@@ -205,7 +205,7 @@ def _paired(index: Index, compiled: Sequence[Manifest]) -> Iterator[tuple[str, M
                 yield waiting.pop(place)[0], manifest, point
 
 
-def _texts(index: Index, kernel: str) -> set[bytes]:
+def _texts(index: DumpIndex, kernel: str) -> set[bytes]:
     known: dict[str, bytes] = {}
     for dump in index.of(kernel):
         if dump.sha256 not in known and dump.path.endswith(".mlir"):

@@ -83,7 +83,7 @@ class Dump:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class DumpedKernel:
     """One run of the pipelines.
 
     Attributes:
@@ -102,7 +102,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Index:
+class DumpIndex:
     """An output folder of `passes.dump` or `passes.import`.
 
     Attributes:
@@ -123,7 +123,7 @@ class Index:
     triton: str
     python: str
     size: int
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[DumpedKernel, ...]
     dumps: tuple[Dump, ...]
     reproducers: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -181,7 +181,7 @@ class Index:
             yield output.read()
 
 
-def read(folder: Path) -> Index:
+def read(folder: Path) -> DumpIndex:
     """Read an output folder.
 
     Raises:
@@ -194,9 +194,9 @@ def read(folder: Path) -> Index:
             raise ValueError("it is no object of JSON")  # noqa: TRY301, TRY004 - told like the others
         if content.pop("schema") != SCHEMA:
             raise ValueError("it is of another version of this tool")  # noqa: TRY301 - told like the others
-        kernels = tuple(outside.shaped(Kernel, one) for one in content.pop("kernels"))
+        kernels = tuple(outside.shaped(DumpedKernel, one) for one in content.pop("kernels"))
         dumps = tuple(outside.shaped(Dump, one) for one in content.pop("dumps"))
-        index = outside.shaped(Index, content, folder=folder, kernels=kernels, dumps=dumps)
+        index = outside.shaped(DumpIndex, content, folder=folder, kernels=kernels, dumps=dumps)
         _check(index)
         return replace(index, reproducers=tuple(index.reproducers))
     except FileNotFoundError as error:
@@ -208,7 +208,7 @@ def read(folder: Path) -> Index:
         raise FactError("cannot read this index", where=path, why=str(error)) from error
 
 
-def _check(index: Index) -> None:
+def _check(index: DumpIndex) -> None:
     """Somebody may have sent the folder: a file of it that is `/dev/zero` never ends.
 
     Raises:

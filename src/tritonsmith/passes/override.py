@@ -52,7 +52,7 @@ class Dumped:
 
 
 @dataclass(frozen=True)
-class Bench:
+class OverrideRun:
     """Where it happens.
 
     Attributes:
@@ -118,7 +118,7 @@ def prepared(out: Path | None, space: Workspace) -> Path:
     return out
 
 
-def first(bench: Bench) -> tuple[Dumped, ...]:
+def first(bench: OverrideRun) -> tuple[Dumped, ...]:
     """Run it as it is.
 
     Returns:
@@ -171,7 +171,7 @@ def choose(dumped: Sequence[Dumped], kernel: str, stage: str) -> Dumped:
     return found[0]
 
 
-def put(bench: Bench, chosen: Dumped) -> Path:
+def put(bench: OverrideRun, chosen: Dumped) -> Path:
     """A copy of a stage where the next run takes it from."""
     place = bench.folder("after", "override") / chosen.key / chosen.path.name
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -204,14 +204,14 @@ def edit(path: Path, words: Sequence[str]) -> None:
     Raises:
         SmithError: the editor failed, or took the file away.
     """
-    code = process.foreground((*words, str(path)))
+    code = process.run_attached((*words, str(path)))
     if code:
         raise SmithError(f"{words[0]} ended with exit code {code}: nothing was compiled", where=path)
     if not path.is_file():
         raise SmithError(f"{words[0]} left no file: nothing was compiled", where=path)
 
 
-def second(bench: Bench, chosen: Dumped, place: Path) -> tuple[Diff, ...]:
+def second(bench: OverrideRun, chosen: Dumped, place: Path) -> tuple[Diff, ...]:
     """Run it with the changed stage.
 
     Returns:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tritonsmith.passes.index import Dump, Index
+from tritonsmith.passes.index import Dump, DumpIndex
 
 _ASSEMBLY = ("ptx", "amdgcn", "s")  # suffixes
 
@@ -36,7 +36,7 @@ class PassRun:
 
 
 @dataclass(frozen=True)
-class Totals:
+class PassTotals:
     """How many there are of each.
 
     Attributes:
@@ -60,7 +60,7 @@ class Totals:
         )
 
 
-def of(index: Index, kernel: str) -> Iterator[PassRun]:
+def of(index: DumpIndex, kernel: str) -> Iterator[PassRun]:
     """The rows of one kernel, in order."""
     for dump in index.of(kernel):
         other = None if dump.against is None else index.dumps[dump.against]
@@ -70,10 +70,10 @@ def of(index: Index, kernel: str) -> Iterator[PassRun]:
             yield PassRun(dump, other, dump)
 
 
-def totals(index: Index, kernel: str) -> Totals:
+def totals(index: DumpIndex, kernel: str) -> PassTotals:
     """The numbers of one kernel."""
     passes = [row.dump for row in of(index, kernel) if row.counts]
-    return Totals(
+    return PassTotals(
         passes=len(passes),
         changed=sum(dump.changed is True for dump in passes),
         unknown=sum(dump.changed is None for dump in passes),
@@ -81,7 +81,7 @@ def totals(index: Index, kernel: str) -> Totals:
     )
 
 
-def _same_pass(index: Index, before: Dump, after: Dump) -> bool:
+def _same_pass(index: DumpIndex, before: Dump, after: Dump) -> bool:
     """Whether the two show one pass, so that one row is enough."""
     followed = None if before.against is None else index.dumps[before.against]
     return before.when == "before" and followed == after and before.name == after.name

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tritonsmith.errors import FactError, UsageError, did_you_mean
-from tritonsmith.passes.index import Dump, Index, Kernel
+from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
 
 
-def kernel(index: Index, name: str) -> Kernel:
+def kernel(index: DumpIndex, name: str) -> DumpedKernel:
     """A kernel by name, or the only one.
 
     Raises:
@@ -26,7 +26,7 @@ def kernel(index: Index, name: str) -> Kernel:
     return found
 
 
-def dump(index: Index, name: str, word: str) -> Dump:
+def dump(index: DumpIndex, name: str, word: str) -> Dump:
     """A dump of a kernel by its number, or by the name of a pass that ran once.
 
     Args:

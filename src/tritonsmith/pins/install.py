@@ -15,7 +15,7 @@ from tritonsmith.facts import python_env, pytorch_pins
 from tritonsmith.facts.editables import Editable
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.facts.pytorch_pins import Match, Release
+from tritonsmith.facts.pytorch_pins import PinMatch, PyTorchRelease
 from tritonsmith.pins import installed_torch
 from tritonsmith.plan import Plan, Remove, Run, Step
 from tritonsmith.plan.runner import CommandFailedError
@@ -29,7 +29,7 @@ _PLATFORMS = {"Linux": "linux", "Darwin": "darwin"}
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedInstall:
     """The plan of `env-triton`.
 
     Attributes:
@@ -43,7 +43,7 @@ class Prepared:
     replaces: tuple[str, ...]
 
 
-def release_of(text: str, folder: EnvDir) -> Match:
+def release_of(text: str, folder: EnvDir) -> PinMatch:
     """The release of PyTorch that is meant.
 
     Args:
@@ -82,14 +82,14 @@ def _is_prerelease(text: str) -> bool:
 
 
 def prepare(
-    release: Release,
+    release: PyTorchRelease,
     channel: str,
     env: EnvDir,
     base: PythonEnv,
     host: Machine,
     now: PythonEnv | None,
     before: Plan = _NOTHING,
-) -> Prepared:
+) -> PreparedInstall:
     """Make the plan.
 
     Args:
@@ -113,7 +113,7 @@ def prepare(
         f"{name} {versions.get(name, '')}".strip() + _leads(editable.get(name)) for name in owners
     )
     if owners == (_NAME,) and not editable and _satisfied(requirement, versions[_NAME]):
-        return Prepared(Plan(f"{env.name} has {_plain(requirement)} already"), _plain(requirement), ())
+        return PreparedInstall(Plan(f"{env.name} has {_plain(requirement)} already"), _plain(requirement), ())
     if set(owners) - {_NAME} and not before.steps:
         raise SmithError(
             "another distribution holds files of triton/ in this environment",
@@ -131,7 +131,7 @@ def prepare(
         Run(argv, cwd=env.path, phase=PHASE),
     )
     title = f"Triton of PyTorch {release.version} in {env.name}"
-    return Prepared(Plan(title, steps, before.notes), _plain(requirement), replaces)
+    return PreparedInstall(Plan(title, steps, before.notes), _plain(requirement), replaces)
 
 
 def current(env: EnvDir, base: PythonEnv) -> PythonEnv | None:
@@ -145,7 +145,7 @@ def _make(env: EnvDir, base: PythonEnv) -> tuple[Step, ...]:
     return venv.plan(env, base, ()).steps[:-1]
 
 
-def act(prepared: Prepared, release: Release, session: Session) -> None:
+def execute(prepared: PreparedInstall, release: PyTorchRelease, session: Session) -> None:
     """Run it.
 
     Raises:
@@ -170,7 +170,7 @@ def act(prepared: Prepared, release: Release, session: Session) -> None:
     )
 
 
-def _wheel(release: Release, channel: str, base: PythonEnv, host: Machine) -> Requirement:
+def _wheel(release: PyTorchRelease, channel: str, base: PythonEnv, host: Machine) -> Requirement:
     """The requirement that the package index can satisfy here."""
     if channel != "cuda":
         name = pytorch_pins.wheel_name(release.version, channel)
@@ -194,7 +194,7 @@ def _wheel(release: Release, channel: str, base: PythonEnv, host: Machine) -> Re
     return requirement
 
 
-def _no_wheel(release: Release, channel: str, why: str) -> FactError:
+def _no_wheel(release: PyTorchRelease, channel: str, why: str) -> FactError:
     title = pytorch_pins.titles()[channel]
     return FactError(
         f"there is no wheel of Triton to install for PyTorch {release.version}, {title}",
@@ -203,7 +203,7 @@ def _no_wheel(release: Release, channel: str, why: str) -> FactError:
     )
 
 
-def _build(release: Release, channel: str) -> list[str]:
+def _build(release: PyTorchRelease, channel: str) -> list[str]:
     """What to type to build the pinned commit, as far as that is known."""
     own, pin = release.own_pins[channel], release.pin(channel)
     if own is None or pin is None:

@@ -12,10 +12,10 @@ from packaging.version import InvalidVersion, Version
 
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import distributions, python_env, pytorch_pins, torch_install
-from tritonsmith.facts.pytorch_pins import Release
+from tritonsmith.facts.pytorch_pins import PyTorchRelease
 from tritonsmith.facts.torch_install import Torch
 
-__all__ = ["Installed", "Owner", "Torch", "judge", "read"]
+__all__ = ["InstalledTorch", "Owner", "Torch", "judge", "read"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledTorch:
     """What was found in an interpreter.
 
     Attributes:
@@ -49,12 +49,12 @@ class Installed:
     python: Path
     torch: Torch
     owners: tuple[Owner, ...]
-    release: Release | None
+    release: PyTorchRelease | None
     agrees: bool | None
     reasons: tuple[str, ...]
 
 
-def read(python: Path) -> Installed:
+def read(python: Path) -> InstalledTorch:
     """Look at an interpreter.
 
     Args:
@@ -85,10 +85,10 @@ def read(python: Path) -> Installed:
     )
     release = _release(torch)
     agrees, reasons = judge(torch, owners, release)
-    return Installed(python, torch, owners, release, agrees, reasons)
+    return InstalledTorch(python, torch, owners, release, agrees, reasons)
 
 
-def _release(torch: Torch) -> Release | None:
+def _release(torch: Torch) -> PyTorchRelease | None:
     try:
         return pytorch_pins.find(torch.version).release
     except UsageError:
@@ -96,7 +96,7 @@ def _release(torch: Torch) -> Release | None:
 
 
 def judge(
-    torch: Torch, owners: tuple[Owner, ...], release: Release | None
+    torch: Torch, owners: tuple[Owner, ...], release: PyTorchRelease | None
 ) -> tuple[bool | None, tuple[str, ...]]:
     """Whether Triton is what a torch belongs to, and why.
 
@@ -112,7 +112,7 @@ def judge(
 
 
 def _judged(
-    torch: Torch, owners: tuple[Owner, ...], release: Release | None
+    torch: Torch, owners: tuple[Owner, ...], release: PyTorchRelease | None
 ) -> Iterator[tuple[bool | None, str]]:
     if len(owners) > 1:
         names = ", ".join(f"{owner.name} {owner.version}" for owner in owners)
@@ -146,7 +146,7 @@ def _fits(who: str, line: str, owners: tuple[Owner, ...]) -> tuple[bool | None, 
     return fits, f"{who} requires {wanted}; installed is {version}"
 
 
-def _commit_fits(owner: Owner, release: Release) -> tuple[bool | None, str]:
+def _commit_fits(owner: Owner, release: PyTorchRelease) -> tuple[bool | None, str]:
     """The commit in a version, against the release's pins and its wheel."""
     said = f"{owner.name} {owner.version} was built from {owner.commit}"
     pins = [pin for pin in release.own_pins.values() if pin is not None]

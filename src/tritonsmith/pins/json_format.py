@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.facts import pytorch_pins
-from tritonsmith.facts.pytorch_pins import Pin, Release
-from tritonsmith.pins.installed_torch import Installed
+from tritonsmith.facts.pytorch_pins import Pin, PyTorchRelease
+from tritonsmith.pins.installed_torch import InstalledTorch
 from tritonsmith.pins.read_upstream import Reading
 from tritonsmith.pins.releases_with import Holders
 
 SCHEMA = 1
 
 
-def table(releases: Iterable[Release]) -> dict[str, Any]:
+def table(releases: Iterable[PyTorchRelease]) -> dict[str, Any]:
     """All releases, what the grades stand for, and the wheel names of all eras."""
     return {
         **_head("table"),
@@ -26,7 +26,7 @@ def table(releases: Iterable[Release]) -> dict[str, Any]:
     }
 
 
-def one(release: Release, note: str) -> dict[str, Any]:
+def one(release: PyTorchRelease, note: str) -> dict[str, Any]:
     """One release."""
     return {**_head("release"), "note": note, "release": release_table(release)}
 
@@ -41,7 +41,7 @@ def update(file: Path, changes: Iterable[str], missing: Iterable[str]) -> dict[s
     return {**_head("update"), "file": str(file), "changes": list(changes), "missing": list(missing)}
 
 
-def installed(found: Installed) -> dict[str, Any]:
+def installed(found: InstalledTorch) -> dict[str, Any]:
     """A torch and its Triton."""
     return {
         **_head("installed"),
@@ -75,7 +75,7 @@ def holders(found: Holders) -> dict[str, Any]:
     }
 
 
-def release_table(release: Release) -> dict[str, Any]:
+def release_table(release: PyTorchRelease) -> dict[str, Any]:
     """A release: its channels, its wheel, and what the wheels are called."""
     return {
         "pytorch": release.version,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tritonsmith.errors import FactError
 from tritonsmith.facts import pytorch_pins
-from tritonsmith.facts.pytorch_pins import Pin, Release
+from tritonsmith.facts.pytorch_pins import Pin, PyTorchRelease
 from tritonsmith.pins import history
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def find(name: str, source: Path) -> Holders:
         return Holders(commit, str(found.summary), found.committed_datetime.isoformat(), holdings)
 
 
-def _own_pins(release: Release) -> list[tuple[str, Pin]]:
+def _own_pins(release: PyTorchRelease) -> list[tuple[str, Pin]]:
     """Pins that are not another channel's."""
     pins = release.own_pins.items()
     return [(where, pin) for where, pin in pins if pin is not None and not pin.same_file]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tritonsmith.facts import pytorch_pins
-from tritonsmith.facts.pytorch_pins import CHANNELS, UNKNOWN, WHEEL, Pin, Release, WheelName
-from tritonsmith.pins.installed_torch import Installed
+from tritonsmith.facts.pytorch_pins import CHANNELS, UNKNOWN, WHEEL, Pin, PyTorchRelease, WheelName
+from tritonsmith.pins.installed_torch import InstalledTorch
 from tritonsmith.pins.read_upstream import Reading
 from tritonsmith.pins.releases_with import Holders, Holding, undecided
 from tritonsmith.ui import tables
@@ -25,7 +25,7 @@ _SAID = {
 }
 
 
-def table(releases: Iterable[Release]) -> Grid:
+def table(releases: Iterable[PyTorchRelease]) -> Grid:
     """One line per release: the pin and the wheel, each with its LLVM."""
     rows = [
         (
@@ -43,7 +43,7 @@ def table(releases: Iterable[Release]) -> Grid:
     return tables.plain("Triton of each PyTorch release (CUDA)", head, rows)
 
 
-def remarks(releases: Iterable[Release]) -> Iterator[str]:
+def remarks(releases: Iterable[PyTorchRelease]) -> Iterator[str]:
     """What is to be said below the table."""
     rows = tuple(releases)
     differ = [release.version for release in rows if release.llvms_differ]
@@ -56,7 +56,7 @@ def remarks(releases: Iterable[Release]) -> Iterator[str]:
         yield f"Some unknown pins have unconfirmed candidates: invoke pins --pytorch {open_ones[-1]}"
 
 
-def detail(release: Release) -> Iterator[str]:
+def detail(release: PyTorchRelease) -> Iterator[str]:
     """All that is known of a release."""
     yield f"PyTorch {release.version}"
     yield ""
@@ -114,7 +114,7 @@ def _sources(pin: Pin) -> Iterator[str]:
         yield f"  {'seen in':<{_WIDE}}{'; '.join(pin.source)}"
 
 
-def _which(release: Release) -> Iterator[str]:
+def _which(release: PyTorchRelease) -> Iterator[str]:
     """The two facts side by side, and what each is for."""
     cuda, wheel = release.cuda, release.wheel
     if release.llvms_differ:
@@ -137,7 +137,7 @@ def _called(name: WheelName) -> str:
     return f"{name.name:<20} {name.kind}, from {name.place}{note}"
 
 
-def _grades(release: Release) -> Iterator[str]:
+def _grades(release: PyTorchRelease) -> Iterator[str]:
     pins = [pin for pin in release.own_pins.values() if pin is not None]
     used = {grade for pin in pins for grade in (pin.grade, pin.llvm_grade)} - {UNKNOWN}
     yield from (f"{grade}: {text}" for grade, text in pytorch_pins.grades().items() if grade in used)
@@ -154,7 +154,7 @@ def names() -> Grid:
     return tables.plain("Wheel names; all of them hold the package `triton`", head, rows)
 
 
-def live(reading: Reading, release: Release | None) -> Iterator[str]:
+def live(reading: Reading, release: PyTorchRelease | None) -> Iterator[str]:
     """What a commit of PyTorch pins, and whether the table says the same.
 
     Args:
@@ -177,7 +177,7 @@ def live(reading: Reading, release: Release | None) -> Iterator[str]:
         yield from _against(reading, release)
 
 
-def _against(reading: Reading, release: Release) -> Iterator[str]:
+def _against(reading: Reading, release: PyTorchRelease) -> Iterator[str]:
     yield f"The table, for PyTorch {release.version}:"
     for channel in CHANNELS:
         pin, row = reading.pin(channel), release.pin(channel)
@@ -194,7 +194,7 @@ def _against(reading: Reading, release: Release) -> Iterator[str]:
         yield f"  {pin.title:<8} {said}"
 
 
-def installed(found: Installed) -> Iterator[str]:
+def installed(found: InstalledTorch) -> Iterator[str]:
     """A torch, its Triton, and whether they belong together."""
     torch, release = found.torch, found.release
     yield f"{found.python}"
@@ -235,7 +235,7 @@ def holdings(found: Holders) -> Grid:
     return tables.plain("", ["PyTorch", *(titles[where] for where in _COLUMNS)], rows)
 
 
-def _cell(release: Release, where: str, one: Holding | None) -> str:
+def _cell(release: PyTorchRelease, where: str, one: Holding | None) -> str:
     if one is None:
         return "as CUDA" if where == "rocm" and release.rocm.same_file else "-"
     said = _SAID[one.standing.relation]

@@ -220,7 +220,7 @@ def revise_all(text: str, found: Mapping[str, Reading]) -> Revision:
     return Revision(text, tuple(changes))
 
 
-def act(what: Plan, space: Workspace) -> None:
+def execute(what: Plan, space: Workspace) -> None:
     """Run the plan.
 
     Raises:

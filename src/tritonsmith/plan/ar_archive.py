@@ -28,7 +28,7 @@ class BadArchiveError(ValueError):
 
 
 @dataclass(frozen=True)
-class Member:
+class ArMember:
     """A member of an archive.
 
     Attributes:
@@ -45,7 +45,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Archive:
+class ArArchive:
     """What an archive says of itself.
 
     Attributes:
@@ -56,14 +56,14 @@ class Archive:
 
     path: Path
     thin: bool
-    members: tuple[Member, ...]
+    members: tuple[ArMember, ...]
 
     @property
-    def objects(self) -> tuple[Member, ...]:
+    def objects(self) -> tuple[ArMember, ...]:
         """Members that are objects."""
         return tuple(member for member in self.members if member.name.encode() not in _TABLES)
 
-    def object_path(self, member: Member) -> Path:
+    def object_path(self, member: ArMember) -> Path:
         """Where an object of a thin archive lies."""
         return self.path.parent / member.name
 
@@ -84,7 +84,7 @@ def is_archive(path: Path) -> Literal["fat", "thin", ""]:
         return {MAGIC: "fat", THIN: "thin"}.get(file.read(len(MAGIC)), "")  # type: ignore[return-value]
 
 
-def read(path: Path) -> Archive:
+def read(path: Path) -> ArArchive:
     """Read an archive's headers.
 
     Raises:
@@ -94,7 +94,7 @@ def read(path: Path) -> Archive:
         magic = file.read(len(MAGIC))
         if magic not in (MAGIC, THIN):
             raise BadArchiveError(f"{path.name} is no archive")
-        return Archive(path, magic == THIN, tuple(_members(file, path, thin=magic == THIN)))
+        return ArArchive(path, magic == THIN, tuple(_members(file, path, thin=magic == THIN)))
 
 
 def symbols(path: Path, limit: int = 4 << 20) -> bytes:
@@ -111,7 +111,7 @@ def symbols(path: Path, limit: int = 4 << 20) -> bytes:
     return b""
 
 
-def fatten(archive: Archive) -> Iterator[bytes]:
+def fatten(archive: ArArchive) -> Iterator[bytes]:
     """The content of an archive that holds what a thin one names, in pieces.
 
     Raises:
@@ -141,7 +141,7 @@ def fatten(archive: Archive) -> Iterator[bytes]:
         yield b"\n" * (member.size % 2)
 
 
-def fat_size(archive: Archive) -> int:
+def fat_size(archive: ArArchive) -> int:
     """Bytes that `fatten` yields."""
     table, _ = _long_names(archive)
     held = [member for member in archive.members if member.name.encode() in _INDEXES]
@@ -149,7 +149,7 @@ def fat_size(archive: Archive) -> int:
     return len(MAGIC) + sum(_HEADER + _even(size) for size in sizes)
 
 
-def _long_names(archive: Archive) -> tuple[bytes, dict[str, int]]:
+def _long_names(archive: ArArchive) -> tuple[bytes, dict[str, int]]:
     """The table of the objects' names without their folders, and the place of each in it."""
     table, places = b"", {}
     for member in archive.objects:
@@ -160,7 +160,7 @@ def _long_names(archive: Archive) -> tuple[bytes, dict[str, int]]:
     return _padded(table), places
 
 
-def _members(file: IO[bytes], path: Path, *, thin: bool) -> Iterator[Member]:
+def _members(file: IO[bytes], path: Path, *, thin: bool) -> Iterator[ArMember]:
     whole = os.fstat(file.fileno()).st_size
     long_names = b""
     offset = len(MAGIC)
@@ -179,7 +179,7 @@ def _members(file: IO[bytes], path: Path, *, thin: bool) -> Iterator[Member]:
             raise BadArchiveError(f"{path.name} is truncated: a member ends behind its end")
         if raw == b"//":
             long_names = file.read(size)
-        yield Member(_name(raw, long_names, file, content), size, offset, content)
+        yield ArMember(_name(raw, long_names, file, content), size, offset, content)
         offset = content + (_even(size) if held else 0)
 
 
@@ -195,7 +195,7 @@ def _name(raw: bytes, long_names: bytes, file: IO[bytes], content: int) -> str:
     return os.fsdecode(raw.removesuffix(b"/"))
 
 
-def _index(path: Path, member: Member, moved: dict[int, int]) -> bytes:
+def _index(path: Path, member: ArMember, moved: dict[int, int]) -> bytes:
     """The index of symbols with the new offsets of the members."""
     with path.open("rb") as file:
         file.seek(member.content)

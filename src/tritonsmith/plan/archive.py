@@ -10,7 +10,7 @@ from tritonsmith.errors import DownloadError
 from tritonsmith.outside import UnreadableError
 from tritonsmith.plan.compression import DamagedError, Decompressed, Progress, limits
 from tritonsmith.plan.fresh_tree import FreshTree
-from tritonsmith.plan.tarball import Member, Tarball
+from tritonsmith.plan.tarball import Tarball, TarMember
 
 
 def extract(
@@ -66,7 +66,7 @@ def opened(archive: Path, progress: Progress | None = None) -> Iterator[Tarball]
         ) from error
 
 
-def add(tree: FreshTree, member: Member, tarball: Tarball, strip: int) -> None:
+def add(tree: FreshTree, member: TarMember, tarball: Tarball, strip: int) -> None:
     """Put an entry into a tree.
 
     Args:

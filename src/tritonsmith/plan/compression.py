@@ -40,7 +40,7 @@ class TooMuchError(DamagedError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class UnpackLimits:
     """What data may ask for: `configs/archives.toml`, which tells why.
 
     Attributes:
@@ -66,7 +66,7 @@ class Limits:
     memory: int
 
 
-def limits(environ: Mapping[str, str] | None = None) -> Limits:
+def limits(environ: Mapping[str, str] | None = None) -> UnpackLimits:
     """The limits that hold.
 
     Args:
@@ -80,8 +80,8 @@ def limits(environ: Mapping[str, str] | None = None) -> Limits:
     names = ("ratio_from", "entries", "name", "depth", "header", "padding", "memory")
     values: dict[str, int] = {name: int(table[name.replace("_", "-")]) for name in names}
     if not asked:
-        return Limits(bytes=int(table["bytes"]), ratio=int(table["ratio"]), **values)
-    return Limits(bytes=size(asked, VARIABLE), ratio=None, **values)
+        return UnpackLimits(bytes=int(table["bytes"]), ratio=int(table["ratio"]), **values)
+    return UnpackLimits(bytes=size(asked, VARIABLE), ratio=None, **values)
 
 
 def size(text: str, where: str = "") -> int:
@@ -126,7 +126,7 @@ class Decompressed(io.RawIOBase):
         progress: called with bytes read of the file as it is, and its size.
     """
 
-    def __init__(self, raw: IO[bytes], allowed: Limits, progress: Progress | None = None) -> None:
+    def __init__(self, raw: IO[bytes], allowed: UnpackLimits, progress: Progress | None = None) -> None:
         self._raw, self._limits, self._progress = raw, allowed, progress
         begin = raw.read(6)
         raw.seek(0)
@@ -186,7 +186,7 @@ def _words(error: Exception) -> str:
     return f"damaged or truncated: {said}"
 
 
-def _reader(raw: IO[bytes], begin: bytes, allowed: Limits) -> Callable[[int], bytes]:
+def _reader(raw: IO[bytes], begin: bytes, allowed: UnpackLimits) -> Callable[[int], bytes]:
     if begin.startswith(_ZSTD):
         return _zstd(raw, allowed.memory)
     kinds: dict[bytes, Callable[[], _Decompressor]] = {

@@ -12,7 +12,7 @@ from tritonsmith.errors import FactError
 from tritonsmith.plan import process
 
 
-class Dialogue:
+class LineProcess:
     """The program.
 
     Args:

@@ -23,7 +23,7 @@ _PLAIN_LOCALES = ("C.UTF-8", "en_US.UTF-8")  # macOS has the second only
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandOutput:
     """What a quick program said.
 
     Attributes:
@@ -37,13 +37,13 @@ class Answer:
     err: str
 
 
-def ask(
+def query(
     argv: Sequence[str],
     *,
     cwd: Path | None = None,
     change: Mapping[str, str | None] | None = None,
     timeout: float = 20.0,
-) -> Answer | None:
+) -> CommandOutput | None:
     """What a quick, harmless command says, for reading a fact.
 
     Args:
@@ -65,7 +65,7 @@ def ask(
     except (OSError, subprocess.TimeoutExpired):
         return None
     out, err = (text.decode("utf-8", errors="replace").strip() for text in (done.stdout, done.stderr))
-    return Answer(done.returncode, out, err)
+    return CommandOutput(done.returncode, out, err)
 
 
 @cache
@@ -93,11 +93,11 @@ def capture(argv: Sequence[str], *, cwd: Path | None = None, timeout: float = 20
     Returns:
         The output, stripped; None if the program is missing, fails or takes too long.
     """
-    answer = ask(argv, cwd=cwd, timeout=timeout)
+    answer = query(argv, cwd=cwd, timeout=timeout)
     return answer.out if answer and answer.code == 0 else None
 
 
-def become(argv: Sequence[str], change: Mapping[str, str]) -> NoReturn:
+def exec_(argv: Sequence[str], change: Mapping[str, str]) -> NoReturn:
     """Go on as another program: its terminal, its signals and its exit code are ours.
 
     Args:
@@ -115,7 +115,7 @@ def become(argv: Sequence[str], change: Mapping[str, str]) -> NoReturn:
         raise FactError(f"cannot run {argv[0]}", why=error.strerror or str(error)) from error
 
 
-def foreground(argv: Sequence[str], *, change: Mapping[str, str] | None = None) -> int:
+def run_attached(argv: Sequence[str], *, change: Mapping[str, str] | None = None) -> int:
     """Run a program at the terminal that we have: an editor, a user's own command.
 
     Args:

@@ -43,7 +43,7 @@ from tritonsmith.plan.steps import (
 from tritonsmith.plan.steps.cache_entries import RemoveEntries
 from tritonsmith.plan.steps.ninja import BuildUsed
 from tritonsmith.plan.steps.ninja_objects import BuildObjects
-from tritonsmith.plan.steps.store_entry import ShelfStep
+from tritonsmith.plan.steps.store_entry import StoreEntryStep
 from tritonsmith.ui import redact
 from tritonsmith.ui.progress import PhaseProgress
 
@@ -295,11 +295,11 @@ class Runner:
 
     @_do.register
     def _(self, step: RemoveEntries) -> None:
-        cache_entries.act(step, self._progress.update)
+        cache_entries.remove(step, self._progress.update)
 
     @_do.register
-    def _(self, step: ShelfStep) -> None:
-        store_entry.act(step, self._progress.update)
+    def _(self, step: StoreEntryStep) -> None:
+        store_entry.run(step, self._progress.update)
 
     def _stream(
         self, argv: tuple[str, ...], cwd: Path, change: Mapping[str, str | None], show: Callable[[str], None]

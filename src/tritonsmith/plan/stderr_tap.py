@@ -22,7 +22,7 @@ _QUIET = 0.25  # seconds after which a program is thought to have said what it w
 
 
 @dataclass(frozen=True)
-class Attached(Step):
+class StderrTap(Step):
     """Run a program here, with its standard error in a file: writing to a file never waits for a reader.
 
     Attributes:
@@ -47,7 +47,7 @@ class Attached(Step):
         return [f"env {' '.join([*words, shlex.join(self.argv)])} {into} || code=$?"]
 
 
-def run(step: Attached, feed: Callable[[bytes], object], idle: Callable[[], object]) -> int:
+def run(step: StderrTap, feed: Callable[[bytes], object], idle: Callable[[], object]) -> int:
     """Run it to its end.
 
     ^C goes to the program as well, which the terminal sends it to; it decides what comes of it.

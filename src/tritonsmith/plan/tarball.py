@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tritonsmith.plan.compression import DamagedError, Decompressed, Limits, TooMuchError
+from tritonsmith.plan.compression import DamagedError, Decompressed, TooMuchError, UnpackLimits
 
 Kind = Literal["file", "folder", "link", "hard link"]
 _BLOCK = 512  # bytes
@@ -28,7 +28,7 @@ _USTAR = b"ustar\0"
 
 
 @dataclass(frozen=True)
-class Member:
+class TarMember:
     """An entry of an archive.
 
     Attributes:
@@ -58,11 +58,11 @@ class Tarball:
         allowed: what it may ask for.
     """
 
-    def __init__(self, plain: Decompressed, allowed: Limits) -> None:
+    def __init__(self, plain: Decompressed, allowed: UnpackLimits) -> None:
         self._plain, self._limits = plain, allowed
         self._left = self._pad = 0  # of the content of the member that came last
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[TarMember]:
         count = 0
         while member := self._next():
             count += 1
@@ -77,7 +77,7 @@ class Tarball:
             self._left -= len(piece)
             yield piece
 
-    def _next(self) -> Member | None:
+    def _next(self) -> TarMember | None:
         for _ in self.content():
             pass  # of a member that nobody wanted
         self._exactly(self._pad)
@@ -105,7 +105,7 @@ class Tarball:
             elif kind in _PAX:
                 extended |= _records(text)
 
-    def _member(self, member: Member, kind: bytes, size: int, extended: dict[str, str]) -> Member:
+    def _member(self, member: TarMember, kind: bytes, size: int, extended: dict[str, str]) -> TarMember:
         name = extended.get("path", member.name)
         if kind in _SPECIAL or any(key.startswith("GNU.sparse") for key in extended):
             what = _SPECIAL.get(kind, "a sparse file")
@@ -145,14 +145,14 @@ class Tarball:
         return data
 
 
-def _header(block: bytes) -> tuple[Member, bytes, int]:
+def _header(block: bytes) -> tuple[TarMember, bytes, int]:
     """The entry, its kind as it is there, and the size of what follows."""
     total = sum(block[:148]) + 8 * ord(" ") + sum(block[156:])
     if _number(block[148:156]) != total:
         raise DamagedError("damaged or truncated: a header has another checksum")
     prefix = _text(block[345:500]) if block[257:263] == _USTAR else ""
     name = _text(block[:100])
-    member = Member(
+    member = TarMember(
         name=f"{prefix}/{name}" if prefix else name,
         parts=(),
         kind="file",

@@ -17,11 +17,11 @@ from tritonsmith.plan import Plan, Remove
 from tritonsmith.plan.steps import digest
 from tritonsmith.store import describe_tree
 from tritonsmith.store.describe_tree import Known
-from tritonsmith.store.entry import Entry, Manifest, is_name
+from tritonsmith.store.entry import StoreEntry, StoreManifest, is_name
 from tritonsmith.store.store import PHASE, Store
 
 
-def adopt(store: Store, path: Path, machine: Machine, name: str = "") -> tuple[Manifest, Plan]:
+def adopt(store: Store, path: Path, machine: Machine, name: str = "") -> tuple[StoreManifest, Plan]:
     """Plan to put an LLVM on the list. Its files stay where they are, and are never changed or deleted.
 
     Args:
@@ -60,7 +60,7 @@ def adopt(store: Store, path: Path, machine: Machine, name: str = "") -> tuple[M
     return manifest, Plan(f"adopt {tree.prefix}", (*gone, *store.publish(manifest)), notes)
 
 
-def _is(entry: Entry, tree: LlvmTree) -> bool:
+def _is(entry: StoreEntry, tree: LlvmTree) -> bool:
     """Whether an entry is this very tree, adopted."""
     have = entry.manifest
     return bool(have and have.kind == "adopted" and Path(have.tree).resolve() == tree.prefix.resolve())
@@ -99,7 +99,7 @@ def _why_a_part(build: Path) -> str:
     return f"steps that are left to build in it: {len(left.steps)}" if left.steps else ""
 
 
-def forget(store: Store, entry: Entry) -> Plan:
+def forget(store: Store, entry: StoreEntry) -> Plan:
     """Plan to take an adopted LLVM off the list.
 
     Raises:

@@ -16,7 +16,7 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.plan import ar_archive
 from tritonsmith.plan.steps import digest
-from tritonsmith.store.entry import Abi, Closure, Compiler, Key, Kind, Manifest
+from tritonsmith.store.entry import Abi, Closure, Compiler, Key, Kind, StoreManifest
 from tritonsmith.store.matching import native
 
 # Files of an LLVM that is not the store's own: Ninja's log grows with each build, the others are installed.
@@ -66,7 +66,7 @@ class Known:
 
 def manifest(
     name: str, kind: Kind, tree: LlvmTree, machine: Machine, known: Known | None = None, tree_name: str = ""
-) -> Manifest:
+) -> StoreManifest:
     """Describe a tree.
 
     Args:
@@ -82,7 +82,7 @@ def manifest(
     values = llvm_tree.config_values(tree.prefix)
     here = Abi(machine.system, machine.arch, machine.glibc, machine.glibcxx, cxx11(tree.prefix))
     source = llvm_tree.source_of(tree.prefix)
-    return Manifest(
+    return StoreManifest(
         name=name,
         kind=kind,
         tree=tree_name or name,
@@ -117,8 +117,8 @@ def manifest(
 
 
 def built(
-    key: Key, tree: LlvmTree, machine: Machine, *, known: Known, before: Manifest | None = None
-) -> Manifest:
+    key: Key, tree: LlvmTree, machine: Machine, *, known: Known, before: StoreManifest | None = None
+) -> StoreManifest:
     """The manifest of a build tree in the store.
 
     Args:

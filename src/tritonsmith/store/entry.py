@@ -112,7 +112,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class StoreManifest:
     """Everything that is written down about an entry, beside it, once it is complete.
 
     Attributes:
@@ -189,7 +189,7 @@ class Manifest:
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoreEntry:
     """An LLVM in the store.
 
     Attributes:
@@ -204,7 +204,7 @@ class Entry:
     name: str
     path: Path
     status: Status
-    manifest: Manifest | None = None
+    manifest: StoreManifest | None = None
     problem: str = ""
 
 
@@ -213,7 +213,7 @@ def is_name(name: str) -> bool:
     return bool(_NAME.fullmatch(name)) and not _TAKEN.fullmatch(name)
 
 
-def parse(text: str) -> Manifest:
+def parse(text: str) -> StoreManifest:
     """A manifest from its text. What a later version added is passed over.
 
     Raises:
@@ -222,7 +222,7 @@ def parse(text: str) -> Manifest:
     return parse_table(outside.json_of(text))
 
 
-def parse_table(seen: Any) -> Manifest:
+def parse_table(seen: Any) -> StoreManifest:
     """A manifest from its parsed JSON.
 
     Raises:
@@ -231,7 +231,7 @@ def parse_table(seen: Any) -> Manifest:
     if not isinstance(seen, dict) or seen.get("schema") != SCHEMA:
         raise ValueError(f"no manifest of schema {SCHEMA}")
     try:
-        manifest: Manifest = outside.typed(Manifest, seen)
+        manifest: StoreManifest = outside.typed(StoreManifest, seen)
     except ValueError as error:
         raise ValueError(f"a damaged manifest: {error}") from error
     if not is_name(manifest.name):

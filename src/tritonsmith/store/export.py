@@ -20,7 +20,7 @@ from tritonsmith.plan.steps import object_store
 from tritonsmith.plan.steps.object_store import Upload
 from tritonsmith.plan.steps.pack import SCHEMA, Item, Pack, beside
 from tritonsmith.store import verify
-from tritonsmith.store.entry import Entry, Manifest
+from tritonsmith.store.entry import StoreEntry, StoreManifest
 from tritonsmith.store.remote import is_url, local
 from tritonsmith.ui import redact
 
@@ -31,7 +31,7 @@ PHASE_UPLOAD = "upload"
 
 
 @dataclass(frozen=True)
-class Export:
+class StoreExport:
     """An export, prepared.
 
     Attributes:
@@ -47,7 +47,7 @@ class Export:
     notes: tuple[str, ...]
 
 
-def prepare(entry: Entry, dest: str, space: Workspace, machine: Machine) -> Export:
+def prepare(entry: StoreEntry, dest: str, space: Workspace, machine: Machine) -> StoreExport:
     """Make the plan.
 
     Args:
@@ -89,7 +89,7 @@ def prepare(entry: Entry, dest: str, space: Workspace, machine: Machine) -> Expo
     plan = Plan(f"export {entry.name}", (MakeDir(archive.parent, phase=PHASE_PACK), pack))
     if is_url(target):
         plan += _upload(archive, target, space)
-    return Export(plan, redact.hidden(target), len(items), tuple(_notes(manifest)))
+    return StoreExport(plan, redact.hidden(target), len(items), tuple(_notes(manifest)))
 
 
 def _upload(archive: Path, url: str, space: Workspace) -> Plan:
@@ -129,13 +129,13 @@ def _table() -> dict[str, Any]:
     return table
 
 
-def _head(manifest: Manifest) -> str:
+def _head(manifest: StoreManifest) -> str:
     return json.dumps(
         {"schema": SCHEMA, "manifest": asdict(manifest) | {"schema": 1}, "texts": _table()["texts"]}, indent=2
     )
 
 
-def _as_exported(manifest: Manifest, machine: Machine) -> Manifest:
+def _as_exported(manifest: StoreManifest, machine: Machine) -> StoreManifest:
     """Without what means this machine alone, and with the libraries that it is known to work with."""
     abi = manifest.abi
     known = replace(abi, glibc=abi.glibc or machine.glibc, glibcxx=abi.glibcxx or machine.glibcxx)
@@ -220,7 +220,7 @@ def _walk(path: Path, root: Path, above: tuple[Path, ...] = ()) -> Iterator[Item
             yield from _walk(child, root, (*above, real))
 
 
-def _notes(manifest: Manifest) -> Iterator[str]:
+def _notes(manifest: StoreManifest) -> Iterator[str]:
     if manifest.debug_info == "split":
         yield (
             "debug information is split: line numbers go along, types and variables stay behind in .dwo "

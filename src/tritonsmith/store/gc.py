@@ -10,15 +10,15 @@ from tritonsmith import configs
 from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.plan import Plan, compression
 from tritonsmith.plan.steps import store_entry
-from tritonsmith.plan.steps.store_entry import Discard, Sweep
-from tritonsmith.store.list_ import Listing, Row, on_disk
+from tritonsmith.plan.steps.store_entry import Discard, RemoveLeftovers
+from tritonsmith.store.list_ import StoreListing, StoreRow, on_disk
 
 SCHEMA = 1
 PHASE = "delete"
 
 
 @dataclass(frozen=True)
-class Limits:
+class GcLimits:
     """What to keep.
 
     Attributes:
@@ -33,7 +33,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedGc:
     """What collecting would do.
 
     Attributes:
@@ -45,8 +45,8 @@ class Prepared:
     """
 
     plan: Plan
-    going: tuple[Row, ...]
-    staying: tuple[tuple[Row, str], ...]
+    going: tuple[StoreRow, ...]
+    staying: tuple[tuple[StoreRow, str], ...]
     leftovers: int
     before: int
 
@@ -65,7 +65,7 @@ def size(text: str) -> int | None:
     return compression.size(text) if text else None
 
 
-def prepare(found: Listing, limits: Limits) -> Prepared:
+def prepare(found: StoreListing, limits: GcLimits) -> PreparedGc:
     """Decide, and make the plan.
 
     Args:
@@ -79,8 +79,8 @@ def prepare(found: Listing, limits: Limits) -> Prepared:
     for name in limits.names:
         if name not in names:
             raise UsageError(f"the store has no entry {name!r}", hints=did_you_mean(name, names))
-    going: list[Row] = []
-    staying: list[tuple[Row, str]] = []
+    going: list[StoreRow] = []
+    staying: list[tuple[StoreRow, str]] = []
     left = found.bytes
     for row in sorted(found.rows, key=lambda row: row.used):
         if reason := _reason(row, found, limits, left):
@@ -90,16 +90,16 @@ def prepare(found: Listing, limits: Limits) -> Prepared:
             left -= row.bytes or 0
     store, stale = found.store, found.usage.stale
     remains = store_entry.leftovers(store.root)
-    steps = [Sweep(store.root, store.owner, stale, phase=PHASE)] if remains else []
+    steps = [RemoveLeftovers(store.root, store.owner, stale, phase=PHASE)] if remains else []
     plan = Plan(
         f"collect what is not used in {store.root}",
         (*(Discard(store.root, row.entry.name, store.owner, stale, phase=PHASE) for row in going), *steps),
         ("an entry that somebody comes to use meanwhile stays, but this script cannot tell",),
     )
-    return Prepared(plan, tuple(going), tuple(staying), sum(on_disk(path) for path in remains), found.bytes)
+    return PreparedGc(plan, tuple(going), tuple(staying), sum(on_disk(path) for path in remains), found.bytes)
 
 
-def _reason(row: Row, found: Listing, limits: Limits, left: int) -> str:
+def _reason(row: StoreRow, found: StoreListing, limits: GcLimits, left: int) -> str:
     """Why an entry stays; empty if it goes.
 
     Args:
@@ -122,7 +122,7 @@ def _reason(row: Row, found: Listing, limits: Limits, left: int) -> str:
     return next((text for holds, text in reasons if holds), "")
 
 
-def stayed(prepared: Prepared, found: Listing) -> tuple[Row, ...]:
+def stayed(prepared: PreparedGc, found: StoreListing) -> tuple[StoreRow, ...]:
     """Entries of the plan that are still there: somebody holds them, or came to use them meanwhile.
 
     Args:
@@ -133,7 +133,7 @@ def stayed(prepared: Prepared, found: Listing) -> tuple[Row, ...]:
     return tuple(row for row in prepared.going if row.entry.name in there)
 
 
-def as_json(prepared: Prepared) -> dict[str, Any]:
+def as_json(prepared: PreparedGc) -> dict[str, Any]:
     """The plan for other programs."""
     return {
         "schema": SCHEMA,
@@ -145,7 +145,7 @@ def as_json(prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def _rows(rows: Iterable[tuple[Row, str]]) -> Iterator[dict[str, Any]]:
+def _rows(rows: Iterable[tuple[StoreRow, str]]) -> Iterator[dict[str, Any]]:
     for row, reason in rows:
         users = [asdict(use.user) for use in row.uses]
         yield {

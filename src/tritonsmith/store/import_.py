@@ -12,11 +12,11 @@ from tritonsmith.facts.machine import Machine
 from tritonsmith.plan import Download, Plan, Remove, Write
 from tritonsmith.plan.steps import Stamp, pack, store_entry
 from tritonsmith.plan.steps.object_store import Obtain
-from tritonsmith.plan.steps.pack import ARRIVED, Check, Unpack
-from tritonsmith.plan.steps.store_entry import Sweep
+from tritonsmith.plan.steps.pack import ARRIVED, Unpack, VerifyChecksum
+from tritonsmith.plan.steps.store_entry import RemoveLeftovers
 from tritonsmith.store import entry as entries
 from tritonsmith.store import matching, remote
-from tritonsmith.store.entry import Abi, Manifest
+from tritonsmith.store.entry import Abi, StoreManifest
 from tritonsmith.store.store import Store
 
 PHASE_FETCH = "fetch"
@@ -25,7 +25,7 @@ PHASE_UNPACK = "unpack"
 
 
 @dataclass(frozen=True)
-class Source:
+class ImportSource:
     """An archive, and how it comes here.
 
     Attributes:
@@ -44,7 +44,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Import:
+class StoreImport:
     """An import, prepared.
 
     Attributes:
@@ -53,12 +53,12 @@ class Import:
         there: the entry is there already.
     """
 
-    manifest: Manifest
+    manifest: StoreManifest
     plan: Plan
     there: bool
 
 
-def locate(place: str, space: Workspace, sha256: str = "") -> Source:
+def locate(place: str, space: Workspace, sha256: str = "") -> ImportSource:
     """Find an archive and its checksum, and plan how it comes here.
 
     Args:
@@ -78,15 +78,17 @@ def locate(place: str, space: Workspace, sha256: str = "") -> Source:
     expected = sha256.lower() or remote.checksum(place)
     if not remote.is_url(place):
         archive = remote.local(place)
-        check = Check(archive, expected, phase=PHASE_VERIFY)
-        return Source(place, expected, archive, Plan(f"verify {archive.name}", (check,)), fetched=False)
+        check = VerifyChecksum(archive, expected, phase=PHASE_VERIFY)
+        return ImportSource(place, expected, archive, Plan(f"verify {archive.name}", (check,)), fetched=False)
     name = remote.shown(place).rstrip("/").rsplit("/", 1)[-1]
     archive = space.downloads / f"{expected[:12]}-{name}"
     step = (Download if remote.is_web(place) else Obtain)(place, expected, archive, phase=PHASE_FETCH)
-    return Source(place, expected, archive, Plan(f"fetch {name}", (step,)), fetched=True)
+    return ImportSource(place, expected, archive, Plan(f"fetch {name}", (step,)), fetched=True)
 
 
-def prepare(source: Source, store: Store, space: Workspace, here: Machine, *, force: bool = False) -> Import:
+def prepare(
+    source: ImportSource, store: Store, space: Workspace, here: Machine, *, force: bool = False
+) -> StoreImport:
     """Make the plan for an archive that is here by now.
 
     Args:
@@ -127,7 +129,7 @@ def prepare(source: Source, store: Store, space: Workspace, here: Machine, *, fo
         )
     scratch = store.root / f"{store_entry.INCOMING}{name}"
     steps = (
-        Sweep(store.root, store.owner, must=False, phase=PHASE_UNPACK),
+        RemoveLeftovers(store.root, store.owner, must=False, phase=PHASE_UNPACK),
         Remove((scratch,), store.owner, phase=PHASE_UNPACK),  # the sweep passes over what is held
         Unpack(
             archive=source.archive,
@@ -141,10 +143,10 @@ def prepare(source: Source, store: Store, space: Workspace, here: Machine, *, fo
         Write(store.manifest(name), manifest.render(), phase=PHASE_UNPACK),
     )
     done = (Remove((source.archive,), space.root, phase=PHASE_UNPACK),) if source.fetched else ()
-    return Import(manifest, Plan(f"import {name}", (*(steps[:2] if there else steps), *done)), there)
+    return StoreImport(manifest, Plan(f"import {name}", (*(steps[:2] if there else steps), *done)), there)
 
 
-def _manifest(source: Source) -> Manifest:
+def _manifest(source: ImportSource) -> StoreManifest:
     """As the entry's will be."""
     head = pack.peek(source.archive)
     try:
@@ -156,7 +158,7 @@ def _manifest(source: Source) -> Manifest:
     )
 
 
-def _check_machine(manifest: Manifest, here: Machine, source: Source) -> None:
+def _check_machine(manifest: StoreManifest, here: Machine, source: ImportSource) -> None:
     ours = Abi(here.system, here.arch, here.glibc, here.glibcxx)
     if problems := matching.foreign(manifest.abi, ours):
         raise PreflightError(

@@ -16,9 +16,9 @@ from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.facts import cmake_cache
 from tritonsmith.plan import Step, Write
 from tritonsmith.plan.steps import digest
-from tritonsmith.plan.steps.cache_entries import Seen
+from tritonsmith.plan.steps.cache_entries import SeenEntry
 from tritonsmith.plan.steps.store_entry import Expect
-from tritonsmith.store.entry import Entry
+from tritonsmith.store.entry import StoreEntry
 from tritonsmith.store.store import PHASE, Store
 
 SCHEMA = 1
@@ -83,7 +83,7 @@ class Usage:
     """
 
     uses: dict[str, tuple[Use, ...]]
-    stale: tuple[Seen, ...] = ()
+    stale: tuple[SeenEntry, ...] = ()
 
     def of(self, name: str) -> tuple[Use, ...]:
         """The uses of an entry."""
@@ -141,7 +141,7 @@ def look(store: Store, space: Workspace, now: float) -> Usage:
     """
     entries = store.entries()
     uses: dict[str, list[Use]] = {}
-    stale: list[Seen] = []
+    stale: list[SeenEntry] = []
     registered = set()
     for record, user in _records(store):
         registered.add((user.workspace, user.env))
@@ -158,22 +158,22 @@ def look(store: Store, space: Workspace, now: float) -> Usage:
     return Usage({name: tuple(found) for name, found in uses.items()}, tuple(stale))
 
 
-def _records(store: Store) -> Iterator[tuple[Seen, User]]:
+def _records(store: Store) -> Iterator[tuple[SeenEntry, User]]:
     """Records, each as it was before it was read; one that may not be read names a user without an entry."""
     for path in sorted(store.users.glob("*.json")) if store.users.is_dir() else []:
         try:
-            record = Seen(path.name, path.stat().st_mtime_ns)
+            record = SeenEntry(path.name, path.stat().st_mtime_ns)
             seen = outside.read_json(path)
             yield record, User(**{name: str(seen[name]) for name in User.__dataclass_fields__})
         except FileNotFoundError:
             continue  # gone by now
         except OSError as error:
-            yield Seen(path.name, 0), User("", path.name, "", "", host=str(error.strerror))
+            yield SeenEntry(path.name, 0), User("", path.name, "", "", host=str(error.strerror))
         except (ValueError, KeyError, TypeError):
             continue  # damaged: it names nobody
 
 
-def _judge(record: Seen, user: User, entries: tuple[Entry, ...], now: float) -> dict[str, str]:
+def _judge(record: SeenEntry, user: User, entries: tuple[StoreEntry, ...], now: float) -> dict[str, str]:
     """Entries that one environment uses, and what shows it."""
     if not user.entry:
         return {entry.name: f"cannot be looked at: {user.host}" for entry in entries}
@@ -195,7 +195,7 @@ def _judge(record: Seen, user: User, entries: tuple[Entry, ...], now: float) -> 
     return found
 
 
-def _unregistered(env: EnvDir, entries: tuple[Entry, ...]) -> list[tuple[str, str]]:
+def _unregistered(env: EnvDir, entries: tuple[StoreEntry, ...]) -> list[tuple[str, str]]:
     """Entries that an environment uses which never registered: any, where that cannot be read."""
     try:
         return list(_confirmed(env, entries))
@@ -203,7 +203,7 @@ def _unregistered(env: EnvDir, entries: tuple[Entry, ...]) -> list[tuple[str, st
         return [(entry.name, f"cannot be looked at: {error.strerror or error}") for entry in entries]
 
 
-def _confirmed(env: EnvDir, entries: tuple[Entry, ...]) -> Iterator[tuple[str, str]]:
+def _confirmed(env: EnvDir, entries: tuple[StoreEntry, ...]) -> Iterator[tuple[str, str]]:
     """Entries that an environment's receipts and build folder name.
 
     Raises:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.store import leases
-from tritonsmith.store.entry import Entry
+from tritonsmith.store.entry import StoreEntry
 from tritonsmith.store.leases import Usage, Use
 from tritonsmith.store.store import Store
 
@@ -21,7 +21,7 @@ _BLOCK = 512  # bytes: what st_blocks counts, whatever the file system's own blo
 
 
 @dataclass(frozen=True)
-class Row:
+class StoreRow:
     """An entry and what is around it.
 
     Attributes:
@@ -32,7 +32,7 @@ class Row:
         uses: who uses it.
     """
 
-    entry: Entry
+    entry: StoreEntry
     bytes: int | None
     made: float
     used: float
@@ -40,7 +40,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Listing:
+class StoreListing:
     """A store, looked at.
 
     Attributes:
@@ -51,7 +51,7 @@ class Listing:
     """
 
     store: Store
-    rows: tuple[Row, ...]
+    rows: tuple[StoreRow, ...]
     usage: Usage
     now: float
 
@@ -61,7 +61,7 @@ class Listing:
         return sum(row.bytes or 0 for row in self.rows)
 
 
-def make(store: Store, space: Workspace, now: float) -> Listing:
+def make(store: Store, space: Workspace, now: float) -> StoreListing:
     """Look at a store. Needs no lock, and changes nothing.
 
     Args:
@@ -71,14 +71,14 @@ def make(store: Store, space: Workspace, now: float) -> Listing:
     """
     usage = leases.look(store, space, now)
     rows = tuple(_row(store, entry, usage) for entry in store.entries())
-    return Listing(store, rows, usage, now)
+    return StoreListing(store, rows, usage, now)
 
 
-def _row(store: Store, entry: Entry, usage: Usage) -> Row:
+def _row(store: Store, entry: StoreEntry, usage: Usage) -> StoreRow:
     manifest, used = entry.manifest, store.last_used(entry)
     adopted = manifest is not None and manifest.kind == "adopted"
     made = _seconds(manifest.made) if manifest else used
-    return Row(entry, None if adopted else on_disk(entry.path), made, used, usage.of(entry.name))
+    return StoreRow(entry, None if adopted else on_disk(entry.path), made, used, usage.of(entry.name))
 
 
 def _seconds(made: str) -> float:
@@ -112,7 +112,7 @@ def _everything(folder: Path) -> Iterator[os.stat_result]:
         return
 
 
-def as_json(found: Listing) -> dict[str, Any]:
+def as_json(found: StoreListing) -> dict[str, Any]:
     """The listing for other programs."""
     return {
         "schema": SCHEMA,
@@ -123,7 +123,7 @@ def as_json(found: Listing) -> dict[str, Any]:
     }
 
 
-def _row_as_json(row: Row) -> dict[str, Any]:
+def _row_as_json(row: StoreRow) -> dict[str, Any]:
     entry = row.entry
     return {
         "name": entry.name,

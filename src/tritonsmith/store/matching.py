@@ -10,12 +10,12 @@ from tritonsmith import configs
 from tritonsmith.envs.schema import Scope
 from tritonsmith.facts import git_head
 from tritonsmith.facts.llvm_tree import same_commit
-from tritonsmith.store.entry import Abi, Closure, Entry, Manifest
+from tritonsmith.store.entry import Abi, Closure, StoreEntry, StoreManifest
 from tritonsmith.versions import version_key
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LlvmNeeds:
     """What is asked for. What is left empty does not matter.
 
     Attributes:
@@ -52,7 +52,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Found:
+class StoreMatch:
     """The answer of a search.
 
     Attributes:
@@ -61,12 +61,12 @@ class Found:
         refused: each other entry's name, with the reason why it was not taken.
     """
 
-    entry: Entry | None = None
+    entry: StoreEntry | None = None
     complete: bool = False
     refused: tuple[tuple[str, str], ...] = ()
 
 
-def lacks(entry: Entry, wanted: Wanted) -> list[str]:
+def lacks(entry: StoreEntry, wanted: LlvmNeeds) -> list[str]:
     """What an entry does not have of what is asked for, in words; empty if it serves.
 
     A build tree whose sources are there serves any scope: Ninja makes the difference.
@@ -85,7 +85,7 @@ def lacks(entry: Entry, wanted: Wanted) -> list[str]:
     return missing
 
 
-def covers(have: Manifest, wanted: Wanted) -> bool:
+def covers(have: StoreManifest, wanted: LlvmNeeds) -> bool:
     """Whether everything that is asked for is built already, the tools included."""
     if wanted.tools - set(have.tools):
         return False
@@ -97,7 +97,7 @@ def covers(have: Manifest, wanted: Wanted) -> bool:
     )
 
 
-def grows(entry: Entry) -> bool:
+def grows(entry: StoreEntry) -> bool:
     """Whether Ninja can build more of it: a build tree of the tool's own, and its sources are there."""
     have = entry.manifest
     if have is None or have.kind != "built" or not have.source:
@@ -105,7 +105,7 @@ def grows(entry: Entry) -> bool:
     return (entry.path / "build.ninja").is_file() and not homeless(have)
 
 
-def homeless(have: Manifest) -> str:
+def homeless(have: StoreManifest) -> str:
     """Why a build tree cannot be built against nor grow, in words: half of its headers are in its sources."""
     if not have.source:
         return ""
@@ -116,7 +116,7 @@ def homeless(have: Manifest) -> str:
     return "" if there else f"its sources, and its headers with them, are not in {have.source} any more"
 
 
-def moved(have: Manifest) -> str:
+def moved(have: StoreManifest) -> str:
     """Why more of a build cannot be built from its sources, in words; empty if they are what they were."""
     if not have.source:
         return "it is no build tree"
@@ -128,14 +128,14 @@ def moved(have: Manifest) -> str:
     return f"its sources in {have.source} are changed by now" if head.dirty else ""
 
 
-def choose(entries: Iterable[Entry], wanted: Wanted) -> Found:
+def choose(entries: Iterable[StoreEntry], wanted: LlvmNeeds) -> StoreMatch:
     """The best entry that serves: the very key, then one with nothing left to build, then the most alike.
 
     Args:
         entries: of a store.
         wanted: what for.
     """
-    serving: list[Entry] = []
+    serving: list[StoreEntry] = []
     refused: list[tuple[str, str]] = []
     for entry in entries:
         if missing := lacks(entry, wanted):
@@ -143,14 +143,14 @@ def choose(entries: Iterable[Entry], wanted: Wanted) -> Found:
         else:
             serving.append(entry)
     if not serving:
-        return Found(refused=tuple(refused))
+        return StoreMatch(refused=tuple(refused))
     serving.sort(key=lambda entry: _merit(entry, wanted), reverse=True)
     best, *others = serving
     refused += [(other.name, f"it would serve, and {best.name} comes first") for other in others]
-    return Found(best, best.manifest is not None and covers(best.manifest, wanted), tuple(refused))
+    return StoreMatch(best, best.manifest is not None and covers(best.manifest, wanted), tuple(refused))
 
 
-def _merit(entry: Entry, wanted: Wanted) -> tuple[bool, bool, bool, bool, bool, str]:
+def _merit(entry: StoreEntry, wanted: LlvmNeeds) -> tuple[bool, bool, bool, bool, bool, str]:
     have = entry.manifest
     assert have is not None  # noqa: S101 - it serves
     return (
@@ -187,7 +187,7 @@ def foreign(have: Abi, here: Abi) -> list[str]:
     return missing
 
 
-def _identity(have: Manifest, wanted: Wanted) -> Iterator[str]:
+def _identity(have: StoreManifest, wanted: LlvmNeeds) -> Iterator[str]:
     if wanted.commit and not wanted.any_commit and not same_commit(have.commit, wanted.commit):
         known = f"it is at {have.commit[:12]}" if have.commit else "its commit is not known"
         yield f"{known}, wanted is {wanted.commit[:12]}"
@@ -206,7 +206,7 @@ def _identity(have: Manifest, wanted: Wanted) -> Iterator[str]:
         yield "it has shared libraries only" if have.shared else "it has no shared libraries"
 
 
-def _parts(have: Manifest, wanted: Wanted) -> Iterator[str]:
+def _parts(have: StoreManifest, wanted: LlvmNeeds) -> Iterator[str]:
     table = configs.load("store")["debug-info"]
     rank = table["rank"]
     if wanted.build_type in table["types"] and rank.get(have.debug_info, 0) < rank[wanted.debug_info]:
@@ -218,7 +218,7 @@ def _parts(have: Manifest, wanted: Wanted) -> Iterator[str]:
         yield f"CMake packages {', '.join(sorted(gone))}"
 
 
-def _is_another_build(have: Manifest, number: int) -> bool:
+def _is_another_build(have: StoreManifest, number: int) -> bool:
     """Only archives of upstream's have numbers; one that was shelved before they were kept does not tell."""
     return have.build != number and (have.kind == "prebuilt" or have.build is not None)
 
@@ -231,7 +231,7 @@ def _same(closure: Closure, triton: str) -> bool:
     return bool(triton) and closure.triton == triton
 
 
-def _scope_in_words(have: Manifest, wanted: Wanted) -> str:
+def _scope_in_words(have: StoreManifest, wanted: LlvmNeeds) -> str:
     if tools := wanted.tools - set(have.tools):
         return f"programs {', '.join(sorted(tools))}"
     if have.kind == "adopted":

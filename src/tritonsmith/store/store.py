@@ -26,8 +26,8 @@ from tritonsmith.plan import Remove, Step, Write, locks, ownership
 from tritonsmith.plan.steps import store_entry
 from tritonsmith.store import describe_tree, matching
 from tritonsmith.store import entry as entries
-from tritonsmith.store.entry import Entry, Manifest
-from tritonsmith.store.matching import Found, Wanted
+from tritonsmith.store.entry import StoreEntry, StoreManifest
+from tritonsmith.store.matching import LlvmNeeds, StoreMatch
 
 PHASE = "store"
 MARKER = "tritonsmith-llvm-store"  # in each store: a workspace carries the mark of ownership as well
@@ -115,7 +115,7 @@ class Store:
             )  # a killed deletion goes no further
             yield
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[StoreEntry, ...]:
         """Everything in it, by name; what is hidden is none of it.
 
         Raises:
@@ -129,7 +129,7 @@ class Store:
         names |= {path.name for path in children if path.is_dir() and path != self.users}
         return tuple(self._entry(name) for name in sorted(names) if entries.is_name(name))
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> StoreEntry:
         """One entry.
 
         Raises:
@@ -143,11 +143,11 @@ class Store:
         hints = did_you_mean(name, names) if names else ("the store is empty: `invoke setup-mlir` fills it",)
         raise UsageError(f"the store has no entry {name!r}", where=self.root, hints=hints)
 
-    def find(self, wanted: Wanted) -> Found:
+    def find(self, wanted: LlvmNeeds) -> StoreMatch:
         """The best entry that serves, and of each other why not. Needs no lock, and changes nothing."""
         return matching.choose(self.entries(), wanted)
 
-    def publish(self, manifest: Manifest) -> tuple[Step, ...]:
+    def publish(self, manifest: StoreManifest) -> tuple[Step, ...]:
         """Steps that make a finished tree an entry; the last ones of the plan that makes it."""
         return (Write(self.manifest(manifest.name), manifest.render(), phase=PHASE),)
 
@@ -160,26 +160,26 @@ class Store:
         when = (now or datetime.now(UTC)).isoformat(timespec="seconds")
         return (Write(self.root / f"{name}.used", f"{when}\n", phase=PHASE),)
 
-    def last_used(self, entry: Entry) -> float:
+    def last_used(self, entry: StoreEntry) -> float:
         """When an entry was last asked for, published or, while unfinished, changed; seconds since 1970."""
         name = entry.name
         ninja = entry.path / ".ninja_log"
         times = [_changed(path) for path in (self.root / f"{name}.used", self.manifest(name), ninja)]
         return max(times) or _changed(entry.path)
 
-    def _entry(self, name: str) -> Entry:
+    def _entry(self, name: str) -> StoreEntry:
         path, file = self.path(name), self.manifest(name)
         try:
             manifest = entries.parse(outside.read_text(file))
         except FileNotFoundError:
             there = path.is_dir() and not path.is_symlink()
             problem = self._why_not(name) if there else "there is no such entry"
-            return Entry(name, path, "unfinished" if there else "gone", None, problem)
+            return StoreEntry(name, path, "unfinished" if there else "gone", None, problem)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            return Entry(name, path, "unreadable", None, f"its manifest cannot be read: {why}")
+            return StoreEntry(name, path, "unreadable", None, f"its manifest cannot be read: {why}")
         if manifest.name != name:
-            return Entry(name, path, "unreadable", None, f"its manifest is that of {manifest.name}")
+            return StoreEntry(name, path, "unreadable", None, f"its manifest is that of {manifest.name}")
         return _looked_at(manifest, Path(manifest.tree) if manifest.kind == "adopted" else path)
 
     def _why_not(self, name: str) -> str:
@@ -187,20 +187,20 @@ class Store:
         return LEAVING if leaving else UNFINISHED
 
 
-def _looked_at(manifest: Manifest, tree: Path) -> Entry:
+def _looked_at(manifest: StoreManifest, tree: Path) -> StoreEntry:
     """An entry that has a manifest: whether its tree is there, and the one that was described."""
     name = manifest.name
     try:
         there = llvm_tree.is_tree(tree)
     except OSError as error:
-        return Entry(name, tree, "unreadable", None, f"{tree} cannot be looked at: {error.strerror}")
+        return StoreEntry(name, tree, "unreadable", None, f"{tree} cannot be looked at: {error.strerror}")
     if not there:
-        return Entry(name, tree, "gone", manifest, f"there is no LLVM in {tree} any more")
+        return StoreEntry(name, tree, "gone", manifest, f"there is no LLVM in {tree} any more")
     if manifest.kind == "adopted" and describe_tree.looks(tree) != manifest.looks:
         command = f"invoke store.adopt {shlex.quote(str(tree))}"
         problem = f"changed since it was adopted: `{command}` looks at it again"
-        return Entry(name, tree, "changed", manifest, problem)
-    return Entry(name, tree, "ready", manifest)
+        return StoreEntry(name, tree, "changed", manifest, problem)
+    return StoreEntry(name, tree, "ready", manifest)
 
 
 def open_store(space: Workspace, folder: str = "") -> Store:

@@ -12,11 +12,11 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import ar_archive, download
 from tritonsmith.plan.steps.pack import CHECKSUMS
 from tritonsmith.store import describe_tree
-from tritonsmith.store.entry import Entry, Manifest
+from tritonsmith.store.entry import StoreEntry, StoreManifest
 from tritonsmith.store.matching import native
 
 
-def problems(entry: Entry, *, quick: bool = False) -> tuple[str, ...]:
+def problems(entry: StoreEntry, *, quick: bool = False) -> tuple[str, ...]:
     """What is wrong with an entry, in words; empty if nothing is.
 
     Args:
@@ -36,7 +36,7 @@ def problems(entry: Entry, *, quick: bool = False) -> tuple[str, ...]:
     )
 
 
-def _says_otherwise(have: Manifest, tree: LlvmTree) -> Iterator[str]:
+def _says_otherwise(have: StoreManifest, tree: LlvmTree) -> Iterator[str]:
     """Where the tree and its manifest differ: somebody configured it anew, or put another in its place."""
     arch = have.abi.arch
     pairs = (

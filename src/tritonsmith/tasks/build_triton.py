@@ -81,7 +81,7 @@ def build_triton(
         return
     output.notes(prepared.plan.notes)
     with session.opened("build-triton", chosen.name) as running:
-        commands.act(prepared, running)
+        commands.execute(prepared, running)
     output.done(f"Triton for {chosen.name!r}: {running.env.build / 'bin'}", running, "invoke install-triton")
     output.debuggers(running.env.build)
 
@@ -132,7 +132,7 @@ def install_triton(
         output.plan(prepared.plan)
         return
     with session.opened("install-triton", chosen.name) as running:
-        commands.act(prepared, running)
+        commands.execute(prepared, running)
     if smoke_test.PHASE in prepared.plan.phases:
         console.out().print(tables.stages(smoke_test.read_response(running.env.path)))
     output.done(f"import triton works in {running.env.python}", running, "invoke link-compile-commands")
@@ -152,7 +152,7 @@ def link_compile_commands(context: Any, env: str = "dev", source: str = "", dry_
         output.plan(prepared.plan)
         return
     with session.opened("link-compile-commands", chosen.name) as running:
-        commands.act(prepared, running)
+        commands.execute(prepared, running)
     output.done(f"clangd reads {located.root / 'compile_commands.json'}", running)
 
 

@@ -11,11 +11,11 @@ from tritonsmith.ui import units as formats
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tritonsmith.caches.clear import Prepared
+    from tritonsmith.caches.clear import PreparedClear
     from tritonsmith.caches.filters import Filters
-    from tritonsmith.caches.list_ import Listing
+    from tritonsmith.caches.list_ import CacheListing
     from tritonsmith.facts.cache_roots import Root, RootKind
-    from tritonsmith.facts.installed_tritons import Installed
+    from tritonsmith.facts.installed_tritons import InstalledTriton
     from tritonsmith.facts.triton_cache import Content
 
 _FILTERS = {
@@ -124,7 +124,7 @@ def clear_cache(
         return
     if not output.agreed(f"Clear {summary.total(prepared.doomed)}?", yes=yes):
         raise SmithError("nothing was cleared")
-    clear.act(prepared)
+    clear.execute(prepared)
     console.out().print(f"cleared {summary.total(prepared.doomed)}", markup=False)
     if there := clear.stayed(prepared):
         console.note(f"there still, or again: {summary.total(there)}; something compiles them right now")
@@ -142,7 +142,7 @@ def _filters(kernel: str, target: str, older_than: str, stale: bool, keep_newest
     )
 
 
-def _installed(stale: bool) -> tuple[Installed, ...]:
+def _installed(stale: bool) -> tuple[InstalledTriton, ...]:
     """The Tritons that are installed, if anybody asks."""
     import os
     import shutil
@@ -162,7 +162,7 @@ def _installed(stale: bool) -> tuple[Installed, ...]:
     return found
 
 
-def _show_listing(found: Listing, *, filtered: bool) -> None:
+def _show_listing(found: CacheListing, *, filtered: bool) -> None:
     from tritonsmith.caches import list_ as use_case
     from tritonsmith.caches import summary
     from tritonsmith.ui import console, tables
@@ -191,7 +191,7 @@ def _total(content: Content) -> list[str]:
     return [root.label, str(content.total), formats.size(content.bytes), path, root.source]
 
 
-def _show_plan(prepared: Prepared) -> None:
+def _show_plan(prepared: PreparedClear) -> None:
     from tritonsmith.caches import summary
     from tritonsmith.ui import console, tables
 
@@ -208,7 +208,7 @@ def _show_plan(prepared: Prepared) -> None:
             console.out().print(f"{text} ({content.root.source})", markup=False)
 
 
-def _tell(prepared: Prepared, others: Iterable[Root]) -> None:
+def _tell(prepared: PreparedClear, others: Iterable[Root]) -> None:
     from tritonsmith.caches import summary
     from tritonsmith.ui import console
 

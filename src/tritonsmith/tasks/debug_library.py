@@ -13,7 +13,7 @@ from tritonsmith.errors import UsageError
 from tritonsmith.tasks.task import HelpfulTask, count, given, split, task
 
 if TYPE_CHECKING:
-    from tritonsmith.builder.debug_library.command import Listed, Outcome, Wanted
+    from tritonsmith.builder.debug_library.command import DebugLibraryOutcome, LibraryRequest, ListedLibrary
 
 _HELP = {
     "library": "library of LLVM or MLIR: MLIRTransforms; several with commas",
@@ -79,7 +79,7 @@ def debug_library(
     }
     chosen = settings.load(env, flags, commands.last_build(env))
     at_once = count(jobs, "jobs")
-    wanted = command.Wanted(split(library) or (), split(pass_) or (), split(file) or ())
+    wanted = command.LibraryRequest(split(library) or (), split(pass_) or (), split(file) or ())
     _check(wanted, undo=undo, list_=list_, as_json=json, listed=chosen.llvm.debug_libraries)
     space, located = commands.find_triton(chosen)
     inputs = command.gather(chosen, space, located)
@@ -103,7 +103,7 @@ def debug_library(
         output.plan(outcome.prepared.plan)
         return
     with session.opened(command.TASK, chosen.name) as running:
-        commands.act(outcome.prepared, running)
+        commands.execute(outcome.prepared, running)
     output.warnings(
         tuple(
             f"this Triton does not link {name}: nothing of it is in its programs" for name in outcome.unused()
@@ -113,7 +113,9 @@ def debug_library(
     output.done(f"Triton in {outcome.triton} links {in_debug}", running, next_words(outcome))
 
 
-def _check(wanted: Wanted, *, undo: bool, list_: bool, as_json: bool, listed: tuple[str, ...]) -> None:
+def _check(
+    wanted: LibraryRequest, *, undo: bool, list_: bool, as_json: bool, listed: tuple[str, ...]
+) -> None:
     if undo and (wanted.passes or wanted.files):
         raise UsageError(
             "--undo takes names of libraries",
@@ -132,7 +134,7 @@ def _check(wanted: Wanted, *, undo: bool, list_: bool, as_json: bool, listed: tu
         )
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: DebugLibraryOutcome) -> None:
     from tritonsmith.tasks import output
     from tritonsmith.ui import console, tables
 
@@ -150,7 +152,7 @@ def _tell(outcome: Outcome) -> None:
     output.warnings(outcome.prepared.warnings)
 
 
-def next_words(outcome: Outcome) -> str:
+def next_words(outcome: DebugLibraryOutcome) -> str:
     """How to stop under gdb: in a file that was asked for, else in a library that was, else in any."""
     named = [op.library.sources for op in outcome.operations if op.library.name in outcome.fresh]
     others = [op.library.sources for op in outcome.operations if op.library.name not in outcome.fresh]
@@ -161,7 +163,7 @@ def next_words(outcome: Outcome) -> str:
     return f"gdb --args {program} FILE.mlir -PASS   (gdb) break {sources[0].name}:LINE"
 
 
-def _list(rows: list[Listed], *, as_json: bool) -> None:
+def _list(rows: list[ListedLibrary], *, as_json: bool) -> None:
     from tritonsmith.ui import console, tables
 
     if as_json:

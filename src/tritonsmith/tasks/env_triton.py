@@ -62,7 +62,7 @@ def env_triton(
     if prepared.replaces and not output.agreed(question, yes=yes):
         raise SmithError("nothing was replaced", hints=["--dry-run shows what would happen"])
     with session.opened("env-triton", chosen.name) as running:
-        install.act(prepared, match.release, running)
+        install.execute(prepared, match.release, running)
     output.done(
         f"{prepared.requirement}, as PyTorch {match.release.version} requires, in {folder.venv}", running
     )

@@ -63,7 +63,7 @@ def ir_env(
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise UsageError("--out cannot be made", where=folder, why=error.strerror) from None
-        process.become(command, made.set)
+        process.exec_(command, made.set)
     elif json:
         content = {"schema": 1, "triton": version, "set": dict(made.set), "notes": list(made.notes)}
         console.write(dumps(content, indent=2))

@@ -13,10 +13,10 @@ from tritonsmith.tasks.task import Words, command_line, given, task
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tritonsmith.kernels.compile.request import Asked
-    from tritonsmith.kernels.compile.run import Place
+    from tritonsmith.kernels.compile.request import CompileRequest
+    from tritonsmith.kernels.compile.run import Toolchain
     from tritonsmith.kernels.normalize.diff import Diff
-    from tritonsmith.passes.override import Bench
+    from tritonsmith.passes.override import OverrideRun
 
 _KEPT = {name: text for name, text in ASKING.items() if name not in ("sweep", "jobs")}
 
@@ -78,7 +78,7 @@ def ir_override(
     if command:
         bench = _of_command(command, python, folder)
     else:
-        asked = options.asked(
+        asked = options.parse_request(
             kernel,
             signature,
             list(target or ()) or [options.target_of(wanted)],
@@ -89,7 +89,7 @@ def ir_override(
             env=env,
             python=python,
         )
-        where = options.place(env, python, "1", timeout, asked)
+        where = options.toolchain(env, python, "1", timeout, asked)
         bench = _of_kernel(asked, where, folder)
     chosen = override.choose(override.first(bench), name, wanted)
     place = override.put(bench, chosen)
@@ -100,7 +100,7 @@ def ir_override(
     _print(override.second(bench, chosen, place), bench.out, whole=diff)
 
 
-def _of_kernel(asked: Asked, where: Place, out: Path | None) -> Bench:
+def _of_kernel(asked: CompileRequest, where: Toolchain, out: Path | None) -> OverrideRun:
     from tritonsmith.facts import installed_tritons
     from tritonsmith.passes import override
 
@@ -109,10 +109,10 @@ def _of_kernel(asked: Asked, where: Place, out: Path | None) -> Bench:
     found = installed_tritons.of_python(where.python)
     folder = override.prepared(out, where.space)
     launch = partial(_compile, asked, where, folder / "stages")
-    return override.Bench(folder, found.version if found else "", launch)
+    return override.OverrideRun(folder, found.version if found else "", launch)
 
 
-def _of_command(command: list[str], python: str, out: Path | None) -> Bench:
+def _of_command(command: list[str], python: str, out: Path | None) -> OverrideRun:
     import os
     from pathlib import Path
 
@@ -123,16 +123,16 @@ def _of_command(command: list[str], python: str, out: Path | None) -> Bench:
     path = Path(python).expanduser().absolute() if python else None
     found = installed_tritons.of_python(path) if path else installed_tritons.here(os.environ)
     folder = override.prepared(out, workspace.default())
-    return override.Bench(folder, found.version if found else "", partial(_run, command))
+    return override.OverrideRun(folder, found.version if found else "", partial(_run, command))
 
 
-def _compile(asked: Asked, where: Place, out: Path, change: Mapping[str, str]) -> None:
+def _compile(asked: CompileRequest, where: Toolchain, out: Path, change: Mapping[str, str]) -> None:
     import shlex
 
     from tritonsmith.kernels.compile import report, run
 
     prepared = run.prepare(asked, where, out).under(change)
-    made = run.act(prepared, where, silent=True).manifest
+    made = run.execute(prepared, where, silent=True).manifest
     if said := "\n".join(report.failures(made)):
         shown = shlex.join(("invoke", "kernel.show", str(out)))
         hints = ["the file that was changed is kept", f"{shown} shows the stages"]
@@ -142,7 +142,7 @@ def _compile(asked: Asked, where: Place, out: Path, change: Mapping[str, str]) -
 def _run(command: list[str], change: Mapping[str, str]) -> None:
     from tritonsmith.plan import process
 
-    code = process.foreground(command, change=change)
+    code = process.run_attached(command, change=change)
     if code:
         raise SmithError(f"{command[0]} ended with exit code {code}")
 

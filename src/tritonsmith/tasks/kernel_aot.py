@@ -11,9 +11,9 @@ from tritonsmith.tasks.task import given, task
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tritonsmith.kernels.aot.emit import Prepared
+    from tritonsmith.kernels.aot.emit import PreparedAot
     from tritonsmith.kernels.compile.manifest import Manifest
-    from tritonsmith.kernels.compile.request import Asked
+    from tritonsmith.kernels.compile.request import CompileRequest
 
 
 @task(
@@ -87,7 +87,7 @@ def aot(
             hints = ["leave it out, or name a folder of kernel.compile"]
             raise UsageError("--point chooses among compiled points", hints=hints)
         asked = [
-            options.asked(
+            options.parse_request(
                 source,
                 text,
                 target,
@@ -100,7 +100,7 @@ def aot(
             )
             for text in list(signature or ()) or [""]
         ]
-        where = options.place(env, python, jobs, timeout, *asked)
+        where = options.toolchain(env, python, jobs, timeout, *asked)
         if dry_run:
             for one in emit.compiles(asked, where):
                 output.compile_of(one)
@@ -111,25 +111,25 @@ def aot(
     if dry_run:
         output.plan(made.plan)
         return
-    emit.act(made)
+    emit.execute(made)
     if json:
         console.write(dumps(emit.as_json(made, checked=check), indent=2))
     else:
         _show(made, checked=check)
 
 
-def _compiled(asked: Sequence[Asked], where: Any) -> list[Manifest]:
+def _compiled(asked: Sequence[CompileRequest], where: Any) -> list[Manifest]:
     from tritonsmith.kernels.aot import emit
     from tritonsmith.kernels.compile import run
     from tritonsmith.ui import console
 
-    made = [run.act(one, where) for one in emit.compiles(asked, where)]
+    made = [run.execute(one, where) for one in emit.compiles(asked, where)]
     for text in dict.fromkeys(note for one in made for note in one.notes):
         console.note(text)
     return [one.manifest for one in made]
 
 
-def _show(made: Prepared, *, checked: bool) -> None:
+def _show(made: PreparedAot, *, checked: bool) -> None:
     from tritonsmith.kernels.aot import emit
     from tritonsmith.ui import console, tables
 

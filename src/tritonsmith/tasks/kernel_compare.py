@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tritonsmith.kernels.compare.diff import Comparison
-    from tritonsmith.kernels.compare.inputs import Kernel
+    from tritonsmith.kernels.compare.inputs import ComparedKernel
     from tritonsmith.kernels.compare.thresholds import Limit
 
 _ASKED = ("signature", "target", "option", "sweep", "num_warps", "num_stages", "jobs", "timeout")
@@ -80,7 +80,7 @@ def compare_(
         output.plan(inputs.plan(wanted, env))
         return
     with inputs.held(wanted):
-        made = inputs.act(wanted, scheduler, jobs=number, timeout=seconds, env=env, silent=json)
+        made = inputs.compile_missing(wanted, scheduler, jobs=number, timeout=seconds, env=env, silent=json)
         found = compare_diff.compare(*made, names=(first.label, second.label))
         _print(found, terms, place, diff=diff, stages=names, json=json)
 
@@ -94,7 +94,7 @@ def _kernels(
     *,
     num_warps: str,
     num_stages: str,
-) -> tuple[Kernel, ...]:
+) -> tuple[ComparedKernel, ...]:
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.batch import kernel_list
     from tritonsmith.kernels.compare import inputs
@@ -106,7 +106,7 @@ def _kernels(
                 "no kernel is named, so nothing is compiled", hints=["invoke kernel.compare A B FILE"]
             )
         return ()
-    asked = options.asked(
+    asked = options.parse_request(
         kernel, signature, target, option, sweep, num_warps=num_warps, num_stages=num_stages
     )
     if asked.file.suffix != kernel_list.SUFFIX:

@@ -55,7 +55,7 @@ def compile_(
     from tritonsmith.tasks import options, output
     from tritonsmith.ui import console
 
-    wanted = options.asked(
+    wanted = options.parse_request(
         kernel,
         signature,
         target,
@@ -68,13 +68,13 @@ def compile_(
         env=env,
         python=python,
     )
-    where = options.place(env, python, jobs, timeout, wanted)
+    where = options.toolchain(env, python, jobs, timeout, wanted)
     folder = Path(out).expanduser().absolute() if given(out) else None
     prepared = run.prepare(wanted, where, folder)
     if dry_run:
         output.compile_of(prepared, everything=all_)
         return
-    made = run.act(prepared, where)
+    made = run.execute(prepared, where)
     for text in made.notes:
         console.note(text)
     if json:

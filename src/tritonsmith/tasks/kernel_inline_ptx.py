@@ -9,7 +9,7 @@ from tritonsmith.tasks.options import ASKING, REPEATED
 from tritonsmith.tasks.task import file_of, given, task
 
 if TYPE_CHECKING:
-    from tritonsmith.kernels.ptx.compiled_kernel import Compiled
+    from tritonsmith.kernels.ptx.compiled_kernel import CompiledKernel
 
 
 @task(
@@ -79,7 +79,7 @@ def inline_ptx(
     else:
         if metadata:
             raise UsageError("--metadata goes with a .ptx file", hints=["leave it out"])
-        asked = options.asked(
+        asked = options.parse_request(
             source,
             signature,
             list(target or ()) or [command.default_target()],
@@ -90,7 +90,7 @@ def inline_ptx(
             env=env,
             python=python,
         )
-        where = options.place(env, python, jobs, timeout, asked)
+        where = options.toolchain(env, python, jobs, timeout, asked)
         if dry_run:
             output.compile_of(run.prepare(asked, where))
             output.warnings(("what is written afterwards depends on what that compiles",))
@@ -109,7 +109,7 @@ def inline_ptx(
     console.note(f"written: {place}")
 
 
-def _text(made: Compiled, function: str | None, *, header: bool, elementwise: bool) -> str:
+def _text(made: CompiledKernel, function: str | None, *, header: bool, elementwise: bool) -> str:
     from tritonsmith.kernels.ptx import command
 
     if elementwise:

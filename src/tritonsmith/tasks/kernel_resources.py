@@ -11,9 +11,9 @@ from tritonsmith.tasks.task import Words, given, task
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tritonsmith.kernels.compile.request import Asked
-    from tritonsmith.kernels.compile.run import Place
-    from tritonsmith.kernels.resources.measure import Found
+    from tritonsmith.kernels.compile.request import CompileRequest
+    from tritonsmith.kernels.compile.run import Toolchain
+    from tritonsmith.kernels.resources.measure import Measured
 
 
 @task(
@@ -70,11 +70,11 @@ def resources(
     if picture:
         resources_plot.check(picture)
     if whole:
-        found: Found | None = resources_from_cache.read(from_cache, workspace.default())
+        found: Measured | None = resources_from_cache.read(from_cache, workspace.default())
     elif folder:
         found = _compiled_before(folder.absolute())
     else:
-        asked = options.asked(
+        asked = options.parse_request(
             kernel,
             signature,
             target,
@@ -86,7 +86,7 @@ def resources(
             env=env,
             python=python,
         )
-        where = options.place(env, python, jobs, timeout, asked)
+        where = options.toolchain(env, python, jobs, timeout, asked)
         place = Path(out).expanduser().absolute() if given(out) else None
         found = _compiled_now(asked, where, place, silent=json or csv, dry_run=dry_run)
     if found:
@@ -107,7 +107,7 @@ def _refuse(kernel: str, *, whole: bool, compiled: bool, json: bool, csv: bool, 
         raise UsageError("--from-cache takes no kernel", hints=["leave one of them out"])
 
 
-def _compiled_before(folder: Path) -> Found:
+def _compiled_before(folder: Path) -> Measured:
     from dataclasses import replace
 
     from tritonsmith.kernels.compile import manifest
@@ -120,8 +120,8 @@ def _compiled_before(folder: Path) -> Found:
 
 
 def _compiled_now(
-    asked: Asked, where: Place, out: Path | None, *, silent: bool, dry_run: bool
-) -> Found | None:
+    asked: CompileRequest, where: Toolchain, out: Path | None, *, silent: bool, dry_run: bool
+) -> Measured | None:
     """Compile first; None where the plan was shown instead."""
     from dataclasses import replace
 
@@ -133,12 +133,14 @@ def _compiled_now(
     if dry_run:
         output.compile_of(prepared)
         return None
-    made = run.act(prepared, where, silent=silent)
+    made = run.execute(prepared, where, silent=silent)
     found = measure.of_manifest(made.manifest)
     return replace(found, notes=(*made.notes, *found.notes, *measure.unheard(made.manifest)))
 
 
-def _print(found: Found, *, spills: bool, json: bool, csv: bool, cached: bool, picture: Path | None) -> None:
+def _print(
+    found: Measured, *, spills: bool, json: bool, csv: bool, cached: bool, picture: Path | None
+) -> None:
     from dataclasses import replace
     from json import dumps
 
@@ -168,7 +170,7 @@ def _print(found: Found, *, spills: bool, json: bool, csv: bool, cached: bool, p
         raise SmithError(f"{len(failed)} of the points did not compile", why=why, hints=hints)
 
 
-def _print_tables(found: Found, *, spills: bool, cached: bool) -> None:
+def _print_tables(found: Measured, *, spills: bool, cached: bool) -> None:
     from tritonsmith.kernels.resources import report
     from tritonsmith.ui import console
 

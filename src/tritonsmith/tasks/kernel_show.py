@@ -65,7 +65,7 @@ def show_(
         )
         made = manifest.read(Path(kernel).expanduser())
     else:
-        asked = options.asked(
+        asked = options.parse_request(
             kernel,
             signature,
             list(target or ()) or ([] if from_cache else [options.target_of(wanted)]),
@@ -77,7 +77,7 @@ def show_(
             env=env,
             python=python,
         )
-        where = options.place(env, python, jobs, timeout, asked)
+        where = options.toolchain(env, python, jobs, timeout, asked)
         made = run.compile_all(asked, where)
     chosen = show_stage.choose(made, point)
     content = show_stage.text(made, chosen, wanted)

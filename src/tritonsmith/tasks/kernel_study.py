@@ -11,8 +11,8 @@ from tritonsmith.tasks.task import given, split, task
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tritonsmith.kernels.batch.spec import Side
-    from tritonsmith.kernels.study.plan import Cell
+    from tritonsmith.kernels.batch.spec import CompilerSpec
+    from tritonsmith.kernels.study.plan import StudyCell
 
 
 @task(
@@ -91,7 +91,7 @@ def study(
     if dry_run:
         output.plan(prepared.plan())
         return
-    cells = plan.act(prepared, scheduler, count=number, timeout=seconds, silent=json or csv)
+    cells = plan.execute(prepared, scheduler, count=number, timeout=seconds, silent=json or csv)
     _print(cells, folder, picture, json=json, csv=csv)
 
 
@@ -99,7 +99,7 @@ def _words(texts: Iterable[str]) -> list[str]:
     return [word for text in texts for word in split(text) or ()]
 
 
-def _sides(texts: Iterable[str]) -> list[Side]:
+def _sides(texts: Iterable[str]) -> list[CompilerSpec]:
     """The Tritons; nothing else can stand in a study's side."""
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.batch import spec
@@ -114,7 +114,7 @@ def _sides(texts: Iterable[str]) -> list[Side]:
     return found
 
 
-def _print(cells: Sequence[Cell], folder: Path, picture: Path | None, *, json: bool, csv: bool) -> None:
+def _print(cells: Sequence[StudyCell], folder: Path, picture: Path | None, *, json: bool, csv: bool) -> None:
     from json import dumps
 
     from tritonsmith.errors import SmithError

@@ -9,8 +9,8 @@ from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.tasks.task import split
 
 if TYPE_CHECKING:
-    from tritonsmith.kernels.compile.request import Asked
-    from tritonsmith.kernels.compile.run import Place
+    from tritonsmith.kernels.compile.request import CompileRequest
+    from tritonsmith.kernels.compile.run import Toolchain
 
 ASKING = {
     "signature": "types, hints, values: '*fp32:16,*fp32:16,i32,BLOCK=1024'",
@@ -27,7 +27,7 @@ ASKING = {
 REPEATED = ("target", "option", "sweep")  # `iterable` of the task
 
 
-def asked(
+def parse_request(
     kernel: str,
     signature: str,
     target: Iterable[str] | None,
@@ -40,7 +40,7 @@ def asked(
     from_cache: str = "",
     env: str = "",
     python: str = "",
-) -> Asked:
+) -> CompileRequest:
     """What the flags ask for.
 
     Args:
@@ -78,10 +78,10 @@ def asked(
     if module and (env or python):
         from tritonsmith.kernels.compile import module_file, run
 
-        file = module_file.file_of(module, run.place(env, python).python)
+        file = module_file.file_of(module, run.toolchain(env, python).python)
     else:
         file, name = grammar.kernel_of(kernel)
-    return grammar.Asked(
+    return grammar.CompileRequest(
         file=file,
         kernel=name,
         signature=signature,
@@ -152,7 +152,7 @@ def stages(names: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def place(env: str, python: str, jobs: str, timeout: str, *wanted: Asked) -> Place:
+def toolchain(env: str, python: str, jobs: str, timeout: str, *wanted: CompileRequest) -> Toolchain:
     """Where it is compiled, and how much at once.
 
     Args:
@@ -170,4 +170,4 @@ def place(env: str, python: str, jobs: str, timeout: str, *wanted: Asked) -> Pla
 
     for one in wanted:
         run.check(one)
-    return run.place(env, python, jobs=count(jobs, "jobs"), timeout=count(timeout, "timeout"))
+    return run.toolchain(env, python, jobs=count(jobs, "jobs"), timeout=count(timeout, "timeout"))

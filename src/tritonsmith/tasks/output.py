@@ -13,9 +13,9 @@ from tritonsmith.ui import console, redact
 from tritonsmith.ui.printable import printable
 
 if TYPE_CHECKING:
-    from tritonsmith.builder.llvm.providers import Choice
+    from tritonsmith.builder.llvm.providers import ProviderChoice
     from tritonsmith.envs.session import Session
-    from tritonsmith.kernels.compile.run import Prepared
+    from tritonsmith.kernels.compile.run import PreparedCompile
     from tritonsmith.plan import Plan
 
 _MANY = 100  # points of a compile whose script nobody reads
@@ -42,7 +42,7 @@ def plan(what: Plan) -> None:
     sys.stdout.buffer.write(os.fsencode(shown))
 
 
-def compile_of(what: Prepared, *, everything: bool = False) -> None:
+def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:
     """The plan of a compile; of very many points a summary, as comments of a shell script.
 
     Args:
@@ -59,7 +59,7 @@ def compile_of(what: Prepared, *, everything: bool = False) -> None:
     console.write("\n".join(f"# {printable(line)}" for line in lines))
 
 
-def choice(taken: Choice) -> None:
+def choice(taken: ProviderChoice) -> None:
     """Which provider was taken, and why each other was not."""
     for name, reason in taken.refused:
         console.note(f"not {name}: {reason}")

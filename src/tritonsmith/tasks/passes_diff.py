@@ -9,7 +9,7 @@ from tritonsmith.errors import UsageError
 from tritonsmith.tasks.task import Words, given, split, task
 
 if TYPE_CHECKING:
-    from tritonsmith.passes.index import Dump, Index
+    from tritonsmith.passes.index import Dump, DumpIndex
 
 
 @task(
@@ -61,7 +61,7 @@ def diff(
     _print((made, one), (made, two), ops=ops, layouts=layouts, json=json)
 
 
-def _part(made: Index, other: Index, kernel: str, *, ops: bool, layouts: bool, json: bool) -> None:
+def _part(made: DumpIndex, other: DumpIndex, kernel: str, *, ops: bool, layouts: bool, json: bool) -> None:
     from json import dumps
 
     from tritonsmith.passes import select
@@ -74,8 +74,8 @@ def _part(made: Index, other: Index, kernel: str, *, ops: bool, layouts: bool, j
             "--kernel names one kernel, or one for each dump", hints=["--kernel double,double-2"]
         )
     both = ((made, names[0]), (other, names[-1]))
-    first, second = (view_diff.Run(one, select.kernel(one, name)) for one, name in both)
-    found = view_diff.parting(first, second)
+    first, second = (view_diff.ComparedRun(one, select.kernel(one, name)) for one, name in both)
+    found = view_diff.divergence(first, second)
     said = view_diff.said(found)
     numbers = [dump and dump.number for dump in (found.one, found.other)]
     about = {"said": said, "parted": bool(found.one or found.other), "passes": numbers}
@@ -95,8 +95,8 @@ def _part(made: Index, other: Index, kernel: str, *, ops: bool, layouts: bool, j
 
 
 def _print(
-    one: tuple[Index, Dump],
-    two: tuple[Index, Dump],
+    one: tuple[DumpIndex, Dump],
+    two: tuple[DumpIndex, Dump],
     *,
     ops: bool,
     layouts: bool,

@@ -83,7 +83,7 @@ def dump(
         run.check(index)
         return
     targets = list(target or ()) or ([] if from_cache else [options.target_of("ttgir")])
-    asked = options.asked(
+    asked = options.parse_request(
         kernel,
         signature,
         targets,
@@ -95,7 +95,7 @@ def dump(
         env=env,
         python=python,
     )
-    where = options.place(env, python, "1", timeout, asked)
+    where = options.toolchain(env, python, "1", timeout, asked)
     what = run.of_kernel(asked, where, choices, folder)
     if dry_run:
         output.plan(what.prepared.plan)

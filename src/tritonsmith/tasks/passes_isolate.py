@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tritonsmith.envs.workspace import Workspace
     from tritonsmith.kernels.compile.manifest import Manifest
-    from tritonsmith.passes.index import Index
+    from tritonsmith.passes.index import DumpIndex
 
 
 @task(
@@ -89,7 +89,7 @@ def isolate(
     files.plan(found, None, facts, to)  # whether the folder will do, before anything takes time
     reduced = None
     if reduce_:
-        options = command.Options(seconds(timeout), reducer=mlir_reduce.find(found.way.opt))
+        options = command.ReduceOptions(seconds(timeout), reducer=mlir_reduce.find(found.way.opt))
         reduced = command.reduce(found.text, found.way, space, options, report.progress())
     plan = files.plan(found, reduced, facts, to)
     if dry_run:
@@ -114,7 +114,7 @@ def _beside(folder: Path) -> Path:
 
 
 def _held(
-    made: Index,
+    made: DumpIndex,
     kernel: str,
     pattern: str,
     when: str,
@@ -162,7 +162,7 @@ def _held(
         console.out().print(first_pass_with.sentence(held, pattern), markup=False)
 
 
-def _compiled(made: Index, space: Workspace, python: str, env: str) -> Manifest:
+def _compiled(made: DumpIndex, space: Workspace, python: str, env: str) -> Manifest:
     """The kernel of a dump, compiled to the end: by the flags that the dump was made with.
 
     Raises:
@@ -187,13 +187,13 @@ def _compiled(made: Index, space: Workspace, python: str, env: str) -> Manifest:
             why=f"the dump is of: {made.command}",
             hints=["invoke passes.dump FILE:KERNEL --signature ... --target ... makes such a dump"],
         )
-    asked = tasks_options.asked(
+    asked = tasks_options.parse_request(
         words[0],
         "".join(flags.get("--signature", [])),
         flags.get("--target"),
         flags.get("--option"),
         flags.get("--sweep"),
     )
-    where = run.place(env or "wheel", "" if env else python or made.python, jobs=1)
+    where = run.toolchain(env or "wheel", "" if env else python or made.python, jobs=1)
     to = space.root / "passes" / "isolate" / digest(made.command, str(where.python))
     return run.compile_all(asked, where, to, silent=True)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tritonsmith.envs.workspace import Workspace
-    from tritonsmith.passes.reduce.pass_runner import Way
+    from tritonsmith.passes.reduce.pass_runner import PassRunner
 
 
 @task(
@@ -61,7 +61,7 @@ def reduce_(
     from tritonsmith.passes.isolate import issue_folder as files
     from tritonsmith.passes.reduce import command as reduce_command
     from tritonsmith.passes.reduce import mlir_reduce, report
-    from tritonsmith.passes.reduce.pass_runner import Way
+    from tritonsmith.passes.reduce.pass_runner import PassRunner
     from tritonsmith.passes.replay import replayer
     from tritonsmith.tasks.task import count
     from tritonsmith.ui import console
@@ -83,7 +83,7 @@ def reduce_(
         if command:
             if pass_:
                 raise UsageError("--pass and a command: one of them")
-            way = Way(command=tuple(command))
+            way = PassRunner(command=tuple(command))
             _runnable(command[0])
         else:
             pipeline = given(pass_) or files.pipeline_of(text)
@@ -95,7 +95,7 @@ def reduce_(
                 )
             way = _way(pipeline, space, path, env=env, python=python, triton_opt=triton_opt)
     to = Path(out).expanduser().absolute() if given(out) else to.absolute()
-    options = reduce_command.Options(
+    options = reduce_command.ReduceOptions(
         seconds(timeout),
         count(jobs, "jobs") or reduce_command.JOBS,
         None if own else mlir_reduce.find(way.opt),
@@ -120,10 +120,10 @@ def seconds(text: str) -> float:
         UsageError: it is no number of seconds.
     """
     from tritonsmith.errors import UsageError
-    from tritonsmith.passes.reduce.command import Options
+    from tritonsmith.passes.reduce.command import ReduceOptions
 
     if not text:
-        return Options().timeout
+        return ReduceOptions().timeout
     try:
         value = float(text)
     except ValueError:
@@ -153,20 +153,22 @@ def _runnable(program: str) -> None:
         raise FactError(f"there is no program {program}", hints=["a path, or a name on PATH"])
 
 
-def _way(pipeline: str, space: Workspace, path: Path, *, env: str, python: str, triton_opt: str) -> Way:
+def _way(
+    pipeline: str, space: Workspace, path: Path, *, env: str, python: str, triton_opt: str
+) -> PassRunner:
     """Who runs the passes of a file."""
-    from tritonsmith.passes.index import Index
+    from tritonsmith.passes.index import DumpIndex
     from tritonsmith.passes.reduce import pass_runner
     from tritonsmith.passes.replay import introspect, replayer
 
-    nothing = Index(folder=path.parent, command="", triton="", python="", size=0, kernels=(), dumps=())
+    nothing = DumpIndex(folder=path.parent, command="", triton="", python="", size=0, kernels=(), dumps=())
     named = env or python or triton_opt
     chosen = replayer.choose(
         nothing, space, env=env if named else "wheel", python=python, triton_opt=triton_opt, source=""
     )
     spelled = pass_runner.spelled(pipeline)
     if chosen.opt:
-        return pass_runner.Way(spelled, opt=chosen.opt)
+        return pass_runner.PassRunner(spelled, opt=chosen.opt)
     assert chosen.python is not None  # noqa: S101 - `tool.choose` found one of the two
     calls = pass_runner.calls(pipeline, introspect.known(chosen.python, space), chosen.python)
-    return pass_runner.Way(spelled, python=chosen.python, calls=calls)
+    return pass_runner.PassRunner(spelled, python=chosen.python, calls=calls)

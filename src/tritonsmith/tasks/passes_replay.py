@@ -11,7 +11,7 @@ from invoke.parser.argument import Argument
 from tritonsmith.tasks.task import HelpfulTask, count, split, task
 
 if TYPE_CHECKING:
-    from tritonsmith.passes.replay.run import Outcome, Prepared
+    from tritonsmith.passes.replay.run import PreparedReplay, ReplayOutcome
 
 
 class PassLast(HelpfulTask):
@@ -114,7 +114,7 @@ def replay(
     if dry_run:
         output.plan(prepared.plan)
         return
-    outcomes = run.act(prepared, space)
+    outcomes = run.execute(prepared, space)
     if json:
         console.write(dumps(report.as_json(outcomes, prepared), indent=2))
     elif all_:
@@ -124,7 +124,7 @@ def replay(
         _answer(outcomes[0], prepared, out, quiet=json)
 
 
-def _answer(outcome: Outcome, prepared: Prepared, out: str, *, quiet: bool) -> None:
+def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: str, *, quiet: bool) -> None:
     """What became of a single job; an error if it could not be run, or made something else."""
     from pathlib import Path
 
@@ -149,7 +149,7 @@ def _answer(outcome: Outcome, prepared: Prepared, out: str, *, quiet: bool) -> N
         console.out().print(f"{made}", markup=False)
 
 
-def _debug(prepared: Prepared, name: str, *, dry_run: bool) -> None:
+def _debug(prepared: PreparedReplay, name: str, *, dry_run: bool) -> None:
     """Become a debugger, or print its command."""
     import os
     import shlex

@@ -164,7 +164,7 @@ def _update(pytorch: str, repository: str, source: str, *, json: bool, dry_run: 
     if dry_run:
         output.plan(plan)
         return
-    update_table.act(plan, space)
+    update_table.execute(plan, space)
     if json:
         _json(json_format.update(file, revision.changes, missing))
         return

@@ -84,5 +84,5 @@ def setup_mlir(
         output.plan(prepared.plan)
         return
     with session.opened("setup-mlir", chosen.name, shared=True) as running:
-        commands.act(prepared, running)
+        commands.execute(prepared, running)
     output.done(f"LLVM for {chosen.name!r}: {choice.prefix}", running, "invoke build-triton --debug")

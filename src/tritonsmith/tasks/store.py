@@ -10,8 +10,8 @@ from tritonsmith.ui import units as formats
 
 if TYPE_CHECKING:
     from tritonsmith.plan import Plan
-    from tritonsmith.store.gc import Prepared
-    from tritonsmith.store.list_ import Listing, Row
+    from tritonsmith.store.gc import PreparedGc
+    from tritonsmith.store.list_ import StoreListing, StoreRow
     from tritonsmith.store.store import Store
 
 _STORE = {
@@ -103,7 +103,7 @@ def gc(
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
-    limits = store_gc.Limits(store_gc.size(max_size), filters.age(older_than), tuple(name))
+    limits = store_gc.GcLimits(store_gc.size(max_size), filters.age(older_than), tuple(name))
     found = lists.make(_store(store, env), workspace.default(), time.time())
     prepared = store_gc.prepare(found, limits)
     if json:
@@ -276,7 +276,7 @@ def _store(folder: str, env: str) -> Store:
     return open_store(workspace.default(), folder or settings.load(env, {}).llvm.store)
 
 
-def _show(found: Listing) -> None:
+def _show(found: StoreListing) -> None:
     from tritonsmith.ui import console, tables
 
     if found.rows:
@@ -295,7 +295,7 @@ def _show(found: Listing) -> None:
                 console.note(f"{row.entry.name}, kept for {use.in_words} of {use.user.user}: {use.why}")
 
 
-def _cells(row: Row, now: float) -> list[str]:
+def _cells(row: StoreRow, now: float) -> list[str]:
     """The entry's name in a line of its own, to be copied; below it what it is, and who uses it."""
     lines = [row.entry.name]
     if have := row.entry.manifest:
@@ -311,10 +311,10 @@ def _cells(row: Row, now: float) -> list[str]:
     return ["\n".join(lines), size, formats.age(now - row.made)]
 
 
-def _show_plan(prepared: Prepared, found: Listing) -> None:
+def _show_plan(prepared: PreparedGc, found: StoreListing) -> None:
     from tritonsmith.ui import console, tables
 
-    def cells(row: Row, more: str) -> list[str]:
+    def cells(row: StoreRow, more: str) -> list[str]:
         size = "" if row.bytes is None else formats.size(row.bytes)
         state = "" if row.entry.status == "ready" else f" ({row.entry.status})"
         return [f"{row.entry.name}{state}{more}", size, formats.age(found.now - row.used)]

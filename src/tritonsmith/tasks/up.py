@@ -39,7 +39,7 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
         output.plan(prepared.plan)
         return
     with session.opened("up", chosen.name) as running:
-        answer = use_case.act(prepared, running)
+        answer = use_case.execute(prepared, running)
         python = running.env.python
     console.out().print(tables.stages(answer))
     console.out().print(report.summary(run.examine(chosen)), markup=False)

@@ -36,7 +36,7 @@ _DATA = ("share", "include/site")  # of a virtual environment, where nobody else
 
 
 @dataclass(frozen=True)
-class Row:
+class PurgeRow:
     """One line of what goes.
 
     Attributes:
@@ -65,7 +65,7 @@ class Survey:
         plan: the steps; none if there is nothing to remove.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[PurgeRow, ...]
     refused: tuple[Path, ...]
     notes: tuple[str, ...]
     plan: Plan
@@ -109,10 +109,10 @@ class _Site:
             return not _ITSELF.fullmatch(target.name) and (not os.path.lexists(target) or _is_script(target))
         return any(folder in target.parents for folder in self._data)
 
-    def row(self, owner: Path | None, title: str, what: str) -> Row:
+    def row(self, owner: Path | None, title: str, what: str) -> PurgeRow:
         """The line of one owner; a file that two of them list counts for the first."""
         paths = [path for path, info in self.goes.items() if info == owner]
-        return Row(title, what, len(paths), sum(path.lstat().st_size for path in paths), self.site)
+        return PurgeRow(title, what, len(paths), sum(path.lstat().st_size for path in paths), self.site)
 
     def at_its_parent(self, path: Path) -> Path:
         """The path with every link on the way to it followed; a link at its end is the thing itself."""
@@ -190,7 +190,7 @@ def survey(python: PythonEnv, *, system: bool = False) -> Survey:
     return Survey(rows, refused, tuple(_notes(python, rows)), Plan(title, steps))
 
 
-def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[Row, ...]]:
+def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[PurgeRow, ...]]:
     one = _Site(site, _root(site, python), virtual=(python.prefix / "pyvenv.cfg").is_file())
     here = [found for found in python.distributions if found.site == site]
     owners = distributions.owners(here)
@@ -296,7 +296,7 @@ def _root(site: Path, python: PythonEnv) -> Path:
     return site if root in {Path("/"), Path.home().resolve()} else root
 
 
-def _notes(python: PythonEnv, rows: tuple[Row, ...]) -> Iterator[str]:
+def _notes(python: PythonEnv, rows: tuple[PurgeRow, ...]) -> Iterator[str]:
     own = _own_sites(python)
     for found in distributions.owners(python.distributions):
         if found.site not in own:

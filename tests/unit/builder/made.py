@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tritonsmith.builder.cmake import CmakeTools
 from tritonsmith.builder.jobs import Jobs, bound
 from tritonsmith.builder.llvm.request import LlvmRequest
-from tritonsmith.builder.llvm.source import Means
+from tritonsmith.builder.llvm.source import BuildTools
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
 from tritonsmith.envs.workspace import Workspace
@@ -198,8 +198,8 @@ def jobs() -> Jobs:
     return Jobs(compile=16, link=5)
 
 
-def means(system: System = "linux", **changes: Any) -> Means:
+def means(system: System = "linux", **changes: Any) -> BuildTools:
     """What LLVM is built with."""
     host = machine(system)
-    made = Means(host, compilers(system), tools(system), jobs(), precompiled=system == "linux")
+    made = BuildTools(host, compilers(system), tools(system), jobs(), precompiled=system == "linux")
     return replace(made, **changes)

@@ -17,15 +17,15 @@ from tests.unit.builder.conftest import UPDATE
 from tests.unit.builder.made import System
 from tritonsmith import configs
 from tritonsmith.builder import compile_commands
-from tritonsmith.builder.compile_commands import Place
+from tritonsmith.builder.compile_commands import DatabaseLink
 from tritonsmith.builder.jobs import bound
 from tritonsmith.builder.llvm import closure, source
 from tritonsmith.builder.llvm import providers as llvm_providers
 from tritonsmith.builder.llvm.closure import Consumer
-from tritonsmith.builder.llvm.providers import Choice
+from tritonsmith.builder.llvm.providers import ProviderChoice
 from tritonsmith.builder.triton import commands, recipe
 from tritonsmith.builder.triton.recipe import Inputs
-from tritonsmith.builder.triton.source import Located, request_for
+from tritonsmith.builder.triton.source import TritonSource, request_for
 from tritonsmith.envs.schema import LlvmSettings, Provider, Settings, TritonSettings
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.kernels import smoke_test, up
@@ -50,7 +50,7 @@ each_system = pytest.mark.parametrize("system", SYSTEMS)
 Golden = Callable[[str, str], None]
 
 
-def choice(version: str, system: System, provider: Provider) -> Choice:
+def choice(version: str, system: System, provider: Provider) -> ProviderChoice:
     checkout = made.checkout(version, made.root(system))
     wanted = LlvmSettings(provider=provider, sha256=SHA256 if provider == "prebuilt" else "")
     chosen = made.settings(wanted)
@@ -61,7 +61,7 @@ def choice(version: str, system: System, provider: Provider) -> Choice:
         facts = made.inputs(version, system, chosen, tree)
         return recipe.configure(facts, probe, phase=closure.PHASE_PROBE), probe
 
-    facts = llvm_providers.Facts(
+    facts = llvm_providers.ProviderInputs(
         means=means,
         installed=(made.installed(system),),
         source=source.locate(""),
@@ -121,7 +121,7 @@ def test_install_triton(
     facts = inputs(version, system)
     request = request_for(facts.settings, facts.checkout)
     monkeypatch.setattr(commands, "gather", lambda *_: (facts, request))
-    located = Located(facts.checkout.root, Plan("there"))
+    located = TritonSource(facts.checkout.root, Plan("there"))
     proof = smoke_test.plan(facts.env, (targets.parse("a100"),), made.programs(system))
     prepared = commands.install_triton(facts.settings, facts.workspace, located, proof, force=True)
     golden(f"install-triton-{system}-{version}.sh", shell(prepared.plan, system))
@@ -132,7 +132,7 @@ def test_install_triton(
 def test_link_compile_commands(version: str, system: System, golden: Golden) -> None:
     facts = inputs(version, system)
     databases = tuple(folder / compile_commands.NAME for folder in (facts.env.build, facts.llvm.prefix))
-    place = Place(facts.checkout.root / compile_commands.NAME, "absent")
+    place = DatabaseLink(facts.checkout.root / compile_commands.NAME, "absent")
     plan = compile_commands.plan(place, facts.env, databases)
     golden(f"link-compile-commands-{system}-{version}.sh", shell(plan, system))
 

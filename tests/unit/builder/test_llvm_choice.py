@@ -14,7 +14,7 @@ from tests.unit.builder import made
 from tritonsmith.builder.llvm import providers
 from tritonsmith.builder.llvm import source as llvm_source
 from tritonsmith.builder.llvm.closure import Consumer
-from tritonsmith.builder.llvm.providers import Choice, Facts, choose
+from tritonsmith.builder.llvm.providers import ProviderChoice, ProviderInputs, choose
 from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.builder.llvm.source import LlvmSource, SourceTree
 from tritonsmith.envs.schema import Provider
@@ -23,7 +23,7 @@ from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts.checkout import LlvmPin
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import BuildUsed, Download, GitFetch, Remove, Run
-from tritonsmith.store.entry import Entry, Manifest
+from tritonsmith.store.entry import StoreEntry, StoreManifest
 from tritonsmith.store.store import Store
 
 SOMEBODY = Actor("somebody", "somebody@example.org")
@@ -33,8 +33,8 @@ WITH_SUMS = LlvmPin(made.PIN, "cmake/llvm-info.json", build=2, sha256=SUMS)
 NEW = {"needs-filecheck", "needs-lld", "needs-clang"}
 
 
-def facts(*installed: LlvmTree, offline: str | None = None, **changes: Any) -> Facts:
-    given = Facts(
+def facts(*installed: LlvmTree, offline: str | None = None, **changes: Any) -> ProviderInputs:
+    given = ProviderInputs(
         means=made.means(),
         installed=installed,
         source=UPSTREAM,
@@ -44,11 +44,11 @@ def facts(*installed: LlvmTree, offline: str | None = None, **changes: Any) -> F
     return replace(given, **changes)
 
 
-def take(request: LlvmRequest, given: Facts) -> Choice:
+def take(request: LlvmRequest, given: ProviderInputs) -> ProviderChoice:
     return choose(request, given, made.workspace())
 
 
-def refused(request: LlvmRequest, given: Facts) -> str:
+def refused(request: LlvmRequest, given: ProviderInputs) -> str:
     with pytest.raises(FactError) as caught:
         take(request, given)
     return str(caught.value)
@@ -250,10 +250,10 @@ def test_again_configures_even_if_nothing_changed() -> None:
     assert [[stamp is not None and stamp.again for stamp in of] for of in stamps] == [[False], [True]]
 
 
-def entry(request: LlvmRequest, **changes: Any) -> Entry:
+def entry(request: LlvmRequest, **changes: Any) -> StoreEntry:
     """A build in the store that serves a request."""
     key = llvm_source.key(SourceTree(Path("/src"), made.PIN, ()), request, made.means())
-    manifest = Manifest(
+    manifest = StoreManifest(
         name=key.name,
         kind="built",
         tree=key.name,
@@ -268,7 +268,7 @@ def entry(request: LlvmRequest, **changes: Any) -> Entry:
         key=key.digest,
         scope="all",
     )
-    return Entry(key.name, made.store().path(key.name), "ready", replace(manifest, **changes))
+    return StoreEntry(key.name, made.store().path(key.name), "ready", replace(manifest, **changes))
 
 
 def test_an_entry_of_the_store_comes_before_a_download_or_a_build() -> None:
@@ -327,7 +327,7 @@ def test_an_entry_at_the_pin_comes_before_a_newer_one_elsewhere() -> None:
     assert "is at 0123456789ab; Triton wants a66376b0dc3b" in warning
 
 
-def tree(tmp_path: Path, request: LlvmRequest, **changes: Any) -> Entry:
+def tree(tmp_path: Path, request: LlvmRequest, **changes: Any) -> StoreEntry:
     """A build tree in a store at `tmp_path`, whose sources lie there, too."""
     (tmp_path / "llvm").mkdir()
     (tmp_path / "build.ninja").touch()

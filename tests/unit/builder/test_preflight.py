@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.builder import made
 from tritonsmith.builder import preflight
-from tritonsmith.builder.compile_commands import Place
+from tritonsmith.builder.compile_commands import DatabaseLink
 from tritonsmith.builder.jobs import Jobs
 from tritonsmith.builder.preflight import Problem, enforce
 from tritonsmith.builder.triton.recipe import Inputs
@@ -186,7 +186,7 @@ def test_a_program_that_includes_no_headers_of_backends_may_be_built(good: Input
 
 def test_setup_py_builds_bin_whatever_the_targets(good: Inputs) -> None:
     one = with_settings(backends=("nvidia",), targets=("triton",))(good)
-    told = list(preflight.setup_py(one, Place(good.checkout.root / "compile_commands.json", "absent")))
+    told = list(preflight.setup_py(one, DatabaseLink(good.checkout.root / "compile_commands.json", "absent")))
     assert [problem.id for problem in told] == ["bin-backends"]
 
 
@@ -260,7 +260,9 @@ def test_disk_for_llvm(build_type: BuildType) -> None:
 )
 def test_what_setup_py_would_do(version: str, state: Any, seen: str | None) -> None:
     inputs = made.inputs(version)
-    problems = list(preflight.setup_py(inputs, Place(inputs.checkout.root / "compile_commands.json", state)))
+    problems = list(
+        preflight.setup_py(inputs, DatabaseLink(inputs.checkout.root / "compile_commands.json", state))
+    )
     assert [(problem.id, problem.fatal) for problem in problems] == (
         [("compile-commands", True)] * bool(seen)
     )

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.caches import made
 from tritonsmith.caches import clear, summary
-from tritonsmith.caches.clear import Prepared
+from tritonsmith.caches.clear import PreparedClear
 from tritonsmith.caches.filters import Filters
 from tritonsmith.caches.in_use import Living
 from tritonsmith.errors import UsageError
@@ -20,7 +20,7 @@ from tritonsmith.plan.steps.cache_entries import TRASH, RemoveEntries
 BUSY = (TritonProcess(4711, "python train.py"),)
 
 
-def prepare(*roots: Path, living: Living = (), **wanted: object) -> Prepared:
+def prepare(*roots: Path, living: Living = (), **wanted: object) -> PreparedClear:
     filters = Filters(**wanted)  # type: ignore[arg-type]
     return clear.prepare([made.as_root(root) for root in roots], filters, living=living)
 
@@ -33,7 +33,7 @@ def test_everything_that_is_an_entry_goes_and_nothing_else(root: Path) -> None:
     (root / "project").mkdir()
     (root / "notes.txt").write_text("precious")
     prepared = prepare(root)
-    clear.act(prepared)
+    clear.execute(prepared)
     assert sorted(path.name for path in root.iterdir()) == ["notes.txt", "project"]
     assert len(prepared.doomed) == 6
     assert clear.stayed(prepared) == ()
@@ -66,7 +66,7 @@ def test_a_root_that_is_a_link_is_cleared_where_it_leads(root: Path, tmp_path: P
     (tmp_path / "alias").symlink_to(root)
     prepared = prepare(tmp_path / "alias")
     assert str(root) in prepared.plan.shell()
-    clear.act(prepared)
+    clear.execute(prepared)
     assert list(root.iterdir()) == []
     assert (tmp_path / "alias").is_symlink()
 
@@ -92,7 +92,7 @@ def test_what_a_stopped_run_left_is_work_to_do(root: Path) -> None:
     made.kernel(root / f"{TRASH}0")
     prepared = prepare(root)
     assert prepared.doomed == ()
-    clear.act(prepared)
+    clear.execute(prepared)
     assert list(root.iterdir()) == []
 
 
@@ -100,7 +100,7 @@ def test_what_is_compiled_again_meanwhile_is_told(root: Path) -> None:
     path = made.kernel(root)
     prepared = prepare(root)
     made.age(path, 1)  # somebody has written to it
-    clear.act(prepared)
+    clear.execute(prepared)
     assert [entry.path for entry in clear.stayed(prepared)] == [str(path)]
 
 

@@ -14,12 +14,12 @@ from tritonsmith.caches import stale as caches_stale
 from tritonsmith.caches.filters import Chosen, Filters
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import triton_cache
-from tritonsmith.facts.installed_tritons import Installed
+from tritonsmith.facts.installed_tritons import InstalledTriton
 
-HERE = (Installed("3.9.0", Path("/here")),)
+HERE = (InstalledTriton("3.9.0", Path("/here")),)
 
 
-def choose(*roots: Path, installed: tuple[Installed, ...] = HERE, **wanted: object) -> Chosen:
+def choose(*roots: Path, installed: tuple[InstalledTriton, ...] = HERE, **wanted: object) -> Chosen:
     entries = [entry for root in roots for entry in triton_cache.scan(made.as_root(root)).entries]
     return filters.choose(entries, Filters(**wanted), installed, time.time())  # type: ignore[arg-type]
 
@@ -147,7 +147,7 @@ def test_stale_is_what_no_installed_version_made(root: Path) -> None:
 def test_entries_without_a_version_are_undecided_in_their_own_era(root: Path, version: str, era: str) -> None:
     for each in ("md5", "sha256", "base64url"):
         made.kernel(root, era=each)
-    found = choose(root, stale=True, installed=(Installed(version, Path("/here")),))
+    found = choose(root, stale=True, installed=(InstalledTriton(version, Path("/here")),))
     assert (len(found.entries), found.undecided) == (2, 1)
     assert era not in {entry.era for entry in found.entries}
 
@@ -156,7 +156,7 @@ def test_a_checkout_may_spell_names_as_the_next_release(root: Path) -> None:
     """Seen with upstream's 46550ab1 of August 2024: version 3.0.0, and names as 3.2 spells them."""
     for each in ("md5", "sha256", "base64url"):
         made.kernel(root, era=each)
-    found = choose(root, stale=True, installed=(Installed("3.0.0", Path("/here"), checkout=True),))
+    found = choose(root, stale=True, installed=(InstalledTriton("3.0.0", Path("/here"), checkout=True),))
     assert [entry.era for entry in found.entries] == ["md5"]
     assert found.undecided == 2
 
@@ -164,7 +164,7 @@ def test_a_checkout_may_spell_names_as_the_next_release(root: Path) -> None:
 def test_launchers_say_no_version(root: Path) -> None:
     made.launcher(root)
     assert choose(root, stale=True).undecided == 1
-    assert len(choose(root, stale=True, installed=(Installed("3.2.0", Path("/here")),)).entries) == 1
+    assert len(choose(root, stale=True, installed=(InstalledTriton("3.2.0", Path("/here")),)).entries) == 1
 
 
 def test_local_parts_of_versions_do_not_count(root: Path) -> None:
@@ -175,7 +175,7 @@ def test_local_parts_of_versions_do_not_count(root: Path) -> None:
 def test_a_version_of_no_known_form_may_be_of_any_era(root: Path) -> None:
     made.kernel(root, era="md5")
     (entry,) = triton_cache.scan(made.as_root(root)).entries
-    assert caches_stale.judge(entry, (Installed("main-of-today", Path("/here")),)) == "unknown"
+    assert caches_stale.judge(entry, (InstalledTriton("main-of-today", Path("/here")),)) == "unknown"
 
 
 def test_a_bundle_is_undecided(root: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 from tests.unit.caches import made
 from tritonsmith.caches import list_
 from tritonsmith.caches.filters import Filters
-from tritonsmith.caches.list_ import Listing
+from tritonsmith.caches.list_ import CacheListing
 
 
-def make(*roots: Path, limit: int = 50, **wanted: Any) -> Listing:
+def make(*roots: Path, limit: int = 50, **wanted: Any) -> CacheListing:
     kinds = [made.as_root(root, "jit") for root in roots]
     return list_.make(kinds, Filters(**wanted), limit=limit, installed=(), now=time.time())
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.facts import fakes
 from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 from tritonsmith.envs import receipts
 from tritonsmith.envs.schema import Settings
@@ -35,10 +35,10 @@ Programs = Callable[[dict[str, str]], Path]
 
 
 @pytest.fixture
-def subject(tmp_path: Path, home: Path) -> Subject:
+def subject(tmp_path: Path, home: Path) -> DoctorContext:
     """The environment `dev` of a new workspace, seen from an empty folder, on a machine that suffices."""
     space = Workspace(tmp_path / "space")
-    found = Subject(Settings("dev"), space, environ={"HOME": str(home)}, cwd=tmp_path)
+    found = DoctorContext(Settings("dev"), space, environ={"HOME": str(home)}, cwd=tmp_path)
     found.host = Machine("Linux", "x86_64", 8, 32 * GIB, "debian", "2.36", "3.4.30")
     found.ccache = None
     return found
@@ -62,14 +62,14 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
     return fill
 
 
-def only(check: Check, subject: Subject) -> Finding:
+def only(check: Check, subject: DoctorContext) -> Finding:
     """The one finding of a check, which names it."""
     (found,) = check(subject)
     assert found.check == check.id
     return found
 
 
-def leave(subject: Subject, task: str, env: str = "dev", **content: Any) -> Path:
+def leave(subject: DoctorContext, task: str, env: str = "dev", **content: Any) -> Path:
     """Leave a receipt, as a task does."""
     path = subject.space.env(env).receipt(task)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def leave(subject: Subject, task: str, env: str = "dev", **content: Any) -> Path
     return path
 
 
-def built(subject: Subject, source: Path, env: str = "dev", **changes: Any) -> Path:
+def built(subject: DoctorContext, source: Path, env: str = "dev", **changes: Any) -> Path:
     """Leave the receipt of a build of a checkout of 3.5."""
     content = {
         "source": source,

@@ -19,7 +19,7 @@ from tests.unit.facts.fakes import git
 from tritonsmith.doctor import builds
 from tritonsmith.doctor import run as doctor_run
 from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.envs import attempts
 from tritonsmith.envs.schema import LlvmSettings, Settings
 from tritonsmith.envs.workspace import EnvDir
@@ -33,35 +33,35 @@ NAME = "compile_commands.json"
 
 
 @pytest.fixture
-def root(subject: Subject) -> Path:
+def root(subject: DoctorContext) -> Path:
     """A checkout of 3.5, in which one stands."""
     subject.cwd = fakes.checkout(subject.cwd / "my triton", "3.5")
     return subject.cwd
 
 
-def mend(subject: Subject, plan: Plan) -> None:
+def mend(subject: DoctorContext, plan: Plan) -> None:
     Runner(subject.space.root / "log", PhaseProgress(live=False, silent=True)).run(plan)
 
 
 @pytest.mark.parametrize("check", builds.CHECKS, ids=lambda check: check.id)
-def test_nothing_built_is_nothing_to_say(subject: Subject, check: Check) -> None:
+def test_nothing_built_is_nothing_to_say(subject: DoctorContext, check: Check) -> None:
     assert only(check, subject).status == "not applicable"
 
 
 # --- how the last build ended
 
 
-def run(subject: Subject, steps: tuple[Step, ...]) -> None:
+def run(subject: DoctorContext, steps: tuple[Step, ...]) -> None:
     subject.space.claim()
     mend(subject, Plan("receipt", steps))
 
 
-def begun(subject: Subject) -> tuple[EnvDir, str, Mapping[str, object], Path]:
+def begun(subject: DoctorContext) -> tuple[EnvDir, str, Mapping[str, object], Path]:
     content = {"source": "/home/dev/my triton", "build_type": "Debug", "backends": ["nvidia"], "settings": {}}
     return subject.env, "build-triton", content, Path("/logs/build.log")
 
 
-def test_a_build_that_failed_is_told_with_its_first_error(subject: Subject) -> None:
+def test_a_build_that_failed_is_told_with_its_first_error(subject: DoctorContext) -> None:
     why = "no lld [could-not-find-lld]\nCMake Error at CMakeLists.txt:8"
     error = StepError("configure Triton failed (exit code 1)", where="CMakeLists.txt:8", why=why)
     run(subject, attempts.fail(*begun(subject), error))
@@ -80,7 +80,9 @@ def test_a_build_that_failed_is_told_with_its_first_error(subject: Subject) -> N
     ("error", "how"),
     [(None, "did not come to its end: it was killed"), (InterruptedRunError("stopped"), "was stopped by ^C")],
 )
-def test_a_build_that_was_stopped(subject: Subject, error: InterruptedRunError | None, how: str) -> None:
+def test_a_build_that_was_stopped(
+    subject: DoctorContext, error: InterruptedRunError | None, how: str
+) -> None:
     about = begun(subject)
     run(subject, attempts.fail(*about, error) if error else attempts.begin(*about))
     found = only(builds.last, subject)
@@ -88,7 +90,7 @@ def test_a_build_that_was_stopped(subject: Subject, error: InterruptedRunError |
     assert found.seen.endswith(how)
 
 
-def test_a_build_that_runs_now_has_not_failed(subject: Subject) -> None:
+def test_a_build_that_runs_now_has_not_failed(subject: DoctorContext) -> None:
     run(subject, attempts.begin(*begun(subject)))
     with locks.hold(subject.env.lock, purpose="build-triton --env dev"):
         found = only(builds.last, subject)
@@ -102,7 +104,7 @@ def test_a_build_that_runs_now_has_not_failed(subject: Subject) -> None:
     assert only(builds.last, subject).status == "warning"  # killed, and its name left behind
 
 
-def test_a_build_that_succeeded(subject: Subject, root: Path) -> None:
+def test_a_build_that_succeeded(subject: DoctorContext, root: Path) -> None:
     run(subject, attempts.begin(*begun(subject)))
     run(subject, attempts.end(subject.env))
     built(subject, root)
@@ -123,7 +125,7 @@ def test_a_build_that_succeeded(subject: Subject, root: Path) -> None:
         (COMMIT, "", "warning"),
     ],
 )
-def test_the_llvm_that_was_set_up(subject: Subject, was: str, now: str, status: str) -> None:
+def test_the_llvm_that_was_set_up(subject: DoctorContext, was: str, now: str, status: str) -> None:
     prefix = fakes.llvm(subject.space.root / "llvm", files=(HEADER,))
     (prefix / HEADER).write_text(f'#define LLVM_REVISION "{now}"\n')
     leave(subject, "setup-mlir", prefix=prefix, commit=was, provider="source")
@@ -136,7 +138,7 @@ def test_the_llvm_that_was_set_up(subject: Subject, was: str, now: str, status: 
         assert found.commands == ("invoke setup-mlir --env dev",)
 
 
-def test_an_llvm_that_is_gone(subject: Subject) -> None:
+def test_an_llvm_that_is_gone(subject: DoctorContext) -> None:
     leave(subject, "setup-mlir", prefix=subject.cwd / "gone", commit=COMMIT)
     found = only(builds.llvm, subject)
     assert (found.status, found.where) == ("error", str(subject.cwd / "gone"))
@@ -144,14 +146,14 @@ def test_an_llvm_that_is_gone(subject: Subject) -> None:
     assert found.affects == "Triton cannot be built"
 
 
-def test_a_receipt_of_an_llvm_that_says_little(subject: Subject) -> None:
+def test_a_receipt_of_an_llvm_that_says_little(subject: DoctorContext) -> None:
     leave(subject, "setup-mlir")
     assert only(builds.llvm, subject).status == "not applicable"
     leave(subject, "setup-mlir", prefix=fakes.llvm(subject.cwd / "llvm", build_type=""))
     assert only(builds.llvm, subject).seen == "LLVM 19.1.7 (build type unknown), from --llvm-dir"
 
 
-def test_an_llvm_that_only_the_build_was_given(subject: Subject) -> None:
+def test_an_llvm_that_only_the_build_was_given(subject: DoctorContext) -> None:
     """By `build-triton --llvm-dir`, without a setup-mlir."""
     prefix = fakes.llvm(subject.cwd / "llvm")
     leave(subject, "build-triton", llvm=prefix)
@@ -174,7 +176,7 @@ def test_an_llvm_that_only_the_build_was_given(subject: Subject) -> None:
     ],
 )
 def test_triton_against_its_sources(
-    subject: Subject, root: Path, changes: dict[str, str], status: str, seen: str
+    subject: DoctorContext, root: Path, changes: dict[str, str], status: str, seen: str
 ) -> None:
     require("git")
     built(subject, root, **{"commit": fakes.commit(root)} | changes)
@@ -185,7 +187,7 @@ def test_triton_against_its_sources(
         assert found.commands == (f"invoke build-triton --env dev --source '{root}'",)
 
 
-def test_a_checkout_that_moved_on_after_the_build(subject: Subject, root: Path) -> None:
+def test_a_checkout_that_moved_on_after_the_build(subject: DoctorContext, root: Path) -> None:
     require("git")
     built(subject, root, commit=fakes.commit(root))
     assert only(builds.triton, subject).status == "ok"
@@ -195,7 +197,7 @@ def test_a_checkout_that_moved_on_after_the_build(subject: Subject, root: Path) 
     assert git(root, "rev-parse", "HEAD")[:12] in found.seen
 
 
-def test_sources_that_are_not_those_one_stands_in(subject: Subject, root: Path) -> None:
+def test_sources_that_are_not_those_one_stands_in(subject: DoctorContext, root: Path) -> None:
     other = fakes.checkout(root.parent / "other", "3.3")
     (other / "cmake" / "llvm-hash.txt").write_text(COMMIT)
     built(subject, other, version="3.3.0", pin=COMMIT)
@@ -204,7 +206,7 @@ def test_sources_that_are_not_those_one_stands_in(subject: Subject, root: Path) 
 
 
 @pytest.mark.parametrize("how", ["gone", "no checkout", "marks of a merge"])
-def test_sources_that_are_gone(subject: Subject, root: Path, how: str) -> None:
+def test_sources_that_are_gone(subject: DoctorContext, root: Path, how: str) -> None:
     built(subject, root)
     match how:
         case "gone":
@@ -220,7 +222,7 @@ def test_sources_that_are_gone(subject: Subject, root: Path, how: str) -> None:
     assert found.affects == "nothing can be rebuilt"
 
 
-def test_a_receipt_of_a_build_that_says_little(subject: Subject, root: Path) -> None:
+def test_a_receipt_of_a_build_that_says_little(subject: DoctorContext, root: Path) -> None:
     leave(subject, "build-triton", version="3.5.0")
     assert only(builds.triton, subject).status == "not applicable"
     leave(subject, "build-triton", source=root, pin=fakes.HASH)
@@ -230,13 +232,13 @@ def test_a_receipt_of_a_build_that_says_little(subject: Subject, root: Path) -> 
 # --- CMake's cache
 
 
-def test_a_cache_whose_folders_are_there(subject: Subject, root: Path) -> None:
+def test_a_cache_whose_folders_are_there(subject: DoctorContext, root: Path) -> None:
     file = fakes.cmake_cache(subject.env.build, f"CMAKE_HOME_DIRECTORY:INTERNAL={root}")
     found = only(builds.cmake_paths, subject)
     assert (found.status, found.seen, found.where) == ("ok", "all there, in 1 caches", str(file))
 
 
-def test_a_cache_of_pips_isolated_environment(subject: Subject, root: Path) -> None:
+def test_a_cache_of_pips_isolated_environment(subject: DoctorContext, root: Path) -> None:
     file = fakes.cmake_cache(
         root / "build" / "cmake.linux-x86_64-cpython-3.11",
         f"CMAKE_HOME_DIRECTORY:INTERNAL={root}",
@@ -250,7 +252,7 @@ def test_a_cache_of_pips_isolated_environment(subject: Subject, root: Path) -> N
     assert "--no-build-isolation (triton#5076)" in found.remedy
 
 
-def test_a_compiler_that_was_uninstalled(subject: Subject) -> None:
+def test_a_compiler_that_was_uninstalled(subject: DoctorContext) -> None:
     file = fakes.cmake_cache(subject.env.build, "CMAKE_CXX_COMPILER:STRING=/usr/lib/llvm-7/bin/clang++")
     found = only(builds.cmake_paths, subject)
     assert found.status == "error"
@@ -262,7 +264,7 @@ def test_a_compiler_that_was_uninstalled(subject: Subject) -> None:
     assert only(builds.cmake_paths, subject).status == "not applicable"
 
 
-def test_one_folder_under_two_names_is_one_cache(subject: Subject, root: Path) -> None:
+def test_one_folder_under_two_names_is_one_cache(subject: DoctorContext, root: Path) -> None:
     fakes.cmake_cache(subject.env.build, "CMAKE_CXX_COMPILER:STRING=/gone")
     (root / "build").mkdir()
     (root / "build" / "cmake.linux-x86_64-cpython-3.11").symlink_to(subject.env.build)
@@ -270,7 +272,7 @@ def test_one_folder_under_two_names_is_one_cache(subject: Subject, root: Path) -
     assert only(builds.cmake_paths, subject).where.startswith(str(subject.env.build))
 
 
-def test_each_cache_is_told_apart(subject: Subject) -> None:
+def test_each_cache_is_told_apart(subject: DoctorContext) -> None:
     subject.cwd = fakes.checkout(subject.cwd / "triton", "3.3")
     for folder in (subject.env.build, subject.cwd / "python" / "build" / "cmake.linux-x86_64-cpython-3.9"):
         fakes.cmake_cache(folder, "CMAKE_CXX_COMPILER:STRING=/gone")
@@ -282,7 +284,7 @@ def test_each_cache_is_told_apart(subject: Subject) -> None:
 # --- the LLVM in CMake's cache
 
 
-def configured(subject: Subject, *entries: str) -> Path:
+def configured(subject: DoctorContext, *entries: str) -> Path:
     """The env's LLVM, and a cache with these entries."""
     prefix = fakes.llvm(subject.cwd / "llvm")
     leave(subject, "setup-mlir", prefix=prefix)
@@ -301,14 +303,14 @@ def configured(subject: Subject, *entries: str) -> Path:
         "CMAKE_BUILD_TYPE:STRING=Debug",
     ],
 )
-def test_a_cache_with_the_llvm_that_is_wanted(subject: Subject, entry: str) -> None:
+def test_a_cache_with_the_llvm_that_is_wanted(subject: DoctorContext, entry: str) -> None:
     prefix = configured(subject, entry)
     found = only(builds.cmake_llvm, subject)
     assert (found.status, found.seen) == ("ok", f"the one in {prefix}")
 
 
 @pytest.mark.parametrize("name", ["LLVM_DIR", "MLIR_DIR", "LLD_DIR", "LLVM_SYSPATH"])
-def test_a_cache_with_another_llvm(subject: Subject, name: str) -> None:
+def test_a_cache_with_another_llvm(subject: DoctorContext, name: str) -> None:
     other = fakes.llvm(subject.cwd / "llvm-old") / "lib" / "cmake" / "llvm"
     prefix = configured(subject, f"{name}:PATH={other}", "LLVM_DIR:PATH={prefix}/lib/cmake/llvm")
     found = only(builds.cmake_llvm, subject)
@@ -319,7 +321,7 @@ def test_a_cache_with_another_llvm(subject: Subject, name: str) -> None:
     assert only(builds.cmake_llvm, subject).status == "not applicable"
 
 
-def test_two_findings_about_one_cache_are_mended_by_one_step(subject: Subject) -> None:
+def test_two_findings_about_one_cache_are_mended_by_one_step(subject: DoctorContext) -> None:
     configured(subject, "LLVM_DIR:PATH=/gone/lib/cmake/llvm")
     found = (*builds.cmake_paths(subject), *builds.cmake_llvm(subject))
     assert [one.status for one in found] == ["error", "error"]
@@ -327,7 +329,7 @@ def test_two_findings_about_one_cache_are_mended_by_one_step(subject: Subject) -
 
 
 @pytest.mark.parametrize("linked", ["prefix", "inside"])
-def test_links_lead_to_the_same_llvm(subject: Subject, linked: str) -> None:
+def test_links_lead_to_the_same_llvm(subject: DoctorContext, linked: str) -> None:
     prefix = configured(subject, "LLVM_DIR:PATH={prefix}/lib/cmake/llvm")
     if linked == "prefix":
         link = subject.cwd / "link"
@@ -340,7 +342,7 @@ def test_links_lead_to_the_same_llvm(subject: Subject, linked: str) -> None:
     assert only(builds.cmake_llvm, subject).status == "ok"
 
 
-def test_a_cache_where_no_llvm_is_wanted(subject: Subject) -> None:
+def test_a_cache_where_no_llvm_is_wanted(subject: DoctorContext) -> None:
     fakes.cmake_cache(subject.env.build, "LLVM_DIR:PATH=/gone")
     assert only(builds.cmake_llvm, subject).seen == "no LLVM is set up"
 
@@ -355,7 +357,7 @@ def library(root: Path, name: str = "libtriton.so") -> Path:
     return path
 
 
-def test_a_checkout_without_a_library(subject: Subject, root: Path) -> None:
+def test_a_checkout_without_a_library(subject: DoctorContext, root: Path) -> None:
     found = only(builds.libtriton, subject)
     assert (found.status, found.seen) == (
         "not applicable",
@@ -363,7 +365,7 @@ def test_a_checkout_without_a_library(subject: Subject, root: Path) -> None:
     )
 
 
-def test_the_library_that_the_env_built(subject: Subject, root: Path) -> None:
+def test_the_library_that_the_env_built(subject: DoctorContext, root: Path) -> None:
     path = library(root)
     library(root, "libtriton_amd_codegen.so")
     built(subject, root)
@@ -376,7 +378,7 @@ def test_the_library_that_the_env_built(subject: Subject, root: Path) -> None:
     assert (found.status, found.seen, found.where) == ("ok", "Debug, by environment 'dev'", str(path))
 
 
-def test_more_than_one_library(subject: Subject, root: Path) -> None:
+def test_more_than_one_library(subject: DoctorContext, root: Path) -> None:
     library(root)
     library(root, "libtriton.cpython-39-x86_64-linux-gnu.so")
     found = only(builds.libtriton, subject)
@@ -385,7 +387,7 @@ def test_more_than_one_library(subject: Subject, root: Path) -> None:
     assert "triton#4995" in found.affects
 
 
-def test_a_library_that_nobody_here_built(subject: Subject, root: Path) -> None:
+def test_a_library_that_nobody_here_built(subject: DoctorContext, root: Path) -> None:
     path = library(root)
     found = only(builds.libtriton, subject)
     assert (found.status, found.where) == ("note", str(path))
@@ -394,7 +396,7 @@ def test_a_library_that_nobody_here_built(subject: Subject, root: Path) -> None:
     assert only(builds.libtriton, subject).seen == "not built in environment 'dev'"
 
 
-def test_a_library_that_another_environment_built_last(subject: Subject, root: Path) -> None:
+def test_a_library_that_another_environment_built_last(subject: DoctorContext, root: Path) -> None:
     library(root)
     built(subject, root, finished="2026-01-01T10:00:00+00:00")
     later = datetime.now(UTC).isoformat(timespec="seconds")
@@ -405,7 +407,7 @@ def test_a_library_that_another_environment_built_last(subject: Subject, root: P
     assert only(builds.libtriton, subject).status == "ok"
 
 
-def test_what_others_built_elsewhere_does_not_count(subject: Subject, root: Path) -> None:
+def test_what_others_built_elsewhere_does_not_count(subject: DoctorContext, root: Path) -> None:
     library(root)
     built(subject, root)
     built(subject, root.parent / "elsewhere", env="release", finished="2999-01-01T00:00:00+00:00")
@@ -413,7 +415,7 @@ def test_what_others_built_elsewhere_does_not_count(subject: Subject, root: Path
     assert only(builds.libtriton, subject).status == "ok"
 
 
-def test_a_library_that_is_newer_than_any_build_here(subject: Subject, root: Path) -> None:
+def test_a_library_that_is_newer_than_any_build_here(subject: DoctorContext, root: Path) -> None:
     path = library(root)
     built(subject, root)
     os.utime(path, (time.time() + 30,) * 2)
@@ -424,7 +426,7 @@ def test_a_library_that_is_newer_than_any_build_here(subject: Subject, root: Pat
     assert "something else built it" in found.seen
 
 
-def test_a_library_of_another_python(subject: Subject, root: Path) -> None:
+def test_a_library_of_another_python(subject: DoctorContext, root: Path) -> None:
     library(root)
     venv(subject.env.venv)
     assert subject.packages is not None
@@ -434,7 +436,7 @@ def test_a_library_of_another_python(subject: Subject, root: Path) -> None:
     assert found.seen == f"built for Python 3.1.7, the environment has {subject.packages.version}"
 
 
-def test_a_library_of_another_build_type(subject: Subject, root: Path) -> None:
+def test_a_library_of_another_build_type(subject: DoctorContext, root: Path) -> None:
     library(root)
     built(subject, root)
     fakes.cmake_cache(subject.env.build, "CMAKE_BUILD_TYPE:STRING=Release")
@@ -443,7 +445,7 @@ def test_a_library_of_another_build_type(subject: Subject, root: Path) -> None:
 
 
 @pytest.mark.parametrize(("meant", "status"), [("f" * 40, "warning"), (COMMIT, "ok"), ("", "ok")])
-def test_a_library_of_another_llvm(subject: Subject, root: Path, meant: str, status: str) -> None:
+def test_a_library_of_another_llvm(subject: DoctorContext, root: Path, meant: str, status: str) -> None:
     elf.libtriton(library(root), f"23.0.0git {COMMIT}")
     built(subject, root, llvm_commit=meant)
     found = only(builds.libtriton, subject)
@@ -453,7 +455,7 @@ def test_a_library_of_another_llvm(subject: Subject, root: Path, meant: str, sta
 
 
 @pytest.mark.parametrize("finished", [None, "yesterday", 7])
-def test_a_receipt_that_does_not_say_when(subject: Subject, root: Path, finished: object) -> None:
+def test_a_receipt_that_does_not_say_when(subject: DoctorContext, root: Path, finished: object) -> None:
     library(root)
     venv(subject.env.venv)
     leave(subject, "build-triton", source=root, finished=finished, python=None, build_type=None)
@@ -466,7 +468,7 @@ def test_a_receipt_that_does_not_say_when(subject: Subject, root: Path, finished
 
 
 @pytest.mark.parametrize("place", ["backends/nvidia", "language/extra/cuda", "tools/extra/cuda", "profiler"])
-def test_links_of_backends(subject: Subject, root: Path, place: str) -> None:
+def test_links_of_backends(subject: DoctorContext, root: Path, place: str) -> None:
     link = root / "python" / "triton" / place
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to(root / "third_party" / "nvidia" / "backend")
@@ -480,7 +482,7 @@ def test_links_of_backends(subject: Subject, root: Path, place: str) -> None:
     assert "triton#5570" in found.affects
 
 
-def test_each_dangling_link_is_named(subject: Subject, root: Path) -> None:
+def test_each_dangling_link_is_named(subject: DoctorContext, root: Path) -> None:
     folder = root / "python" / "triton" / "backends"
     (folder / "amd").mkdir(parents=True)  # copied by a build of a wheel
     for name in ("nvidia", "xpu"):
@@ -494,7 +496,7 @@ def test_each_dangling_link_is_named(subject: Subject, root: Path) -> None:
 # --- compile_commands.json
 
 
-def test_the_database(subject: Subject, root: Path) -> None:
+def test_the_database(subject: DoctorContext, root: Path) -> None:
     assert "`invoke link-compile-commands` makes it" in only(builds.database, subject).seen
     merged = subject.env.path / NAME
     merged.parent.mkdir(parents=True)
@@ -504,7 +506,7 @@ def test_the_database(subject: Subject, root: Path) -> None:
     assert (found.status, found.seen) == ("ok", f"a link to {merged}")
 
 
-def test_a_database_that_is_gone(subject: Subject, root: Path) -> None:
+def test_a_database_that_is_gone(subject: DoctorContext, root: Path) -> None:
     (root / NAME).symlink_to(root / "build" / NAME)
     found = only(builds.database, subject)
     assert (found.status, found.where, found.fix) == ("warning", str(root / NAME), ())
@@ -518,7 +520,7 @@ def test_a_database_that_is_gone(subject: Subject, root: Path) -> None:
     assert only(builds.database, subject).status == "ok"
 
 
-def test_a_link_in_a_circle(subject: Subject, root: Path) -> None:
+def test_a_link_in_a_circle(subject: DoctorContext, root: Path) -> None:
     (root / NAME).symlink_to(root / NAME)
     assert only(builds.database, subject).status == "warning"
 
@@ -526,7 +528,9 @@ def test_a_link_in_a_circle(subject: Subject, root: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "status", "does"), [("file", "note", "would stop at it"), ("folder", "error", "would delete it")]
 )
-def test_what_setup_py_stumbles_over(subject: Subject, root: Path, kind: str, status: str, does: str) -> None:
+def test_what_setup_py_stumbles_over(
+    subject: DoctorContext, root: Path, kind: str, status: str, does: str
+) -> None:
     (root / NAME).touch() if kind == "file" else (root / NAME).mkdir()
     found = only(builds.database, subject)
     assert (found.status, found.seen, found.fix) == (status, f"a {kind}, not a link", ())

@@ -19,7 +19,7 @@ from tests.unit.facts.test_installed_tritons import install
 from tritonsmith import configs
 from tritonsmith.doctor import caches, run
 from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.plan.runner import Runner
 from tritonsmith.plan.steps.cache_entries import TRASH
 from tritonsmith.ui.progress import PhaseProgress
@@ -28,7 +28,7 @@ Limits = Callable[..., None]
 
 
 @pytest.fixture
-def root(home: Path, subject: Subject, tmp_path: Path) -> Path:
+def root(home: Path, subject: DoctorContext, tmp_path: Path) -> Path:
     """The cache in use; TorchInductor's is looked for where the test is alone."""
     subject.environ = {"HOME": str(home), "TMPDIR": str(tmp_path), "PATH": ""}
     subject.packages = None
@@ -58,7 +58,7 @@ def gone() -> int:
 
 
 @pytest.mark.parametrize("check", caches.CHECKS[:4], ids=lambda check: check.id)
-def test_no_cache_yet(subject: Subject, root: Path, check: Check) -> None:
+def test_no_cache_yet(subject: DoctorContext, root: Path, check: Check) -> None:
     assert only(check, subject).status == "not applicable"
     root.rmdir()
     assert only(check, subject).status == "not applicable"
@@ -67,7 +67,7 @@ def test_no_cache_yet(subject: Subject, root: Path, check: Check) -> None:
 # --- caches.size
 
 
-def test_size(subject: Subject, root: Path) -> None:
+def test_size(subject: DoctorContext, root: Path) -> None:
     made.kernel(root, ago=86400 * 3)
     made.kernel(subject.space.root / "envs" / "wheel" / "triton-cache")
     found = only(caches.size, subject)
@@ -77,7 +77,7 @@ def test_size(subject: Subject, root: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [{"count": 3}, {"size_gib": 0.000001}])
-def test_a_large_cache(subject: Subject, root: Path, limits: Limits, limit: dict[str, float]) -> None:
+def test_a_large_cache(subject: DoctorContext, root: Path, limits: Limits, limit: dict[str, float]) -> None:
     for number in range(4):
         made.kernel(root, seed=number)
     limits(**limit)
@@ -86,7 +86,7 @@ def test_a_large_cache(subject: Subject, root: Path, limits: Limits, limit: dict
     assert "invoke clear-cache --stale" in found.commands
 
 
-def test_a_part_stands_for_all_and_it_says_so(subject: Subject, root: Path, limits: Limits) -> None:
+def test_a_part_stands_for_all_and_it_says_so(subject: DoctorContext, root: Path, limits: Limits) -> None:
     for number in range(10):
         made.kernel(root, seed=number)
     exact = only(caches.size, subject).seen
@@ -98,7 +98,7 @@ def test_a_part_stands_for_all_and_it_says_so(subject: Subject, root: Path, limi
 # --- caches.stale
 
 
-def test_entries_of_the_installed_triton(subject: Subject, root: Path) -> None:
+def test_entries_of_the_installed_triton(subject: DoctorContext, root: Path) -> None:
     install(subject.env.venv, "3.9.0")
     made.kernel(root)
     found = only(caches.stale, subject)
@@ -106,7 +106,7 @@ def test_entries_of_the_installed_triton(subject: Subject, root: Path) -> None:
 
 
 @pytest.mark.parametrize("era", made.ERAS)
-def test_entries_of_another_triton(subject: Subject, root: Path, era: str) -> None:
+def test_entries_of_another_triton(subject: DoctorContext, root: Path, era: str) -> None:
     install(subject.env.venv, "3.9.0")
     made.kernel(root, era=era, version="3.4.0")
     found = only(caches.stale, subject)
@@ -115,13 +115,13 @@ def test_entries_of_another_triton(subject: Subject, root: Path, era: str) -> No
     assert found.commands == ("invoke clear-cache --stale --all",)
 
 
-def test_entries_that_nobody_can_judge(subject: Subject, root: Path) -> None:
+def test_entries_that_nobody_can_judge(subject: DoctorContext, root: Path) -> None:
     install(subject.env.venv, "3.9.0")
     made.launcher(root)
     assert ", 1 undecided;" in only(caches.stale, subject).seen
 
 
-def test_no_triton_to_compare_with(subject: Subject, root: Path, limits: Limits) -> None:
+def test_no_triton_to_compare_with(subject: DoctorContext, root: Path, limits: Limits) -> None:
     for number, era in enumerate(("md5", "base32", "base32")):
         made.kernel(root, era=era, ago=60.0 * (number + 1), seed=number)
     limits(files=2)
@@ -133,13 +133,13 @@ def test_no_triton_to_compare_with(subject: Subject, root: Path, limits: Limits)
 # --- caches.leftovers
 
 
-def mend(subject: Subject, log: Path) -> None:
+def mend(subject: DoctorContext, log: Path) -> None:
     plan = run.mending(caches.leftovers(subject))
     Runner(log, PhaseProgress(live=False, silent=True)).run(plan)
     vars(subject).pop("caches")
 
 
-def test_no_leftovers(subject: Subject, root: Path, gone: int) -> None:
+def test_no_leftovers(subject: DoctorContext, root: Path, gone: int) -> None:
     made.kernel(root)
     made.writing(made.unfinished(root, "now"), os.getpid(), ago=-1)
     made.writing(made.unfinished(root, "elsewhere"), gone, ago=60)
@@ -149,7 +149,7 @@ def test_no_leftovers(subject: Subject, root: Path, gone: int) -> None:
 
 @pytest.mark.parametrize("as_file", [True, False])
 def test_what_a_killed_compile_left(
-    subject: Subject, root: Path, gone: int, as_file: bool, tmp_path: Path
+    subject: DoctorContext, root: Path, gone: int, as_file: bool, tmp_path: Path
 ) -> None:
     entry = made.unfinished(root)
     part = made.writing(entry, gone, as_file=as_file)
@@ -161,12 +161,12 @@ def test_what_a_killed_compile_left(
     assert only(caches.leftovers, subject).status == "ok"
 
 
-def test_what_a_day_has_passed_over_is_nobodys(subject: Subject, root: Path) -> None:
+def test_what_a_day_has_passed_over_is_nobodys(subject: DoctorContext, root: Path) -> None:
     made.writing(made.unfinished(root), os.getpid(), ago=100_000)
     assert only(caches.leftovers, subject).status == "warning"
 
 
-def test_files_without_content(subject: Subject, root: Path, tmp_path: Path) -> None:
+def test_files_without_content(subject: DoctorContext, root: Path, tmp_path: Path) -> None:
     broken, whole = made.kernel(root), made.kernel(root, "whole")
     (broken / "vector_add.cubin").write_text("")
     found = only(caches.leftovers, subject)
@@ -178,14 +178,14 @@ def test_files_without_content(subject: Subject, root: Path, tmp_path: Path) -> 
     assert list(root.iterdir()) == [whole]
 
 
-def test_what_a_stopped_clear_left(subject: Subject, root: Path, tmp_path: Path) -> None:
+def test_what_a_stopped_clear_left(subject: DoctorContext, root: Path, tmp_path: Path) -> None:
     made.kernel(root / f"{TRASH}0")
     assert only(caches.leftovers, subject).seen == "what a stopped clear had moved away"
     mend(subject, tmp_path / "log")
     assert list(root.iterdir()) == []
 
 
-def test_a_bundle_that_came_to_nothing(subject: Subject, root: Path, tmp_path: Path) -> None:
+def test_a_bundle_that_came_to_nothing(subject: DoctorContext, root: Path, tmp_path: Path) -> None:
     made.kernel(root).rename(root / "tmp.7f6bd6a1-3bb1-4bd4-b2a5-32d2c1ab8e0c")
     mend(subject, tmp_path / "log")
     assert list(root.iterdir()) == []
@@ -194,14 +194,14 @@ def test_a_bundle_that_came_to_nothing(subject: Subject, root: Path, tmp_path: P
 # --- caches.dangling
 
 
-def test_whole_indexes(subject: Subject, root: Path) -> None:
+def test_whole_indexes(subject: DoctorContext, root: Path) -> None:
     for era in made.ERAS:
         made.kernel(root, era=era)
     found = only(caches.dangling, subject)
     assert (found.status, found.seen) == ("ok", "all files of 4 kernels are there")
 
 
-def test_a_moved_cache(subject: Subject, root: Path, tmp_path: Path) -> None:
+def test_a_moved_cache(subject: DoctorContext, root: Path, tmp_path: Path) -> None:
     for era in made.ERAS:
         made.kernel(tmp_path / "before", era=era)
     root.rmdir()
@@ -213,7 +213,7 @@ def test_a_moved_cache(subject: Subject, root: Path, tmp_path: Path) -> None:
     assert found.commands == (f"invoke clear-cache --root {root}",)
 
 
-def test_a_swept_cache(subject: Subject, root: Path, limits: Limits) -> None:
+def test_a_swept_cache(subject: DoctorContext, root: Path, limits: Limits) -> None:
     for number in range(3):
         (made.kernel(root, seed=number) / "vector_add.ttir").unlink()
     limits(files=2)
@@ -231,14 +231,14 @@ def mounted(monkeypatch: pytest.MonkeyPatch, *places: tuple[Path, str]) -> None:
     monkeypatch.setattr(psutil, "disk_partitions", lambda **_: table)
 
 
-def test_a_local_file_system(subject: Subject, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_file_system(subject: DoctorContext, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert root.is_dir()
     mounted(monkeypatch, (Path("/"), "ext4"))
     found = only(caches.filesystem, subject)
     assert (found.status, found.seen) == ("ok", "local: ext4")
 
 
-def test_a_network_file_system(subject: Subject, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_file_system(subject: DoctorContext, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounted(monkeypatch, (Path("/"), "ext4"), (root.parents[1], "nfs4"))
     found = only(caches.filesystem, subject)
     assert (found.status, found.where) == ("warning", str(root))
@@ -247,7 +247,7 @@ def test_a_network_file_system(subject: Subject, root: Path, monkeypatch: pytest
 
 
 def test_a_link_to_a_network_file_system(
-    subject: Subject, root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    subject: DoctorContext, root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     root.rmdir()
     (tmp_path / "far").mkdir()
@@ -257,7 +257,7 @@ def test_a_link_to_a_network_file_system(
 
 
 def test_a_system_that_tells_of_no_mounts(
-    subject: Subject, root: Path, monkeypatch: pytest.MonkeyPatch
+    subject: DoctorContext, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert root.is_dir()
     mounted(monkeypatch)
@@ -276,25 +276,25 @@ def inductor(root: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_no_torchinductor(subject: Subject, root: Path) -> None:
+def test_no_torchinductor(subject: DoctorContext, root: Path) -> None:
     assert root.is_dir()
     assert only(caches.inductor, subject).status == "not applicable"
 
 
-def test_torchinductors_kernels(subject: Subject, inductor: Path) -> None:
+def test_torchinductors_kernels(subject: DoctorContext, inductor: Path) -> None:
     found = only(caches.inductor, subject)
     assert (found.status, found.where) == ("ok", str(inductor))
     assert found.seen.startswith("1 entry of Triton's in it")
 
 
-def test_kernels_that_are_not_in_use(subject: Subject, inductor: Path, tmp_path: Path) -> None:
+def test_kernels_that_are_not_in_use(subject: DoctorContext, inductor: Path, tmp_path: Path) -> None:
     subject.environ = {**subject.environ, "TRITON_CACHE_DIR": str(tmp_path / "other")}
     found = only(caches.inductor, subject)
     assert (found.status, found.where) == ("note", str(inductor))
     assert found.commands == ("invoke clear-cache --inductor",)
 
 
-def test_a_file_in_its_place(subject: Subject, root: Path, tmp_path: Path) -> None:
+def test_a_file_in_its_place(subject: DoctorContext, root: Path, tmp_path: Path) -> None:
     (root / "file").write_text("x")
     subject.environ = {**subject.environ, "TORCHINDUCTOR_CACHE_DIR": str(root / "file")}
     assert only(caches.inductor, subject).seen == "it is no folder"
@@ -302,7 +302,7 @@ def test_a_file_in_its_place(subject: Subject, root: Path, tmp_path: Path) -> No
 
 
 def test_a_folder_of_somebody_elses(
-    subject: Subject, inductor: Path, monkeypatch: pytest.MonkeyPatch
+    subject: DoctorContext, inductor: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if os.getuid() == 0:  # whom no mode stops
         monkeypatch.setattr(os, "access", lambda *_: False)

@@ -3,18 +3,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tritonsmith.doctor.check import Check, check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
 
 
 @check("tools.two", "a check that finds two things", deep=True)
-def two(subject: Subject) -> Iterator[Finding]:
+def two(subject: DoctorContext) -> Iterator[Finding]:
     yield ok(f"environment {subject.settings.name}")
     yield skipped("the other")
 
 
 @check("tools.broken", "a check with a bug")
-def broken(subject: Subject) -> Iterator[Finding]:
+def broken(subject: DoctorContext) -> Iterator[Finding]:
     yield ok("so far")
     yield ok({"tools": subject.settings.name}["no such key"])
 
@@ -30,14 +30,14 @@ def test_a_function_becomes_a_check() -> None:
     assert not broken.deep
 
 
-def test_each_finding_gets_the_name_of_its_check(subject: Subject) -> None:
+def test_each_finding_gets_the_name_of_its_check(subject: DoctorContext) -> None:
     assert [(found.check, found.status, found.seen) for found in two(subject)] == [
         ("tools.two", "ok", "environment dev"),
         ("tools.two", "not applicable", "the other"),
     ]
 
 
-def test_a_check_that_crashes_is_a_finding(subject: Subject) -> None:
+def test_a_check_that_crashes_is_a_finding(subject: DoctorContext) -> None:
     (found,) = broken(subject)
     assert (found.check, found.status, found.seen) == (
         "tools.broken",

@@ -7,23 +7,23 @@ import pytest
 
 from tests.unit.doctor.conftest import COMMIT, VERSIONS, Programs, built, leave, venv
 from tests.unit.facts import fakes
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
 from tritonsmith.errors import FactError
 
 
-def root_of(subject: Subject) -> Path | None:
+def root_of(subject: DoctorContext) -> Path | None:
     return subject.checkout.root if subject.checkout else None
 
 
-def named(subject: Subject, source: str) -> Subject:
+def named(subject: DoctorContext, source: str) -> DoctorContext:
     return replace(subject, settings=Settings("dev", triton=TritonSettings(source=source)))
 
 
 # --- the checkout
 
 
-def test_which_checkout_is_meant(subject: Subject, home: Path) -> None:
+def test_which_checkout_is_meant(subject: DoctorContext, home: Path) -> None:
     assert subject.checkout is None
     assert subject.unreadable is None
     clone = fakes.checkout(subject.space.sources / "triton-dev", "3.1")
@@ -43,13 +43,13 @@ def test_which_checkout_is_meant(subject: Subject, home: Path) -> None:
     assert root_of(replace(subject)) == clone
 
 
-def test_sources_that_were_deleted_since_they_were_built(subject: Subject) -> None:
+def test_sources_that_were_deleted_since_they_were_built(subject: DoctorContext) -> None:
     built(subject, subject.cwd / "gone")
     assert subject.checkout is None
     assert subject.unreadable is None  # builds.triton says so
 
 
-def test_a_checkout_that_cannot_be_read(subject: Subject) -> None:
+def test_a_checkout_that_cannot_be_read(subject: DoctorContext) -> None:
     found = named(subject, str(subject.cwd / "gone"))
     assert found.checkout is None
     assert isinstance(found.unreadable, FactError)
@@ -60,7 +60,7 @@ def test_a_checkout_that_cannot_be_read(subject: Subject) -> None:
 # --- the LLVM
 
 
-def test_which_llvm_is_meant(subject: Subject) -> None:
+def test_which_llvm_is_meant(subject: DoctorContext) -> None:
     assert (subject.llvm_prefix, subject.llvm) == (None, None)
     prefixes = {name: fakes.llvm(subject.cwd / name) for name in ("named", "prepared", "variable")}
     found = replace(subject, environ={"LLVM_SYSPATH": str(prefixes["variable"])})
@@ -73,7 +73,7 @@ def test_which_llvm_is_meant(subject: Subject) -> None:
     assert found.llvm.prefix == prefixes["named"]
 
 
-def test_an_llvm_in_the_home_folder_and_a_relative_one(subject: Subject, home: Path) -> None:
+def test_an_llvm_in_the_home_folder_and_a_relative_one(subject: DoctorContext, home: Path) -> None:
     fakes.llvm(home / "llvm")
     fakes.llvm(subject.cwd / "build" / "llvm")
     for path, prefix in (("~/llvm", home / "llvm"), ("build/llvm", subject.cwd / "build" / "llvm")):
@@ -84,13 +84,13 @@ def test_an_llvm_in_the_home_folder_and_a_relative_one(subject: Subject, home: P
 
 
 @pytest.mark.parametrize("path", ["", "/", "/gone"])
-def test_an_llvm_that_is_none(subject: Subject, path: str) -> None:
+def test_an_llvm_that_is_none(subject: DoctorContext, path: str) -> None:
     found = replace(subject, environ={"LLVM_SYSPATH": path})
     assert found.llvm_prefix == (Path(path) if path else None)
     assert found.llvm is None
 
 
-def test_a_receipt_without_a_prefix(subject: Subject) -> None:
+def test_a_receipt_without_a_prefix(subject: DoctorContext) -> None:
     leave(subject, "setup-mlir", commit=COMMIT)
     assert subject.llvm_prefix is None
 
@@ -98,7 +98,7 @@ def test_a_receipt_without_a_prefix(subject: Subject) -> None:
 # --- the Python
 
 
-def test_which_interpreter_is_meant(subject: Subject) -> None:
+def test_which_interpreter_is_meant(subject: DoctorContext) -> None:
     assert (subject.interpreter, subject.packages) == (None, None)
     conda = venv(subject.cwd / "conda")
     found = replace(subject, environ={"CONDA_PREFIX": str(subject.cwd / "conda")})
@@ -114,13 +114,15 @@ def test_which_interpreter_is_meant(subject: Subject) -> None:
     assert replace(found, python=conda).interpreter == conda
 
 
-def test_the_tools_own_environment_is_not_meant(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tools_own_environment_is_not_meant(
+    subject: DoctorContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     active = venv(subject.cwd / "own").parents[1]
     monkeypatch.setattr("sys.prefix", str(active))
     assert replace(subject, environ={"VIRTUAL_ENV": str(active)}).interpreter is None
 
 
-def test_an_environment_whose_interpreter_is_gone(subject: Subject) -> None:
+def test_an_environment_whose_interpreter_is_gone(subject: DoctorContext) -> None:
     python = venv(subject.env.venv)
     python.unlink()
     python.symlink_to("/gone/python3")
@@ -128,7 +130,7 @@ def test_an_environment_whose_interpreter_is_gone(subject: Subject) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "text", "no Python"])
-def test_an_interpreter_that_does_not_run(subject: Subject, kind: str) -> None:
+def test_an_interpreter_that_does_not_run(subject: DoctorContext, kind: str) -> None:
     python = subject.cwd / "python"
     if kind == "folder":
         python.mkdir()
@@ -142,7 +144,7 @@ def test_an_interpreter_that_does_not_run(subject: Subject, kind: str) -> None:
 # --- the rest
 
 
-def test_the_version_in_question(subject: Subject) -> None:
+def test_the_version_in_question(subject: DoctorContext) -> None:
     python = venv(subject.env.venv, triton="3.4.0")
     (info,) = python.parents[1].glob("lib/*/site-packages/triton-3.4.0.dist-info")
     (info / "RECORD").write_text("triton/__init__.py,,\n")
@@ -151,7 +153,7 @@ def test_the_version_in_question(subject: Subject) -> None:
     assert replace(subject, cwd=root).triton_version == "3.5.0"
 
 
-def test_the_programs_are_those_of_the_config(subject: Subject, programs: Programs) -> None:
+def test_the_programs_are_those_of_the_config(subject: DoctorContext, programs: Programs) -> None:
     folder = programs(VERSIONS | {"clang++-17": "17.0.6"})
     (folder / "clang++").unlink()
     (folder / "ccache").unlink()
@@ -163,7 +165,7 @@ def test_the_programs_are_those_of_the_config(subject: Subject, programs: Progra
     assert (clang.path, clang.version) == (folder / "clang++-17", "17.0.6")
 
 
-def test_a_ccache_that_does_not_answer(subject: Subject, programs: Programs) -> None:
+def test_a_ccache_that_does_not_answer(subject: DoctorContext, programs: Programs) -> None:
     programs({"ccache": "4.8"})  # it prints its version, whatever it is asked
     found = replace(subject)
     assert found.programs["ccache"] is not None
@@ -175,14 +177,14 @@ def test_a_ccache_that_does_not_answer(subject: Subject, programs: Programs) -> 
     assert replace(subject).ccache is None
 
 
-def test_each_fact_is_read_once(subject: Subject) -> None:
+def test_each_fact_is_read_once(subject: DoctorContext) -> None:
     fakes.checkout(subject.cwd, "3.5")
     first = subject.checkout
     (subject.cwd / "setup.py").unlink()
     assert subject.checkout is first
 
 
-def test_a_damaged_receipt_is_none(subject: Subject) -> None:
+def test_a_damaged_receipt_is_none(subject: DoctorContext) -> None:
     path = leave(subject, "setup-mlir", prefix="/x")
     assert subject.receipt("setup-mlir") is not None
     path.write_text("{")

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tritonsmith.doctor import env_vars
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 
 
 @pytest.mark.parametrize("end", ["", "/" + "x" * 80])
-def test_a_password_is_not_shown(subject: Subject, end: str) -> None:
+def test_a_password_is_not_shown(subject: DoctorContext, end: str) -> None:
     subject.environ = {"HTTPS_PROXY": f"http://user:secret@proxy{end}"}
     assert env_vars.shown(subject, "HTTPS_PROXY").startswith("HTTPS_PROXY='http://***@proxy")
 

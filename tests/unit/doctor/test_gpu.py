@@ -9,7 +9,7 @@ from tests.unit.facts import fakes
 from tritonsmith import configs
 from tritonsmith.doctor import gpu
 from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 from tritonsmith.facts import checkout, gpus
 from tritonsmith.facts.gpus import Driver, Gpu, Gpus, LibCuda
@@ -25,12 +25,12 @@ R580 = Driver("580.65.06", "13.0")
 
 
 @pytest.fixture
-def purelib(subject: Subject) -> Path:
+def purelib(subject: DoctorContext) -> Path:
     """The site folder of an installed Triton 3.9.0."""
     return install(subject, "3.9.0")
 
 
-def install(subject: Subject, version: str) -> Path:
+def install(subject: DoctorContext, version: str) -> Path:
     purelib = subject.cwd / "site-packages"
     subject.checkout = None
     subject.packages = PythonEnv(
@@ -46,7 +46,7 @@ def install(subject: Subject, version: str) -> Path:
     return purelib
 
 
-def nvidia(subject: Subject, *found: Gpu, driver: Driver = R570) -> None:
+def nvidia(subject: DoctorContext, *found: Gpu, driver: Driver = R570) -> None:
     subject.gpus = Gpus(found, nvidia=driver)
 
 
@@ -57,7 +57,7 @@ def ptxas(folder: Path, release: str, name: str = "ptxas") -> Path:
     return folder / name
 
 
-def bundled(subject: Subject, version: str, **releases: str) -> Path:
+def bundled(subject: DoctorContext, version: str, **releases: str) -> Path:
     """Install a Triton with these: `ptxas="12.8"`, `blackwell="13.1"`."""
     folder = install(subject, version) / "triton" / "backends" / "nvidia" / "bin"
     for name, release in releases.items():
@@ -65,14 +65,14 @@ def bundled(subject: Subject, version: str, **releases: str) -> Path:
     return folder
 
 
-def statuses(check: Check, subject: Subject) -> list[str]:
+def statuses(check: Check, subject: DoctorContext) -> list[str]:
     return [found.status for found in check(subject)]
 
 
 # --- devices
 
 
-def test_no_gpu_is_a_note_and_the_rest_does_not_apply(subject: Subject, purelib: Path) -> None:
+def test_no_gpu_is_a_note_and_the_rest_does_not_apply(subject: DoctorContext, purelib: Path) -> None:
     assert not purelib.exists()
     subject.gpus = Gpus()
     found = only(gpu.devices, subject)
@@ -82,7 +82,7 @@ def test_no_gpu_is_a_note_and_the_rest_does_not_apply(subject: Subject, purelib:
         assert statuses(check, subject) == ["not applicable"]
 
 
-def test_what_is_here(subject: Subject) -> None:
+def test_what_is_here(subject: DoctorContext) -> None:
     nvidia(subject, H200, H200, B200)
     assert only(gpu.devices, subject).seen == (
         "2 x NVIDIA H200 (compute capability 9.0, 141 GiB), NVIDIA B200 (compute capability 10.0, 179 GiB); "
@@ -104,7 +104,7 @@ def test_what_is_here(subject: Subject) -> None:
         ("NVML: Driver Not Loaded", "driver is loaded"),
     ],
 )
-def test_a_driver_that_does_not_answer(subject: Subject, problem: str, remedy: str) -> None:
+def test_a_driver_that_does_not_answer(subject: DoctorContext, problem: str, remedy: str) -> None:
     nvidia(subject, driver=Driver("570.124.06", problem=problem))
     found = only(gpu.devices, subject)
     assert found.status == "error"
@@ -113,7 +113,7 @@ def test_a_driver_that_does_not_answer(subject: Subject, problem: str, remedy: s
     assert remedy in found.remedy
 
 
-def test_a_driver_without_a_gpu(subject: Subject) -> None:
+def test_a_driver_without_a_gpu(subject: DoctorContext) -> None:
     nvidia(subject)
     found = only(gpu.devices, subject)
     assert found.status == "note"
@@ -123,7 +123,7 @@ def test_a_driver_without_a_gpu(subject: Subject) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"), [("", ["ok", "note"]), ("-1", ["ok", "note"]), ("0", ["ok"]), (None, ["ok"])]
 )
-def test_hidden_gpus(subject: Subject, value: str | None, expected: list[str]) -> None:
+def test_hidden_gpus(subject: DoctorContext, value: str | None, expected: list[str]) -> None:
     nvidia(subject, H200)
     subject.environ = {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
     assert statuses(gpu.devices, subject) == expected
@@ -152,7 +152,7 @@ def test_hidden_gpus(subject: Subject, value: str | None, expected: list[str]) -
     ],
 )
 def test_driver(
-    subject: Subject, device: Gpu, driver: Driver, releases: dict[str, str], status: str, says: str
+    subject: DoctorContext, device: Gpu, driver: Driver, releases: dict[str, str], status: str, says: str
 ) -> None:
     bundled(subject, "3.8.0", **releases)
     nvidia(subject, device, driver=driver)
@@ -161,7 +161,7 @@ def test_driver(
     assert says in found.seen
 
 
-def test_hopper_s_ptxas_is_of_cuda_13_since_3_9(subject: Subject) -> None:
+def test_hopper_s_ptxas_is_of_cuda_13_since_3_9(subject: DoctorContext) -> None:
     bundled(subject, "3.9.0", ptxas="12.9", blackwell="13.4")
     nvidia(subject, H200)
     assert only(gpu.driver, subject).status == "error"
@@ -171,7 +171,7 @@ def test_hopper_s_ptxas_is_of_cuda_13_since_3_9(subject: Subject) -> None:
     assert only(gpu.driver, subject).seen.endswith("loads code of CUDA 12.9, as it does within a major")
 
 
-def test_a_driver_that_is_too_old_is_told_its_number(subject: Subject) -> None:
+def test_a_driver_that_is_too_old_is_told_its_number(subject: DoctorContext) -> None:
     bundled(subject, "3.9.0", blackwell="13.4")
     nvidia(subject, B200)
     found = only(gpu.driver, subject)
@@ -201,13 +201,15 @@ def test_a_driver_that_is_too_old_is_told_its_number(subject: Subject) -> None:
         ("3.9.0", B200, {"ptxas": "12.9"}, "not applicable"),
     ],
 )
-def test_arch(subject: Subject, version: str, device: Gpu, releases: dict[str, str], status: str) -> None:
+def test_arch(
+    subject: DoctorContext, version: str, device: Gpu, releases: dict[str, str], status: str
+) -> None:
     bundled(subject, version, **releases)
     nvidia(subject, device, driver=R580)
     assert only(gpu.arch, subject).status == status
 
 
-def test_what_an_unknown_name_ends_with(subject: Subject) -> None:
+def test_what_an_unknown_name_ends_with(subject: DoctorContext) -> None:
     bundled(subject, "3.4.0", ptxas="12.8")
     nvidia(subject, SPARK)
     found = only(gpu.arch, subject)
@@ -215,7 +217,7 @@ def test_what_an_unknown_name_ends_with(subject: Subject) -> None:
     assert found.commands == ("export TRITON_PTXAS_PATH=/usr/local/cuda-12.9/bin/ptxas",)
 
 
-def test_a_ptxas_that_a_variable_names(subject: Subject, tmp_path: Path) -> None:
+def test_a_ptxas_that_a_variable_names(subject: DoctorContext, tmp_path: Path) -> None:
     bundled(subject, "3.5.1", ptxas="12.8")
     nvidia(subject, SPARK, driver=R580)
     mine = ptxas(tmp_path / "cuda-13", "13.0")
@@ -230,7 +232,7 @@ def test_a_ptxas_that_a_variable_names(subject: Subject, tmp_path: Path) -> None
     assert only(gpu.arch, subject).where.endswith("triton/backends/nvidia/bin/ptxas")
 
 
-def test_the_ptxas_of_a_checkout(subject: Subject, tmp_path: Path) -> None:
+def test_the_ptxas_of_a_checkout(subject: DoctorContext, tmp_path: Path) -> None:
     root = fakes.checkout(tmp_path / "triton", "3.5")
     subject.packages, subject.checkout = None, checkout.read(root)
     nvidia(subject, H200)
@@ -240,7 +242,7 @@ def test_the_ptxas_of_a_checkout(subject: Subject, tmp_path: Path) -> None:
     assert (found.status, found.where) == ("ok", str(here))
 
 
-def test_neither_a_checkout_nor_an_installed_triton(subject: Subject) -> None:
+def test_neither_a_checkout_nor_an_installed_triton(subject: DoctorContext) -> None:
     subject.packages = subject.checkout = None
     nvidia(subject, H200)
     found = only(gpu.arch, subject)
@@ -248,14 +250,14 @@ def test_neither_a_checkout_nor_an_installed_triton(subject: Subject) -> None:
     assert "neither a checkout nor an installed Triton" in found.seen
 
 
-def test_a_script_around_ptxas_does_not_tell(subject: Subject) -> None:
+def test_a_script_around_ptxas_does_not_tell(subject: DoctorContext) -> None:
     folder = bundled(subject, "3.8.0", ptxas="12.9")
     (folder / "ptxas").write_text("#!/bin/sh\n")
     nvidia(subject, H200)
     assert "does not tell which CUDA" in only(gpu.arch, subject).seen
 
 
-def test_each_kind_of_gpu_once(subject: Subject) -> None:
+def test_each_kind_of_gpu_once(subject: DoctorContext) -> None:
     bundled(subject, "3.9.0", ptxas="12.9", blackwell="13.4")
     nvidia(subject, H200, H200, B200, driver=R580)
     assert statuses(gpu.arch, subject) == ["ok", "ok"]
@@ -272,7 +274,9 @@ def test_each_kind_of_gpu_once(subject: Subject) -> None:
         (LibCuda(None, "ldconfig", "there is no /sbin/ldconfig, which Triton asks"), "error"),
     ],
 )
-def test_libcuda(subject: Subject, found: LibCuda, status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_libcuda(
+    subject: DoctorContext, found: LibCuda, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gpus, "libcuda", lambda _: found)
     nvidia(subject, H200)
     seen = only(gpu.libcuda, subject)
@@ -280,7 +284,7 @@ def test_libcuda(subject: Subject, found: LibCuda, status: str, monkeypatch: pyt
     assert seen.seen == (found.problem or "libcuda.so.1, by ldconfig")
 
 
-def test_libcuda_by_its_variable(subject: Subject, tmp_path: Path) -> None:
+def test_libcuda_by_its_variable(subject: DoctorContext, tmp_path: Path) -> None:
     nvidia(subject, H200)
     subject.environ = {"TRITON_LIBCUDA_PATH": str(tmp_path)}
     assert only(gpu.libcuda, subject).status == "error"
@@ -291,7 +295,7 @@ def test_libcuda_by_its_variable(subject: Subject, tmp_path: Path) -> None:
 # --- AMD
 
 
-def amd(subject: Subject, name: str, problem: str = "") -> list[Finding]:
+def amd(subject: DoctorContext, name: str, problem: str = "") -> list[Finding]:
     subject.gpus = Gpus((Gpu("amd", "x", name),), amd=Driver("6.12.12", problem=problem))
     return list(gpu.amd(subject))
 
@@ -310,20 +314,20 @@ def amd(subject: Subject, name: str, problem: str = "") -> list[Finding]:
         ("", "gfx1250", "ok"),
     ],
 )
-def test_amd_s_architectures(subject: Subject, version: str, name: str, status: str) -> None:
+def test_amd_s_architectures(subject: DoctorContext, version: str, name: str, status: str) -> None:
     install(subject, version)
     family, access = amd(subject, name)
     assert (family.status, access.status) == (status, "ok")
 
 
-def test_the_first_release_that_does(subject: Subject) -> None:
+def test_the_first_release_that_does(subject: DoctorContext) -> None:
     install(subject, "3.2.0")
     assert amd(subject, "gfx950")[0].seen.endswith("; 3.3 is the first that does")
     install(subject, "")
     assert amd(subject, "gfx940")[0].seen == "gfx940: Triton 3.9 (the newest known) does not compile for it"
 
 
-def test_kfd_is_closed(subject: Subject, purelib: Path) -> None:
+def test_kfd_is_closed(subject: DoctorContext, purelib: Path) -> None:
     assert not purelib.exists()
     family, access = amd(
         subject, "gfx942", "/dev/kfd is not open to this user; it belongs to the group render"

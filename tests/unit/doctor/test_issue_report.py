@@ -10,7 +10,7 @@ import pytest
 from tests.unit.facts import fakes
 from tests.unit.facts.installs import install, put, site_of
 from tritonsmith.doctor import issue_report
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
@@ -67,7 +67,7 @@ ROCM = {
 
 
 @pytest.fixture
-def subject(home: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
+def subject(home: Path, monkeypatch: pytest.MonkeyPatch) -> DoctorContext:
     """A checkout, two compilers, and a real Python environment with a torch of two files, below home."""
     for name, version in (("g++", "g++ (Debian 12.2.0-14) 12.2.0"), ("clang++", "clang version 19.1.7")):
         put(home / "bin", {name: f"#!/bin/sh\necho '{version}'\n"})
@@ -93,7 +93,7 @@ def subject(home: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
         "TRITON_DUMP_DIR": "/data/my secret dir/x",
         "MY_TOKEN": "hunter2",
     }
-    looked = Subject(
+    looked = DoctorContext(
         Settings("dev"), Workspace(home / "workspace"), environ, python=venv / "bin" / "python", cwd=checkout
     )
     gpu = Gpu("nvidia", "NVIDIA H200", "9.0", 140 << 30)
@@ -101,13 +101,13 @@ def subject(home: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
     return looked
 
 
-def test_a_superset_of_what_pytorch_asks_for(subject: Subject) -> None:
+def test_a_superset_of_what_pytorch_asks_for(subject: DoctorContext) -> None:
     text = issue_report.render(subject, ())
     missing = {what for what, words in COLLECT_ENV.items() if words not in text}
     assert missing == set()
 
 
-def test_what_triton_is_asked_for_too(subject: Subject) -> None:
+def test_what_triton_is_asked_for_too(subject: DoctorContext) -> None:
     text = issue_report.render(subject, ())
     assert f"| Triton checkout | 3.5.0 at no commit; LLVM pins: core {fakes.HASH[:12]} |" in text
     assert "| Triton installed | none |" in text
@@ -115,7 +115,7 @@ def test_what_triton_is_asked_for_too(subject: Subject) -> None:
     assert "`CUDA_MODULE_LOADING=LAZY`" in text
 
 
-def test_nobody_is_named(subject: Subject, home: Path) -> None:
+def test_nobody_is_named(subject: DoctorContext, home: Path) -> None:
     found = Finding(
         "warning", f"seen in {home}/private", f"{home}/src/triton/x", affects="a", check="tools.x"
     )
@@ -127,7 +127,7 @@ def test_nobody_is_named(subject: Subject, home: Path) -> None:
     assert "(`$TRITON/x`)" in text
 
 
-def test_a_path_with_a_space_shows_its_last_part(subject: Subject) -> None:
+def test_a_path_with_a_space_shows_its_last_part(subject: DoctorContext) -> None:
     found = Finding("warning", "seen", "/data/my secret dir/y", affects="a", check="tools.x")
     text = issue_report.render(subject, (found,))
     assert "`TRITON_DUMP_DIR=…/x`" in text
@@ -135,7 +135,7 @@ def test_a_path_with_a_space_shows_its_last_part(subject: Subject) -> None:
     assert "secret dir" not in text
 
 
-def test_what_is_not_set(subject: Subject) -> None:
+def test_what_is_not_set(subject: DoctorContext) -> None:
     subject.environ = {"ROCM_PATH": "/no/such/rocm"}
     text = issue_report.render(subject, ())
     assert "| CUDA_MODULE_LOADING | not set (LAZY is the default) |" in text
@@ -143,7 +143,7 @@ def test_what_is_not_set(subject: Subject) -> None:
     assert "| HIP runtime | none found |" in text
 
 
-def test_findings_follow_and_what_is_well_is_counted(subject: Subject) -> None:
+def test_findings_follow_and_what_is_well_is_counted(subject: DoctorContext) -> None:
     wrong = Finding("error", "broken", affects="all", check="builds.triton")
     text = issue_report.render(subject, (ok("fine"), wrong))
     assert text.startswith("<details><summary>doctor: 1 ok, 1 error (tritonsmith ")
@@ -153,12 +153,12 @@ def test_findings_follow_and_what_is_well_is_counted(subject: Subject) -> None:
     assert "No check found anything wrong." in issue_report.render(subject, (ok("fine"),))
 
 
-def test_a_pipe_does_not_end_a_cell(subject: Subject) -> None:
+def test_a_pipe_does_not_end_a_cell(subject: DoctorContext) -> None:
     subject.environ = {"TRITON_X": "a|b\nc"}
     assert r"`TRITON_X=a\|b c`" in issue_report.render(subject, ())
 
 
-def test_deep_asks_torch_itself(subject: Subject, home: Path) -> None:
+def test_deep_asks_torch_itself(subject: DoctorContext, home: Path) -> None:
     """The modules are laid out as torch's are; that a real one answers is seen by hand (200 MB)."""
     torch = site_of(home / "venv") / "torch"
     silent = "class _No:\n    hip = None\n    is_available = staticmethod(lambda: False)\n"
@@ -172,6 +172,6 @@ def test_deep_asks_torch_itself(subject: Subject, home: Path) -> None:
     assert "CUDA available: False, XPU available: False, cuDNN: None, XNNPACK available: True" in text
 
 
-def test_a_torch_that_does_not_answer(subject: Subject, home: Path) -> None:
+def test_a_torch_that_does_not_answer(subject: DoctorContext, home: Path) -> None:
     (site_of(home / "venv") / "torch" / "__init__.py").write_text("raise ImportError('libcudart')")
     assert "| PyTorch says | it does not import" in issue_report.render(subject, (), deep=True)

@@ -13,7 +13,7 @@ from tests.unit.facts import fakes
 from tests.unit.facts.fakes import mounts
 from tests.unit.facts.test_machine import fake
 from tritonsmith.doctor import machine
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.envs.schema import LlvmSettings, Settings, ToolchainSettings, TritonSettings
 from tritonsmith.facts import ccache
 from tritonsmith.facts import machine as machines
@@ -25,7 +25,7 @@ from tritonsmith.facts import machine as machines
     ("gib", "status", "jobs"),
     [(32, "ok", "8 compile and 8 link"), (16, "note", "8 compile and 5 link"), (2, "warning", "1 compile")],
 )
-def test_memory(subject: Subject, gib: int, status: str, jobs: str) -> None:
+def test_memory(subject: DoctorContext, gib: int, status: str, jobs: str) -> None:
     subject.host = replace(subject.host, memory=gib * GIB)
     found = only(machine.memory, subject)
     assert found.status == status
@@ -33,7 +33,7 @@ def test_memory(subject: Subject, gib: int, status: str, jobs: str) -> None:
     assert bool(found.affects) is (status != "ok")
 
 
-def test_a_pip_that_is_bounded_is_no_note(subject: Subject) -> None:
+def test_a_pip_that_is_bounded_is_no_note(subject: DoctorContext) -> None:
     subject.host = replace(subject.host, memory=16 * GIB)
     found = only(machine.memory, subject)
     assert "starts 16 jobs" in found.affects
@@ -42,7 +42,7 @@ def test_a_pip_that_is_bounded_is_no_note(subject: Subject) -> None:
     assert only(machine.memory, subject).status == "ok"
 
 
-def test_jobs_that_were_asked_for_and_do_not_fit(subject: Subject) -> None:
+def test_jobs_that_were_asked_for_and_do_not_fit(subject: DoctorContext) -> None:
     subject.settings = Settings("dev", toolchain=ToolchainSettings(jobs=64))
     found = only(machine.memory, subject)
     assert (found.status, found.commands) == ("warning", ("invoke build-triton --jobs 1",))
@@ -50,14 +50,14 @@ def test_jobs_that_were_asked_for_and_do_not_fit(subject: Subject) -> None:
     assert "triton#4249" in found.affects
 
 
-def test_links_with_all_of_their_debug_info(subject: Subject) -> None:
+def test_links_with_all_of_their_debug_info(subject: DoctorContext) -> None:
     subject.settings = Settings(
         "dev", toolchain=ToolchainSettings(link_jobs=4), llvm=LlvmSettings(debug_info="full")
     )
     assert "which want 48 GiB" in only(machine.memory, subject).seen
 
 
-def test_the_memory_that_a_cgroup_grants(subject: Subject, tmp_path: Path) -> None:
+def test_the_memory_that_a_cgroup_grants(subject: DoctorContext, tmp_path: Path) -> None:
     listing = fake(tmp_path / "cgroup", {"job": (str(GIB // 2), "max")}, "job")
     subject.host = machines.read(tmp_path / "cgroup", listing)
     found = only(machine.memory, subject)
@@ -84,7 +84,7 @@ def test_the_memory_that_a_cgroup_grants(subject: Subject, tmp_path: Path) -> No
     ],
 )
 def test_disk(
-    subject: Subject, free: float, settings: Settings, status: str, monkeypatch: pytest.MonkeyPatch
+    subject: DoctorContext, free: float, settings: Settings, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tritonsmith.facts.machine.disk_free", lambda _: float(free))
     subject.settings = settings
@@ -94,13 +94,15 @@ def test_disk(
     assert bool(found.remedy) is (status != "ok")
 
 
-def test_a_workspace_that_is_a_file(subject: Subject) -> None:
+def test_a_workspace_that_is_a_file(subject: DoctorContext) -> None:
     subject.space.root.touch()
     found = only(machine.disk, subject)
     assert (found.status, found.seen) == ("error", f"{subject.space.root} is no folder")
 
 
-def test_a_workspace_that_may_not_be_written_to(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workspace_that_may_not_be_written_to(
+    subject: DoctorContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As root no mode keeps one out."""
     subject.space.root.mkdir(mode=0o555)
     if os.access(subject.space.root, os.W_OK):
@@ -112,7 +114,7 @@ def test_a_workspace_that_may_not_be_written_to(subject: Subject, monkeypatch: p
 # --- libstdc++
 
 
-def test_libstdcxx_without_a_checkout(subject: Subject) -> None:
+def test_libstdcxx_without_a_checkout(subject: DoctorContext) -> None:
     found = only(machine.libstdcxx, subject)
     assert (found.status, found.seen) == (
         "not applicable",
@@ -130,7 +132,7 @@ def test_libstdcxx_without_a_checkout(subject: Subject) -> None:
         ("", "", "note", "upstream builds no LLVM"),  # musl
     ],
 )
-def test_libstdcxx(subject: Subject, glibc: str, glibcxx: str, status: str, told: str) -> None:
+def test_libstdcxx(subject: DoctorContext, glibc: str, glibcxx: str, status: str, told: str) -> None:
     subject.cwd = fakes.checkout(subject.cwd / "triton", "3.5")
     subject.host = replace(subject.host, glibc=glibc, glibcxx=glibcxx)
     found = only(machine.libstdcxx, subject)
@@ -143,7 +145,7 @@ def test_libstdcxx(subject: Subject, glibc: str, glibcxx: str, status: str, told
         assert found.commands == ("invoke setup-mlir --provider source",)
 
 
-def test_libstdcxx_on_macos_and_on_an_architecture_without_a_build(subject: Subject) -> None:
+def test_libstdcxx_on_macos_and_on_an_architecture_without_a_build(subject: DoctorContext) -> None:
     subject.cwd = fakes.checkout(subject.cwd / "triton", "3.5")
     linux, subject.host = subject.host, replace(subject.host, system="Darwin", arch="arm64")
     assert only(machine.libstdcxx, subject).seen == "Darwin has neither"
@@ -151,7 +153,7 @@ def test_libstdcxx_on_macos_and_on_an_architecture_without_a_build(subject: Subj
     assert only(machine.libstdcxx, subject).status == "note"
 
 
-def test_libstdcxx_where_the_checkout_has_no_pin(subject: Subject) -> None:
+def test_libstdcxx_where_the_checkout_has_no_pin(subject: DoctorContext) -> None:
     subject.cwd = fakes.checkout(subject.cwd / "triton", "3.5")
     (subject.cwd / "cmake" / "llvm-hash.txt").unlink()
     assert only(machine.libstdcxx, subject).status == "not applicable"
@@ -166,11 +168,11 @@ def ahead(path: Path, seconds: float) -> None:
     os.utime(path, (time.time() + seconds,) * 2)
 
 
-def test_the_clock_before_anything_was_built(subject: Subject) -> None:
+def test_the_clock_before_anything_was_built(subject: DoctorContext) -> None:
     assert only(machine.clock, subject).status == "not applicable"
 
 
-def test_a_clock_that_is_right(subject: Subject) -> None:
+def test_a_clock_that_is_right(subject: DoctorContext) -> None:
     subject.cwd = fakes.checkout(subject.cwd / "triton", "3.5")
     fakes.cmake_cache(subject.env.build)
     built(subject, subject.cwd)
@@ -182,7 +184,7 @@ def test_a_clock_that_is_right(subject: Subject) -> None:
 @pytest.mark.parametrize(
     "name", ["build.ninja", ".ninja_log", ".ninja_deps", "CMakeCache.txt", "../receipts/build-triton.json"]
 )
-def test_a_build_from_the_future(subject: Subject, name: str) -> None:
+def test_a_build_from_the_future(subject: DoctorContext, name: str) -> None:
     ahead(subject.env.build / "other", 9000)
     ahead(subject.env.path / "receipts" / "setup-mlir.json", 60)
     (subject.env.build / name).touch()
@@ -194,7 +196,7 @@ def test_a_build_from_the_future(subject: Subject, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [".git/index", "CMakeLists.txt", "python/triton/_C/libtriton.so"])
-def test_sources_from_the_future(subject: Subject, name: str) -> None:
+def test_sources_from_the_future(subject: DoctorContext, name: str) -> None:
     subject.cwd = fakes.checkout(subject.cwd / "triton", "3.5")
     ahead(subject.cwd / name, 100)
     found = only(machine.clock, subject)
@@ -204,7 +206,7 @@ def test_sources_from_the_future(subject: Subject, name: str) -> None:
 # --- file systems
 
 
-def test_a_local_disk(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_disk(subject: DoctorContext, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts(monkeypatch, ("/", "ext4"))
     found = only(machine.filesystem, subject)
     assert (found.status, found.seen) == ("ok", "workspace on ext4")
@@ -215,7 +217,7 @@ def test_a_local_disk(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("what", ["workspace", "checkout", "compiler cache"])
 def test_a_network_file_system(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch, what: str, tmp_path: Path
+    subject: DoctorContext, monkeypatch: pytest.MonkeyPatch, what: str, tmp_path: Path
 ) -> None:
     subject.cwd = fakes.checkout(tmp_path / "triton", "3.5")
     subject.ccache = ccache.parse(f"(x) cache_dir = {tmp_path / 'cc'}\n", "")
@@ -236,7 +238,7 @@ def test_a_network_file_system(
 
 
 def test_a_home_folder_on_the_network_is_named_for_each_place_in_it(
-    subject: Subject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, programs: Programs
+    subject: DoctorContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, programs: Programs
 ) -> None:
     programs(VERSIONS | {"ccache": f"\necho '(environment) cache_dir = {tmp_path}/cc'\n"})
     del subject.ccache

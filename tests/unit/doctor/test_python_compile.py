@@ -10,29 +10,29 @@ import pytest
 
 from tests.unit.facts.installs import install, site_of
 from tritonsmith.doctor import python_compile as deep
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
 
 
 @pytest.fixture
-def subject(tmp_path: Path) -> Subject:
+def subject(tmp_path: Path) -> DoctorContext:
     """A real Python environment without pip."""
     venv = tmp_path / "a venv"
     subprocess.run((sys.executable, "-m", "venv", "--without-pip", venv), check=True)
     space = Workspace(tmp_path / "space")
-    return Subject(Settings("dev"), space, python=venv / "bin" / "python", cwd=tmp_path)
+    return DoctorContext(Settings("dev"), space, python=venv / "bin" / "python", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("version", ["", "2.1.0"])
-def test_nothing_that_could_compile(subject: Subject, tmp_path: Path, version: str) -> None:
+def test_nothing_that_could_compile(subject: DoctorContext, tmp_path: Path, version: str) -> None:
     if version:
         install(site_of(tmp_path / "a venv"), "triton", version, {"triton/__init__.py": ""})
     (found,) = deep.compiles(subject)
     assert (found.status, found.check) == ("not applicable", "python.compile")
 
 
-def test_a_triton_that_does_not_load(subject: Subject, tmp_path: Path) -> None:
+def test_a_triton_that_does_not_load(subject: DoctorContext, tmp_path: Path) -> None:
     broken = "raise ImportError('libtriton.so: undefined symbol: PyX')\n"
     install(site_of(tmp_path / "a venv"), "triton", "3.5.0", {"triton/__init__.py": broken})
     (found,) = deep.compiles(subject)

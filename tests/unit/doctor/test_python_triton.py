@@ -15,7 +15,7 @@ from tests.unit.doctor.test_python_env import see
 from tests.unit.facts import elf, fakes
 from tests.unit.facts.installs import checkout, editable, install, put, python_of, site_of, triton
 from tritonsmith.doctor import python_triton
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.envs.schema import Settings, TritonSettings
 from tritonsmith.facts import python_env
 
@@ -23,7 +23,7 @@ WHEEL_371 = "1f126a6dea50d185c0781743a667390037ae88bd"  # configs/pytorch-pins.t
 
 
 @pytest.fixture
-def env(subject: Subject) -> Path:
+def env(subject: DoctorContext) -> Path:
     return subject.cwd / "an env"
 
 
@@ -35,18 +35,18 @@ def torch(prefix: Path, version: str, requires: str = "") -> None:
 # --- python.torch
 
 
-def test_neither_torch_nor_triton(subject: Subject, env: Path) -> None:
+def test_neither_torch_nor_triton(subject: DoctorContext, env: Path) -> None:
     assert only(python_triton.torch, see(subject, env)).status == "not applicable"
 
 
-def test_triton_without_torch(subject: Subject, env: Path) -> None:
+def test_triton_without_torch(subject: DoctorContext, env: Path) -> None:
     triton(site_of(env))
     found = only(python_triton.torch, see(subject, env))
     assert (found.status, found.seen) == ("note", "triton 3.5.0 without torch")
 
 
 @pytest.mark.parametrize(("requires", "advice"), [("triton==3.7.1", True), ("", False)])
-def test_torch_without_triton(subject: Subject, env: Path, requires: str, advice: bool) -> None:
+def test_torch_without_triton(subject: DoctorContext, env: Path, requires: str, advice: bool) -> None:
     torch(env, "2.13.0", requires)
     found = only(python_triton.torch, see(subject, env))
     assert found.status == "note"
@@ -67,7 +67,7 @@ def test_torch_without_triton(subject: Subject, env: Path, requires: str, advice
         ("pytorch_triton_rocm", "3.7.1", "warning"),
     ],
 )
-def test_what_torch_requires(subject: Subject, env: Path, name: str, version: str, status: str) -> None:
+def test_what_torch_requires(subject: DoctorContext, env: Path, name: str, version: str, status: str) -> None:
     torch(env, "2.13.0", "triton==3.7.1")
     triton(site_of(env), name, version)
     found = only(python_triton.torch, see(subject, env))
@@ -76,14 +76,14 @@ def test_what_torch_requires(subject: Subject, env: Path, name: str, version: st
     assert bool(found.commands) is (status == "warning")
 
 
-def test_a_triton_of_ones_own_beside_torch_is_a_note(subject: Subject, env: Path) -> None:
+def test_a_triton_of_ones_own_beside_torch_is_a_note(subject: DoctorContext, env: Path) -> None:
     torch(env, "2.13.0", "triton==3.7.1")
     editable(site_of(env), checkout(subject.cwd / "src"), version="3.9.0", finder=True)
     found = only(python_triton.torch, see(subject, env))
     assert (found.status, found.commands) == ("note", ())
 
 
-def test_a_torch_that_no_table_knows(subject: Subject, env: Path) -> None:
+def test_a_torch_that_no_table_knows(subject: DoctorContext, env: Path) -> None:
     """It gets what it requires; whether that is its pin, nobody can tell."""
     torch(env, "9.0.0.dev20991231", "triton==9.0.0+git0badc0de")
     triton(site_of(env), version="9.0.0+git0badc0de")
@@ -95,15 +95,15 @@ def test_a_torch_that_no_table_knows(subject: Subject, env: Path) -> None:
 
 
 def with_library(
-    subject: Subject, prefix: Path, llvm: str, name: str = "libtriton.so", machine: int = elf.X86_64
-) -> Subject:
+    subject: DoctorContext, prefix: Path, llvm: str, name: str = "libtriton.so", machine: int = elf.X86_64
+) -> DoctorContext:
     library = site_of(prefix) / "triton" / "_C" / name
     (library.parent / "libtriton.so").unlink()
     elf.libtriton(library, llvm, machine)
     return see(subject, prefix, version="3.11.7")
 
 
-def test_the_llvm_of_the_published_wheel(subject: Subject, env: Path) -> None:
+def test_the_llvm_of_the_published_wheel(subject: DoctorContext, env: Path) -> None:
     triton(site_of(env), version="3.7.1")
     found = only(python_triton.llvm_revision, with_library(subject, env, f"23.0.0git {WHEEL_371}"))
     assert (found.status, found.seen) == (
@@ -112,7 +112,7 @@ def test_the_llvm_of_the_published_wheel(subject: Subject, env: Path) -> None:
     )
 
 
-def test_another_llvm_than_that_of_the_published_wheel(subject: Subject, env: Path) -> None:
+def test_another_llvm_than_that_of_the_published_wheel(subject: DoctorContext, env: Path) -> None:
     triton(site_of(env), version="3.7.1")
     found = only(python_triton.llvm_revision, with_library(subject, env, f"23.0.0git {'a' * 40}"))
     assert found.status == "warning"
@@ -121,7 +121,7 @@ def test_another_llvm_than_that_of_the_published_wheel(subject: Subject, env: Pa
 
 @pytest.mark.parametrize(("commit", "status"), [(fakes.HASH, "ok"), ("a" * 40, "warning")])
 def test_the_llvm_of_an_editable_install_against_the_checkouts_pin(
-    subject: Subject, env: Path, commit: str, status: str
+    subject: DoctorContext, env: Path, commit: str, status: str
 ) -> None:
     subject.cwd = fakes.checkout(subject.cwd / "mine", "3.5")
     editable(site_of(env), subject.cwd, finder=True)
@@ -136,7 +136,7 @@ def test_the_llvm_of_an_editable_install_against_the_checkouts_pin(
     [("19.0.0git", "ok", "whose commit was not recorded"), ("", "note", "cannot be read")],
 )
 def test_an_llvm_that_did_not_record_its_commit(
-    subject: Subject, env: Path, llvm: str, status: str, says: str
+    subject: DoctorContext, env: Path, llvm: str, status: str, says: str
 ) -> None:
     triton(site_of(env), version="3.1.0")
     found = only(python_triton.llvm_revision, with_library(subject, env, llvm))
@@ -144,13 +144,13 @@ def test_an_llvm_that_did_not_record_its_commit(
     assert says in found.seen
 
 
-def test_a_library_for_another_machine(subject: Subject, env: Path) -> None:
+def test_a_library_for_another_machine(subject: DoctorContext, env: Path) -> None:
     triton(site_of(env))
     found = only(python_triton.llvm_revision, with_library(subject, env, "19.1.7", machine=elf.AARCH64))
     assert (found.status, found.seen) == ("error", "it is for aarch64")
 
 
-def test_a_library_for_another_python(subject: Subject, env: Path) -> None:
+def test_a_library_for_another_python(subject: DoctorContext, env: Path) -> None:
     triton(site_of(env))
     name = "libtriton.cpython-312-x86_64-linux-gnu.so"
     found = only(python_triton.llvm_revision, with_library(subject, env, "19.1.7", name))
@@ -170,7 +170,7 @@ def test_a_library_for_another_python(subject: Subject, env: Path) -> None:
     ],
 )
 def test_free_threading_has_an_abi_of_its_own(
-    subject: Subject, env: Path, tag: str, soabi: str, says: str
+    subject: DoctorContext, env: Path, tag: str, soabi: str, says: str
 ) -> None:
     """A Python 3.14t loads no extension module of 3.14, nor one of the stable ABI."""
     triton(site_of(env))
@@ -181,7 +181,7 @@ def test_free_threading_has_an_abi_of_its_own(
     assert (found.status, found.seen) == ("error", says) if says else found.status == "ok"
 
 
-def test_no_library(subject: Subject, env: Path) -> None:
+def test_no_library(subject: DoctorContext, env: Path) -> None:
     install(site_of(env), "triton", "3.5.0", {"triton/__init__.py": ""})
     found = only(python_triton.llvm_revision, see(subject, env))
     assert (found.status, found.seen) == ("not applicable", f"no libtriton.so in {site_of(env) / 'triton'}")
@@ -193,7 +193,7 @@ def test_no_library(subject: Subject, env: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "status"), [("2.10.2", "ok"), ("2.10.1", "warning"), ("2.11.0", "warning"), ("", "warning")]
 )
-def test_bindings(subject: Subject, version: str, status: str) -> None:
+def test_bindings(subject: DoctorContext, version: str, status: str) -> None:
     fakes.checkout(subject.cwd, "3.8")
     prefix = subject.env.venv
     if version:
@@ -204,7 +204,7 @@ def test_bindings(subject: Subject, version: str, status: str) -> None:
     assert found.commands == (() if status == "ok" else ("invoke build-triton --env dev",))
 
 
-def test_bindings_of_a_python_in_which_nothing_is_built(subject: Subject, env: Path) -> None:
+def test_bindings_of_a_python_in_which_nothing_is_built(subject: DoctorContext, env: Path) -> None:
     assert only(python_triton.bindings, see(subject, subject.env.venv)).status == "not applicable"
     fakes.checkout(subject.cwd, "3.8")
     assert only(python_triton.bindings, see(subject, env)).status == "not applicable"
@@ -215,7 +215,7 @@ def test_bindings_of_a_python_in_which_nothing_is_built(subject: Subject, env: P
 # --- python.import
 
 
-def real(subject: Subject) -> Path:
+def real(subject: DoctorContext) -> Path:
     """A real interpreter, whose packages are read anew."""
     python = venv(subject.cwd / "real")
     subject.interpreter = python
@@ -233,7 +233,7 @@ def real(subject: Subject) -> Path:
         ("print('noise')\n__version__ = '3.5.0'", "ok", "import triton: 3.5.0"),
     ],
 )
-def test_an_import(subject: Subject, text: str, status: str, says: str) -> None:
+def test_an_import(subject: DoctorContext, text: str, status: str, says: str) -> None:
     install(real(subject), "triton", "3.5.0", {"triton/__init__.py": text})
     subject.packages = python_env.read(subject.cwd / "real" / "bin" / "python")
     found = only(python_triton.imports, subject)
@@ -241,14 +241,14 @@ def test_an_import(subject: Subject, text: str, status: str, says: str) -> None:
     assert says in found.seen
 
 
-def test_an_import_that_hangs(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_that_hangs(subject: DoctorContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python_triton, "_PATIENCE", 0.5)
     install(real(subject), "triton", "3.5.0", {"triton/__init__.py": "import time; time.sleep(60)"})
     subject.packages = python_env.read(subject.cwd / "real" / "bin" / "python")
     assert "no answer in" in only(python_triton.imports, subject).seen
 
 
-def test_torch_is_imported_too(subject: Subject) -> None:
+def test_torch_is_imported_too(subject: DoctorContext) -> None:
     site = real(subject)
     triton(site)
     torch(site.parents[2], "2.13.0")
@@ -264,7 +264,7 @@ def test_torch_is_imported_too(subject: Subject) -> None:
 
 
 @pytest.mark.parametrize("folder", ["backends/nvidia/bin", "third_party/cuda/bin"])
-def test_a_ptxas_that_runs(subject: Subject, env: Path, folder: str) -> None:
+def test_a_ptxas_that_runs(subject: DoctorContext, env: Path, folder: str) -> None:
     triton(site_of(env))
     path = ptxas(env, folder, "#!/bin/sh\necho 'Cuda compilation tools, release 12.8, V12.8.93'\n")
     found = only(python_triton.ptxas, see(subject, env))
@@ -278,20 +278,20 @@ def ptxas(prefix: Path, folder: str, text: str, mode: int = 0o755) -> Path:
     return path
 
 
-def test_a_ptxas_that_may_not_be_executed(subject: Subject, env: Path) -> None:
+def test_a_ptxas_that_may_not_be_executed(subject: DoctorContext, env: Path) -> None:
     triton(site_of(env))
     path = ptxas(env, "backends/nvidia/bin", "#!/bin/sh\n", 0o644)
     found = only(python_triton.ptxas, see(subject, env))
     assert (found.status, found.commands) == ("error", (f"chmod +x '{path}'",))
 
 
-def test_a_ptxas_that_fails(subject: Subject, env: Path) -> None:
+def test_a_ptxas_that_fails(subject: DoctorContext, env: Path) -> None:
     triton(site_of(env))
     ptxas(env, "backends/nvidia/bin", "#!/bin/sh\nexit 1\n")
     assert only(python_triton.ptxas, see(subject, env)).seen == "ptxas --version does not answer"
 
 
-def test_a_ptxas_of_another_machine(subject: Subject, env: Path) -> None:
+def test_a_ptxas_of_another_machine(subject: DoctorContext, env: Path) -> None:
     triton(site_of(env))
     elf.write(site_of(env) / "triton" / "backends" / "nvidia" / "bin" / "ptxas", {}, elf.AARCH64).chmod(0o755)
     found = only(python_triton.ptxas, see(subject, env))
@@ -299,7 +299,7 @@ def test_a_ptxas_of_another_machine(subject: Subject, env: Path) -> None:
     assert "ptxas is for aarch64, this machine is x86_64" in found.seen
 
 
-def test_a_ptxas_that_a_variable_names(subject: Subject, env: Path) -> None:
+def test_a_ptxas_that_a_variable_names(subject: DoctorContext, env: Path) -> None:
     subject.environ = {"TRITON_PTXAS_PATH": "/no/such/ptxas"}
     found = only(python_triton.ptxas, see(subject, env))
     assert (found.status, found.where) == ("error", "/no/such/ptxas")
@@ -309,6 +309,6 @@ def test_a_ptxas_that_a_variable_names(subject: Subject, env: Path) -> None:
     assert only(python_triton.ptxas, subject).where == str(program)
 
 
-def test_no_ptxas(subject: Subject, env: Path) -> None:
+def test_no_ptxas(subject: DoctorContext, env: Path) -> None:
     assert only(python_triton.ptxas, see(subject, env)).status == "not applicable"
     assert python_of(env).triton_owners == ()

@@ -10,7 +10,7 @@ from tests.unit.doctor.conftest import VERSIONS, Programs
 from tests.unit.facts import fakes
 from tritonsmith.doctor import finding, registry
 from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok
 from tritonsmith.envs.schema import Settings, TritonSettings
 from tritonsmith.errors import UsageError
@@ -33,7 +33,9 @@ def test_a_group_stands_together() -> None:
 
 
 @pytest.mark.parametrize("check", QUICK, ids=lambda check: check.id)
-def test_where_there_is_nothing_yet_each_says_so(subject: Subject, programs: Programs, check: Check) -> None:
+def test_where_there_is_nothing_yet_each_says_so(
+    subject: DoctorContext, programs: Programs, check: Check
+) -> None:
     programs({})
     found = check(subject)
     assert found
@@ -48,7 +50,9 @@ def test_where_there_is_nothing_yet_each_says_so(subject: Subject, programs: Pro
 
 
 @pytest.mark.parametrize("era", fakes.ERAS)
-def test_no_check_crashes_at_the_checkout_of_any_era(subject: Subject, programs: Programs, era: str) -> None:
+def test_no_check_crashes_at_the_checkout_of_any_era(
+    subject: DoctorContext, programs: Programs, era: str
+) -> None:
     programs(VERSIONS)
     root = fakes.checkout(subject.cwd / "a triton", era)
     subject.cwd = root / "third_party"
@@ -60,7 +64,7 @@ def test_no_check_crashes_at_the_checkout_of_any_era(subject: Subject, programs:
 
 @pytest.mark.parametrize("trouble", ["gone", "no checkout", "marks of a merge", "too old", "no pin file"])
 def test_sources_that_cannot_be_read_are_one_error_and_no_crash(
-    subject: Subject, programs: Programs, trouble: str
+    subject: DoctorContext, programs: Programs, trouble: str
 ) -> None:
     programs(VERSIONS)
     root = subject.cwd / "triton"
@@ -95,7 +99,7 @@ def test_checks_and_groups_are_chosen_by_name() -> None:
     ]
 
 
-def deep(_: Subject) -> list[Finding]:
+def deep(_: DoctorContext) -> list[Finding]:
     return [ok("done")]
 
 
@@ -116,8 +120,8 @@ def test_a_name_that_there_is_not(name: str, nearest: str) -> None:
     assert f"did you mean {nearest!r}?" in str(caught.value)
 
 
-def test_the_others_go_on_when_one_crashes(subject: Subject) -> None:
-    def crash(_: Subject) -> list[Finding]:
+def test_the_others_go_on_when_one_crashes(subject: DoctorContext) -> None:
+    def crash(_: DoctorContext) -> list[Finding]:
         raise ZeroDivisionError("of ours")
 
     found = registry.examine(

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.doctor.conftest import VERSIONS, Programs, leave
 from tritonsmith.doctor import run
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 from tritonsmith.envs import workspace
 from tritonsmith.envs.schema import Settings
@@ -50,7 +50,7 @@ def space(tmp_path: Path) -> Workspace:
     moments = {"wheel": 100, "release": 300, "deleted-since": 900}
     for name, moment in moments.items():
         for age, task in enumerate(("build-triton", "setup-mlir")):
-            path = leave(Subject(Settings(name), space), task, name)
+            path = leave(DoctorContext(Settings(name), space), task, name)
             os.utime(path, (moment - age * 250, moment - age * 250))
     return space
 

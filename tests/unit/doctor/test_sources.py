@@ -12,7 +12,7 @@ from tests.unit.facts import fakes
 from tests.unit.facts.fakes import git
 from tritonsmith import configs
 from tritonsmith.doctor import sources
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
 
 HEADER = "include/llvm/Support/VCSRevision.h"
@@ -29,7 +29,7 @@ WHOLE = (
 
 
 @pytest.fixture
-def root(subject: Subject) -> Path:
+def root(subject: DoctorContext) -> Path:
     """A checkout of 3.5 under git, in which one stands."""
     require("git")
     subject.cwd = fakes.checkout(subject.cwd / "my triton", "3.5")
@@ -38,7 +38,7 @@ def root(subject: Subject) -> Path:
 
 
 def with_llvm(
-    subject: Subject, commit: str = fakes.HASH, files: tuple[str, ...] = WHOLE, assertions: str = "ON"
+    subject: DoctorContext, commit: str = fakes.HASH, files: tuple[str, ...] = WHOLE, assertions: str = "ON"
 ) -> Path:
     """An LLVM of that commit, set up for the env."""
     prefix = fakes.llvm(subject.space.root / "llvm", assertions=assertions, files=files)
@@ -48,7 +48,7 @@ def with_llvm(
     return prefix
 
 
-def test_without_a_checkout(subject: Subject) -> None:
+def test_without_a_checkout(subject: DoctorContext) -> None:
     for check in (sources.checkout, sources.pins, sources.several_pins):
         assert only(check, subject).seen == "no checkout of Triton is at hand"
     assert only(sources.branches, subject).status == "not applicable"
@@ -57,14 +57,14 @@ def test_without_a_checkout(subject: Subject) -> None:
 # --- the checkout
 
 
-def test_the_checkout(subject: Subject, root: Path) -> None:
+def test_the_checkout(subject: DoctorContext, root: Path) -> None:
     found = only(sources.checkout, subject)
     commit = git(root, "rev-parse", "HEAD")
     assert (found.status, found.where) == ("ok", str(root))
     assert found.seen == f"Triton 3.5.0 (builds like 3.5), commit {commit[:12]}"
 
 
-def test_a_changed_checkout_that_has_moved(subject: Subject, root: Path) -> None:
+def test_a_changed_checkout_that_has_moved(subject: DoctorContext, root: Path) -> None:
     clone = root.parent / "clone"
     git(root, "clone", "--quiet", str(root), str(clone))
     for where, message in ((root, "theirs"), (root, "theirs too"), (clone, "mine")):
@@ -75,12 +75,12 @@ def test_a_changed_checkout_that_has_moved(subject: Subject, root: Path) -> None
     assert found.seen.endswith(", changed, 1 ahead and 2 behind its upstream")
 
 
-def test_a_checkout_from_an_archive(subject: Subject) -> None:
+def test_a_checkout_from_an_archive(subject: DoctorContext) -> None:
     subject.cwd = fakes.checkout(subject.cwd / "triton", "2.1")
     assert only(sources.checkout, subject).seen == "Triton 2.1.0 (builds like 2.1), not under git"
 
 
-def test_a_checkout_that_cannot_be_read(subject: Subject, root: Path) -> None:
+def test_a_checkout_that_cannot_be_read(subject: DoctorContext, root: Path) -> None:
     (root / "setup.py").write_text("")
     (root / "python" / "triton" / "__init__.py").unlink()
     found = only(sources.checkout, subject)
@@ -96,7 +96,7 @@ def test_a_checkout_that_cannot_be_read(subject: Subject, root: Path) -> None:
 
 
 @pytest.mark.usefixtures("root")
-def test_the_pin_before_there_is_an_llvm(subject: Subject) -> None:
+def test_the_pin_before_there_is_an_llvm(subject: DoctorContext) -> None:
     found = only(sources.pins, subject)
     assert (found.status, found.commands) == ("note", ("invoke setup-mlir --env dev",))
     assert found.seen == f"cmake/llvm-hash.txt pins {fakes.HASH[:12]}; no LLVM is set up"
@@ -112,7 +112,7 @@ def test_the_pin_before_there_is_an_llvm(subject: Subject) -> None:
         ("", "warning", "; LLVM 19.1.7 is of an unknown commit"),
     ],
 )
-def test_the_llvm_against_the_pin(subject: Subject, commit: str, status: str, seen: str) -> None:
+def test_the_llvm_against_the_pin(subject: DoctorContext, commit: str, status: str, seen: str) -> None:
     prefix = with_llvm(subject, commit)
     found = only(sources.pins, subject)
     assert (found.status, found.where) == (status, str(prefix))
@@ -120,7 +120,7 @@ def test_the_llvm_against_the_pin(subject: Subject, commit: str, status: str, se
     assert ("triton#9776" in found.affects) is (status == "warning")
 
 
-def test_an_llvm_whose_sources_moved_after_it_was_built(subject: Subject, root: Path) -> None:
+def test_an_llvm_whose_sources_moved_after_it_was_built(subject: DoctorContext, root: Path) -> None:
     project = root.parent / "llvm-project"
     project.mkdir()
     git(project, "init", "--quiet")
@@ -133,7 +133,7 @@ def test_an_llvm_whose_sources_moved_after_it_was_built(subject: Subject, root: 
     assert only(sources.pins, replace(subject)).status == "warning"
 
 
-def test_every_pin_is_told(subject: Subject) -> None:
+def test_every_pin_is_told(subject: DoctorContext) -> None:
     subject.cwd = fakes.checkout(subject.cwd / "triton", "3.8")
     core, amd = sources.pins(subject)
     assert (core.status, amd.status) == ("note", "note")
@@ -141,13 +141,13 @@ def test_every_pin_is_told(subject: Subject) -> None:
     assert "triton#11485" in amd.affects
 
 
-def test_a_pin_of_the_fork(subject: Subject, root: Path) -> None:
+def test_a_pin_of_the_fork(subject: DoctorContext, root: Path) -> None:
     table = configs.load("triton-eras")["llvm-source"]
     (root / "cmake" / "llvm-hash.txt").write_text(table["fork-pins"][0])
     assert f", a commit of {table['repositories'][-1]}; no LLVM" in only(sources.pins, subject).seen
 
 
-def test_a_checkout_without_a_pin(subject: Subject, root: Path) -> None:
+def test_a_checkout_without_a_pin(subject: DoctorContext, root: Path) -> None:
     (root / "cmake" / "llvm-hash.txt").unlink()
     found = only(sources.pins, subject)
     assert (found.status, found.seen, found.where) == ("warning", "no pin was found", str(root))
@@ -156,7 +156,7 @@ def test_a_checkout_without_a_pin(subject: Subject, root: Path) -> None:
 # --- branches
 
 
-def test_no_branch_is_named_like_a_commit(subject: Subject, root: Path) -> None:
+def test_no_branch_is_named_like_a_commit(subject: DoctorContext, root: Path) -> None:
     head = git(root, "rev-parse", "HEAD")
     for name in ("feature/deadbeef", "beef", head[:9], "0123456789abcdefg", "20251121"):
         git(root, "branch", name)
@@ -165,7 +165,7 @@ def test_no_branch_is_named_like_a_commit(subject: Subject, root: Path) -> None:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_branch_that_is_named_like_a_commit(subject: Subject, root: Path, packed: bool) -> None:
+def test_a_branch_that_is_named_like_a_commit(subject: DoctorContext, root: Path, packed: bool) -> None:
     head = git(root, "rev-parse", "HEAD")
     git(root, "branch", fakes.HASH)
     if packed:
@@ -180,14 +180,14 @@ def test_a_branch_that_is_named_like_a_commit(subject: Subject, root: Path, pack
     )
 
 
-def test_a_branch_that_is_named_like_the_short_form_of_a_commit(subject: Subject, root: Path) -> None:
+def test_a_branch_that_is_named_like_the_short_form_of_a_commit(subject: DoctorContext, root: Path) -> None:
     first = git(root, "rev-parse", "--short=9", "HEAD")
     git(root, "commit", "--quiet", "--allow-empty", "--message", "two")
     git(root, "branch", first)  # `git checkout -b HASH`, where `git checkout HASH` was meant
     assert only(sources.branches, subject).seen.startswith(f"the branch {first} is at ")
 
 
-def test_branches_of_the_llvm_that_is_in_use(subject: Subject) -> None:
+def test_branches_of_the_llvm_that_is_in_use(subject: DoctorContext) -> None:
     require("git")
     project, named = subject.cwd / "llvm-project", subject.cwd / "another"
     for folder in (project, named):
@@ -202,13 +202,13 @@ def test_branches_of_the_llvm_that_is_in_use(subject: Subject) -> None:
     assert [(one.status, one.where) for one in found] == [("error", str(named)), ("error", str(project))]
 
 
-def test_a_misleading_branch_is_seen_from_every_worktree(subject: Subject, root: Path) -> None:
+def test_a_misleading_branch_is_seen_from_every_worktree(subject: DoctorContext, root: Path) -> None:
     git(root, "branch", COMMIT)
     git(root, "worktree", "add", "--quiet", "--detach", str(root.parent / "two"))
     assert only(sources.branches, replace(subject, cwd=root.parent / "two")).status == "error"
 
 
-def test_the_remedy_mends_it(subject: Subject, root: Path) -> None:
+def test_the_remedy_mends_it(subject: DoctorContext, root: Path) -> None:
     git(root, "branch", COMMIT)
     rename, _ = only(sources.branches, subject).commands
     git(root, *rename.replace(f"git -C '{root}' ", "").split())
@@ -218,12 +218,12 @@ def test_the_remedy_mends_it(subject: Subject, root: Path) -> None:
 # --- what the LLVM has
 
 
-def test_without_an_llvm(subject: Subject) -> None:
+def test_without_an_llvm(subject: DoctorContext) -> None:
     assert only(sources.llvm, subject).seen == "no LLVM is set up"
 
 
 @pytest.mark.usefixtures("root")
-def test_an_llvm_that_has_all(subject: Subject) -> None:
+def test_an_llvm_that_has_all(subject: DoctorContext) -> None:
     prefix = with_llvm(subject)
     found = only(sources.llvm, subject)
     assert (found.status, found.where) == ("ok", str(prefix))
@@ -234,7 +234,7 @@ def test_an_llvm_that_has_all(subject: Subject) -> None:
 
 
 @pytest.mark.usefixtures("root")
-def test_an_llvm_without_assertions(subject: Subject) -> None:
+def test_an_llvm_without_assertions(subject: DoctorContext) -> None:
     with_llvm(subject, assertions="OFF")
     found = only(sources.llvm, subject)
     assert found.status == "note"
@@ -255,7 +255,7 @@ def test_an_llvm_without_assertions(subject: Subject) -> None:
         ("3.3", "lib/cmake/lld/LLDConfig.cmake", ""),
     ],
 )
-def test_an_llvm_that_lacks_something(subject: Subject, era: str, lacks: str, words: str) -> None:
+def test_an_llvm_that_lacks_something(subject: DoctorContext, era: str, lacks: str, words: str) -> None:
     subject.cwd = fakes.checkout(subject.cwd / "triton", era)
     prefix = with_llvm(subject, files=tuple(name for name in WHOLE if name != lacks))
     found = only(sources.llvm, subject)
@@ -269,7 +269,7 @@ def test_an_llvm_that_lacks_something(subject: Subject, era: str, lacks: str, wo
 
 
 @pytest.mark.usefixtures("root")
-def test_an_llvm_that_lacks_much_is_one_finding_for_each(subject: Subject) -> None:
+def test_an_llvm_that_lacks_much_is_one_finding_for_each(subject: DoctorContext) -> None:
     with_llvm(subject, files=(HEADER,))
     found = sources.llvm(subject)
     assert [one.status for one in found] == ["error"] * 5
@@ -277,7 +277,7 @@ def test_an_llvm_that_lacks_much_is_one_finding_for_each(subject: Subject) -> No
 
 
 @pytest.mark.usefixtures("root")
-def test_an_llvm_without_the_code_generators(subject: Subject) -> None:
+def test_an_llvm_without_the_code_generators(subject: DoctorContext) -> None:
     prefix = with_llvm(subject)
     shutil.rmtree(prefix)
     fakes.llvm(prefix, targets="X86", files=WHOLE)
@@ -287,7 +287,7 @@ def test_an_llvm_without_the_code_generators(subject: Subject) -> None:
     ]
 
 
-def test_an_llvm_that_is_one_shared_library(subject: Subject) -> None:
+def test_an_llvm_that_is_one_shared_library(subject: DoctorContext) -> None:
     prefix = with_llvm(subject)
     config = prefix / "lib" / "cmake" / "llvm" / "LLVMConfig.cmake"
     config.write_text(config.read_text() + "set(LLVM_LINK_LLVM_DYLIB ON)\n")
@@ -295,7 +295,7 @@ def test_an_llvm_that_is_one_shared_library(subject: Subject) -> None:
     assert "MLIR links the shared libLLVM" in found.seen
 
 
-def test_an_llvm_that_is_named_and_not_there(subject: Subject) -> None:
+def test_an_llvm_that_is_named_and_not_there(subject: DoctorContext) -> None:
     subject.environ = {"LLVM_SYSPATH": "build/llvm"}
     found = only(sources.llvm, subject)
     assert (found.status, found.where) == ("error", str(subject.cwd / "build" / "llvm"))
@@ -316,7 +316,7 @@ def two(root: Path) -> Path:
     return two
 
 
-def test_two_pins_on_one_slot(subject: Subject, root: Path, two: Path, home: Path) -> None:
+def test_two_pins_on_one_slot(subject: DoctorContext, root: Path, two: Path, home: Path) -> None:
     assert only(sources.several_pins, subject).status == "ok"  # nobody has built by pip
     slot = home / ".triton" / "llvm"
     slot.mkdir(parents=True)
@@ -327,7 +327,7 @@ def test_two_pins_on_one_slot(subject: Subject, root: Path, two: Path, home: Pat
     assert found.commands == (f"export TRITON_HOME='{root}/.triton-home'",)
 
 
-def test_the_slot_lies_where_triton_home_says(subject: Subject, two: Path, tmp_path: Path) -> None:
+def test_the_slot_lies_where_triton_home_says(subject: DoctorContext, two: Path, tmp_path: Path) -> None:
     (tmp_path / "shared" / ".triton" / "llvm").mkdir(parents=True)
     subject.cwd, subject.environ = two, {"TRITON_HOME": str(tmp_path / "shared")}
     assert only(sources.several_pins, subject).status == "warning"
@@ -338,7 +338,9 @@ def test_the_slot_lies_where_triton_home_says(subject: Subject, two: Path, tmp_p
 
 
 @pytest.mark.parametrize("how", ["same pin", "deleted", "half a merge"])
-def test_worktrees_that_do_not_disturb(subject: Subject, root: Path, two: Path, home: Path, how: str) -> None:
+def test_worktrees_that_do_not_disturb(
+    subject: DoctorContext, root: Path, two: Path, home: Path, how: str
+) -> None:
     (home / ".triton" / "llvm").mkdir(parents=True)
     pin = two / "cmake" / "llvm-hash.txt"
     match how:

@@ -13,7 +13,7 @@ from tests.unit.facts.fakes import git
 from tritonsmith import configs
 from tritonsmith.doctor import tools
 from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 from tritonsmith.envs.schema import CacheSettings, LlvmSettings, Settings, TritonSettings
 from tritonsmith.facts import ccache
@@ -24,7 +24,7 @@ from tritonsmith.ui.progress import PhaseProgress
 WHEEL = Settings("dev", triton=TritonSettings(wheel="newest"))
 
 
-def programs_of(subject: Subject) -> dict[str, Finding]:
+def programs_of(subject: DoctorContext) -> dict[str, Finding]:
     """The findings of all checks that look at one program, by name."""
     return {check.id: only(check, subject) for check in tools.PROGRAMS}
 
@@ -32,7 +32,7 @@ def programs_of(subject: Subject) -> dict[str, Finding]:
 # --- programs
 
 
-def test_there_is_a_check_for_each_row_of_the_config(subject: Subject, programs: Programs) -> None:
+def test_there_is_a_check_for_each_row_of_the_config(subject: DoctorContext, programs: Programs) -> None:
     programs(VERSIONS)
     found = programs_of(subject)
     assert list(found) == [f"tools.{row['id']}" for row in configs.load("tools")["tool"]]
@@ -56,7 +56,7 @@ def test_there_is_a_check_for_each_row_of_the_config(subject: Subject, programs:
     ],
 )
 def test_versions_that_do_not_fit(
-    subject: Subject, programs: Programs, name: str, check: str, version: str, status: str
+    subject: DoctorContext, programs: Programs, name: str, check: str, version: str, status: str
 ) -> None:
     programs(VERSIONS | {name: version})
     found = programs_of(subject)
@@ -70,7 +70,7 @@ def test_versions_that_do_not_fit(
         assert wrong.commands
 
 
-def test_missing_programs(subject: Subject, programs: Programs) -> None:
+def test_missing_programs(subject: DoctorContext, programs: Programs) -> None:
     programs({})
     assert {name: one.status for name, one in programs_of(subject).items()} == {
         "tools.cmake": "error",
@@ -84,12 +84,12 @@ def test_missing_programs(subject: Subject, programs: Programs) -> None:
     assert {one.status for one in found.values()} == {"note"}
 
 
-def test_versioned_names_count(subject: Subject, programs: Programs) -> None:
+def test_versioned_names_count(subject: DoctorContext, programs: Programs) -> None:
     (programs(VERSIONS | {"clang++-17": "17.0.6"}) / "clang++").unlink()
     assert programs_of(subject)["tools.clang"].where.endswith("/clang++-17")
 
 
-def test_the_floor_that_the_checkout_asks_for_counts_too(subject: Subject, programs: Programs) -> None:
+def test_the_floor_that_the_checkout_asks_for_counts_too(subject: DoctorContext, programs: Programs) -> None:
     programs(VERSIONS)
     subject.cwd = fakes.checkout(subject.cwd / "triton", "3.5")
     project = subject.cwd / "pyproject.toml"
@@ -108,7 +108,7 @@ def test_the_floor_that_the_checkout_asks_for_counts_too(subject: Subject, progr
 # --- the CMake of PATH
 
 
-def test_the_cmake_of_a_plain_pip_build(subject: Subject, programs: Programs) -> None:
+def test_the_cmake_of_a_plain_pip_build(subject: DoctorContext, programs: Programs) -> None:
     folder = programs({})
     assert only(tools.cmake_on_path, subject).status == "not applicable"
     programs({"cmake": "3.25.1"})
@@ -138,8 +138,13 @@ esac
 
 
 def cache(
-    subject: Subject, programs: Programs, size: str = "5.0G", base: str = "", hits: int = 0, misses: int = 0
-) -> Subject:
+    subject: DoctorContext,
+    programs: Programs,
+    size: str = "5.0G",
+    base: str = "",
+    hits: int = 0,
+    misses: int = 0,
+) -> DoctorContext:
     """The subject with a ccache on PATH that says this of itself."""
     programs({"ccache": SAYS.format(size=size, base=base, hits=hits, misses=misses)})
     return replace(subject)
@@ -155,13 +160,13 @@ def cache(
     ],
 )
 def test_the_limit_of_the_compiler_cache(
-    subject: Subject, programs: Programs, size: str, status: str, seen: str
+    subject: DoctorContext, programs: Programs, size: str, status: str, seen: str
 ) -> None:
     found = only(tools.ccache_size, cache(subject, programs, size))
     assert (found.status, found.seen, found.where) == (status, seen, "/cc")
 
 
-def test_an_llvm_from_source_wants_more(subject: Subject, programs: Programs) -> None:
+def test_an_llvm_from_source_wants_more(subject: DoctorContext, programs: Programs) -> None:
     leave(subject, "setup-mlir", provider="source", prefix="/x")
     subject.settings = Settings("dev", llvm=LlvmSettings(build_type="Debug"))
     wanted = TRITON + NEED["llvm"]["Debug"]
@@ -175,7 +180,7 @@ def test_an_llvm_from_source_wants_more(subject: Subject, programs: Programs) ->
 
 
 def test_a_limit_that_the_environment_sets_is_not_changed_in_a_file(
-    subject: Subject, programs: Programs
+    subject: DoctorContext, programs: Programs
 ) -> None:
     seen = cache(subject, programs, "50.0M")
     found = only(tools.ccache_size, seen)
@@ -189,7 +194,7 @@ def test_a_limit_that_the_environment_sets_is_not_changed_in_a_file(
 
 @pytest.mark.usefixtures("host_path")
 def test_the_fix_raises_the_limit_of_a_real_ccache(
-    subject: Subject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    subject: DoctorContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require("ccache")
     monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "not" / "yet" / "made"))
@@ -211,7 +216,7 @@ def test_the_fix_raises_the_limit_of_a_real_ccache(
     ],
 )
 def test_the_hit_rate(
-    subject: Subject, programs: Programs, hits: int, misses: int, status: str, seen: str
+    subject: DoctorContext, programs: Programs, hits: int, misses: int, status: str, seen: str
 ) -> None:
     found = only(tools.ccache_hits, cache(subject, programs, hits=hits, misses=misses))
     assert (found.status, found.seen) == (status, seen)
@@ -222,7 +227,9 @@ CCACHE = (tools.ccache_size, tools.ccache_hits, tools.ccache_base_dir)
 
 
 @pytest.mark.parametrize("check", CCACHE, ids=lambda check: check.id)
-def test_an_environment_without_a_compiler_cache(subject: Subject, programs: Programs, check: Check) -> None:
+def test_an_environment_without_a_compiler_cache(
+    subject: DoctorContext, programs: Programs, check: Check
+) -> None:
     without = "this environment compiles nothing through ccache"
     answers = cache(subject, programs)
     assert only(check, replace(answers, settings=WHEEL)).seen == without
@@ -244,7 +251,7 @@ def trees(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize("base", ["{src}", "{src}/", "/", "/x:{src}/one:{src}/the other"])
 def test_worktrees_share_compiles_below_one_folder(
-    subject: Subject, trees: tuple[Path, Path], base: str
+    subject: DoctorContext, trees: tuple[Path, Path], base: str
 ) -> None:
     subject.cwd = trees[1]
     base = base.format(src=trees[0].parent)
@@ -263,7 +270,7 @@ def test_worktrees_share_compiles_below_one_folder(
     ],
 )
 def test_worktrees_that_do_not_share(
-    subject: Subject, trees: tuple[Path, Path], base: str, hash_dir: bool, commands: list[str]
+    subject: DoctorContext, trees: tuple[Path, Path], base: str, hash_dir: bool, commands: list[str]
 ) -> None:
     subject.cwd = trees[0]
     base = base.format(src=trees[0].parent)
@@ -277,7 +284,7 @@ def test_worktrees_that_do_not_share(
     )
 
 
-def test_one_worktree_shares_with_nobody(subject: Subject) -> None:
+def test_one_worktree_shares_with_nobody(subject: DoctorContext) -> None:
     subject.cwd, subject.ccache = fakes.checkout(subject.cwd / "triton", "3.5"), ccache.parse("", "")
     assert only(tools.ccache_base_dir, subject).seen == "there is one worktree at most"
 
@@ -285,14 +292,14 @@ def test_one_worktree_shares_with_nobody(subject: Subject) -> None:
 # --- lit
 
 
-def test_lit_before_there_is_a_python(subject: Subject) -> None:
+def test_lit_before_there_is_a_python(subject: DoctorContext) -> None:
     assert only(tools.lit, subject).seen == "there is no Python environment yet"
 
 
 @pytest.mark.parametrize(
     ("version", "status"), [("18.1.8", "ok"), ("23.1.0", "warning"), ("15.0.7", "warning")]
 )
-def test_lit(subject: Subject, version: str, status: str) -> None:
+def test_lit(subject: DoctorContext, version: str, status: str) -> None:
     python = venv(subject.env.venv, lit=version)
     found = only(tools.lit, subject)
     assert (found.status, found.where) == (status, str(python))
@@ -301,7 +308,7 @@ def test_lit(subject: Subject, version: str, status: str) -> None:
         assert found.commands == (f"{python} -m pip install 'lit>=17,<20'",)
 
 
-def test_a_python_without_lit(subject: Subject) -> None:
+def test_a_python_without_lit(subject: DoctorContext) -> None:
     python = venv(subject.env.venv)
     found = only(tools.lit, subject)
     assert (found.status, str(python) in found.seen) == ("not applicable", True)
@@ -310,14 +317,14 @@ def test_a_python_without_lit(subject: Subject) -> None:
 # --- libstdc++
 
 
-def test_nothing_in_front_of_the_systems_libstdcxx(subject: Subject) -> None:
+def test_nothing_in_front_of_the_systems_libstdcxx(subject: DoctorContext) -> None:
     assert only(tools.libstdcxx, subject).seen == "GLIBCXX_3.4.30, and nothing older in front of it"
     subject.host = replace(subject.host, glibcxx="")
     assert only(tools.libstdcxx, subject).status == "not applicable"
 
 
 @pytest.mark.parametrize(("tag", "status"), [("3.4.9", "warning"), ("3.4.30", "ok"), ("3.4.33", "ok")])
-def test_condas_libstdcxx(subject: Subject, tmp_path: Path, tag: str, status: str) -> None:
+def test_condas_libstdcxx(subject: DoctorContext, tmp_path: Path, tag: str, status: str) -> None:
     library = fakes.libstdcxx(tmp_path / "conda" / "lib", "3.4", tag)
     subject.environ = {"CONDA_PREFIX": str(tmp_path / "conda")}
     found = only(tools.libstdcxx, subject)
@@ -328,7 +335,7 @@ def test_condas_libstdcxx(subject: Subject, tmp_path: Path, tag: str, status: st
         assert found.commands == ("conda install -c conda-forge libstdcxx-ng",)
 
 
-def test_an_old_libstdcxx_on_the_library_path(subject: Subject, tmp_path: Path) -> None:
+def test_an_old_libstdcxx_on_the_library_path(subject: DoctorContext, tmp_path: Path) -> None:
     library = fakes.libstdcxx(tmp_path / "old", "3.4.22")
     fakes.libstdcxx(tmp_path / "conda" / "lib", "3.4.32")
     subject.environ = {
@@ -340,7 +347,7 @@ def test_an_old_libstdcxx_on_the_library_path(subject: Subject, tmp_path: Path) 
     assert found.commands == ("unset LD_LIBRARY_PATH",)
 
 
-def test_each_old_libstdcxx_is_named_once(subject: Subject, tmp_path: Path) -> None:
+def test_each_old_libstdcxx_is_named_once(subject: DoctorContext, tmp_path: Path) -> None:
     fakes.libstdcxx(tmp_path / "lib", "3.4.22")
     fakes.libstdcxx(tmp_path / "old", "3.4.20")
     subject.environ = {

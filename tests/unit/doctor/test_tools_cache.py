@@ -13,7 +13,7 @@ import pytest
 
 from tritonsmith.doctor import tools_cache
 from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.envs.schema import CacheSettings, LlvmSettings, Settings, TritonSettings
 from tritonsmith.facts import ccache
 
@@ -43,14 +43,14 @@ def redis() -> Iterator[str]:
 @pytest.mark.parametrize("check", tools_cache.CHECKS, ids=lambda check: check.id)
 @pytest.mark.parametrize("wheel", ["", "newest"])
 def test_an_env_that_asks_for_nothing_is_not_looked_at(
-    subject: Subject, programs: Programs, check: Check, wheel: str
+    subject: DoctorContext, programs: Programs, check: Check, wheel: str
 ) -> None:
     programs({})
     subject.settings = Settings("dev", triton=TritonSettings(wheel=wheel))
     assert only(check, subject).status == "not applicable"
 
 
-def test_a_storage_that_answers(subject: Subject, redis: str) -> None:
+def test_a_storage_that_answers(subject: DoctorContext, redis: str) -> None:
     subject.settings = cached(remote=redis)
     subject.ccache = ccache.parse(
         "", "remote_storage_hit\t90\nremote_storage_miss\t10\nremote_storage_error\t2\n"
@@ -60,26 +60,26 @@ def test_a_storage_that_answers(subject: Subject, redis: str) -> None:
     assert found.seen.endswith(" ms; it had 90 % of 100 results, 2 errors")
 
 
-def test_a_storage_that_was_not_asked_yet(subject: Subject, redis: str) -> None:
+def test_a_storage_that_was_not_asked_yet(subject: DoctorContext, redis: str) -> None:
     subject.settings = cached(remote=redis)
     assert only(tools_cache.remote, subject).seen.endswith("; nothing was asked of it so far")
 
 
-def test_a_storage_that_is_gone(subject: Subject) -> None:
+def test_a_storage_that_is_gone(subject: DoctorContext) -> None:
     subject.settings = cached(remote="redis://127.0.0.1:9")
     found = only(tools_cache.remote, subject)
     assert found.status == "warning"
     assert "refused" in found.seen
 
 
-def test_a_folder_as_storage(subject: Subject, tmp_path: Path) -> None:
+def test_a_folder_as_storage(subject: DoctorContext, tmp_path: Path) -> None:
     subject.settings = cached(remote=f"file://{tmp_path}")
     assert only(tools_cache.remote, subject).status == "ok"
     subject.settings = cached(remote=f"file://{tmp_path}/no")
     assert only(tools_cache.remote, subject).seen == "no use: there is no such folder"
 
 
-def test_a_password_in_an_env_file(subject: Subject) -> None:
+def test_a_password_in_an_env_file(subject: DoctorContext) -> None:
     subject.settings = cached(remote="redis://s3cret@127.0.0.1:9")
     found = only(tools_cache.remote, subject)
     assert (found.status, found.where) == ("error", "redis://***@127.0.0.1:9")
@@ -101,14 +101,14 @@ def test_a_password_in_an_env_file(subject: Subject) -> None:
     ],
 )
 def test_precompiled_headers(
-    subject: Subject, cache: dict[str, Any], wanted: Any, config: str, status: str
+    subject: DoctorContext, cache: dict[str, Any], wanted: Any, config: str, status: str
 ) -> None:
     subject.settings = replace(cached(**cache), llvm=LlvmSettings(precompiled_headers=wanted))
     subject.ccache = ccache.parse(config, "")
     assert only(tools_cache.headers, subject).status == status
 
 
-def test_icecc(subject: Subject, programs: Programs, tmp_path: Path) -> None:
+def test_icecc(subject: DoctorContext, programs: Programs, tmp_path: Path) -> None:
     programs({})
     subject.settings = cached(distribute="icecc")
     subject.environ = {"ICECC_TEST_SOCKET": str(tmp_path / "s")}
@@ -122,7 +122,7 @@ def test_icecc(subject: Subject, programs: Programs, tmp_path: Path) -> None:
         assert only(tools_cache.icecc, subject).seen == "icecc 1.4.0, and its daemon answers"
 
 
-def test_sccache_and_recc(subject: Subject, programs: Programs) -> None:
+def test_sccache_and_recc(subject: DoctorContext, programs: Programs) -> None:
     programs({})
     subject.settings = cached(launcher="sccache")
     assert only(tools_cache.launcher, subject).seen == "no sccache on PATH"
@@ -149,13 +149,13 @@ def test_sccache_and_recc(subject: Subject, programs: Programs) -> None:
         (";CCACHE_REMOTE_STORAGE=redis://h", "redis://other", "warning"),
     ],
 )
-def test_the_build_folders_own_settings(subject: Subject, remote: str, asked: str, status: str) -> None:
+def test_the_build_folders_own_settings(subject: DoctorContext, remote: str, asked: str, status: str) -> None:
     configured(subject, f"CCACHE_BASEDIR={subject.space.root}{remote}")
     subject.settings = cached(remote=asked)
     assert only(tools_cache.folders, subject).status == status
 
 
-def test_a_build_folder_that_was_moved_or_lost_its_checkout(subject: Subject) -> None:
+def test_a_build_folder_that_was_moved_or_lost_its_checkout(subject: DoctorContext) -> None:
     configured(subject, "CCACHE_BASEDIR=/somewhere/else")
     assert only(tools_cache.folders, subject).status == "warning"
     configured(subject, f"CCACHE_BASEDIR={subject.space.root}")
@@ -164,7 +164,7 @@ def test_a_build_folder_that_was_moved_or_lost_its_checkout(subject: Subject) ->
     assert only(tools_cache.folders, subject).status == "warning"
 
 
-def configured(subject: Subject, words: str) -> None:
+def configured(subject: DoctorContext, words: str) -> None:
     build = subject.env.build
     build.mkdir(parents=True, exist_ok=True)
     launcher = f"CMAKE_CXX_COMPILER_LAUNCHER:STRING=env;{words};CCACHE_NOHASHDIR=1;ccache"

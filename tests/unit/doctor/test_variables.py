@@ -8,7 +8,7 @@ from tests.unit.doctor.conftest import leave, only
 from tests.unit.facts import fakes
 from tritonsmith.doctor import variables
 from tritonsmith.doctor.check import Check
-from tritonsmith.doctor.context import Subject
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 from tritonsmith.doctor.variable_conflicts import contradictory
 from tritonsmith.facts import checkout
@@ -16,12 +16,12 @@ from tritonsmith.facts.python_env import PythonEnv
 
 
 @pytest.fixture(autouse=True)
-def installed(subject: Subject) -> None:
+def installed(subject: DoctorContext) -> None:
     """Triton 3.9.0 is installed, and there is no checkout."""
     install(subject, "3.9.0")
 
 
-def install(subject: Subject, version: str) -> None:
+def install(subject: DoctorContext, version: str) -> None:
     subject.checkout = None
     subject.packages = PythonEnv(
         executable=subject.cwd / "python",
@@ -35,7 +35,7 @@ def install(subject: Subject, version: str) -> None:
     )
 
 
-def look(check: Check, subject: Subject, version: str = "3.9.0", **environ: str) -> list[Finding]:
+def look(check: Check, subject: DoctorContext, version: str = "3.9.0", **environ: str) -> list[Finding]:
     """What a check finds in this environment."""
     install(subject, version)
     subject.environ = {"HOME": str(subject.cwd), "PATH": "/usr/bin", **environ}
@@ -46,7 +46,7 @@ def statuses(found: list[Finding]) -> list[str]:
     return [one.status for one in found]
 
 
-def test_a_plain_environment_is_fine(subject: Subject) -> None:
+def test_a_plain_environment_is_fine(subject: DoctorContext) -> None:
     seen = [found.status for check in variables.CHECKS for found in check(subject)]
     assert set(seen) == {"ok", "not applicable"}
 
@@ -61,7 +61,7 @@ def test_ids_and_titles() -> None:
 # --- known
 
 
-def test_what_is_read_is_listed_shortened(subject: Subject) -> None:
+def test_what_is_read_is_listed_shortened(subject: DoctorContext) -> None:
     (found,) = look(
         variables.known, subject, TRITON_CACHE_DIR="/cache/" + "x" * 80, MLIR_ENABLE_DUMP="my kernel"
     )
@@ -95,7 +95,7 @@ def test_what_is_read_is_listed_shortened(subject: Subject) -> None:
         ),
     ],
 )
-def test_of_another_version(subject: Subject, version: str, name: str, seen: str, remedy: str) -> None:
+def test_of_another_version(subject: DoctorContext, version: str, name: str, seen: str, remedy: str) -> None:
     (found,) = look(variables.known, subject, version, **{name: "1"})
     assert found.status == "warning"
     assert seen in found.seen
@@ -103,7 +103,7 @@ def test_of_another_version(subject: Subject, version: str, name: str, seen: str
     assert found.commands == (f"unset {name}",)
 
 
-def test_the_trap_of_3_3(subject: Subject) -> None:
+def test_the_trap_of_3_3(subject: DoctorContext) -> None:
     """A name with a hyphen comes from `env`, not from a shell."""
     (found,) = look(variables.known, subject, "3.3.1", **{"TRITON_PTXAS-BLACKWELL_PATH": "/x"})
     assert found.status == "ok"
@@ -112,7 +112,7 @@ def test_the_trap_of_3_3(subject: Subject) -> None:
     assert "TRITON_PTXAS_BLACKWELL_PATH" in found.remedy
 
 
-def test_the_newest_where_nothing_says_which(subject: Subject) -> None:
+def test_the_newest_where_nothing_says_which(subject: DoctorContext) -> None:
     subject.packages = None
     subject.environ = {"TRITON_STABLE_ABI": "1", "TRITON_PASS_PLUGIN_PATH": "x"}
     assert statuses(list(variables.known(subject))) == ["warning", "ok"]
@@ -127,20 +127,20 @@ def test_the_newest_where_nothing_says_which(subject: Subject) -> None:
         ("MLIR_DUMP_ENABLE", "MLIR_ENABLE_DUMP"),
     ],
 )
-def test_a_misspelling(subject: Subject, written: str, meant: str) -> None:
+def test_a_misspelling(subject: DoctorContext, written: str, meant: str) -> None:
     (found,) = look(variables.known, subject, **{written: "1"})
     assert found.status == "warning"
     assert f"did you mean {meant}?" in found.seen
     assert found.commands == (f'export {meant}="${written}"; unset {written}',)
 
 
-def test_a_cmake_option_is_no_variable(subject: Subject) -> None:
+def test_a_cmake_option_is_no_variable(subject: DoctorContext) -> None:
     (found,) = look(variables.known, subject, TRITON_CODEGEN_BACKENDS="nvidia")
     assert found.status == "warning"
     assert "-DTRITON_CODEGEN_BACKENDS=" in found.commands[0]
 
 
-def test_unknown_and_foreign(subject: Subject) -> None:
+def test_unknown_and_foreign(subject: DoctorContext) -> None:
     unknown, foreign = look(
         variables.known, subject, TRITON_QUITE_ELSE="1", LLVM_PROFILE_FILE="x", MLIR_DIR="y"
     )
@@ -150,7 +150,7 @@ def test_unknown_and_foreign(subject: Subject) -> None:
     )
 
 
-def test_llvm_variables_that_no_setup_py_reads(subject: Subject) -> None:
+def test_llvm_variables_that_no_setup_py_reads(subject: DoctorContext) -> None:
     alone = look(variables.known, subject, LLVM_INCLUDE_DIRS="/x/include", LLVM_LIBRARY_DIR="/x/lib")
     assert statuses(alone) == ["warning", "warning"]
     assert all("LLVM_SYSPATH=PREFIX" in found.remedy for found in alone)
@@ -159,7 +159,7 @@ def test_llvm_variables_that_no_setup_py_reads(subject: Subject) -> None:
     assert statuses(look(variables.known, subject, **all_three)) == ["ok"]
 
 
-def test_a_checkout_knows_better_than_its_number(subject: Subject, tmp_path: Path) -> None:
+def test_a_checkout_knows_better_than_its_number(subject: DoctorContext, tmp_path: Path) -> None:
     root = fakes.checkout(tmp_path / "triton", "3.8")
     (root / "python" / "build_helpers.py").write_text('"TRITON_STABLE_ABI"; "TRITON_OF_TOMORROW"\n')
     environ = {"TRITON_STABLE_ABI": "1", "TRITON_OF_TOMORROW": "1", "MLIR_ENABLE_REMARK": "1"}
@@ -183,14 +183,16 @@ def test_a_checkout_knows_better_than_its_number(subject: Subject, tmp_path: Pat
         ("3.9.0", "AMDGCN_USE_BUFFER_OPS", "counts as off"),
     ],
 )
-def test_empty_where_that_changes_something(subject: Subject, version: str, name: str, does: str) -> None:
+def test_empty_where_that_changes_something(
+    subject: DoctorContext, version: str, name: str, does: str
+) -> None:
     (found,) = look(variables.empty, subject, version, **{name: "", "MLIR_ENABLE_DUMP": ""})
     assert found.status == "warning"
     assert does in found.seen
     assert found.commands == (f"unset {name}",)
 
 
-def test_empty_on_purpose(subject: Subject) -> None:
+def test_empty_on_purpose(subject: DoctorContext) -> None:
     (found,) = look(variables.empty, subject, "3.7.0", LLVM_SYSPATH="")
     assert (found.status, found.seen) == (
         "ok",
@@ -217,12 +219,12 @@ def test_empty_on_purpose(subject: Subject) -> None:
         ("3.9.0", {"TRITON_REDIS_PORT": "redis"}, "warning"),
     ],
 )
-def test_values(subject: Subject, version: str, environ: dict[str, str], status: str) -> None:
+def test_values(subject: DoctorContext, version: str, environ: dict[str, str], status: str) -> None:
     (found,) = look(variables.values, subject, version, **environ)
     assert found.status == status
 
 
-def test_a_value_s_remedy_says_what_is_taken(subject: Subject) -> None:
+def test_a_value_s_remedy_says_what_is_taken(subject: DoctorContext) -> None:
     (found,) = look(variables.values, subject, MLIR_ENABLE_TIMING="enabled")
     assert found.seen == "MLIR_ENABLE_TIMING=enabled: Triton 3.9.0 takes only 1, on, true for true"
     assert found.commands == ("export MLIR_ENABLE_TIMING=1",)
@@ -239,7 +241,7 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-def test_paths_that_are_there(subject: Subject, program: Path) -> None:
+def test_paths_that_are_there(subject: DoctorContext, program: Path) -> None:
     folder = str(program.parent)
     fine = {
         "TRITON_PTXAS_PATH": str(program),
@@ -252,7 +254,7 @@ def test_paths_that_are_there(subject: Subject, program: Path) -> None:
     assert statuses(look(variables.paths, subject, "3.8.0", **fine)) == ["ok"]  # 3.9 reads no plugins
 
 
-def test_paths_that_are_not(subject: Subject, program: Path) -> None:
+def test_paths_that_are_not(subject: DoctorContext, program: Path) -> None:
     program.chmod(0o644)
     folder, gone = program.parent, program.parent / "gone"
     wrong = {
@@ -276,11 +278,11 @@ def test_paths_that_are_not(subject: Subject, program: Path) -> None:
 # --- contradictory
 
 
-def test_nothing_contradicts_itself(subject: Subject) -> None:
+def test_nothing_contradicts_itself(subject: DoctorContext) -> None:
     assert only(contradictory, subject).status == "ok"
 
 
-def test_several_build_types(subject: Subject) -> None:
+def test_several_build_types(subject: DoctorContext) -> None:
     asked = {"REL_WITH_DEB_INFO": "1", "DEBUG": "1", "TRITON_BUILD_WITH_O1": "0"}
     (found,) = look(contradictory, subject, **asked)
     assert found.seen == "DEBUG=1, REL_WITH_DEB_INFO=1: several build types"
@@ -289,14 +291,14 @@ def test_several_build_types(subject: Subject) -> None:
     assert statuses(look(contradictory, subject, DEBUG="1", REL_WITH_DEB_INFO="0")) == ["ok"]
 
 
-def test_offline_without_dependencies(subject: Subject) -> None:
+def test_offline_without_dependencies(subject: DoctorContext) -> None:
     (found,) = look(contradictory, subject, TRITON_OFFLINE_BUILD="1", LLVM_SYSPATH="/x")
     assert found.seen == "TRITON_OFFLINE_BUILD without JSON_SYSPATH"
     whole = {"TRITON_OFFLINE_BUILD": "1", "LLVM_SYSPATH": "/x", "JSON_SYSPATH": "/y"}
     assert statuses(look(contradictory, subject, **whole)) == ["ok"]
 
 
-def test_one_build_folder_for_two_worktrees(subject: Subject, tmp_path: Path) -> None:
+def test_one_build_folder_for_two_worktrees(subject: DoctorContext, tmp_path: Path) -> None:
     build = tmp_path / "build"
     fakes.cmake_cache(build, f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path / 'other'}")
     subject.environ = {"TRITON_BUILD_DIR": str(build)}
@@ -318,7 +320,7 @@ def test_one_build_folder_for_two_worktrees(subject: Subject, tmp_path: Path) ->
     ],
 )
 def test_llvm_debug_needs_assertions(
-    subject: Subject, tmp_path: Path, assertions: str, build_type: str, status: str
+    subject: DoctorContext, tmp_path: Path, assertions: str, build_type: str, status: str
 ) -> None:
     prefix = fakes.llvm(tmp_path / "llvm", assertions=assertions)
     leave(subject, "setup-mlir", prefix=prefix)
@@ -327,7 +329,7 @@ def test_llvm_debug_needs_assertions(
     assert found.status == status
 
 
-def test_override_without_anything_to_take(subject: Subject, tmp_path: Path) -> None:
+def test_override_without_anything_to_take(subject: DoctorContext, tmp_path: Path) -> None:
     (found,) = look(contradictory, subject, TRITON_KERNEL_OVERRIDE="1")
     assert found.where == str(subject.cwd / ".triton" / "override")
     kernel = tmp_path / "mine" / "HASH"
@@ -336,13 +338,13 @@ def test_override_without_anything_to_take(subject: Subject, tmp_path: Path) -> 
     assert statuses(look(contradictory, subject, **taken)) == ["ok"]
 
 
-def test_the_interpreter_dumps_nothing(subject: Subject) -> None:
+def test_the_interpreter_dumps_nothing(subject: DoctorContext) -> None:
     (found,) = look(contradictory, subject, TRITON_INTERPRET="1", MLIR_ENABLE_DUMP="1")
     assert found.affects == "nothing is compiled, so nothing is dumped"
     assert statuses(look(contradictory, subject, TRITON_INTERPRET="0", MLIR_ENABLE_DUMP="1")) == ["ok"]
 
 
-def test_what_does_nothing_alone(subject: Subject) -> None:
+def test_what_does_nothing_alone(subject: DoctorContext) -> None:
     (found,) = look(contradictory, subject, TRITON_DUMP_DIR="/x")
     assert (found.status, found.seen) == (
         "note",
@@ -356,14 +358,14 @@ def test_what_does_nothing_alone(subject: Subject) -> None:
 
 
 @pytest.fixture
-def warm(subject: Subject) -> Path:
+def warm(subject: DoctorContext) -> Path:
     """A cache with a kernel in it."""
     folder = subject.cwd / ".triton" / "cache"
     (folder / ("A" * 52)).mkdir(parents=True)
     return folder
 
 
-def test_a_dump_and_a_warm_cache(subject: Subject, warm: Path) -> None:
+def test_a_dump_and_a_warm_cache(subject: DoctorContext, warm: Path) -> None:
     (found,) = look(variables.cached_away, subject, MLIR_ENABLE_DUMP="1", TRITON_REPRODUCER_PATH="/x")
     assert (found.status, found.where) == ("warning", str(warm))
     assert "TRITON_REPRODUCER_PATH: nothing for a kernel that is in the cache" in found.affects
@@ -384,7 +386,7 @@ def test_a_dump_and_a_warm_cache(subject: Subject, warm: Path) -> None:
         ({"MLIR_ENABLE_DUMP": "0"}, "not applicable"),
     ],
 )
-def test_what_brings_a_dump_back(subject: Subject, environ: dict[str, str], status: str) -> None:
+def test_what_brings_a_dump_back(subject: DoctorContext, environ: dict[str, str], status: str) -> None:
     (found,) = look(variables.cached_away, subject, **{"MLIR_ENABLE_DUMP": "1"} | environ)
     assert found.status == status
 
@@ -396,12 +398,12 @@ def test_what_brings_a_dump_back(subject: Subject, environ: dict[str, str], stat
     ("value", "status"),
     [("1", "warning"), ("yes", "warning"), ("0", "ok"), ("app:*", "ok"), (None, "not applicable")],
 )
-def test_debug(subject: Subject, value: str | None, status: str) -> None:
+def test_debug(subject: DoctorContext, value: str | None, status: str) -> None:
     (found,) = look(variables.debug, subject, **({} if value is None else {"DEBUG": value}))
     assert found.status == status
 
 
-def test_left_on(subject: Subject) -> None:
+def test_left_on(subject: DoctorContext) -> None:
     found = look(variables.left_on, subject, TRITON_INTERPRET="1", DISABLE_LLVM_OPT="disable-lsr")
     assert statuses(found) == ["note", "note"]
     assert {one.seen for one in found} == {"TRITON_INTERPRET=1", "DISABLE_LLVM_OPT=disable-lsr"}
@@ -413,7 +415,7 @@ def test_left_on(subject: Subject) -> None:
 
 
 @pytest.fixture
-def pip_cache(subject: Subject, tmp_path: Path) -> Path:
+def pip_cache(subject: DoctorContext, tmp_path: Path) -> Path:
     """What pip's build of a checkout of 3.8 remembers: an LLVM, and that Proton was off."""
     root = fakes.checkout(tmp_path / "triton", "3.8")
     subject.checkout = checkout.read(root)
@@ -428,7 +430,7 @@ def pip_cache(subject: Subject, tmp_path: Path) -> Path:
     )
 
 
-def test_what_sticks(subject: Subject, pip_cache: Path) -> None:
+def test_what_sticks(subject: DoctorContext, pip_cache: Path) -> None:
     proton, llvm = variables.sticky(subject)
     assert (proton.status, proton.where) == ("warning", str(pip_cache))
     assert proton.commands == ("export TRITON_BUILD_PROTON=ON",)
@@ -437,12 +439,14 @@ def test_what_sticks(subject: Subject, pip_cache: Path) -> None:
 
 
 @pytest.mark.usefixtures("pip_cache")
-def test_what_is_set_again(subject: Subject) -> None:
+def test_what_is_set_again(subject: DoctorContext) -> None:
     subject.environ = {"LLVM_SYSPATH": "", "TRITON_BUILD_PROTON": "ON"}
     assert only(variables.sticky, subject).status == "ok"
 
 
-def test_a_folder_that_build_triton_configured(subject: Subject, pip_cache: Path, tmp_path: Path) -> None:
+def test_a_folder_that_build_triton_configured(
+    subject: DoctorContext, pip_cache: Path, tmp_path: Path
+) -> None:
     """It is told everything each time; pip's folder is then a link to it."""
     folder = pip_cache.parent
     folder.rename(tmp_path / "elsewhere")
@@ -450,13 +454,15 @@ def test_a_folder_that_build_triton_configured(subject: Subject, pip_cache: Path
     assert only(variables.sticky, subject).status == "not applicable"
 
 
-def test_a_folder_that_triton_build_dir_names(subject: Subject, pip_cache: Path, tmp_path: Path) -> None:
+def test_a_folder_that_triton_build_dir_names(
+    subject: DoctorContext, pip_cache: Path, tmp_path: Path
+) -> None:
     pip_cache.parent.rename(tmp_path / "elsewhere")
     subject.environ = {"TRITON_BUILD_DIR": str(tmp_path / "elsewhere")}
     assert len(variables.sticky(subject)) == 2
 
 
-def test_nothing_sticks_before_3_3(subject: Subject, tmp_path: Path) -> None:
+def test_nothing_sticks_before_3_3(subject: DoctorContext, tmp_path: Path) -> None:
     root = fakes.checkout(tmp_path / "triton", "3.1")
     subject.checkout = checkout.read(root)
     fakes.cmake_cache(root / "python" / "build" / "cmake.linux-x86_64-cpython-3.11", "LLVM_SYSPATH:PATH=/opt")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.builder.explain import cache_misses
-from tritonsmith.builder.explain.reasons import Row
+from tritonsmith.builder.explain.reasons import RebuildReason
 from tritonsmith.errors import FactError
 from tritonsmith.facts import ccache_inputs
 
@@ -93,7 +93,7 @@ def test_the_last_compile_of_an_object_counts(tmp_path: Path) -> None:
 def test_why_it_was_missed(tmp_path: Path, was: str, now: str, why: str) -> None:
     before = written(tmp_path / "before", TEXT, "cache_miss")
     after = written(tmp_path / "after", TEXT.replace(was, now), "cache_miss")
-    assert cache_misses.explain(after, before).rows == (Row(("x.cpp.o",), why),)
+    assert cache_misses.explain(after, before).rows == (RebuildReason(("x.cpp.o",), why),)
 
 
 def test_another_folder_hits_and_what_is_new(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_another_folder_hits_and_what_is_new(tmp_path: Path) -> None:
     written(after, TEXT, "unsupported_source_language", name="two/bin/w.o")
     found = cache_misses.explain(after, before)
     assert (found.hits, found.misses) == (1, 1)
-    assert found.rows == (Row(("bin/z.cpp.o",), "it was not compiled before"),)
+    assert found.rows == (RebuildReason(("bin/z.cpp.o",), "it was not compiled before"),)
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:

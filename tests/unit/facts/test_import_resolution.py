@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.facts.installs import checkout, editable, put, site_of, triton
 from tritonsmith.facts import import_resolution, python_env
-from tritonsmith.facts.import_resolution import Found
+from tritonsmith.facts.import_resolution import ResolvedImport
 
 ASK = """
 import importlib.util, json
@@ -50,7 +50,7 @@ def asked(venv: Path, cwd: Path, pythonpath: str = "") -> Path | None:
     return Path(places[0]) if places else Path(origin)
 
 
-def worked_out(venv: Path, *before: Path) -> Found | None:
+def worked_out(venv: Path, *before: Path) -> ResolvedImport | None:
     seen = python_env.read(venv / "bin" / "python")
     assert seen is not None
     return import_resolution.find(
@@ -140,7 +140,7 @@ def test_a_clone_in_the_current_folder_hides_an_editable_install(venv: Path, tmp
     by_finder(venv, tmp_path)
     put(tmp_path, CLONE)
     found = worked_out(venv, tmp_path)
-    assert found == Found(tmp_path / "triton", tmp_path, namespace=True)
+    assert found == ResolvedImport(tmp_path / "triton", tmp_path, namespace=True)
     without = worked_out(venv)
     assert without is not None
     assert without.folder == tmp_path / "src" / "python" / "triton"

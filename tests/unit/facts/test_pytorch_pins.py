@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from tritonsmith import configs
 from tritonsmith.errors import UsageError
 from tritonsmith.facts import pytorch_pins
-from tritonsmith.facts.pytorch_pins import UNKNOWN, Pin, Release
+from tritonsmith.facts.pytorch_pins import UNKNOWN, Pin, PyTorchRelease
 from tritonsmith.versions import version_key
 
 RELEASES = {release.version: release for release in pytorch_pins.releases()}
@@ -63,7 +63,7 @@ def test_commits_are_whole(pin: Pin) -> None:
 
 
 @each_release
-def test_a_requirement_is_one_of_triton(release: Release) -> None:
+def test_a_requirement_is_one_of_triton(release: PyTorchRelease) -> None:
     requirement = Requirement(release.cuda.requires)
     assert requirement.name == "triton"
     assert requirement.specifier.contains(release.cuda.version)

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.caches import made
 from tritonsmith.facts import triton_cache, triton_metadata
 from tritonsmith.facts.cache_roots import Root
-from tritonsmith.facts.triton_cache import Entry
+from tritonsmith.facts.triton_cache import CacheEntry
 from tritonsmith.plan.steps.cache_entries import TRASH
 
 
@@ -21,7 +21,7 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def only(root: Path) -> Entry:
+def only(root: Path) -> CacheEntry:
     (entry,) = triton_cache.scan(made.as_root(root)).entries
     return entry
 
@@ -233,7 +233,7 @@ def test_stages_of_a_launcher_and_of_what_has_gone(root: Path) -> None:
     entry = triton_cache.scan(made.as_root(root)).entries[0]
     (path / "cuda_utils.so").unlink()
     path.rmdir()
-    gone = Entry(entry.root, entry.name, entry.era, "kernel", "k", 1, 1, 1)
+    gone = CacheEntry(entry.root, entry.name, entry.era, "kernel", "k", 1, 1, 1)
     assert triton_metadata.stages(gone) == ()
 
 

@@ -32,7 +32,7 @@ def test_act_leaves_the_answer_in_the_receipt() -> None:
     answer = {**head, "results": []}
     with session.opened("up", "wheel") as running:
         write = Write(smoke_test.results_file(running.env.path), json.dumps(head), phase="p")
-        assert up.act(up.Prepared(Plan("x", (write,)), ()), running) == answer
+        assert up.execute(up.PreparedUp(Plan("x", (write,)), ()), running) == answer
     receipt = receipts.read(workspace.default().env("wheel").receipt("up"))
     assert receipt is not None
     assert (receipt["env"], receipt["answer"]) == ("wheel", answer)
@@ -46,7 +46,7 @@ def test_act_explains_a_failure(phase: str, hint: str) -> None:
     with session.opened("up", "wheel") as running:
         step = Run(("/bin/sh", "-c", script), cwd=running.env.path, phase=phase)
         with pytest.raises(StepError, match=r"failed \(exit code 4\)") as caught:
-            up.act(up.Prepared(Plan("x", (step,)), ()), running)
+            up.execute(up.PreparedUp(Plan("x", (step,)), ()), running)
         assert running.log.is_file()
     assert hint in caught.value.hints[0] + caught.value.hints[-1]
     assert caught.value.hints[-1] == f"the whole log: {running.log}"
@@ -65,5 +65,5 @@ def test_why_there_is_no_pip_is_told(tmp_path: Path) -> None:
         argv = ("/bin/sh", "-c", script, "-m", "venv", "--clear", str(tmp_path))
         step = Run(argv, cwd=running.env.path, phase=venv.PHASE)
         with pytest.raises(StepError) as caught:
-            up.act(up.Prepared(Plan("x", (step,)), ()), running)
+            up.execute(up.PreparedUp(Plan("x", (step,)), ()), running)
     assert (caught.value.why or "").splitlines()[-1] == "OSError: [Errno 28] No space left on device"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tritonsmith.passes.dump.splitter import Splitter
-from tritonsmith.passes.index import Index
+from tritonsmith.passes.index import DumpIndex
 
 HEAD = 'module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90"} {'
 
@@ -33,7 +33,7 @@ def module(*lines: str, kernel: str = "add", head: str = "module {", location: i
     )
 
 
-def split(stream: bytes | str, out: Path, *, chunk: int = 1 << 20, **about: str) -> Index:
+def split(stream: bytes | str, out: Path, *, chunk: int = 1 << 20, **about: str) -> DumpIndex:
     """Take a stream apart."""
     raw = stream.encode() if isinstance(stream, str) else stream
     out.mkdir(parents=True, exist_ok=True)
@@ -43,6 +43,6 @@ def split(stream: bytes | str, out: Path, *, chunk: int = 1 << 20, **about: str)
     return splitter.close(**about)  # type: ignore[arg-type]
 
 
-def texts(index: Index) -> list[str]:
+def texts(index: DumpIndex) -> list[str]:
     """The IR of each dump."""
     return [index.path(dump).read_bytes().decode() for dump in index.dumps]

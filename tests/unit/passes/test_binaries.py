@@ -13,13 +13,13 @@ from tritonsmith.errors import FactError
 from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
 from tritonsmith.passes import binaries, index
 from tritonsmith.passes.dump import import_log
-from tritonsmith.passes.index import COMPILED, Index, Kernel
+from tritonsmith.passes.index import COMPILED, DumpedKernel, DumpIndex
 
 TEXT = 'module {{\n  tt.func @k() {{\n    "warps"() {{n = {0} : i32}} : () -> (){1}\n  }}\n}}\n'
 SASS = "\t.target\tsm_90\nk:\n        /*0000*/                   EXIT ;\n"
 
 
-def dumped(where: Path) -> Index:
+def dumped(where: Path) -> DumpIndex:
     """A kernel that was compiled twice; the texts have locations, as those of a dump do."""
     places = ' loc("k.py":1:1)'
     passes = {
@@ -65,7 +65,7 @@ def test_why_there_is_no_binary(tmp_path: Path) -> None:
     made = dumped(tmp_path / "dump")
     assert "passes.dump again keeps it" in binaries.none_because(made, "k")
     assert "a log has none; passes.dump compiles" in binaries.none_because(replace(made, environ={}), "k")
-    broken = replace(made, kernels=(Kernel("k", "k", "", failed="CSE"),))
+    broken = replace(made, kernels=(DumpedKernel("k", "k", "", failed="CSE"),))
     assert "the compile failed (CSE)" in binaries.none_because(broken, "k")
     binaries.keep(made, [compiled(tmp_path / "out", 4)])
     assert "the compile left none" in binaries.none_because(made, "k-2")

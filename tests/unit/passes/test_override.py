@@ -9,7 +9,7 @@ import pytest
 
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.passes import override
-from tritonsmith.passes.override import Bench, Dumped
+from tritonsmith.passes.override import Dumped, OverrideRun
 
 KEY = "A" * 52
 
@@ -59,18 +59,18 @@ def test_a_kernel_that_was_compiled_twice_is_named_by_its_hash(tmp_path: Path) -
 
 
 def test_versions_before_3_2_look_below_home(tmp_path: Path) -> None:
-    old = Bench(tmp_path, "3.1.0", never)
+    old = OverrideRun(tmp_path, "3.1.0", never)
     found = old.environment("before", override=False)
     assert found["HOME"] == str(tmp_path / "home" / "before")
     assert "TRITON_DUMP_DIR" not in found
     assert old.folder("before", "dump") == tmp_path / "home" / "before" / ".triton" / "dump"
-    new = Bench(tmp_path, "3.2.0", never)
+    new = OverrideRun(tmp_path, "3.2.0", never)
     assert new.environment("before", override=False)["TRITON_DUMP_DIR"] == str(tmp_path / "before")
     assert new.folder("before", "dump") == tmp_path / "before"
 
 
 def test_only_the_second_run_overrides_and_neither_finds_what_the_other_cached(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, "3.9.0", never)
+    bench = OverrideRun(tmp_path, "3.9.0", never)
     before = bench.environment("before", override=False)
     after = bench.environment("after", override=True)
     assert "TRITON_KERNEL_OVERRIDE" not in before
@@ -80,11 +80,11 @@ def test_only_the_second_run_overrides_and_neither_finds_what_the_other_cached(t
 
 def test_a_command_that_compiles_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FactError, match="no stage was dumped"):
-        override.first(Bench(tmp_path, "3.9.0", lambda _: None))
+        override.first(OverrideRun(tmp_path, "3.9.0", lambda _: None))
 
 
 def test_a_file_that_nobody_changed_is_not_compiled(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, "3.9.0", never)
+    bench = OverrideRun(tmp_path, "3.9.0", never)
     (chosen,) = dumped(tmp_path / "before", "mm.ttgir")
     place = override.put(bench, chosen)
     assert place == tmp_path / "override" / KEY / "mm.ttgir"
@@ -101,7 +101,7 @@ def test_changes_are_shown_from_the_edited_stage_on(tmp_path: Path) -> None:
         dumped(tmp_path / "after", "mm.ttir", "mm.ttgir", "mm.ptx")
         (tmp_path / "after" / KEY / "mm.ptx").write_text("of mm.ptx\nadd.f32 %f1, %f2, %f3;\n")
 
-    bench = Bench(tmp_path, "3.9.0", again)
+    bench = OverrideRun(tmp_path, "3.9.0", again)
     place = override.put(bench, chosen)
     place.write_text("of mm.ttgir\nmore\n")
     found = {one.stage: (one.removed, one.added) for one in override.second(bench, chosen, place)}

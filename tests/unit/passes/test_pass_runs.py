@@ -9,13 +9,13 @@ import pytest
 
 from tests.unit.passes.report.folders import dump
 from tritonsmith.passes import pass_runs
-from tritonsmith.passes.index import Dump, Index, Kernel
-from tritonsmith.passes.pass_runs import PassRun, Totals
+from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.passes.pass_runs import PassRun, PassTotals
 from tritonsmith.passes.report import write
 
 
-def index(*dumps: Dump) -> Index:
-    return Index(Path("here"), "", "", "", 0, (Kernel("k", "k", ""),), dumps)
+def index(*dumps: Dump) -> DumpIndex:
+    return DumpIndex(Path("here"), "", "", "", 0, (DumpedKernel("k", "k", ""),), dumps)
 
 
 def test_what_a_pass_left_is_what_the_next_one_was_given() -> None:
@@ -68,5 +68,5 @@ def test_only_a_run_of_a_pass_counts_as_one() -> None:
         dump("k", 6, "ptx", "p", when="after", path="k/6.ptx"),
     )
     found = pass_runs.totals(index(*dumps), "k")
-    assert found == Totals(passes=4, changed=2, unknown=1, dumps=7)
+    assert found == PassTotals(passes=4, changed=2, unknown=1, dumps=7)
     assert str(found) == "4 passes, 2 changed something (1 may have); 7 dumps"

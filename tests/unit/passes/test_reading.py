@@ -18,7 +18,7 @@ from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.passes import index as indexes
 from tritonsmith.passes import select
 from tritonsmith.passes.dump import import_log, summary
-from tritonsmith.passes.index import Index
+from tritonsmith.passes.index import DumpIndex
 from tritonsmith.passes.view import diff, find_text, pass_summaries, pipeline_table, show
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -30,7 +30,7 @@ LAYOUT = "%2 = ttg.convert_layout %1 : tensor<4xf32, #blocked> -> tensor<4xf32, 
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Index:
+def made(tmp_path: Path) -> DumpIndex:
     """Four passes: nothing, one operation more, another, both gone."""
     parts = [
         ("InlinerPass", "inline", module(LOAD)),
@@ -42,36 +42,36 @@ def made(tmp_path: Path) -> Index:
     return split("".join(banner(name, word) + text for name, word, text in parts), tmp_path / "out")
 
 
-def test_a_row_says_which_lines_and_operations_came_and_went(made: Index) -> None:
+def test_a_row_says_which_lines_and_operations_came_and_went(made: DumpIndex) -> None:
     rows = pipeline_table.rows(made, "add")
-    assert rows[0] == pipeline_table.Row(0, 0, {})
+    assert rows[0] == pipeline_table.PipelineRow(0, 0, {})
     assert rows[1] is not None
     assert rows[1].operations == {"tt.load": 1, "ttg.convert_layout": 1}
     assert (rows[1].added, rows[1].removed) == (3, 1)  # and the module's head
-    assert rows[2] == pipeline_table.Row(1, 1, {"tt.load": -1, "ttg.convert_layout": 1})
+    assert rows[2] == pipeline_table.PipelineRow(1, 1, {"tt.load": -1, "ttg.convert_layout": 1})
     assert rows[4] is None
 
 
-def test_rows_are_counted_once(made: Index) -> None:
+def test_rows_are_counted_once(made: DumpIndex) -> None:
     rows = pipeline_table.rows(made, "add")
     for dump in made.dumps:
         made.path(dump).unlink(missing_ok=True)
     assert pipeline_table.rows(made, "add") == rows
 
 
-def test_what_was_counted_of_another_dump_does_not_count(made: Index, tmp_path: Path) -> None:
+def test_what_was_counted_of_another_dump_does_not_count(made: DumpIndex, tmp_path: Path) -> None:
     pipeline_table.rows(made, "add")
     other = split(banner("CSEPass", "cse") + module(LOAD), tmp_path / "other")
     (made.folder / pipeline_table.KEPT).replace(other.folder / pipeline_table.KEPT)
     assert pipeline_table.rows(other, "add") == (None,)
 
 
-def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(made: Index) -> None:
+def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(made: DumpIndex) -> None:
     (made.folder / pipeline_table.KEPT).mkdir()
     assert len(pipeline_table.rows(made, "add")) == 5
 
 
-def test_the_table_has_a_line_for_each_pass_and_dims_those_that_did_nothing(made: Index) -> None:
+def test_the_table_has_a_line_for_each_pass_and_dims_those_that_did_nothing(made: DumpIndex) -> None:
     kernel = select.kernel(made, "")
     rows = pipeline_table.rows(made, "add")
     table = pipeline_table.table(made, kernel, rows, {"cse": "common things go"})
@@ -83,7 +83,7 @@ def test_the_table_has_a_line_for_each_pass_and_dims_those_that_did_nothing(made
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 140])
-def test_a_table_for_a_narrow_terminal_has_the_numbers_and_the_names(made: Index, width: int) -> None:
+def test_a_table_for_a_narrow_terminal_has_the_numbers_and_the_names(made: DumpIndex, width: int) -> None:
     rows = pipeline_table.rows(made, "add")
     table = pipeline_table.table(made, select.kernel(made, ""), rows)
     console = Console(width=width, file=io.StringIO())
@@ -96,7 +96,7 @@ def test_a_table_for_a_narrow_terminal_has_the_numbers_and_the_names(made: Index
     assert ("convert_layout" in "".join(lines)) == (width >= 80)
 
 
-def test_a_text_is_born_multiplies_and_dies(made: Index) -> None:
+def test_a_text_is_born_multiplies_and_dies(made: DumpIndex) -> None:
     found = find_text.find(made, "add", "convert_layout")
     assert [(event.dump.number, event.before, event.after, event.what) for event in found.events] == [
         (1, 0, 1, "born"),
@@ -133,16 +133,16 @@ def test_the_translation_to_llvm_counts_as_a_pass(tmp_path: Path) -> None:
     }
 
 
-def test_an_empty_text_is_not_searched(made: Index) -> None:
+def test_an_empty_text_is_not_searched(made: DumpIndex) -> None:
     with pytest.raises(UsageError, match="empty"):
         find_text.find(made, "add", "")
 
 
-def test_locations_are_not_searched(made: Index) -> None:
+def test_locations_are_not_searched(made: DumpIndex) -> None:
     assert find_text.find(made, "add", "somewhere").dumps == 0
 
 
-def test_regular_expressions(made: Index) -> None:
+def test_regular_expressions(made: DumpIndex) -> None:
     found = find_text.find(made, "add", r"^ +tt\.store", regex=True)
     assert [(event.dump.name, event.what) for event in found.events] == [("CSEPass", "born")]
     assert (
@@ -153,7 +153,7 @@ def test_regular_expressions(made: Index) -> None:
         find_text.find(made, "add", "(", regex=True)
 
 
-def test_a_dump_is_chosen_by_number_or_name(made: Index) -> None:
+def test_a_dump_is_chosen_by_number_or_name(made: DumpIndex) -> None:
     assert select.dump(made, "add", "2").name == "Coalesce"
     assert select.dump(made, "add", "tritongpu-coalesce").number == 2
     assert select.dump(made, "add", "Coalesce").number == 2
@@ -163,7 +163,7 @@ def test_a_dump_is_chosen_by_number_or_name(made: Index) -> None:
         assert said in str(caught.value)
 
 
-def test_a_kernel_is_chosen_by_name_if_there_are_several(made: Index, tmp_path: Path) -> None:
+def test_a_kernel_is_chosen_by_name_if_there_are_several(made: DumpIndex, tmp_path: Path) -> None:
     assert select.kernel(made, "").name == "add"
     stream = banner("A", "a") + module(LOAD) + banner("A", "a") + module(LOAD, kernel="mul")
     two = split(stream, tmp_path / "two")
@@ -176,7 +176,7 @@ def test_a_kernel_is_chosen_by_name_if_there_are_several(made: Index, tmp_path: 
         select.kernel(split("hello\n", tmp_path / "none"), "")
 
 
-def test_what_a_pass_found_and_what_it_left(made: Index) -> None:
+def test_what_a_pass_found_and_what_it_left(made: DumpIndex) -> None:
     dump = select.dump(made, "add", "2")
     assert show.text(made, dump) == texts(made)[2]
     assert show.after(made, dump).number == 3
@@ -186,7 +186,7 @@ def test_what_a_pass_found_and_what_it_left(made: Index) -> None:
         show.after(made, select.dump(made, "add", "last"))
 
 
-def test_the_overview_has_a_line_for_each_kernel(made: Index, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_overview_has_a_line_for_each_kernel(made: DumpIndex, capsys: pytest.CaptureFixture[str]) -> None:
     summary.show(made)
     out = capsys.readouterr().out
     assert "5 dumps" in out
@@ -267,7 +267,7 @@ def test_a_log_that_is_not_there(tmp_path: Path) -> None:
         import_log.read(str(tmp_path / "none"), tmp_path / "out")
 
 
-def test_an_older_dump_gives_way_and_nothing_else_does(made: Index, tmp_path: Path) -> None:
+def test_an_older_dump_gives_way_and_nothing_else_does(made: DumpIndex, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(STREAM)
     pipeline_table.rows(made, "add")
@@ -310,7 +310,7 @@ def test_an_index_that_is_broken(tmp_path: Path) -> None:
         indexes.read(tmp_path)
 
 
-def test_a_folder_is_no_log(made: Index, tmp_path: Path) -> None:
+def test_a_folder_is_no_log(made: DumpIndex, tmp_path: Path) -> None:
     with pytest.raises(FactError, match="it is a folder") as caught:
         import_log.read(str(made.folder), tmp_path / "new")
     assert "passes.list" in str(caught.value)
@@ -335,7 +335,7 @@ def test_a_log_without_a_dump(tmp_path: Path) -> None:
         import_log.check(import_log.read(str(tmp_path / "log"), tmp_path / "new"))
 
 
-def test_a_file_that_is_gone_is_named(made: Index) -> None:
+def test_a_file_that_is_gone_is_named(made: DumpIndex) -> None:
     dump = made.dumps[2]
     made.path(dump).unlink()
     tries = (
@@ -357,7 +357,7 @@ def test_lines_that_end_as_on_windows_are_shown_as_lines(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["../outside", "..", ".", "/outside", "link"])
-def test_an_index_that_names_folders_elsewhere(made: Index, name: str, tmp_path: Path) -> None:
+def test_an_index_that_names_folders_elsewhere(made: DumpIndex, name: str, tmp_path: Path) -> None:
     """An older dump's folders go when another takes its place; those that somebody's index names do not."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -385,7 +385,7 @@ def test_a_full_disk_tells_where(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "../secret", "add/../../x", "a\0b", "\ud800", "", 5])
-def test_an_index_that_names_files_elsewhere(made: Index, path: object) -> None:
+def test_an_index_that_names_files_elsewhere(made: DumpIndex, path: object) -> None:
     content = json.loads((made.folder / indexes.FILE).read_text(encoding="utf-8"))
     content["dumps"][0]["path"] = path
     (made.folder / indexes.FILE).write_text(json.dumps(content), encoding="utf-8")
@@ -397,7 +397,7 @@ def test_an_index_that_names_files_elsewhere(made: Index, path: object) -> None:
     "change",
     [{"number": "x"}, {"size": "x"}, {"seconds": "x"}, {"against": 99}, {"against": -1}, {"kernel": 5}],
 )
-def test_a_dump_that_somebody_made_up(made: Index, change: dict[str, object]) -> None:
+def test_a_dump_that_somebody_made_up(made: DumpIndex, change: dict[str, object]) -> None:
     content = json.loads((made.folder / indexes.FILE).read_text(encoding="utf-8"))
     content["dumps"][0] |= change
     (made.folder / indexes.FILE).write_text(json.dumps(content), encoding="utf-8")
@@ -408,7 +408,7 @@ def test_a_dump_that_somebody_made_up(made: Index, change: dict[str, object]) ->
 @pytest.mark.parametrize(
     "change", [{"command": 5}, {"reproducers": [5]}, {"output": "/dev/zero"}, {"environ": 5}]
 )
-def test_an_index_that_somebody_made_up(made: Index, change: dict[str, object]) -> None:
+def test_an_index_that_somebody_made_up(made: DumpIndex, change: dict[str, object]) -> None:
     content = json.loads((made.folder / indexes.FILE).read_text(encoding="utf-8")) | change
     (made.folder / indexes.FILE).write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(FactError, match="cannot read this index"):
@@ -416,7 +416,7 @@ def test_an_index_that_somebody_made_up(made: Index, change: dict[str, object]) 
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link"])
-def test_a_dump_that_never_ends_is_refused(made: Index, kind: str) -> None:
+def test_a_dump_that_never_ends_is_refused(made: DumpIndex, kind: str) -> None:
     place = made.path(made.dumps[-1])
     place.unlink()
     os.mkfifo(place) if kind == "pipe" else place.symlink_to("/dev/zero")

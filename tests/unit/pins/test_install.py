@@ -13,9 +13,9 @@ from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.editables import Editable
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.facts.pytorch_pins import Release
+from tritonsmith.facts.pytorch_pins import PyTorchRelease
 from tritonsmith.pins import install
-from tritonsmith.pins.install import Prepared
+from tritonsmith.pins.install import PreparedInstall
 from tritonsmith.plan import MakeDir, Plan, Remove, Run
 
 BASE = PythonEnv(Path("/usr/bin/python3.11"), "3.11.7", Path("/i"), True, Path("/p"), "linux-x86_64")
@@ -27,7 +27,7 @@ def env() -> EnvDir:
     return workspace.default().env("dev")
 
 
-def release(version: str) -> Release:
+def release(version: str) -> PyTorchRelease:
     return pytorch_pins.find(version).release
 
 
@@ -51,7 +51,7 @@ def prepare(
     base: PythonEnv = BASE,
     host: Machine = HOST,
     before: Plan | None = None,
-) -> Prepared:
+) -> PreparedInstall:
     more = {} if before is None else {"before": before}
     return install.prepare(release(version), channel, env, base, host, now, **more)
 

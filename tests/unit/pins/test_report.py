@@ -8,14 +8,14 @@ from rich.console import Console
 
 from tritonsmith.facts import pytorch_pins
 from tritonsmith.pins import json_format, report
-from tritonsmith.pins.installed_torch import Installed, Owner, Torch
+from tritonsmith.pins.installed_torch import InstalledTorch, Owner, Torch
 from tritonsmith.pins.read_upstream import LivePin, Reading
 from tritonsmith.pins.releases_with import Holders, Holding, Standing
 
 RELEASES = pytorch_pins.releases()
 
 
-def release(version: str) -> pytorch_pins.Release:
+def release(version: str) -> pytorch_pins.PyTorchRelease:
     return pytorch_pins.find(version).release
 
 
@@ -108,10 +108,10 @@ def test_live_beside_the_table() -> None:
     assert "The table" not in "\n".join(report.live(READING, None))
 
 
-def found(agrees: bool | None, version: str | None) -> Installed:
+def found(agrees: bool | None, version: str | None) -> InstalledTorch:
     row = release(version) if version else None
     owner = Owner("triton", "3.5.0+gitabcdef12", "abcdef12")
-    return Installed(Path("/p"), Torch("2.9.0", "", ""), (owner,), row, agrees, ("because",))
+    return InstalledTorch(Path("/p"), Torch("2.9.0", "", ""), (owner,), row, agrees, ("because",))
 
 
 @pytest.mark.parametrize(("agrees", "word"), [(True, "yes"), (False, "NO"), (None, "cannot be told")])

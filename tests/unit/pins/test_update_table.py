@@ -164,7 +164,7 @@ def test_the_plan_writes_the_file_or_nothing(text: str, tmp_path: Path) -> None:
     assert plan.steps == (Write(file, "new\n", phase=update_table.PHASE),)
     assert "# note: 2.9.0 CUDA: unknown -> 1111111111 (read)" in plan.shell()
     assert update_table.plan(file, update_table.Revision(text, ())).steps == ()
-    update_table.act(plan, workspace.default())
+    update_table.execute(plan, workspace.default())
     assert file.read_text() == "new\n"
 
 

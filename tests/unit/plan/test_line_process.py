@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.errors import FactError
-from tritonsmith.plan.line_process import Dialogue
+from tritonsmith.plan.line_process import LineProcess
 
 pytestmark = pytest.mark.unit
 
@@ -20,9 +20,9 @@ for line in sys.stdin:
 """
 
 
-def dialogue(script: str, tmp_path: Path, added: str | None = None) -> Dialogue:
+def dialogue(script: str, tmp_path: Path, added: str | None = None) -> LineProcess:
     argv = (sys.executable, "-c", script)
-    return Dialogue(argv, cwd=tmp_path, change={"ADDED": added}, errors=tmp_path / "errors")
+    return LineProcess(argv, cwd=tmp_path, change={"ADDED": added}, errors=tmp_path / "errors")
 
 
 def test_each_line_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,4 +56,4 @@ def test_closed_it_is_gone(tmp_path: Path) -> None:
 
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FactError):
-        Dialogue((str(tmp_path / "none"),), cwd=tmp_path, change={}, errors=tmp_path / "errors")
+        LineProcess((str(tmp_path / "none"),), cwd=tmp_path, change={}, errors=tmp_path / "errors")

@@ -16,7 +16,7 @@ from tritonsmith.facts.machine import Machine
 from tritonsmith.plan import Plan, Step
 from tritonsmith.plan.runner import Runner
 from tritonsmith.store import describe_tree
-from tritonsmith.store.entry import Abi, Compiler, Key, Manifest
+from tritonsmith.store.entry import Abi, Compiler, Key, StoreManifest
 from tritonsmith.store.store import Store, open_store
 from tritonsmith.ui.progress import PhaseProgress
 
@@ -40,9 +40,9 @@ def act(space: Workspace, *steps: Step) -> None:
     Runner(space.log("test"), PhaseProgress(live=False, silent=True)).run(Plan("test", steps))
 
 
-def manifest(name: str = "one", **changes: Any) -> Manifest:
+def manifest(name: str = "one", **changes: Any) -> StoreManifest:
     """A complete Release build at the commit, with assertions."""
-    plain = Manifest(
+    plain = StoreManifest(
         name=name,
         kind="built",
         tree=name,
@@ -66,7 +66,7 @@ def tree(path: Path, files: Iterable[str] = FILES, **values: str) -> Path:
     return path
 
 
-def put(store: Store, space: Workspace, name: str = "one", **changes: Any) -> Manifest:
+def put(store: Store, space: Workspace, name: str = "one", **changes: Any) -> StoreManifest:
     """A published entry."""
     written = manifest(name, **changes)
     if written.kind == "adopted":
@@ -91,7 +91,7 @@ def age(path: Path, seconds: float) -> None:
     os.utime(path, (about.st_atime - seconds, about.st_mtime - seconds))
 
 
-def described(path: Path) -> Manifest:
+def described(path: Path) -> StoreManifest:
     """The manifest of a tree, as an adopted one's."""
     return describe_tree.manifest("it", "adopted", llvm_tree.read(path), MACHINE, tree_name=str(path))
 

@@ -31,7 +31,7 @@ from tritonsmith.store import adopt as store_adopt
 from tritonsmith.store import describe_tree, import_, leases, list_
 from tritonsmith.store import export as store_export
 from tritonsmith.store import gc as store_gc
-from tritonsmith.store.gc import Limits
+from tritonsmith.store.gc import GcLimits
 from tritonsmith.store.store import Store
 from tritonsmith.ui.progress import PhaseProgress
 
@@ -118,14 +118,14 @@ def gc(root: Path) -> None:
     """`store.gc` of everything that is not in use."""
     space, store = world(root)
     later = time.time() + 10 * 86400
-    run(space, store_gc.prepare(list_.make(store, space, later), Limits()).plan)
+    run(space, store_gc.prepare(list_.make(store, space, later), GcLimits()).plan)
 
 
 def gc_now(root: Path) -> None:
     """`store.gc --older-than 0s`."""
     space, store = world(root)
     found = list_.make(store, space, time.time())
-    run(space, store_gc.prepare(found, Limits(older_than=0.0)).plan)
+    run(space, store_gc.prepare(found, GcLimits(older_than=0.0)).plan)
 
 
 def use(root: Path) -> None:

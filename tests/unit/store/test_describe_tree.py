@@ -20,8 +20,8 @@ from tritonsmith.plan.steps.pack import CHECKSUMS
 from tritonsmith.store import adopt as store_adopt
 from tritonsmith.store import describe_tree, verify
 from tritonsmith.store.describe_tree import Known
-from tritonsmith.store.entry import Closure, Compiler, Entry, Manifest
-from tritonsmith.store.matching import Wanted
+from tritonsmith.store.entry import Closure, Compiler, StoreEntry, StoreManifest
+from tritonsmith.store.matching import LlvmNeeds
 from tritonsmith.store.store import Store
 
 CACHE = """
@@ -120,18 +120,18 @@ def test_what_was_built_before_is_still_there(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def built(tmp_path: Path) -> Entry:
+def built(tmp_path: Path) -> StoreEntry:
     tree = operations.a_build(tmp_path / "one")
     have = describe_tree.manifest("one", "built", llvm_tree.read(tree), made.MACHINE)
-    return Entry("one", tree, "ready", have)
+    return StoreEntry("one", tree, "ready", have)
 
 
-def changed(entry: Entry, **changes: object) -> Entry:
+def changed(entry: StoreEntry, **changes: object) -> StoreEntry:
     assert entry.manifest is not None
     return replace(entry, manifest=replace(entry.manifest, **changes))  # type: ignore[arg-type]
 
 
-def test_a_whole_one(built: Entry) -> None:
+def test_a_whole_one(built: StoreEntry) -> None:
     assert verify.problems(built) == ()
 
 
@@ -146,11 +146,11 @@ def test_a_whole_one(built: Entry) -> None:
         ({"tools": ("FileCheck", "opt", "llc")}, "programs that the manifest lists are gone: llc, opt"),
     ],
 )
-def test_a_tree_that_is_another(built: Entry, changes: dict[str, object], words: str) -> None:
+def test_a_tree_that_is_another(built: StoreEntry, changes: dict[str, object], words: str) -> None:
     assert verify.problems(changed(built, **changes)) == (words,)
 
 
-def test_another_commit(built: Entry) -> None:
+def test_another_commit(built: StoreEntry) -> None:
     header = built.path / "include" / "llvm" / "Support" / "VCSRevision.h"
     header.parent.mkdir(parents=True)
     header.write_text(f'#define LLVM_REVISION "{made.COMMIT}"\n')
@@ -158,7 +158,7 @@ def test_another_commit(built: Entry) -> None:
     assert "commit: the manifest says" in verify.problems(changed(built, commit="f" * 40))[0]
 
 
-def test_archives_that_are_not_whole(built: Entry) -> None:
+def test_archives_that_are_not_whole(built: StoreEntry) -> None:
     lib = built.path / "lib"
     (lib / "libNone.a").write_text("none")
     (lib / "libCut.a").write_bytes((lib / "libLLVMSupport.a").read_bytes()[:100])
@@ -172,7 +172,7 @@ def test_archives_that_are_not_whole(built: Entry) -> None:
     )
 
 
-def test_files_that_were_changed_since_they_were_imported(built: Entry) -> None:
+def test_files_that_were_changed_since_they_were_imported(built: StoreEntry) -> None:
     sums = built.path / CHECKSUMS
     sums.write_text(json.dumps({"schema": 1, "sha256": {"bin/FileCheck": "0" * 64, "gone": "0" * 64}}))
     assert verify.problems(built) == (
@@ -185,7 +185,7 @@ def test_files_that_were_changed_since_they_were_imported(built: Entry) -> None:
 
 
 def test_one_that_is_not_ready() -> None:
-    assert verify.problems(Entry("x", Path("/x"), "unfinished", None, "half")) == ("half",)
+    assert verify.problems(StoreEntry("x", Path("/x"), "unfinished", None, "half")) == ("half",)
 
 
 def test_adopting_and_forgetting(store: Store, space: Workspace, tmp_path: Path) -> None:
@@ -234,13 +234,13 @@ def run_ninja(path: Path) -> None:
     subprocess.run((ninja.path, "-C", path), check=True, capture_output=True)
 
 
-def adopt(store: Store, space: Workspace, tree: Path) -> tuple[Manifest, tuple[str, ...]]:
+def adopt(store: Store, space: Workspace, tree: Path) -> tuple[StoreManifest, tuple[str, ...]]:
     manifest, plan = store_adopt.adopt(store, tree, made.MACHINE)
     made.act(space, *plan.steps)
     return manifest, plan.notes
 
 
-def why_not(store: Store, wanted: Wanted) -> str:
+def why_not(store: Store, wanted: LlvmNeeds) -> str:
     ((_, why),) = store.find(wanted).refused
     return why
 
@@ -256,7 +256,7 @@ def test_a_build_tree_is_all_of_it_once_ninja_has_nothing_left_to_do(
     manifest, notes = adopt(store, space, tree)
     assert manifest.scope == "python-module"
     assert notes[0].startswith("steps that are left to build in it: 1")
-    assert "only a part of it was built" in why_not(store, Wanted(triton=made.TRITON))
+    assert "only a part of it was built" in why_not(store, LlvmNeeds(triton=made.TRITON))
     run_ninja(tree)
     assert adopt(store, space, tree)[0].scope == "all"
     (tree / "build.ninja").unlink()
@@ -266,8 +266,8 @@ def test_a_build_tree_is_all_of_it_once_ninja_has_nothing_left_to_do(
 def test_an_installed_one_is_what_it_is(store: Store, space: Workspace, tmp_path: Path) -> None:
     manifest, notes = adopt(store, space, made.tree(tmp_path / "llvm"))
     assert (manifest.scope, manifest.source, notes) == ("all", "", ())
-    assert store.find(Wanted(tools=frozenset({"FileCheck"}))).entry
-    assert why_not(store, Wanted(tools=frozenset({"clang++"}))) == "programs clang++"
+    assert store.find(LlvmNeeds(tools=frozenset({"FileCheck"}))).entry
+    assert why_not(store, LlvmNeeds(tools=frozenset({"clang++"}))) == "programs clang++"
 
 
 def test_changes_of_the_sources_are_written_down_and_looked_for(
@@ -279,13 +279,13 @@ def test_changes_of_the_sources_are_written_down_and_looked_for(
     commit = fakes.commit(source)
     manifest, _ = adopt(store, space, tree)
     assert (manifest.commit, manifest.diff, manifest.source) == (commit, "", str(source))
-    assert store.find(Wanted(commit=commit)).entry
+    assert store.find(LlvmNeeds(commit=commit)).entry
     (source / "llvm" / "a.h").write_text("int b;\n")
-    assert "are changed by now" in why_not(store, Wanted(commit=commit))
+    assert "are changed by now" in why_not(store, LlvmNeeds(commit=commit))
     manifest, notes = adopt(store, space, tree)
     assert len(manifest.diff) == 16
     assert "are changed" in notes[0]
-    assert why_not(store, Wanted(commit=commit)) == "its sources were changed"
+    assert why_not(store, LlvmNeeds(commit=commit)) == "its sources were changed"
 
 
 @pytest.mark.parametrize("file", ["bin/mlir-tblgen", "CMakeCache.txt", "lib/cmake/llvm/LLVMConfig.cmake"])
@@ -298,7 +298,7 @@ def test_one_that_was_built_anew_is_not_given_out_until_it_is_adopted_again(
     entry = store.entry(manifest.name)
     assert (entry.status, entry.manifest) == ("changed", manifest)
     assert f"invoke store.adopt '{tree}'" in entry.problem
-    assert store.find(Wanted()).entry is None
+    assert store.find(LlvmNeeds()).entry is None
     assert verify.problems(entry) == (entry.problem,)
     adopt(store, space, tree)
     assert store.entry(manifest.name).status == "ready"

@@ -10,7 +10,7 @@ from tests.unit.store import made
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import UsageError
 from tritonsmith.store import gc, list_
-from tritonsmith.store.gc import Limits, Prepared
+from tritonsmith.store.gc import GcLimits, PreparedGc
 from tritonsmith.store.store import Store
 
 DAY = 86400.0
@@ -30,11 +30,11 @@ def full(store: Store, space: Workspace, tmp_path: Path) -> Store:
     return store
 
 
-def decide(store: Store, space: Workspace, limits: Limits = Limits()) -> Prepared:  # noqa: B008 - frozen
+def decide(store: Store, space: Workspace, limits: GcLimits = GcLimits()) -> PreparedGc:  # noqa: B008 - frozen
     return gc.prepare(list_.make(store, space, time.time()), limits)
 
 
-def going(prepared: Prepared) -> list[str]:
+def going(prepared: PreparedGc) -> list[str]:
     return [row.entry.name for row in prepared.going]
 
 
@@ -54,27 +54,27 @@ def test_all_that_nobody_uses_goes_the_least_recently_used_first(full: Store, sp
 
 def test_until_there_is_room(full: Store, space: Workspace) -> None:
     total = list_.make(full, space, time.time()).bytes
-    assert going(decide(full, space, Limits(max_bytes=total))) == []
-    assert going(decide(full, space, Limits(max_bytes=total - 1))) == ["oldest"]
-    assert going(decide(full, space, Limits(max_bytes=SIZE))) == ["oldest", "older"]
-    reasons = [why for _, why in decide(full, space, Limits(max_bytes=total)).staying]
+    assert going(decide(full, space, GcLimits(max_bytes=total))) == []
+    assert going(decide(full, space, GcLimits(max_bytes=total - 1))) == ["oldest"]
+    assert going(decide(full, space, GcLimits(max_bytes=SIZE))) == ["oldest", "older"]
+    reasons = [why for _, why in decide(full, space, GcLimits(max_bytes=total)).staying]
     assert reasons.count("there is room") == 2
 
 
 def test_by_age(full: Store, space: Workspace) -> None:
-    assert going(decide(full, space, Limits(older_than=25 * DAY))) == ["oldest"]
-    assert going(decide(full, space, Limits(older_than=0.0))) == ["oldest", "older", "half"]
+    assert going(decide(full, space, GcLimits(older_than=25 * DAY))) == ["oldest"]
+    assert going(decide(full, space, GcLimits(older_than=0.0))) == ["oldest", "older", "half"]
 
 
 def test_by_name(full: Store, space: Workspace) -> None:
-    assert going(decide(full, space, Limits(names=("half", "busy", "theirs")))) == ["half"]
+    assert going(decide(full, space, GcLimits(names=("half", "busy", "theirs")))) == ["half"]
     with pytest.raises(UsageError, match="did you mean 'older'"):
-        decide(full, space, Limits(names=("elder",)))
+        decide(full, space, GcLimits(names=("elder",)))
 
 
 def test_half_an_entry_goes_in_the_end(full: Store, space: Workspace) -> None:
     later = list_.make(full, space, time.time() + 2 * DAY)
-    assert "half" in going(gc.prepare(later, Limits()))
+    assert "half" in going(gc.prepare(later, GcLimits()))
 
 
 def test_what_stopped_runs_left_goes_as_well(store: Store, space: Workspace) -> None:

@@ -23,7 +23,7 @@ from tritonsmith.facts import llvm_tree
 from tritonsmith.plan import ar_archive, download
 from tritonsmith.plan.steps import pack as steps_pack
 from tritonsmith.plan.steps import store_entry
-from tritonsmith.plan.steps.store_entry import Sweep
+from tritonsmith.plan.steps.store_entry import RemoveLeftovers
 from tritonsmith.store import describe_tree, export, list_, verify
 from tritonsmith.store.store import Store
 
@@ -181,7 +181,7 @@ def test_one_bad_archive_does_not_wedge_a_store(store: Store, space: Workspace, 
         for _ in range(2):
             with pytest.raises(DownloadError):
                 bring(store, space, str(locked(tmp_path)))
-        made.act(space, Sweep(store.root, store.owner, phase="sweep"))
+        made.act(space, RemoveLeftovers(store.root, store.owner, phase="sweep"))
 
     as_plain_user(attack)
     assert store_entry.leftovers(store.root) == ()
@@ -212,7 +212,7 @@ def test_what_others_left_stops_nobody_and_is_named(
     def try_it() -> None:
         bring(store, space, str(path))
         with pytest.raises(StepError, match="what stopped runs left") as caught:
-            made.act(space, Sweep(store.root, store.owner, phase="sweep"))
+            made.act(space, RemoveLeftovers(store.root, store.owner, phase="sweep"))
         assert str(theirs) in str(caught.value)
 
     monkeypatch.undo()

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.unit.store import made
-from tritonsmith.store.entry import Abi, Closure, Entry
-from tritonsmith.store.matching import Wanted, choose, lacks
+from tritonsmith.store.entry import Abi, Closure, StoreEntry
+from tritonsmith.store.matching import LlvmNeeds, choose, lacks
 
-WANTED = Wanted(
+WANTED = LlvmNeeds(
     commit=made.COMMIT,
     build_type="Release",
     assertions=True,
@@ -24,8 +24,8 @@ CLOSURE = (Closure(made.TRITON, "closure"),)
 MODULE = (Closure(made.TRITON, "python-module"),)
 
 
-def entry(name: str = "one", **changes: Any) -> Entry:
-    return Entry(name, Path("/store") / name, "ready", made.manifest(name, **changes))
+def entry(name: str = "one", **changes: Any) -> StoreEntry:
+    return StoreEntry(name, Path("/store") / name, "ready", made.manifest(name, **changes))
 
 
 @pytest.mark.parametrize(
@@ -114,16 +114,16 @@ def test_it_does_not_and_says_why(have: dict[str, Any], want: dict[str, Any], wo
 
 
 def test_what_is_not_ready_serves_nothing() -> None:
-    assert lacks(Entry("one", Path("/x"), "unfinished", None, "resume it"), Wanted()) == ["resume it"]
+    assert lacks(StoreEntry("one", Path("/x"), "unfinished", None, "resume it"), LlvmNeeds()) == ["resume it"]
 
 
-def growing(tmp_path: Path, name: str = "one", **changes: Any) -> Entry:
+def growing(tmp_path: Path, name: str = "one", **changes: Any) -> StoreEntry:
     source, build = tmp_path / "source", tmp_path / name
     (source / "llvm").mkdir(parents=True, exist_ok=True)
     build.mkdir()
     (build / "build.ninja").touch()
     plain = {"scope": "python-module", "closures": MODULE, "source": str(source)}
-    return Entry(name, build, "ready", made.manifest(name, **{**plain, **changes}))
+    return StoreEntry(name, build, "ready", made.manifest(name, **{**plain, **changes}))
 
 
 def test_a_build_tree_with_its_sources_serves_any_scope(tmp_path: Path) -> None:

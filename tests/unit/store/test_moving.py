@@ -68,7 +68,7 @@ def export(store: Store, space: Workspace, dest: str, name: str = "one") -> Path
     return Path(found.dest)
 
 
-def bring(store: Store, space: Workspace, place: str, **more: Any) -> import_.Import:
+def bring(store: Store, space: Workspace, place: str, **more: Any) -> import_.StoreImport:
     source = import_.locate(place, space, more.pop("sha256", ""))
     made.act(space, *source.plan.steps)
     found = import_.prepare(source, store, space, more.pop("machine", made.MACHINE), **more)

@@ -11,7 +11,7 @@ from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, LockedError, OwnershipError, SmithError, UsageError
 from tritonsmith.plan import ownership
 from tritonsmith.plan.steps import store_entry
-from tritonsmith.store.matching import Wanted
+from tritonsmith.store.matching import LlvmNeeds
 from tritonsmith.store.store import Store, open_store
 
 
@@ -23,7 +23,7 @@ def test_a_store_that_does_not_exist_is_empty(tmp_path: Path) -> None:
     store = open_store(Workspace(tmp_path / "space"))
     assert store.root == tmp_path / "space" / "llvm"
     assert store.entries() == ()
-    assert store.find(Wanted()).entry is None
+    assert store.find(LlvmNeeds()).entry is None
     assert not store.root.exists()
     assert store.writable
 
@@ -31,11 +31,11 @@ def test_a_store_that_does_not_exist_is_empty(tmp_path: Path) -> None:
 def test_an_entry_is_there_once_its_manifest_is(store: Store, space: Workspace) -> None:
     made.tree(store.path("one"))
     assert status(store) == {"one": "unfinished"}
-    assert store.find(Wanted()).refused[0][0] == "one"
+    assert store.find(LlvmNeeds()).refused[0][0] == "one"
     written = made.manifest()
     made.act(space, *store.publish(written))
     assert status(store) == {"one": "ready"}
-    found = store.find(Wanted(commit=made.COMMIT))
+    found = store.find(LlvmNeeds(commit=made.COMMIT))
     assert found.entry == store.entry("one")
     assert found.entry is not None
     assert (found.entry.manifest, found.entry.path) == (written, store.path("one"))
@@ -56,7 +56,7 @@ def test_what_is_wrong_with_an_entry(store: Store, space: Workspace) -> None:
     assert status(store) == {"damaged": "unreadable", "gone": "gone", "other": "unreadable"}
     assert store.entry("other").problem == "its manifest is that of gone"
     assert "there is no LLVM in" in store.entry("gone").problem
-    assert store.find(Wanted()).entry is None
+    assert store.find(LlvmNeeds()).entry is None
 
 
 def test_what_is_no_entry_is_passed_over(store: Store, space: Workspace) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.builder.debug_library.cmake_lists import Library
-from tritonsmith.builder.debug_library.command import Outcome
+from tritonsmith.builder.debug_library.command import DebugLibraryOutcome
 from tritonsmith.builder.debug_library.plan import Operation
-from tritonsmith.builder.prepared_build import Prepared
+from tritonsmith.builder.prepared_build import PreparedBuild
 from tritonsmith.plan import Plan
 from tritonsmith.tasks.debug_library import next_words
 
@@ -38,6 +38,6 @@ def test_the_breakpoint_lies_in_what_was_asked_for(
 ) -> None:
     earlier = operation("MLIRAffine", "Affine.cpp")
     asked = operation("MLIRTransforms", "Canonicalizer.cpp", "CSE.cpp")
-    prepared = Prepared(Plan("p"), (), {})
-    outcome = Outcome(prepared, (earlier, asked), fresh, (), {}, Path("/triton"), files)
+    prepared = PreparedBuild(Plan("p"), (), {})
+    outcome = DebugLibraryOutcome(prepared, (earlier, asked), fresh, (), {}, Path("/triton"), files)
     assert next_words(outcome).endswith(f"(gdb) break {stops_in}:LINE")

@@ -33,11 +33,11 @@ from tritonsmith.kernels.compile import report as compiles
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.normalize.diff import Diff
 from tritonsmith.kernels.resources import report as resources
-from tritonsmith.kernels.resources.table import COLUMNS, Row
+from tritonsmith.kernels.resources.table import COLUMNS, ResourceRow
 from tritonsmith.kernels.study import report as study
-from tritonsmith.kernels.study.plan import Cell
+from tritonsmith.kernels.study.plan import StudyCell
 from tritonsmith.passes.dump import summary
-from tritonsmith.passes.index import Index
+from tritonsmith.passes.index import DumpIndex
 from tritonsmith.passes.reduce import report as reduce
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.passes.replay import report as replay
@@ -81,7 +81,7 @@ class World:
         bad = point(self.folder, "cuda:120:32", SWEEP, {}, status="failed", error="PTXASError: " + "no " * 40)
         return manifest(self.folder, *both, bad)
 
-    def index(self) -> Index:
+    def index(self) -> DumpIndex:
         """A dump with long names and many kinds of operations."""
         lines = [f'"some.operation_{number}"() : () -> ()' for number in range(9)]
         text = banner("Some very long name of a pass that nobody shortened", "") + module(
@@ -99,7 +99,9 @@ def _resources(_: World) -> Iterable[Grid]:
             values: dict[str, Any] = {column.key: 10**number for column in COLUMNS}
             values["limiter"] = "shared memory"
             counted = {f"{backend} global load {width}": width for width in range(20)}
-            rows.append(Row(KERNEL, "a" * 64, target, OPTIONS, values, counted, "" if number else "no " * 40))
+            rows.append(
+                ResourceRow(KERNEL, "a" * 64, target, OPTIONS, values, counted, "" if number else "no " * 40)
+            )
     yield from resources.tables_of(rows, cached=False)
     yield from resources.tables_of(rows, cached=True)
     yield from resources.tables_of([row for row in rows if not row.error][:1], cached=False)
@@ -119,7 +121,9 @@ def _compare(world: World) -> Iterable[Grid]:
 def _study(_: World) -> Iterable[Grid]:
     values = {"registers_per_thread": 255, "code_bytes": 1_234_567}
     versions = [f"3.{number}.0" for number in range(12)] + ["/home/somebody/triton/.venv/bin/python"]
-    return study.tables_of([Cell(one, Row(KERNEL, "p", "cuda:80:32", values=values)) for one in versions])
+    return study.tables_of(
+        [StudyCell(one, ResourceRow(KERNEL, "p", "cuda:80:32", values=values)) for one in versions]
+    )
 
 
 def _cache(world: World) -> Iterable[Grid]:
@@ -142,7 +146,7 @@ def _clear(world: World) -> Iterable[Grid]:
     return ()
 
 
-def _store() -> store_lists.Listing:
+def _store() -> store_lists.StoreListing:
     space = workspace.default()
     store = stores.store_in(space)
     for name in ("22.1.0-abcdef123456-RelWithDebInfo-assertions-x86_64-gcc-14-lld", "one"):
@@ -160,7 +164,7 @@ def _store_gc(_: World) -> Iterable[Grid]:
     from tritonsmith.store import gc
 
     found = _store()
-    store_task._show_plan(gc.prepare(found, gc.Limits()), found)
+    store_task._show_plan(gc.prepare(found, gc.GcLimits()), found)
     return ()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tritonsmith.builder.debug_library.archive import Traits
 from tritonsmith.builder.debug_library.cmake_lists import Library
 from tritonsmith.builder.debug_library.includes import Reached
-from tritonsmith.builder.debug_library.llvm_options import Options, Sources
+from tritonsmith.builder.debug_library.llvm_options import LlvmOptions, LlvmSources
 from tritonsmith.errors import FactError
 from tritonsmith.facts.llvm_tree import LlvmTree, same_commit
 
@@ -20,7 +20,7 @@ _PATCHED = (
 
 
 @dataclass(frozen=True)
-class Row:
+class AbiRow:
     """One point.
 
     Attributes:
@@ -38,13 +38,13 @@ class Row:
 
 def before(
     tree: LlvmTree,
-    options: Options,
-    sources: Sources,
+    options: LlvmOptions,
+    sources: LlvmSources,
     library: Library,
     reached: Reached,
     old: Traits,
     members: tuple[str, ...],
-) -> tuple[Row, ...]:
+) -> tuple[AbiRow, ...]:
     """Compare an LLVM with sources, and with itself, before anything is compiled.
 
     Args:
@@ -62,17 +62,17 @@ def before(
     strange = sorted(set(objects) - set(members))
     same, differing = _headers(tree, sources, reached)
     return (
-        Row("release", tree.version, sources.version, tree.version.startswith(sources.version)),
-        Row("commit", *commits, not known or same_commit(tree.commit, sources.commit)),
-        Row(
+        AbiRow("release", tree.version, sources.version, tree.version.startswith(sources.version)),
+        AbiRow("commit", *commits, not known or same_commit(tree.commit, sources.commit)),
+        AbiRow(
             "headers that it includes",
             f"{same} the same",
             _listed(differing, "differ") + ("; the LLVM's are used" if differing else ""),
             len(differing) <= (0 if "git" in tree.version else _PATCHED * (same + len(differing))),
         ),
-        Row("objects", f"{len(members)} in its archive", _listed(strange, "not among them"), not strange),
+        AbiRow("objects", f"{len(members)} in its archive", _listed(strange, "not among them"), not strange),
         _claim("assertions", tree.assertions, seen=old.assertions),
-        Row(
+        AbiRow(
             "ABI-breaking checks",
             _in(options.checks),
             "unknown" if old.checks is None else _in(old.checks),
@@ -83,7 +83,7 @@ def before(
     )
 
 
-def after(old: Traits, new: Traits) -> tuple[Row, ...]:
+def after(old: Traits, new: Traits) -> tuple[AbiRow, ...]:
     """Compare the new objects with those that they stand in for.
 
     Args:
@@ -94,19 +94,19 @@ def after(old: Traits, new: Traits) -> tuple[Row, ...]:
     both = old.strong & new.strong
     other = sorted((old.hidden ^ new.hidden) & both)
     return (
-        Row("symbols", f"{len(old.strong)}", _listed(lost, "missing"), not lost),
-        Row("symbols of its own", "none", _listed(extra, "more"), agrees=True),  # somebody's edit
-        Row("visibility", f"{len(old.hidden)} hidden", _listed(other, "differ"), not other),
-        Row("assertions", _in(old.assertions), _in(new.assertions), old.assertions or not new.assertions),
+        AbiRow("symbols", f"{len(old.strong)}", _listed(lost, "missing"), not lost),
+        AbiRow("symbols of its own", "none", _listed(extra, "more"), agrees=True),  # somebody's edit
+        AbiRow("visibility", f"{len(old.hidden)} hidden", _listed(other, "differ"), not other),
+        AbiRow("assertions", _in(old.assertions), _in(new.assertions), old.assertions or not new.assertions),
         _same("ABI-breaking checks", old.checks, new.checks),
-        Row("RTTI", _in(old.rtti), _in(new.rtti), old.rtti or not new.rtti),
-        Row("exceptions", _in(old.exceptions), _in(new.exceptions), old.exceptions or not new.exceptions),
+        AbiRow("RTTI", _in(old.rtti), _in(new.rtti), old.rtti or not new.rtti),
+        AbiRow("exceptions", _in(old.exceptions), _in(new.exceptions), old.exceptions or not new.exceptions),
         _same("std::string of the new ABI", old.cxx11, new.cxx11),
         _same("libc++", old.libcxx, new.libcxx),
     )
 
 
-def enforce(rows: Iterable[Row], what: str, where: Path, hints: Iterable[str]) -> None:
+def enforce(rows: Iterable[AbiRow], what: str, where: Path, hints: Iterable[str]) -> None:
     """Refuse if a point does not agree.
 
     Args:
@@ -124,7 +124,7 @@ def enforce(rows: Iterable[Row], what: str, where: Path, hints: Iterable[str]) -
         raise FactError(what, where=where, why="\n".join(lines), hints=hints)
 
 
-def _headers(tree: LlvmTree, sources: Sources, reached: Reached) -> tuple[int, list[str]]:
+def _headers(tree: LlvmTree, sources: LlvmSources, reached: Reached) -> tuple[int, list[str]]:
     """How many public headers are the same in both, and which differ; generated ones are in one only."""
     same, differing = 0, []
     for name in sorted(reached.public):
@@ -139,13 +139,13 @@ def _headers(tree: LlvmTree, sources: Sources, reached: Reached) -> tuple[int, l
     return same, differing
 
 
-def _claim(what: str, claimed: bool, *, seen: bool) -> Row:
+def _claim(what: str, claimed: bool, *, seen: bool) -> AbiRow:
     """What the CMake package claims; objects that show the opposite refute it, silent ones do not."""
-    return Row(what, _in(claimed), "seen in its objects" if seen else "not seen", claimed or not seen)
+    return AbiRow(what, _in(claimed), "seen in its objects" if seen else "not seen", claimed or not seen)
 
 
-def _same(what: str, old: bool | None, new: bool | None) -> Row:
-    return Row(what, _in(old), _in(new), old is None or new is None or old == new)
+def _same(what: str, old: bool | None, new: bool | None) -> AbiRow:
+    return AbiRow(what, _in(old), _in(new), old is None or new is None or old == new)
 
 
 def _in(value: bool | None) -> str:

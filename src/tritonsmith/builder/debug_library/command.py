@@ -10,15 +10,15 @@ from typing import Any
 from tritonsmith.builder import compiler_cache
 from tritonsmith.builder.debug_library import llvm_options, ninja_file, relink, resolve
 from tritonsmith.builder.debug_library import plan as debug_library_plan
-from tritonsmith.builder.debug_library.plan import Bench, Operation
+from tritonsmith.builder.debug_library.plan import DebugLibraryContext, Operation
 from tritonsmith.builder.llvm import precompiled_headers
 from tritonsmith.builder.llvm import source as llvm_source
 from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.builder.llvm.source import SourceTree
-from tritonsmith.builder.prepared_build import Prepared
+from tritonsmith.builder.prepared_build import PreparedBuild
 from tritonsmith.builder.triton import commands, recipe
 from tritonsmith.builder.triton.recipe import Inputs
-from tritonsmith.builder.triton.source import Located
+from tritonsmith.builder.triton.source import TritonSource
 from tritonsmith.envs import receipts
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
@@ -35,7 +35,7 @@ PHASE_UNDO = "remove debug libraries"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LibraryRequest:
     """What the command line names.
 
     Attributes:
@@ -53,7 +53,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DebugLibraryOutcome:
     """What will be done.
 
     Attributes:
@@ -66,7 +66,7 @@ class Outcome:
         files: sources that the command line named, or whose passes it named.
     """
 
-    prepared: Prepared
+    prepared: PreparedBuild
     operations: tuple[Operation, ...]
     fresh: tuple[str, ...]
     found: tuple[str, ...]
@@ -80,7 +80,7 @@ class Outcome:
         return tuple(name for name, path in self.replaced.items() if str(path) not in text)
 
 
-def gather(settings: Settings, space: Workspace, located: Located) -> Inputs:
+def gather(settings: Settings, space: Workspace, located: TritonSource) -> Inputs:
     """Facts of the env's Triton and of its LLVM.
 
     Raises:
@@ -144,7 +144,7 @@ def fetching(tree: SourceTree) -> Plan:
     return Plan("LLVM's sources", tree.steps)
 
 
-def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> Bench:
+def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> DebugLibraryContext:
     """What all libraries of a run have in common; the sources are there.
 
     Args:
@@ -154,7 +154,7 @@ def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> Bench:
     """
     settings, compilers = inputs.settings, inputs.compilers
     precompile = precompiled_headers.used(settings, compilers)
-    return Bench(
+    return DebugLibraryContext(
         inputs=inputs,
         sources=llvm_options.sources(tree.path),
         launcher=compiler_cache.launcher(settings.cache, compilers, precompiled_headers=precompile),
@@ -164,7 +164,9 @@ def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> Bench:
     )
 
 
-def names(wanted: Wanted, table: Bench) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Path, ...]]:
+def names(
+    wanted: LibraryRequest, table: DebugLibraryContext
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Path, ...]]:
     """Libraries that are meant, for each pass and file the words that say why, and those files.
 
     Raises:
@@ -182,7 +184,7 @@ def names(wanted: Wanted, table: Bench) -> tuple[tuple[str, ...], tuple[str, ...
     return tuple(chosen), tuple(words), tuple(place.file for _, place in places)
 
 
-def _library_of(file: Path, table: Bench) -> str:
+def _library_of(file: Path, table: DebugLibraryContext) -> str:
     for name in resolve.candidates(file, table.folders):
         if file in table.library(name).sources:
             return name
@@ -194,8 +196,8 @@ def _library_of(file: Path, table: Bench) -> str:
 
 
 def operate(
-    wanted: Wanted, inputs: Inputs, tree: SourceTree, jobs: int | None = None, *, again: bool = False
-) -> Outcome:
+    wanted: LibraryRequest, inputs: Inputs, tree: SourceTree, jobs: int | None = None, *, again: bool = False
+) -> DebugLibraryOutcome:
     """Prepare libraries in debug, those of earlier runs and of the env file included.
 
     Args:
@@ -226,10 +228,12 @@ def operate(
         "agreement": {operation.library.name: operation.rows for operation in operations},
     }
     warnings = tuple(_warnings(operations, inputs))
-    return Outcome(Prepared(plan, warnings, receipt), operations, fresh, found, archives, env.build, files)
+    return DebugLibraryOutcome(
+        PreparedBuild(plan, warnings, receipt), operations, fresh, found, archives, env.build, files
+    )
 
 
-def undo(only: Iterable[str], inputs: Inputs) -> Outcome:
+def undo(only: Iterable[str], inputs: Inputs) -> DebugLibraryOutcome:
     """Prepare the way back, for some libraries or for all.
 
     Args:
@@ -257,11 +261,13 @@ def undo(only: Iterable[str], inputs: Inputs) -> Outcome:
     folders = tuple(relink.folder(env) / name for name in gone)
     remove = (Remove(folders, env.root, phase=PHASE_UNDO),) if folders else ()
     sources = (receipts.read(env.receipt(TASK)) or {}).get("sources", "")
-    prepared = Prepared(Plan(plan.title, (*plan.steps, *remove)), (), _receipt(inputs, left, sources))
-    return Outcome(prepared, (), (), (), left, env.build)
+    prepared = PreparedBuild(Plan(plan.title, (*plan.steps, *remove)), (), _receipt(inputs, left, sources))
+    return DebugLibraryOutcome(prepared, (), (), (), left, env.build)
 
 
-def with_listed(prepared: Prepared, settings: Settings, space: Workspace, located: Located) -> Prepared:
+def with_listed(
+    prepared: PreparedBuild, settings: Settings, space: Workspace, located: TritonSource
+) -> PreparedBuild:
     """`build-triton` with the libraries that the env file wants in debug; the same where it wants none.
 
     Args:
@@ -285,12 +291,12 @@ def with_listed(prepared: Prepared, settings: Settings, space: Workspace, locate
             hints=[f"fetch them, and build: invoke debug-library --env {settings.name}"],
         )
     again = any(step.stamp.again for step in prepared.plan.steps if step.stamp)  # --reconfigure
-    made = operate(Wanted(), inputs, tree, again=again).prepared
+    made = operate(LibraryRequest(), inputs, tree, again=again).prepared
     plan = replace(made.plan, notes=prepared.plan.notes)
     return replace(prepared, plan=plan, warnings=(*prepared.warnings, *made.warnings))
 
 
-def missing(settings: Settings, space: Workspace, located: Located) -> tuple[str, ...]:
+def missing(settings: Settings, space: Workspace, located: TritonSource) -> tuple[str, ...]:
     """What `install-triton` says where the env file wants libraries in debug that are not there yet.
 
     Args:
@@ -313,7 +319,7 @@ def missing(settings: Settings, space: Workspace, located: Located) -> tuple[str
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedLibrary:
     """A library that could be named.
 
     Attributes:
@@ -327,7 +333,7 @@ class Listed:
     folder: Path
 
 
-def listing(inputs: Inputs, tree: SourceTree) -> list[Listed]:
+def listing(inputs: Inputs, tree: SourceTree) -> list[ListedLibrary]:
     """Every library of which both sources and an archive are there."""
     table, present = bench(inputs, tree), relink.read(inputs.env, inputs.llvm)
     ninja = _ninja_text(inputs.env.build)
@@ -336,7 +342,7 @@ def listing(inputs: Inputs, tree: SourceTree) -> list[Listed]:
         own = inputs.llvm.prefix / "lib" / ninja_file.archive_name(name)
         if own.is_file():
             state = "debug" if name in present else "linked" if str(own) in ninja else "there"
-            found.append(Listed(name, state, folder.relative_to(table.sources.path)))
+            found.append(ListedLibrary(name, state, folder.relative_to(table.sources.path)))
     return found
 
 

@@ -16,7 +16,7 @@ _CXX = re.compile(r"set\((?:LLVM_REQUIRED_)?(?:CMAKE_)?CXX_STANDARD (\d+)")
 
 
 @dataclass(frozen=True)
-class Options:
+class LlvmOptions:
     """What an LLVM tells of itself besides the facts in `LlvmTree`.
 
     Attributes:
@@ -35,7 +35,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Sources:
+class LlvmSources:
     """An llvm-project on this disk.
 
     Attributes:
@@ -51,7 +51,7 @@ class Sources:
     standard: str
 
 
-def read(tree: LlvmTree) -> Options:
+def read(tree: LlvmTree) -> LlvmOptions:
     """Read what an LLVM's CMake package and headers say.
 
     Raises:
@@ -66,7 +66,7 @@ def read(tree: LlvmTree) -> Options:
         checks = "#define LLVM_ENABLE_ABI_BREAKING_CHECKS 1" in outside.read_text(header)
     except OSError as error:
         raise FactError("cannot tell the ABI of this LLVM", where=header, why=error.strerror) from error
-    return Options(
+    return LlvmOptions(
         checks=checks,
         exceptions=_on(text, "LLVM_ENABLE_EH"),
         pic=_on(text, "LLVM_ENABLE_PIC"),
@@ -75,7 +75,7 @@ def read(tree: LlvmTree) -> Options:
     )
 
 
-def sources(path: Path) -> Sources:
+def sources(path: Path) -> LlvmSources:
     """Read what sources say of themselves.
 
     Raises:
@@ -88,7 +88,7 @@ def sources(path: Path) -> Sources:
     if not all(parts) or standard is None:
         raise FactError("these sources do not tell which LLVM they are", where=path / _VERSION_FILES[1])
     version = ".".join(part[1] for part in parts if part)
-    return Sources(path, version, llvm_tree.source_commit(path), standard[1])
+    return LlvmSources(path, version, llvm_tree.source_commit(path), standard[1])
 
 
 def _value(text: str, name: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from tritonsmith.builder.debug_library import precompiled
 from tritonsmith.builder.debug_library.archive import Traits
 from tritonsmith.builder.debug_library.cmake_lists import Library, Table
-from tritonsmith.builder.debug_library.llvm_options import Options, Sources
+from tritonsmith.builder.debug_library.llvm_options import LlvmOptions, LlvmSources
 from tritonsmith.builder.debug_library.precompiled import Header
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.tools import Compilers
@@ -45,8 +45,8 @@ class Compilation:
 
     library: Library
     tree: LlvmTree
-    options: Options
-    sources: Sources
+    options: LlvmOptions
+    sources: LlvmSources
     old: Traits
     kept: tuple[Path, ...]
     tables: tuple[Table, ...]

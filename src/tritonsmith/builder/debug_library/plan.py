@@ -16,9 +16,9 @@ from tritonsmith.builder.debug_library import (
     precompiled,
     relink,
 )
-from tritonsmith.builder.debug_library.abi_check import Row
+from tritonsmith.builder.debug_library.abi_check import AbiRow
 from tritonsmith.builder.debug_library.cmake_lists import Library, Table
-from tritonsmith.builder.debug_library.llvm_options import Options, Sources
+from tritonsmith.builder.debug_library.llvm_options import LlvmOptions, LlvmSources
 from tritonsmith.builder.debug_library.ninja_file import Compilation
 from tritonsmith.builder.debug_library.precompiled import Header
 from tritonsmith.builder.triton.recipe import Inputs
@@ -31,7 +31,7 @@ _CONFIG_HEADER = "llvm/Config/config.h"  # LLVM's only header that it does not i
 
 
 @dataclass(frozen=True)
-class Bench:
+class DebugLibraryContext:
     """What all libraries of one run have in common.
 
     Attributes:
@@ -44,7 +44,7 @@ class Bench:
     """
 
     inputs: Inputs
-    sources: Sources
+    sources: LlvmSources
     launcher: tuple[str, ...]
     folder: Path
     jobs: int
@@ -56,7 +56,7 @@ class Bench:
         return cmake_lists.index(self.sources.path)
 
     @cached_property
-    def options(self) -> Options:
+    def options(self) -> LlvmOptions:
         """How the LLVM was built."""
         return llvm_options.read(self.inputs.llvm)
 
@@ -82,13 +82,13 @@ class Operation:
 
     library: Library
     archive: Path
-    rows: tuple[Row, ...]
+    rows: tuple[AbiRow, ...]
     kept: tuple[Path, ...]
     tables: tuple[Table, ...]
     steps: tuple[Step, ...]
 
 
-def prepare(name: str, bench: Bench) -> Operation:
+def prepare(name: str, bench: DebugLibraryContext) -> Operation:
     """Read everything of a library, check that it can be compiled again, and plan it.
 
     Args:
@@ -155,7 +155,7 @@ def _kept(library: Library, members: tuple[Path, ...], own: Path) -> tuple[Path,
     return kept if archive.is_thin(own) else tuple(Path(member.name) for member in kept)
 
 
-def _compile(made: Compilation, bench: Bench, folder: Path) -> tuple[Step, ...]:
+def _compile(made: Compilation, bench: DebugLibraryContext, folder: Path) -> tuple[Step, ...]:
     phase = f"compile {made.library.name}"
     inputs = bench.inputs
     argv = (str(inputs.tools.ninja), "-C", str(folder), f"-j{bench.jobs}")
@@ -167,17 +167,17 @@ def _compile(made: Compilation, bench: Bench, folder: Path) -> tuple[Step, ...]:
     )
 
 
-def _precompiled(library: Library, bench: Bench) -> Header | None:
+def _precompiled(library: Library, bench: DebugLibraryContext) -> Header | None:
     if not bench.precompile:
         return None
     return precompiled.choose(library, bench.sources.path, bench.options.includes)
 
 
-def _headers(bench: Bench) -> tuple[Path, ...]:
+def _headers(bench: DebugLibraryContext) -> tuple[Path, ...]:
     return (bench.folder / relink.CONFIG_HEADER / "include",)
 
 
-def _configure(bench: Bench) -> tuple[Step, ...]:
+def _configure(bench: DebugLibraryContext) -> tuple[Step, ...]:
     """LLVM's own checks of this machine, for the one header that no LLVM installs."""
     build = bench.folder / relink.CONFIG_HEADER
     inputs, compilers = bench.inputs, bench.inputs.compilers
@@ -199,7 +199,7 @@ def _configure(bench: Bench) -> tuple[Step, ...]:
     return (Run(argv, cwd=bench.folder.parent, phase="LLVM's config.h", stamp=stamp),)
 
 
-def _archiver(bench: Bench) -> Path:
+def _archiver(bench: DebugLibraryContext) -> Path:
     tool = tools.find("llvm-ar", folders=[bench.inputs.llvm.bin], names=["ar"])
     if tool is None:
         raise FactError("there is no llvm-ar, and no ar", hints=["install binutils"])

@@ -23,7 +23,7 @@ _SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Place:
+class LibrarySource:
     """Where a pass or a file is.
 
     Attributes:
@@ -57,7 +57,7 @@ def check(names: Iterable[str], known: Iterable[str]) -> None:
             )
 
 
-def by_pass(argument: str, project: Path) -> Place:
+def by_pass(argument: str, project: Path) -> LibrarySource:
     """The source of the pass with this argument: `cse`, `early-cse`, `nvptx-lower-args`.
 
     Args:
@@ -90,7 +90,7 @@ def by_pass(argument: str, project: Path) -> Place:
     )
 
 
-def by_file(name: str, project: Path) -> Place:
+def by_file(name: str, project: Path) -> LibrarySource:
     """A source by its name or the end of its path: `CSE.cpp`, `mlir/lib/Transforms/CSE.cpp`.
 
     Raises:
@@ -98,12 +98,12 @@ def by_file(name: str, project: Path) -> Place:
     """
     whole = Path(name).expanduser()
     if whole.is_absolute() and whole.resolve().is_relative_to(project.resolve()) and whole.is_file():
-        return Place(whole, "named")
+        return LibrarySource(whole, "named")
     parts = whole.parts
     files = [file for root in _lib_folders(project) for file in root.rglob(whole.name)]
     found = sorted(file for file in files if file.parts[-len(parts) :] == parts)
     if len(found) == 1:
-        return Place(found[0], "named")
+        return LibrarySource(found[0], "named")
     if found:
         raise UsageError(
             f"more than one file is named {name!r}",
@@ -136,7 +136,7 @@ def _lib_folders(project: Path) -> tuple[Path, ...]:
     return (project / "llvm" / "lib", project / "mlir" / "lib")
 
 
-def _mlir_pass(argument: str, project: Path, known: set[str]) -> Iterator[Place]:
+def _mlir_pass(argument: str, project: Path, known: set[str]) -> Iterator[LibrarySource]:
     """A definition in TableGen, then the file that asks for its base class."""
     for definitions in sorted((project / "mlir" / "include").rglob("*.td")):
         text = definitions.read_text(encoding="utf-8", errors="replace")
@@ -145,10 +145,10 @@ def _mlir_pass(argument: str, project: Path, known: set[str]) -> Iterator[Place]
             if its_argument == argument:
                 base = (f"GEN_PASS_DEF_{name.upper()}\n", f"{name}Base<")
                 for file in _containing(project / "mlir" / "lib", base):
-                    yield Place(file, f"def {name} in {definitions.name}")
+                    yield LibrarySource(file, f"def {name} in {definitions.name}")
 
 
-def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[Place]:
+def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[LibrarySource]:
     """An entry of a PassRegistry.def, then the file with its `run`; else the legacy registration's file."""
     lib = project / "llvm" / "lib"
     for registry in sorted(lib.rglob("*PassRegistry.def")):
@@ -158,7 +158,7 @@ def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[Place]
             if its_argument == argument:
                 name = quoted or called
                 for file in _containing(lib, (f"{name}::run(",)):
-                    yield Place(file, f"{name} in {registry.name}")
+                    yield LibrarySource(file, f"{name} in {registry.name}")
     if argument not in known:
         for file in _containing(lib, ("INITIALIZE_PASS",)):
             text = file.read_text(encoding="utf-8", errors="replace")
@@ -166,7 +166,7 @@ def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[Place]
             names = {name or (types[0] if types else "") for name in _LEGACY_PASS.findall(text)}
             known |= names
             if argument in names:
-                yield Place(file, "registers it (INITIALIZE_PASS)")
+                yield LibrarySource(file, "registers it (INITIALIZE_PASS)")
 
 
 def _containing(root: Path, texts: tuple[str, ...]) -> Iterator[Path]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.builder.explain.reasons import Row
+from tritonsmith.builder.explain.reasons import RebuildReason
 from tritonsmith.errors import FactError
 from tritonsmith.facts import ccache_inputs
 from tritonsmith.facts.ccache_inputs import Compile
@@ -41,7 +41,7 @@ class Misses:
 
     hits: int
     misses: int
-    rows: tuple[Row, ...]
+    rows: tuple[RebuildReason, ...]
 
 
 def explain(after: Path, before: Path) -> Misses:
@@ -59,7 +59,9 @@ def explain(after: Path, before: Path) -> Misses:
     missed = {name: compile_ for name, compile_ in new.items() if compile_.hit is False}
     for name, compile_ in missed.items():
         groups.setdefault(_why(compile_, old.get(name)), []).append(name)
-    rows = sorted((Row(tuple(names), why) for why, names in groups.items()), key=lambda row: -len(row.files))
+    rows = sorted(
+        (RebuildReason(tuple(names), why) for why, names in groups.items()), key=lambda row: -len(row.files)
+    )
     hits = sum(compile_.hit is True for compile_ in new.values())
     return Misses(hits, len(missed), tuple(rows))
 

@@ -15,7 +15,7 @@ _ABOUT = re.compile(r"^# (\w[\w ]*): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Change:
+class CMakeChange:
     """One value that is another than before.
 
     Attributes:
@@ -45,16 +45,16 @@ def values(text: str) -> dict[str, str]:
     return about | {match[1]: match[3] for match in _SET.finditer(text)}
 
 
-def changes(before: str, after: str) -> tuple[Change, ...]:
+def changes(before: str, after: str) -> tuple[CMakeChange, ...]:
     """What differs between two initial-cache files."""
     old, new = values(before), values(after)
     names = dict.fromkeys((*new, *old))
     return tuple(
-        Change(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)
+        CMakeChange(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)
     )
 
 
-def pending(plan: Plan) -> Iterator[Change]:
+def pending(plan: Plan) -> Iterator[CMakeChange]:
     """What differs from the call that was made, for each configure of a plan that will happen.
 
     Yields nothing where there was none yet, and where only the tool's own files or CMake changed.
@@ -66,7 +66,7 @@ def pending(plan: Plan) -> Iterator[Change]:
             yield from changes(step.path.read_text(encoding="utf-8", errors="replace"), step.text)
 
 
-def notes(found: Iterable[Change]) -> Iterator[str]:
+def notes(found: Iterable[CMakeChange]) -> Iterator[str]:
     """A sentence for each change, for `build-triton`."""
     for change in found:
         yield f"CMake is run anew: {change.in_words}"

@@ -10,10 +10,10 @@ from typing import Any
 
 from tritonsmith.builder import cmake
 from tritonsmith.builder.explain import cmake_changes, reasons
-from tritonsmith.builder.explain.cmake_changes import Change
-from tritonsmith.builder.explain.reasons import Row, Totals
+from tritonsmith.builder.explain.cmake_changes import CMakeChange
+from tritonsmith.builder.explain.reasons import RebuildReason, RebuildTotals
 from tritonsmith.builder.triton import commands, pin_check, recipe
-from tritonsmith.builder.triton.source import Located
+from tritonsmith.builder.triton.source import TritonSource
 from tritonsmith.envs import receipts
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.settings import explain as keys_of
@@ -44,8 +44,8 @@ class Explanation:
     folder: Path
     own: tuple[str, ...]
     regeneration: tuple[str, ...]
-    rows: tuple[Row, ...]
-    totals: Totals
+    rows: tuple[RebuildReason, ...]
+    totals: RebuildTotals
     notes: tuple[str, ...] = ()
 
     @property
@@ -64,7 +64,7 @@ class Explanation:
 
 
 def of_triton(
-    settings: Settings, space: Workspace, located: Located, bare: Settings, targets: Sequence[str] = ()
+    settings: Settings, space: Workspace, located: TritonSource, bare: Settings, targets: Sequence[str] = ()
 ) -> Explanation:
     """Why `build-triton` would build something, with the settings of the last build.
 
@@ -125,7 +125,7 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
         FactError: Ninja does not answer.
     """
     if not (build / ninja_dry_run.GRAPH).is_file():
-        return Explanation(build, (), (), (), Totals(0, 0, 0, 0.0, 0))
+        return Explanation(build, (), (), (), RebuildTotals(0, 0, 0, 0.0, 0))
     run = ninja_dry_run.read(ninja, build, targets)
     outputs = {reason.output for reason in run.reasons if reason.kind == "command"}
     before = ninja_graph.commands(build / cmake.BUILT_FOLDER, outputs) if outputs else {}
@@ -187,7 +187,7 @@ def _undone(plan: Plan) -> Iterator[tuple[Stamp, Step]]:
                 yield step.stamp, step
 
 
-def _configure(stamp: Stamp, changes: Sequence[Change]) -> Iterator[str]:
+def _configure(stamp: Stamp, changes: Sequence[CMakeChange]) -> Iterator[str]:
     if stamp.made is not None and not stamp.made.exists():
         yield "CMake is run: this folder is not configured (any more)"
     elif changes:

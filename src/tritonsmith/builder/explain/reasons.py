@@ -18,7 +18,7 @@ _NAMED = 3  # files in a sentence
 
 
 @dataclass(frozen=True)
-class Row:
+class RebuildReason:
     """One reason and what it makes anew directly.
 
     Attributes:
@@ -31,7 +31,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Totals:
+class RebuildTotals:
     """What Ninja would run; where the result of a step stays the same, what depends on it is left out then.
 
     Attributes:
@@ -55,7 +55,7 @@ def rows(
     after: Mapping[str, Sequence[str]],
     changed: Callable[[str], float | None],
     short: Callable[[str], str],
-) -> tuple[Row, ...]:
+) -> tuple[RebuildReason, ...]:
     """Group reasons; those that make the most anew come first.
 
     Args:
@@ -68,7 +68,7 @@ def rows(
     groups: dict[str, list[str]] = {}
     for reason in reasons:
         groups.setdefault(_why(reason, before, after, changed, short), []).append(reason.output)
-    found = [Row(tuple(files), _with_names(why, files, short)) for why, files in groups.items()]
+    found = [RebuildReason(tuple(files), _with_names(why, files, short)) for why, files in groups.items()]
     return tuple(sorted(found, key=lambda row: -len(row.files)))
 
 
@@ -82,7 +82,7 @@ def regeneration(
     ]
 
 
-def totals(run: DryRun, described: Mapping[str, str], seconds: Mapping[str, float]) -> Totals:
+def totals(run: DryRun, described: Mapping[str, str], seconds: Mapping[str, float]) -> RebuildTotals:
     """Count the steps.
 
     Args:
@@ -97,7 +97,9 @@ def totals(run: DryRun, described: Mapping[str, str], seconds: Mapping[str, floa
     compiles = sum(re.match(r"Building \w+ object ", step) is not None for step in run.steps)
     links = sum(step.startswith("Linking ") for step in run.steps)
     known = [seconds[output] for output in outputs if output in seconds]
-    return Totals(compiles, links, len(run.steps) - compiles - links, sum(known), len(run.steps) - len(known))
+    return RebuildTotals(
+        compiles, links, len(run.steps) - compiles - links, sum(known), len(run.steps) - len(known)
+    )
 
 
 def _why(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tritonsmith.builder import cmake
 from tritonsmith.builder.llvm.request import LlvmRequest
-from tritonsmith.builder.llvm.source import PHASE_BUILD, Means
+from tritonsmith.builder.llvm.source import PHASE_BUILD, BuildTools
 from tritonsmith.envs.schema import Settings
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -39,7 +39,9 @@ class Consumer:
     closure: str = ""
 
 
-def build(prefix: Path, request: LlvmRequest, means: Means, consumer: Consumer | None) -> tuple[Step, ...]:
+def build(
+    prefix: Path, request: LlvmRequest, means: BuildTools, consumer: Consumer | None
+) -> tuple[Step, ...]:
     """Steps that build the scope of LLVM in its configured build folder.
 
     Args:

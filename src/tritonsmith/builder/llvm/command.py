@@ -9,14 +9,14 @@ from tritonsmith.builder import cmake, preflight
 from tritonsmith.builder.jobs import bound
 from tritonsmith.builder.llvm import closure, precompiled_headers, providers, source
 from tritonsmith.builder.llvm.closure import Consumer
-from tritonsmith.builder.llvm.providers import Choice
+from tritonsmith.builder.llvm.providers import ProviderChoice
 from tritonsmith.builder.llvm.request import LlvmRequest
-from tritonsmith.builder.llvm.source import Means
-from tritonsmith.builder.llvm.store_entry import Shelving
-from tritonsmith.builder.prepared_build import Prepared
+from tritonsmith.builder.llvm.source import BuildTools
+from tritonsmith.builder.llvm.store_entry import StoreEntryUpdate
+from tritonsmith.builder.prepared_build import PreparedBuild
 from tritonsmith.builder.triton import recipe
 from tritonsmith.builder.triton.recipe import Inputs
-from tritonsmith.builder.triton.source import Located, request_for, request_for_revision
+from tritonsmith.builder.triton.source import TritonSource, request_for, request_for_revision
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
@@ -31,8 +31,8 @@ from tritonsmith.wheels import venv
 
 
 def prepare(
-    settings: Settings, space: Workspace, located: Located, *, force: bool = False, again: bool = False
-) -> tuple[Prepared, Choice]:
+    settings: Settings, space: Workspace, located: TritonSource, *, force: bool = False, again: bool = False
+) -> tuple[PreparedBuild, ProviderChoice]:
     """Prepare an LLVM/MLIR for the env's Triton.
 
     Args:
@@ -53,7 +53,7 @@ def prepare(
         linker=settings.toolchain.linker,
         launcher=settings.cache.launcher,
     )
-    means = Means(
+    means = BuildTools(
         machine=host,
         compilers=found,
         tools=cmake.own_tools(),
@@ -63,7 +63,7 @@ def prepare(
     )
     named = settings.llvm.dir
     store = store_store.open_store(space, settings.llvm.store)
-    facts = providers.Facts(
+    facts = providers.ProviderInputs(
         means=means,
         installed=(llvm_tree.read(Path(named)),) if named else llvm_tree.installed(),
         source=source.locate(settings.llvm.source),
@@ -112,8 +112,8 @@ def prepare(
     if choice.entry:
         root = located.root if located.root.is_dir() else None
         user = leases.me(space.env(settings.name), root, choice.entry)
-        shelving = Shelving(store, choice.entry, user, choice.describe)
-    return Prepared(choice.plan, tuple(warnings), receipt, beside, shelving=shelving), choice
+        shelving = StoreEntryUpdate(store, choice.entry, user, choice.describe)
+    return PreparedBuild(choice.plan, tuple(warnings), receipt, beside, shelving=shelving), choice
 
 
 def _others(store: Store, space: Workspace, env: str, entry: str) -> str:
@@ -129,7 +129,7 @@ def wants_sources(settings: Settings) -> bool:
     return llvm.scope != "all" and not llvm.ninja_targets and llvm.provider in ("auto", "source")
 
 
-def _request(settings: Settings, located: Located) -> LlvmRequest:
+def _request(settings: Settings, located: TritonSource) -> LlvmRequest:
     if located.root.is_dir():
         return request_for(settings, checkouts.read(located.root))
     request = request_for_revision(settings)
@@ -145,7 +145,7 @@ def _request(settings: Settings, located: Located) -> LlvmRequest:
 
 
 def _consumer(
-    settings: Settings, space: Workspace, located: Located, means: Means, *, again: bool
+    settings: Settings, space: Workspace, located: TritonSource, means: BuildTools, *, again: bool
 ) -> Consumer | None:
     """The Triton that LLVM is built for; None where its sources are not at hand."""
     if not located.root.is_dir():

@@ -19,7 +19,7 @@ PHASE_EXTRACT = "extract LLVM"
 
 
 @dataclass(frozen=True)
-class Archive:
+class PrebuiltArchive:
     """Upstream's archive for one pin and one kind of machine.
 
     Attributes:
@@ -55,7 +55,7 @@ def suffix_for(machine: Machine, version: str) -> str:
     return ""
 
 
-def archive_for(request: LlvmRequest, machine: Machine, base_url: str = "") -> Archive | None:
+def archive_for(request: LlvmRequest, machine: Machine, base_url: str = "") -> PrebuiltArchive | None:
     """The archive for a request, or None if there is no pin, or none is built for this machine.
 
     Args:
@@ -81,10 +81,10 @@ def archive_for(request: LlvmRequest, machine: Machine, base_url: str = "") -> A
     url = str(table["url"]).format(hash8=request.pin.commit[:8], suffix=suffix, build=build)
     if base_url:
         url = f"{base_url.rstrip('/')}/{url.rsplit('/', 1)[-1]}"
-    return Archive(url, sums.get(suffix, "") or request.settings.sha256, suffix, note)
+    return PrebuiltArchive(url, sums.get(suffix, "") or request.settings.sha256, suffix, note)
 
 
-def plan(archive: Archive, workspace: Workspace, store: Store) -> Plan:
+def plan(archive: PrebuiltArchive, workspace: Workspace, store: Store) -> Plan:
     """The recipe: download, verify, extract, and only then give it its name."""
     target = store.path(archive.name)
     file = workspace.downloads / archive.url.rsplit("/", 1)[-1]
@@ -100,7 +100,7 @@ def plan(archive: Archive, workspace: Workspace, store: Store) -> Plan:
     return Plan(f"upstream's prebuilt LLVM in {target}", steps, (archive.note,) if archive.note else ())
 
 
-def at_hand(archive: Archive, workspace: Workspace, store: Store) -> bool:
+def at_hand(archive: PrebuiltArchive, workspace: Workspace, store: Store) -> bool:
     """Whether it was fetched before, so that the server need not be there."""
     file = workspace.downloads / archive.url.rsplit("/", 1)[-1]
     steps = plan(archive, workspace, store).steps

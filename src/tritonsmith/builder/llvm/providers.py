@@ -10,7 +10,7 @@ from tritonsmith.builder.llvm import closure, prebuilt, store_entry
 from tritonsmith.builder.llvm import source as llvm_source
 from tritonsmith.builder.llvm.closure import Consumer
 from tritonsmith.builder.llvm.request import LlvmRequest
-from tritonsmith.builder.llvm.source import Means, SourceTree
+from tritonsmith.builder.llvm.source import BuildTools, SourceTree
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import llvm_tree
@@ -18,14 +18,14 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Plan, Step
 from tritonsmith.store import describe_tree, matching
 from tritonsmith.store.describe_tree import Known
-from tritonsmith.store.entry import Entry, Manifest
+from tritonsmith.store.entry import StoreEntry, StoreManifest
 from tritonsmith.store.store import Store
 
 ORDER = ("system", "store", "prebuilt", "source")  # `auto`: quickest first
 
 
 @dataclass(frozen=True)
-class Facts:
+class ProviderInputs:
     """Everything that the choice of a provider depends on.
 
     Attributes:
@@ -38,12 +38,12 @@ class Facts:
         consumer: the Triton that it is for; None where its sources are not at hand.
     """
 
-    means: Means
+    means: BuildTools
     installed: tuple[LlvmTree, ...]
     source: llvm_source.LlvmSource
     reachable: Callable[[str], str | None]
     store: Store
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[StoreEntry, ...] = ()
     consumer: Consumer | None = None
 
     @property
@@ -53,7 +53,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ProviderChoice:
     """The LLVM that will be there once the plan has run.
 
     Attributes:
@@ -75,7 +75,7 @@ class Choice:
     warnings: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()
     entry: str = ""
-    describe: Callable[[], Manifest] | None = None
+    describe: Callable[[], StoreManifest] | None = None
     kind: str = ""
 
 
@@ -83,7 +83,9 @@ class _RefusedError(Exception):
     """A provider does not fit; the text says why."""
 
 
-def choose(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: bool = False) -> Choice:
+def choose(
+    request: LlvmRequest, facts: ProviderInputs, workspace: Workspace, *, again: bool = False
+) -> ProviderChoice:
     """Take a provider: the one that the settings name, or the first that fits.
 
     Args:
@@ -96,7 +98,7 @@ def choose(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: b
         FactError: none fits.
         UsageError: the request contradicts itself.
     """
-    providers: dict[str, Callable[[], Choice]] = {
+    providers: dict[str, Callable[[], ProviderChoice]] = {
         "system": lambda: _system(request, facts),
         "store": lambda: _stored(request, facts, again=again),
         "prebuilt": lambda: _prebuilt(request, facts, workspace),
@@ -122,7 +124,7 @@ def choose(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: b
     )
 
 
-def _system(request: LlvmRequest, facts: Facts) -> Choice:
+def _system(request: LlvmRequest, facts: ProviderInputs) -> ProviderChoice:
     explicit = request.settings.provider == "system"
     if not facts.installed:
         raise _RefusedError("no installed LLVM was found under the usual prefixes")
@@ -135,7 +137,7 @@ def _system(request: LlvmRequest, facts: Facts) -> Choice:
         if fit == "pin" or explicit or request.settings.any_commit:
             warnings = () if fit == "pin" else (_near_the_pin(request, tree),)
             plan = Plan(f"installed LLVM {tree.version} in {tree.prefix}")
-            return Choice("system", tree.prefix, tree.commit, plan, warnings)
+            return ProviderChoice("system", tree.prefix, tree.commit, plan, warnings)
         about = f"is at {tree.commit[:12]}" if tree.commit else "does not tell its commit"
         reasons.append(f"{tree.prefix} ({tree.version}) {about}; the pin is {request.describe_pin()}")
     raise _RefusedError("\n  ".join(reasons))
@@ -149,7 +151,7 @@ def _near_the_pin(request: LlvmRequest, tree: LlvmTree) -> str:
     )
 
 
-def _prebuilt(request: LlvmRequest, facts: Facts, workspace: Workspace) -> Choice:
+def _prebuilt(request: LlvmRequest, facts: ProviderInputs, workspace: Workspace) -> ProviderChoice:
     archive = prebuilt.archive_for(request, facts.means.machine, request.settings.prebuilt_url)
     if request.pin is None:
         raise _RefusedError("nothing says which commit is wanted")
@@ -168,14 +170,14 @@ def _prebuilt(request: LlvmRequest, facts: Facts, workspace: Workspace) -> Choic
     _refuse_read_only(facts.store)
     prefix, commit, build = facts.store.path(name), request.pin.commit, request.pin.build
 
-    def describe_it() -> Manifest:
+    def describe_it() -> StoreManifest:
         known = Known(commit=commit, origin=archive.url, build=build)
         return describe_tree.manifest(name, "prebuilt", llvm_tree.read(prefix), machine, known)
 
-    return Choice("prebuilt", prefix, commit, plan, entry=name, describe=describe_it, kind="prebuilt")
+    return ProviderChoice("prebuilt", prefix, commit, plan, entry=name, describe=describe_it, kind="prebuilt")
 
 
-def _stored(request: LlvmRequest, facts: Facts, *, again: bool) -> Choice:
+def _stored(request: LlvmRequest, facts: ProviderInputs, *, again: bool) -> ProviderChoice:
     if facts.source.dirty and request.settings.source:
         raise _RefusedError(f"the sources that you name are changed: {facts.source.location}")
     wanted = store_entry.wanted(request, facts.means.machine, facts.triton)
@@ -207,27 +209,33 @@ def _stored(request: LlvmRequest, facts: Facts, *, again: bool) -> Choice:
     return _grown(entry, manifest, "store", warnings, steps, describe_it)
 
 
-def _taken(entry: Entry, manifest: Manifest, provider: str, warnings: tuple[str, ...]) -> Choice:
+def _taken(
+    entry: StoreEntry, manifest: StoreManifest, provider: str, warnings: tuple[str, ...]
+) -> ProviderChoice:
     """An entry as it is."""
     plan = Plan(f"LLVM {manifest.version} from the store in {entry.path}")
-    return Choice(provider, entry.path, manifest.commit, plan, warnings, entry=entry.name, kind=manifest.kind)
+    return ProviderChoice(
+        provider, entry.path, manifest.commit, plan, warnings, entry=entry.name, kind=manifest.kind
+    )
 
 
 def _grown(
-    entry: Entry,
-    manifest: Manifest,
+    entry: StoreEntry,
+    manifest: StoreManifest,
     provider: str,
     warnings: tuple[str, ...],
     steps: tuple[Step, ...],
-    describe_it: Callable[[], Manifest],
-) -> Choice:
+    describe_it: Callable[[], StoreManifest],
+) -> ProviderChoice:
     """An entry in which more is built, as it was configured once."""
     plan = Plan(f"the rest of LLVM {manifest.version} in {entry.path}", steps)
     taken = _taken(entry, manifest, provider, warnings)
     return replace(taken, plan=plan, describe=describe_it)
 
 
-def _why_not_configured(manifest: Manifest, tree: SourceTree, request: LlvmRequest, facts: Facts) -> str:
+def _why_not_configured(
+    manifest: StoreManifest, tree: SourceTree, request: LlvmRequest, facts: ProviderInputs
+) -> str:
     """Why `--reconfigure` leaves an entry as it is; empty if it does not."""
     if manifest.kind != "built":
         return f"it is {manifest.kind}, and was configured where it was built"
@@ -242,7 +250,7 @@ def _why_not_configured(manifest: Manifest, tree: SourceTree, request: LlvmReque
     return ""
 
 
-def _stored_elsewhere(request: LlvmRequest, manifest: Manifest) -> str:
+def _stored_elsewhere(request: LlvmRequest, manifest: StoreManifest) -> str:
     about = f"is at {manifest.commit[:12]}" if manifest.commit else "does not tell its commit"
     return f"{manifest.name} {about}; Triton wants {request.describe_pin()}"
 
@@ -252,7 +260,9 @@ def _refuse_read_only(store: Store) -> None:
         raise _RefusedError(f"{store.root} is read-only: name another `store` under [llvm], or none")
 
 
-def _source(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: bool) -> Choice:
+def _source(
+    request: LlvmRequest, facts: ProviderInputs, workspace: Workspace, *, again: bool
+) -> ProviderChoice:
     try:
         tree = llvm_source.obtain(facts.source, request, workspace)
     except UsageError as error:
@@ -268,8 +278,8 @@ def _source(request: LlvmRequest, facts: Facts, workspace: Workspace, *, again: 
 
 
 def _built_before(
-    tree: SourceTree, request: LlvmRequest, facts: Facts, warnings: tuple[str, ...]
-) -> Choice | None:
+    tree: SourceTree, request: LlvmRequest, facts: ProviderInputs, warnings: tuple[str, ...]
+) -> ProviderChoice | None:
     """The entry of this very build, if it is finished: as it is, or with more built in it.
 
     It is not configured anew for what is not in its key: jobs, caches and what makes it quicker. Two
@@ -308,12 +318,12 @@ def _settled(tree: SourceTree) -> bool:
 def _configured(
     tree: SourceTree,
     request: LlvmRequest,
-    facts: Facts,
+    facts: ProviderInputs,
     provider: str,
     warnings: tuple[str, ...],
     *,
     again: bool,
-) -> Choice:
+) -> ProviderChoice:
     """A build of the tool's own, configured if need be."""
     means, store = facts.means, facts.store
     _refuse_read_only(store)
@@ -326,7 +336,7 @@ def _configured(
         steps = (*store.retract(key.name), *steps)  # nobody else takes it while it changes
     plan = Plan(f"LLVM/MLIR from source in {prefix}", steps)
     describe_it = store_entry.built(store, key, request, means.machine, facts.triton, tree)
-    made = Choice(provider, prefix, tree.commit, plan, warnings, entry=key.name)
+    made = ProviderChoice(provider, prefix, tree.commit, plan, warnings, entry=key.name)
     return replace(made, describe=describe_it, kind="built")
 
 

@@ -205,7 +205,7 @@ def _folders(request: LlvmRequest) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Means:
+class BuildTools:
     """What a build of LLVM is made with.
 
     Attributes:
@@ -225,7 +225,7 @@ class Means:
     cache: CacheSettings = field(default_factory=CacheSettings)
 
 
-def key(tree: SourceTree, request: LlvmRequest, means: Means) -> Key:
+def key(tree: SourceTree, request: LlvmRequest, means: BuildTools) -> Key:
     """What this build is, and so which entry of the store. The scope is not in it: a build grows where it is.
 
     Sources that are changed, or that tell no commit, have a build of their own, whatever their changes are by
@@ -257,7 +257,7 @@ def configure(
     tree: SourceTree,
     request: LlvmRequest,
     build: Path,
-    means: Means,
+    means: BuildTools,
     *,
     root: Path | None = None,
     again: bool = False,
@@ -286,14 +286,16 @@ def configure(
     return (*tree.steps, MakeDir(build, phase=PHASE_CONFIGURE), *run, *links)
 
 
-def _shared(tree: SourceTree, build: Path, means: Means) -> Folders | None:
+def _shared(tree: SourceTree, build: Path, means: BuildTools) -> Folders | None:
     """Only other machines compile LLVM again, so only for them its debug info is made relative."""
     here = Folders(tree.path, build, build)
     shared = compiler_cache.shared(means.compilers, means.machine.system, here)
     return shared if means.cache.remote else None
 
 
-def cache_variables(request: LlvmRequest, means: Means, folders: Folders | None = None) -> dict[str, str]:
+def cache_variables(
+    request: LlvmRequest, means: BuildTools, folders: Folders | None = None
+) -> dict[str, str]:
     """LLVM's CMake variables: the blog recipe's, what each era needs more, and what makes it quicker."""
     settings, machine, compilers = request.settings, means.machine, means.compilers
     symbols = settings.build_type in _WITH_SYMBOLS
@@ -340,7 +342,7 @@ def cache_variables(request: LlvmRequest, means: Means, folders: Folders | None 
     return variables
 
 
-def native_variables(means: Means, folders: Folders | None = None) -> dict[str, str]:
+def native_variables(means: BuildTools, folders: Folders | None = None) -> dict[str, str]:
     """CMake's variables for the table generators' own build, which LLVM configures while it is built.
 
     They run for seconds in all, so most of what optimising them costs is not won back.

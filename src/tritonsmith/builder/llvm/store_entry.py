@@ -14,14 +14,14 @@ from tritonsmith.facts.machine import Machine
 from tritonsmith.plan import Step
 from tritonsmith.store import describe_tree, leases
 from tritonsmith.store.describe_tree import Known
-from tritonsmith.store.entry import Abi, Closure, Key, Manifest
+from tritonsmith.store.entry import Abi, Closure, Key, StoreManifest
 from tritonsmith.store.leases import User
-from tritonsmith.store.matching import Wanted
+from tritonsmith.store.matching import LlvmNeeds
 from tritonsmith.store.store import Store
 
 
 @dataclass(frozen=True)
-class Shelving:
+class StoreEntryUpdate:
     """The store's side of one run.
 
     Attributes:
@@ -34,7 +34,7 @@ class Shelving:
     store: Store
     entry: str
     user: User
-    describe: Callable[[], Manifest] | None = None
+    describe: Callable[[], StoreManifest] | None = None
 
     def hold(self, purpose: str) -> AbstractContextManager[None]:
         """The entry's lock, where something in it changes."""
@@ -52,7 +52,7 @@ class Shelving:
         return (*published, *leases.register(self.store, self.user))
 
 
-def wanted(request: LlvmRequest, machine: Machine, triton: str) -> Wanted:
+def wanted(request: LlvmRequest, machine: Machine, triton: str) -> LlvmNeeds:
     """What this Triton asks of an entry.
 
     Args:
@@ -61,7 +61,7 @@ def wanted(request: LlvmRequest, machine: Machine, triton: str) -> Wanted:
         triton: which Triton's closure it may be (`llvm_closure.key`).
     """
     settings = request.settings
-    return Wanted(
+    return LlvmNeeds(
         commit=request.pin.commit if request.pin else "",
         any_commit=settings.any_commit,
         build_type=settings.build_type,
@@ -80,7 +80,7 @@ def wanted(request: LlvmRequest, machine: Machine, triton: str) -> Wanted:
 
 def built(
     store: Store, key: Key, request: LlvmRequest, machine: Machine, triton: str, tree: SourceTree
-) -> Callable[[], Manifest]:
+) -> Callable[[], StoreManifest]:
     """Describes the build tree of a key, once it is built.
 
     Closures of an earlier run count only if its manifest is still there: it was taken away if flags or
@@ -95,7 +95,7 @@ def built(
         tree: its sources.
     """
 
-    def describe_it() -> Manifest:
+    def describe_it() -> StoreManifest:
         known = Known(
             commit=tree.commit,
             diff=(git_head.changes(tree.path) or "unknown") if tree.dirty else "",
@@ -113,7 +113,9 @@ def built(
     return describe_it
 
 
-def grown(store: Store, manifest: Manifest, request: LlvmRequest, triton: str) -> Callable[[], Manifest]:
+def grown(
+    store: Store, manifest: StoreManifest, request: LlvmRequest, triton: str
+) -> Callable[[], StoreManifest]:
     """Describes an entry again, once more of it is built.
 
     Args:
@@ -123,7 +125,7 @@ def grown(store: Store, manifest: Manifest, request: LlvmRequest, triton: str) -
         triton: which Triton's closure it is.
     """
 
-    def describe_it() -> Manifest:
+    def describe_it() -> StoreManifest:
         now = store.entry(manifest.name).manifest or manifest  # others may have grown it, too
         prefix = store.path(now.name)
         tree = llvm_tree.read(prefix)

@@ -16,10 +16,10 @@ from tritonsmith.builder.debug_library import relink
 from tritonsmith.builder.explain import cmake_changes
 from tritonsmith.builder.jobs import bound
 from tritonsmith.builder.llvm.request import LlvmRequest
-from tritonsmith.builder.prepared_build import Prepared
+from tritonsmith.builder.prepared_build import PreparedBuild
 from tritonsmith.builder.triton import install, pin_check, recipe, suspects
 from tritonsmith.builder.triton.recipe import Inputs
-from tritonsmith.builder.triton.source import Located, locate, request_for, request_for_revision
+from tritonsmith.builder.triton.source import TritonSource, locate, request_for, request_for_revision
 from tritonsmith.envs import attempts, receipts, session, workspace
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
@@ -50,8 +50,8 @@ _REMEMBERED = (
 
 
 def build_triton(
-    settings: Settings, space: Workspace, located: Located, *, force: bool = False, again: bool = False
-) -> Prepared:
+    settings: Settings, space: Workspace, located: TritonSource, *, force: bool = False, again: bool = False
+) -> PreparedBuild:
     """Prepare Triton's configure and build.
 
     Args:
@@ -81,8 +81,8 @@ def build_triton(
 
 
 def install_triton(
-    settings: Settings, space: Workspace, located: Located, proof: Plan, *, force: bool = False
-) -> Prepared:
+    settings: Settings, space: Workspace, located: TritonSource, proof: Plan, *, force: bool = False
+) -> PreparedBuild:
     """Prepare the editable install; builds first what is not built yet.
 
     Args:
@@ -147,7 +147,7 @@ def _provable(inputs: Inputs) -> bool:
     return "nvidia" in settings.backends or ("amd" in settings.backends and own_lld)
 
 
-def link_compile_commands(settings: Settings, space: Workspace, located: Located) -> Prepared:
+def link_compile_commands(settings: Settings, space: Workspace, located: TritonSource) -> PreparedBuild:
     """Prepare the merged compilation database and its link.
 
     Raises:
@@ -162,10 +162,10 @@ def link_compile_commands(settings: Settings, space: Workspace, located: Located
     )
     place = compile_commands.look(checkout.root)
     plan = compile_commands.plan(place, env, databases)
-    return Prepared(plan, (), {"link": place.path, "was": place.state, "databases": databases})
+    return PreparedBuild(plan, (), {"link": place.path, "was": place.state, "databases": databases})
 
 
-def act(prepared: Prepared, session: Session) -> None:
+def execute(prepared: PreparedBuild, session: Session) -> None:
     """Run a prepared plan and leave its receipt; failures come back with their first error explained.
 
     Raises:
@@ -185,7 +185,7 @@ def act(prepared: Prepared, session: Session) -> None:
 
 
 @contextmanager
-def _attempted(prepared: Prepared, session: Session) -> Iterator[None]:
+def _attempted(prepared: PreparedBuild, session: Session) -> Iterator[None]:
     """Explain a failure; of a build of Triton, also write down that it began, and how it failed."""
     about = (session.env, session.task, prepared.receipt, session.log)
     builds = "settings" in prepared.receipt
@@ -202,7 +202,7 @@ def _attempted(prepared: Prepared, session: Session) -> Iterator[None]:
         raise told from error
 
 
-def _explained(failure: CommandFailedError, prepared: Prepared) -> StepError:
+def _explained(failure: CommandFailedError, prepared: PreparedBuild) -> StepError:
     from tritonsmith.builder import diagnose  # noqa: PLC0415 - its patterns take time to compile
 
     llvm, pin, checkout = prepared.llvm_in_words, prepared.pin_in_words, prepared.checkout
@@ -212,7 +212,7 @@ def _explained(failure: CommandFailedError, prepared: Prepared) -> StepError:
     return diagnose.explain(failure, llvm=llvm, pin=pin, dirty=bool(checkout and checkout.dirty))
 
 
-def gather(settings: Settings, space: Workspace, located: Located) -> tuple[Inputs, LlvmRequest]:
+def gather(settings: Settings, space: Workspace, located: TritonSource) -> tuple[Inputs, LlvmRequest]:
     """All facts that Triton's recipe needs.
 
     Raises:
@@ -282,13 +282,13 @@ def _hidden(env: str, name: str, last: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(hidden)
 
 
-def find_triton(settings: Settings) -> tuple[Workspace, Located]:
+def find_triton(settings: Settings) -> tuple[Workspace, TritonSource]:
     """The workspace and the checkout that a task means."""
     space = workspace.default()
     return space, locate(settings, space, Path.cwd())
 
 
-def bring_sources(settings: Settings, located: Located, *, pin_will_do: bool = False) -> None:
+def bring_sources(settings: Settings, located: TritonSource, *, pin_will_do: bool = False) -> None:
     """Fetch the checkout where the env names a URL and no checkout is at hand.
 
     Args:
@@ -351,7 +351,7 @@ def _sources(tree: LlvmTree, env: EnvDir) -> Path | None:
     return llvm_tree.source_of(tree.prefix) or (Path(last) if last else None)
 
 
-def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[str, ...]) -> Prepared:
+def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[str, ...]) -> PreparedBuild:
     settings, checkout, tree = inputs.settings, inputs.checkout, inputs.llvm
     receipt = {
         "env": settings.name,
@@ -380,4 +380,4 @@ def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[
     )
     pin = f"{request.pin.commit} ({request.pin.file})" if request.pin else "unknown"
     near = words if not_the_pin else ""
-    return Prepared(plan, warnings, receipt, inputs.env.build, near, pin, checkout=checkout)
+    return PreparedBuild(plan, warnings, receipt, inputs.env.build, near, pin, checkout=checkout)

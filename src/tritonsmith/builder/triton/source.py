@@ -21,7 +21,7 @@ _VERSION = re.compile(r"^(?:v|release/)?(\d+\.\d+)(?:\.[\dx]+)?$")
 
 
 @dataclass(frozen=True)
-class Located:
+class TritonSource:
     """Where Triton's sources are, or how they will get there.
 
     Attributes:
@@ -33,7 +33,7 @@ class Located:
     fetch: Plan
 
 
-def locate(settings: Settings, workspace: Workspace, cwd: Path) -> Located:
+def locate(settings: Settings, workspace: Workspace, cwd: Path) -> TritonSource:
     """Find the checkout. Order: `--source`, a path in the env file, the one around `cwd`, a clone.
 
     Args:
@@ -49,9 +49,9 @@ def locate(settings: Settings, workspace: Workspace, cwd: Path) -> Located:
     is_url = "://" in source or source.startswith("git@")
     around = checkouts.enclosing(cwd)
     if source and not is_url:
-        return Located(Path(source).expanduser().absolute(), Plan("Triton's sources are there"))
+        return TritonSource(Path(source).expanduser().absolute(), Plan("Triton's sources are there"))
     if around and not (is_url and from_flag):
-        return Located(around, Plan("Triton's sources are there"))
+        return TritonSource(around, Plan("Triton's sources are there"))
     if not source:
         raise FactError(
             f"environment {settings.name!r} names no sources of Triton, and there is no checkout here",
@@ -61,7 +61,7 @@ def locate(settings: Settings, workspace: Workspace, cwd: Path) -> Located:
     return _clone(source, settings.triton.revision, settings.name, workspace)
 
 
-def _clone(url: str, revision: str, name: str, workspace: Workspace) -> Located:
+def _clone(url: str, revision: str, name: str, workspace: Workspace) -> TritonSource:
     repository = workspace.sources / f"triton-{name}"
     git = ("git", "-C", str(repository))
     steps = (
@@ -71,7 +71,7 @@ def _clone(url: str, revision: str, name: str, workspace: Workspace) -> Located:
     )
     done = workspace.sources / f".triton-{name}.done"
     fetched = done.exists() and repository.is_dir()  # the user's to move from now on; `git pull` is theirs
-    return Located(
+    return TritonSource(
         repository, Plan(f"Triton {revision} from {url}", () if fetched else stamped(steps, done, repository))
     )
 

@@ -25,7 +25,7 @@ _DEFAULT_WARPS, _DEFAULT_STAGES = 4, 3  # where the metadata does not say
 
 
 @dataclass(frozen=True)
-class Argument:
+class CArgument:
     """A parameter of the kernel that is no constant.
 
     Attributes:
@@ -76,7 +76,7 @@ class Variant:
     sighash: str
     suffix: str
     algo: str
-    arguments: tuple[Argument, ...]
+    arguments: tuple[CArgument, ...]
     constants: Mapping[str, Any]
     scratch: tuple[str, ...]
 
@@ -96,7 +96,7 @@ class Variant:
         return f"{self.out_name}_{self.algo}"
 
     @property
-    def passed(self) -> tuple[Argument, ...]:
+    def passed(self) -> tuple[CArgument, ...]:
         """What the kernel itself takes."""
         return tuple(one for one in self.arguments if one.hint != _ONE)
 
@@ -198,7 +198,7 @@ def _types(version: str, table: Mapping[str, Any]) -> dict[str, str]:
 
 def _arguments(
     point: Point, types: Mapping[str, str], vendor: Mapping[str, Any], *, as_i32: bool
-) -> Iterator[Argument]:
+) -> Iterator[CArgument]:
     kernel = configs.load("aot")["kernel"]
     for index, (name, kind) in enumerate(point.signature.items()):
         if kind == _CONSTEXPR or name in point.constexprs:
@@ -213,7 +213,7 @@ def _arguments(
             c_type, read = types[word], kernel[word]
         else:
             raise _no_c_type(name, kind)
-        yield Argument(name, c_identifier(name, index), word, c_type, read, hint)
+        yield CArgument(name, c_identifier(name, index), word, c_type, read, hint)
 
 
 def c_identifier(name: str, index: int) -> str:

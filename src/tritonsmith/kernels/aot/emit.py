@@ -19,11 +19,11 @@ from tritonsmith.kernels.aot import c_types, dispatcher, grid, variant_source
 from tritonsmith.kernels.aot.c_types import Variant
 from tritonsmith.kernels.compile import run
 from tritonsmith.kernels.compile.manifest import Manifest, Point
-from tritonsmith.kernels.compile.request import Asked
-from tritonsmith.kernels.compile.run import Place
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.kernels.resources import measure
-from tritonsmith.kernels.resources.measure import Found
-from tritonsmith.kernels.resources.table import LAUNCH, Row
+from tritonsmith.kernels.resources.measure import Measured
+from tritonsmith.kernels.resources.table import LAUNCH, ResourceRow
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write
 from tritonsmith.plan.runner import CommandFailedError
 
@@ -31,7 +31,7 @@ _WRITE, _CHECK = "write C", "check C"
 
 
 @dataclass(frozen=True)
-class Group:
+class VariantGroup:
     """Variants for one target: what is linked into one program.
 
     Attributes:
@@ -52,7 +52,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedAot:
     """Sources that are still to be written.
 
     Attributes:
@@ -63,10 +63,10 @@ class Prepared:
 
     plan: Plan
     folder: Path
-    groups: tuple[Group, ...]
+    groups: tuple[VariantGroup, ...]
 
 
-def compiles(asked: Sequence[Asked], where: Place) -> tuple[run.Prepared, ...]:
+def compiles(asked: Sequence[CompileRequest], where: Toolchain) -> tuple[run.PreparedCompile, ...]:
     """One compile for each signature, each with a folder of its own; C needs no text of the binaries.
 
     Raises:
@@ -89,7 +89,7 @@ def prepare(
     out_name: str = "",
     points: Sequence[str] = (),
     check: bool = False,
-) -> Prepared:
+) -> PreparedAot:
     """Name the variants, and plan their files.
 
     Args:
@@ -115,16 +115,16 @@ def prepare(
         variants = tuple(c_types.variant(one, point, name) for one, point in mine)
         dispatcher.check(variants)
         part = folder / target.replace(":", "-") if len(targets) > 1 else folder
-        groups.append(Group(part, variants, _headers(mine[0][0], target)))
+        groups.append(VariantGroup(part, variants, _headers(mine[0][0], target)))
     steps = [*_stale(folder, space)] if out is None else []
     for group in groups:
         steps += _writes(group, shape)
     if check:
         steps += _checks(groups, _compiler(), _work(folder, space))
-    return Prepared(Plan(f"C of {found[0].kernel}", tuple(steps)), folder, tuple(groups))
+    return PreparedAot(Plan(f"C of {found[0].kernel}", tuple(steps)), folder, tuple(groups))
 
 
-def act(prepared: Prepared) -> None:
+def execute(prepared: PreparedAot) -> None:
     """Write the files, and check them if that was asked for.
 
     Raises:
@@ -144,25 +144,27 @@ def act(prepared: Prepared) -> None:
         raise
 
 
-def resources(variant: Variant) -> Row:
+def resources(variant: Variant) -> ResourceRow:
     """What a variant takes of its GPU, whether it can be launched there, and what ptxas said of it.
 
     Nothing is known of a binary that cannot be read; C holds its bytes all the same.
     """
     point = variant.point
-    row = Row(variant.out_name, variant.name, point.target, values={LAUNCH: None}, remarks=point.remarks)
+    row = ResourceRow(
+        variant.out_name, variant.name, point.target, values={LAUNCH: None}, remarks=point.remarks
+    )
     try:
         return replace(row, values=measure.values(variant.binary, point.arch, point.metadata, None))
     except FactError as error:
         return replace(row, error=error.what)
 
 
-def warnings(prepared: Prepared) -> tuple[str, ...]:
+def warnings(prepared: PreparedAot) -> tuple[str, ...]:
     """What cannot be launched, and what ptxas said of the code."""
-    return Found(tuple(resources(one) for group in prepared.groups for one in group.variants)).warnings
+    return Measured(tuple(resources(one) for group in prepared.groups for one in group.variants)).warnings
 
 
-def as_json(prepared: Prepared, *, checked: bool) -> dict[str, Any]:
+def as_json(prepared: PreparedAot, *, checked: bool) -> dict[str, Any]:
     """What was made, for other programs."""
     return {
         "schema": 1,
@@ -215,7 +217,7 @@ def _stale(folder: Path, space: Workspace) -> Iterator[Step]:
         yield Remove((folder,), space.root, phase=_WRITE)
 
 
-def _writes(group: Group, shape: tuple[str, str, str]) -> Iterator[Step]:
+def _writes(group: VariantGroup, shape: tuple[str, str, str]) -> Iterator[Step]:
     for one in group.variants:
         yield Write(group.folder / f"{one.stem}.h", variant_source.header(one), phase=_WRITE)
         yield Write(group.folder / f"{one.stem}.c", variant_source.source(one, shape), phase=_WRITE)
@@ -241,7 +243,7 @@ def _work(folder: Path, space: Workspace) -> Path:
     return space.root / "kernels" / "work" / f"aot-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}"
 
 
-def _checks(groups: Sequence[Group], compiler: tuple[str, ...], work: Path) -> Iterator[Step]:
+def _checks(groups: Sequence[VariantGroup], compiler: tuple[str, ...], work: Path) -> Iterator[Step]:
     """Each file by itself, and all together: no function may be there twice."""
     flags = configs.load("aot")["check"]["flags"]
     for group in groups:

@@ -10,7 +10,7 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.aot import grid
-from tritonsmith.kernels.aot.c_types import Argument, Variant
+from tritonsmith.kernels.aot.c_types import CArgument, Variant
 from tritonsmith.kernels.compile import values
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -90,12 +90,12 @@ def comment(text: str) -> str:
     return " ".join(text.replace("*/", "* /").split())
 
 
-def _packed(argument: Argument) -> bool:
+def _packed(argument: CArgument) -> bool:
     """Whether a caller passes it in another form than the kernel reads: `int32_t` for a bool is the same."""
     return argument.c_type in ("float", "double") and argument.c_type != argument.kernel_type
 
 
-def _local(argument: Argument) -> str:
+def _local(argument: CArgument) -> str:
     return f"{argument.c_name}_{argument.kind}" if _packed(argument) else argument.c_name
 
 

@@ -21,7 +21,7 @@ class DiedError(StepError):
 
 
 @dataclass(frozen=True)
-class Pool:
+class ExecutorPool:
     """Where units of work run.
 
     Attributes:
@@ -55,7 +55,7 @@ class Pool:
 
 
 @contextmanager
-def opened(scheduler: str, count: int) -> Iterator[Pool]:
+def opened(scheduler: str, count: int) -> Iterator[ExecutorPool]:
     """A pool for the body of a `with`. Where that ends by an error, what is left is cancelled.
 
     Args:
@@ -69,13 +69,13 @@ def opened(scheduler: str, count: int) -> Iterator[Pool]:
         with dask.connected(scheduler) as client:
             cluster = dask.executor(client)
             try:
-                yield Pool(cluster, dask.slots(client), remote=True, alive=lambda: dask.alive(client))
+                yield ExecutorPool(cluster, dask.slots(client), remote=True, alive=lambda: dask.alive(client))
             finally:
                 cluster.shutdown(wait=False)
         return
     processes = Processes(count)
     try:
-        yield Pool(processes, count, remote=False, alive=lambda: True)
+        yield ExecutorPool(processes, count, remote=False, alive=lambda: True)
     except BaseException:
         processes.shutdown(cancel_futures=True)
         raise

@@ -26,8 +26,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from tritonsmith import outside
 from tritonsmith.errors import ConfigError, UsageError, did_you_mean
 from tritonsmith.kernels.compile import source, targets
-from tritonsmith.kernels.compile.request import Asked
-from tritonsmith.kernels.compile.source import Kernel
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.source import KernelSource
 from tritonsmith.kernels.compile.targets import Target
 
 SUFFIX = ".toml"
@@ -46,7 +46,7 @@ _KINDS = {int: "a number", str: "a text", dict: "a table", list: "a list"}
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedKernel:
     """One `[[kernel]]`.
 
     Attributes:
@@ -75,7 +75,7 @@ class Entry:
         """Whether it is for this Triton; one whose version nobody knows takes all."""
         return not version or self.versions.contains(version, prereleases=True)
 
-    def asked(self, folder: Path, wanted: tuple[Target, ...], text: str | None = None) -> Asked:
+    def asked(self, folder: Path, wanted: tuple[Target, ...], text: str | None = None) -> CompileRequest:
         """What is asked for.
 
         Args:
@@ -90,9 +90,9 @@ class Entry:
         text = source.read(file) if text is None else text
         name = source.choose(text, self.kernel, file)
         signature = self.signature or self._signature(source.find(text, name, file), file)
-        return Asked(file, name, signature, self.targets or wanted, self.options)
+        return CompileRequest(file, name, signature, self.targets or wanted, self.options)
 
-    def _signature(self, kernel: Kernel | None, file: Path) -> str:
+    def _signature(self, kernel: KernelSource | None, file: Path) -> str:
         if kernel is None:
             raise ConfigError(
                 f"the parameters of {self.kernel} cannot be read from the file without running it",
@@ -115,7 +115,7 @@ class Entry:
         return ",".join(parts)
 
 
-def read(path: Path) -> tuple[Entry, ...]:
+def read(path: Path) -> tuple[ListedKernel, ...]:
     """The kernels of a file, in its order.
 
     Raises:
@@ -147,7 +147,7 @@ def read(path: Path) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _entry(row: Any, number: int, common: Mapping[str, Any], path: Path) -> Entry:
+def _entry(row: Any, number: int, common: Mapping[str, Any], path: Path) -> ListedKernel:
     where = f"{path}, [[kernel]] {number + 1}"
     if not isinstance(row, dict):
         raise ConfigError("an entry of `kernel` must be a table", where=where, hints=["write [[kernel]]"])
@@ -163,7 +163,7 @@ def _entry(row: Any, number: int, common: Mapping[str, Any], path: Path) -> Entr
             where=where,
             hints=['signature = "*fp32:16,i32,BLOCK=1024"'],
         )
-    return Entry(
+    return ListedKernel(
         where=where,
         file=file,
         kernel=kernel,

@@ -12,17 +12,17 @@ from pathlib import Path
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import variables
 from tritonsmith.kernels.batch import spec, wheel_env
-from tritonsmith.kernels.batch.spec import Side
+from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compile import manifest, targets, values
 from tritonsmith.kernels.compile.manifest import Manifest, Point
-from tritonsmith.kernels.compile.request import Asked
+from tritonsmith.kernels.compile.request import CompileRequest
 
 _PROGRAM = "tritonsmith kernel.compile"
 _FINAL = ("ok", "failed")  # a crash or a compile that was given up may have been the machine's fault
 
 
 @dataclass(frozen=True)
-class Job:
+class CompileJob:
     """A kernel for one side.
 
     Attributes:
@@ -31,8 +31,8 @@ class Job:
         out: the output folder.
     """
 
-    asked: Asked
-    side: Side
+    asked: CompileRequest
+    side: CompilerSpec
     out: Path
 
     @property
@@ -41,7 +41,7 @@ class Job:
         return f"{self.asked.kernel or self.asked.file.stem} by {self.side.label}"
 
 
-def check(jobs: Sequence[Job]) -> None:
+def check(jobs: Sequence[CompileJob]) -> None:
     """That each job has a folder of its own, and that folders can be there, before anything is compiled.
 
     Raises:
@@ -58,7 +58,7 @@ def check(jobs: Sequence[Job]) -> None:
             raise UsageError("this is a file, and the output goes into a folder", where=there)
 
 
-def command(job: Job, env: str) -> str:
+def command(job: CompileJob, env: str) -> str:
     """What makes the folder again.
 
     Args:
@@ -72,7 +72,7 @@ def command(job: Job, env: str) -> str:
     return f"{_PROGRAM} {job.asked.flags()} {place}"
 
 
-def kept(job: Job, env: str) -> Manifest | None:
+def kept(job: CompileJob, env: str) -> Manifest | None:
     """The points of a job's folder that are as the job wants them; None if there are none.
 
     They are, if the file's content, the Triton's version and everything asked for are the same, and the
@@ -100,14 +100,14 @@ def kept(job: Job, env: str) -> Manifest | None:
     return replace(old, points=points) if points else None
 
 
-def rest(job: Job, old: Manifest | None) -> Job | None:
+def rest(job: CompileJob, old: Manifest | None) -> CompileJob | None:
     """What of a job is still to be compiled; None if nothing is."""
     there = {point.target for point in old.points} if old else set()
     missing = tuple(target for target in job.asked.targets if str(target) not in there)
     return replace(job, asked=replace(job.asked, targets=missing)) if missing else None
 
 
-def merged(job: Job, env: str, parts: Sequence[Manifest]) -> Manifest:
+def merged(job: CompileJob, env: str, parts: Sequence[Manifest]) -> Manifest:
     """One manifest of a folder that was filled in parts: what it had, and what was compiled now."""
     points = [point for part in parts for point in part.points]
     points.sort(key=lambda point: _place(point, job.asked))
@@ -123,7 +123,7 @@ def merged(job: Job, env: str, parts: Sequence[Manifest]) -> Manifest:
     )
 
 
-def _place(point: Point, asked: Asked) -> tuple[int, ...]:
+def _place(point: Point, asked: CompileRequest) -> tuple[int, ...]:
     """Where a point comes if all are compiled at once: parts are ready in any order."""
     order = {str(target): number for number, target in enumerate(asked.targets)}
     given = {**point.signature, **point.constexprs, **point.options}

@@ -16,17 +16,17 @@ from tritonsmith.errors import InterruptedRunError, SmithError
 from tritonsmith.facts import machine
 from tritonsmith.kernels.batch import executor, wheel_env, work_unit
 from tritonsmith.kernels.batch import resume as batch_resume
-from tritonsmith.kernels.batch.executor import DiedError, Pool
-from tritonsmith.kernels.batch.resume import Job
+from tritonsmith.kernels.batch.executor import DiedError, ExecutorPool
+from tritonsmith.kernels.batch.resume import CompileJob
 from tritonsmith.kernels.batch.spec import applied
-from tritonsmith.kernels.batch.work_unit import Answer
+from tritonsmith.kernels.batch.work_unit import RemoteResult
 from tritonsmith.kernels.compile.manifest import FILE, Manifest, Point, Status
-from tritonsmith.kernels.compile.request import Asked
-from tritonsmith.kernels.compile.run import Place
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.plan import Plan, Run, Write
 from tritonsmith.ui.progress import PhaseProgress
 
-__all__ = ["Job", "run"]
+__all__ = ["CompileJob", "run"]
 
 _MOST = 32  # points of a unit: a larger sweep is cut, so that many can work at it
 _PHASE = "compile"
@@ -47,13 +47,13 @@ class _Unit:
         place: who compiles it here; None if somebody else does.
     """
 
-    job: Job
-    asked: Asked
-    place: Place | None
+    job: CompileJob
+    asked: CompileRequest
+    place: Toolchain | None
 
 
 def run(
-    jobs: Sequence[Job],
+    jobs: Sequence[CompileJob],
     scheduler: str = "",
     *,
     count: int | None = None,
@@ -100,7 +100,7 @@ def run(
     return [batch_resume.merged(job, env, made[job.out]) for job in wanted]
 
 
-def plan(jobs: Sequence[Job], env: str = "wheel") -> Plan:
+def plan(jobs: Sequence[CompileJob], env: str = "wheel") -> Plan:
     """What `run` does, as one who has a single process would: make environments, then compile, job after job.
 
     Raises:
@@ -118,8 +118,8 @@ def plan(jobs: Sequence[Job], env: str = "wheel") -> Plan:
 
 
 def _compile(
-    left: Sequence[Job],
-    wanted: Sequence[Job],
+    left: Sequence[CompileJob],
+    wanted: Sequence[CompileJob],
     made: dict[Path, list[Manifest]],
     scheduler: str,
     count: int | None,
@@ -136,7 +136,7 @@ def _compile(
     whole = {job.out: job for job in wanted}
     number = count or _fitting()
     parts = [(job, asked) for job in left for asked in _cut(job.asked)]
-    places: dict[str, Place] = {}
+    places: dict[str, Toolchain] = {}
     if not scheduler:  # before the bars: an environment that is made shows its own
         each = max(1, number // len(parts))
         for job in left:
@@ -166,10 +166,10 @@ def _compile(
 
 
 def _results(
-    todo: Sequence[_Unit], workers: Pool, timeout: int | None, env: str, progress: PhaseProgress
+    todo: Sequence[_Unit], workers: ExecutorPool, timeout: int | None, env: str, progress: PhaseProgress
 ) -> Iterator[tuple[_Unit, Result]]:
     """What comes of the units, as it comes."""
-    pending: dict[Future[Manifest | Answer | SmithError], _Unit] = {}
+    pending: dict[Future[Manifest | RemoteResult | SmithError], _Unit] = {}
     for unit in todo:
         try:
             pending[_submit(unit, workers, timeout, env)] = unit
@@ -191,16 +191,16 @@ def _results(
 
 
 def _submit(
-    unit: _Unit, workers: Pool, timeout: int | None, env: str
-) -> Future[Manifest | Answer | SmithError]:
+    unit: _Unit, workers: ExecutorPool, timeout: int | None, env: str
+) -> Future[Manifest | RemoteResult | SmithError]:
     if unit.place:
         return workers.executor.submit(work_unit.compile_here, unit.asked, unit.place, unit.job.out)
     parcel = work_unit.pack(unit.asked, unit.job.side, timeout, env)
     return workers.executor.submit(work_unit.compile_there, parcel)
 
 
-def _result(found: Manifest | Answer | SmithError, out: Path) -> Result:
-    return work_unit.unpack(found, out) if isinstance(found, Answer) else found
+def _result(found: Manifest | RemoteResult | SmithError, out: Path) -> Result:
+    return work_unit.unpack(found, out) if isinstance(found, RemoteResult) else found
 
 
 def _row(unit: _Unit, error: SmithError, env: str) -> Manifest:
@@ -243,7 +243,7 @@ def _write(made: Manifest) -> None:
     workspace.default().run(Plan("manifest", (step,)), "kernel.unit", quiet=True)
 
 
-def _cut(asked: Asked) -> tuple[Asked, ...]:
+def _cut(asked: CompileRequest) -> tuple[CompileRequest, ...]:
     """Halves, and halves of halves, along what has the most values, until none has too many points."""
     sizes = [len(asked.targets), *(len(sweep.texts) for sweep in asked.sweeps)]
     if math.prod(sizes) <= _MOST:

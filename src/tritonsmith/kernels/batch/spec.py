@@ -15,7 +15,7 @@ from tritonsmith.envs import settings, workspace
 from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.facts import eras, installed_tritons
 from tritonsmith.kernels.compile import manifest, targets, values
-from tritonsmith.kernels.compile.request import Asked, Sweep
+from tritonsmith.kernels.compile.request import CompileRequest, Sweep
 from tritonsmith.kernels.compile.targets import Target
 
 WHEEL = "triton-"  # `triton-3.4.0`: the environment of a release
@@ -25,7 +25,7 @@ _SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages")
 
 
 @dataclass(frozen=True)
-class Side:
+class CompilerSpec:
     """One side of a comparison. Of `env`, `version`, `python` and `folder` at most one is given.
 
     Attributes:
@@ -52,7 +52,7 @@ class Side:
         return self.version or (installed(Path(self.python)) if self.python else "")
 
 
-def parse(text: str) -> Side:
+def parse(text: str) -> CompilerSpec:
     """A side from words between commas: `3.4.0`, `3.4.0,h100`, `debug,num_warps=8`, `out/before`.
 
     `3.4` is 3.4.0, as PEP 440 has it, and not the newest of its patches.
@@ -63,13 +63,13 @@ def parse(text: str) -> Side:
     words = [word for word in values.split(text) if word]
     if not words:
         raise UsageError("a side is empty", hints=["a version (3.4.0), an environment, a target, an option"])
-    side = Side(text.strip())
+    side = CompilerSpec(text.strip())
     for word in words:
         side = _with(side, word, alone=len(words) == 1)
     return side
 
 
-def applied(asked: Asked, side: Side) -> Asked:
+def applied(asked: CompileRequest, side: CompilerSpec) -> CompileRequest:
     """What is asked, with the targets, options and constants of a side.
 
     They are swept with one value each: so they win over the signature, and stand in a point's name.
@@ -104,7 +104,7 @@ def _site(python: Path) -> Path | None:
     return next((site for site in sites if installed_tritons.version_in(site)), None)
 
 
-def _with(side: Side, word: str, *, alone: bool) -> Side:
+def _with(side: CompilerSpec, word: str, *, alone: bool) -> CompilerSpec:
     if match := _OPTION.fullmatch(word):
         name = match[1]
         if name in side.options:
@@ -149,7 +149,7 @@ def full(version: str) -> str:
     return f"{number}{str(parsed).removeprefix(parsed.base_version)}"
 
 
-def _second(side: Side, word: str) -> UsageError:
+def _second(side: CompilerSpec, word: str) -> UsageError:
     first = side.env or side.version or side.python
     return UsageError(
         f"{side.label} names two Tritons: {first} and {word}",

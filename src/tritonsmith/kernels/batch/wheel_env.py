@@ -16,9 +16,9 @@ from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import LockedError, SmithError, StepError, UsageError, did_you_mean
 from tritonsmith.facts import installed_tritons
-from tritonsmith.kernels.batch.spec import WHEEL, Side
+from tritonsmith.kernels.batch.spec import WHEEL, CompilerSpec
 from tritonsmith.kernels.compile import run
-from tritonsmith.kernels.compile.run import Place
+from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.plan import Plan, Remove, locks
 from tritonsmith.plan.runner import CommandFailedError
 from tritonsmith.wheels import venv
@@ -83,7 +83,9 @@ def make(version: str, *, patience: float = _PATIENCE) -> EnvDir:
     return env_of(version)
 
 
-def place_of(side: Side, jobs: int | None = None, timeout: int | None = None, env: str = "wheel") -> Place:
+def place_of(
+    side: CompilerSpec, jobs: int | None = None, timeout: int | None = None, env: str = "wheel"
+) -> Toolchain:
     """Who compiles for a side; makes the environment of a release if need be.
 
     Args:
@@ -96,11 +98,11 @@ def place_of(side: Side, jobs: int | None = None, timeout: int | None = None, en
         SmithError: there is no such Triton, or it could not be installed.
     """
     if side.version:
-        return run.place("", str(make(side.version).python), jobs=jobs, timeout=timeout)
-    return run.place(side.env or env, side.python, jobs=jobs, timeout=timeout)
+        return run.toolchain("", str(make(side.version).python), jobs=jobs, timeout=timeout)
+    return run.toolchain(side.env or env, side.python, jobs=jobs, timeout=timeout)
 
 
-def python_of(side: Side, env: str = "wheel") -> Path:
+def python_of(side: CompilerSpec, env: str = "wheel") -> Path:
     """The interpreter of a side, made or not."""
     if side.version:
         return env_of(side.version).python

@@ -17,18 +17,18 @@ from tritonsmith.envs import workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import SmithError, UsageError
 from tritonsmith.kernels.batch import wheel_env
-from tritonsmith.kernels.batch.spec import Side
+from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compile import run, source
 from tritonsmith.kernels.compile.manifest import FILE, Manifest
-from tritonsmith.kernels.compile.request import Asked
-from tritonsmith.kernels.compile.run import Place
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.plan import Copy, Extract, MakeDir, Plan, Remove
 
 _PHASE = "unit"
 
 
 @dataclass(frozen=True)
-class Parcel:
+class RemoteJob:
     """A unit with everything that another machine needs.
 
     Attributes:
@@ -39,15 +39,15 @@ class Parcel:
         files: the kernel's, and modules beside it that it imports: name to content.
     """
 
-    asked: Asked
-    side: Side
+    asked: CompileRequest
+    side: CompilerSpec
     timeout: int | None
     env: str
     files: tuple[tuple[str, bytes], ...]
 
 
 @dataclass(frozen=True)
-class Answer:
+class RemoteResult:
     """What comes back.
 
     Attributes:
@@ -59,7 +59,7 @@ class Answer:
     files: bytes
 
 
-def compile_here(asked: Asked, place: Place, out: Path) -> Manifest | SmithError:
+def compile_here(asked: CompileRequest, place: Toolchain, out: Path) -> Manifest | SmithError:
     """Compile in a folder of this attempt's own, and copy what came out: a killed attempt leaves nothing.
 
     Returns:
@@ -74,7 +74,7 @@ def compile_here(asked: Asked, place: Place, out: Path) -> Manifest | SmithError
         return _plain(error)
 
 
-def pack(asked: Asked, side: Side, timeout: int | None, env: str) -> Parcel:
+def pack(asked: CompileRequest, side: CompilerSpec, timeout: int | None, env: str) -> RemoteJob:
     """A unit for another machine.
 
     Args:
@@ -86,10 +86,10 @@ def pack(asked: Asked, side: Side, timeout: int | None, env: str) -> Parcel:
     Raises:
         SmithError: the file cannot be read, or imports a package beside it, which cannot be sent.
     """
-    return Parcel(asked, side, timeout, env, tuple(_files(asked)))
+    return RemoteJob(asked, side, timeout, env, tuple(_files(asked)))
 
 
-def compile_there(parcel: Parcel) -> Answer | SmithError:
+def compile_there(parcel: RemoteJob) -> RemoteResult | SmithError:
     """What a worker of a cluster does: in its own workspace, with an environment of its own."""
     try:
         place = wheel_env.place_of(parcel.side, 1, parcel.timeout, parcel.env)
@@ -105,12 +105,12 @@ def compile_there(parcel: Parcel) -> Answer | SmithError:
                 replace(one, error=one.error.replace(str(file), str(parcel.asked.file)))
                 for one in made.points
             )
-            return Answer(replace(made, file=str(parcel.asked.file), points=points), _tar(made.folder))
+            return RemoteResult(replace(made, file=str(parcel.asked.file), points=points), _tar(made.folder))
     except SmithError as error:
         return _plain(error)
 
 
-def unpack(answer: Answer, out: Path) -> Manifest:
+def unpack(answer: RemoteResult, out: Path) -> Manifest:
     """Put the files of an answer into a folder here.
 
     Raises:
@@ -129,10 +129,10 @@ def unpack(answer: Answer, out: Path) -> Manifest:
     return replace(answer.manifest, folder=out)
 
 
-def _compiled(asked: Asked, place: Place, scratch: Path) -> Manifest:
+def _compiled(asked: CompileRequest, place: Toolchain, scratch: Path) -> Manifest:
     prepared = run.prepare(asked, place, scratch / "out")
     try:
-        made = run.act(prepared, place, silent=True).manifest
+        made = run.execute(prepared, place, silent=True).manifest
     finally:
         _run(place.space, Remove((prepared.work,), place.space.root, phase=_PHASE))
     _run(place.space, Remove((made.folder / FILE,), place.space.root, phase=_PHASE))
@@ -154,7 +154,7 @@ def _run(space: Workspace, *steps: Copy | Extract | MakeDir | Remove) -> None:
     space.run(Plan("unit", steps), "kernel.unit", quiet=True)
 
 
-def _files(asked: Asked) -> Iterator[tuple[str, bytes]]:
+def _files(asked: CompileRequest) -> Iterator[tuple[str, bytes]]:
     """The kernel's file and, again and again, the modules beside it that what is found imports."""
     folder = asked.file.parent
     waiting, found = [asked.file], {asked.file}

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from tritonsmith import outside
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.compare import matching, metrics
-from tritonsmith.kernels.compare.matching import Member, Pair, Unpaired
+from tritonsmith.kernels.compare.matching import Pair, PairMember, Unpaired
 from tritonsmith.kernels.compare.metrics import TIME, Measured, Metric, growth
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.normalize import diff as normalize_diff
 from tritonsmith.kernels.normalize.diff import Diff
 from tritonsmith.kernels.resources import measure
-from tritonsmith.kernels.resources.table import CAN_LAUNCH, LAUNCH, Row, Value
+from tritonsmith.kernels.resources.table import CAN_LAUNCH, LAUNCH, ResourceRow, Value
 from tritonsmith.kernels.show import stage as show_stage
 
 TEXTS = tuple(
@@ -23,7 +23,7 @@ TEXTS = tuple(
 
 
 @dataclass(frozen=True)
-class Change:
+class MetricChange:
     """A metric that is not the same on both sides.
 
     Attributes:
@@ -100,7 +100,7 @@ class Compared:
         return self.pair.a.point.backend, self.pair.b.point.backend
 
     @property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[MetricChange, ...]:
         """Metrics that are not the same, the compile's time aside."""
         return tuple(change for change in self._all() if change.metric.key != TIME and change.a != change.b)
 
@@ -115,14 +115,14 @@ class Compared:
         texts = all(diff.same for diff in self.diffs.values())
         return self.measured and texts and not self.changes and not self.alone
 
-    def in_short(self, name: str) -> Change:
+    def in_short(self, name: str) -> MetricChange:
         """A metric by its short name, changed or not."""
         first, second = self.backends
         keys = [metrics.keys_of(name, backend) for backend in self.backends]
         a, b = metrics.value_of(name, self.a, first)[1], metrics.value_of(name, self.b, second)[1]
-        return Change(metrics.metric_of(name), a, b, keys[0] == keys[1])
+        return MetricChange(metrics.metric_of(name), a, b, keys[0] == keys[1])
 
-    def _all(self) -> Iterator[Change]:
+    def _all(self) -> Iterator[MetricChange]:
         if not self.measured:
             return
         told: set[str] = set()
@@ -133,11 +133,11 @@ class Compared:
                 for values, backend in zip((self.a, self.b), self.backends, strict=True)
             )
             told.update(*keys)
-            yield Change(metric, first, second, counterpart=False)
+            yield MetricChange(metric, first, second, counterpart=False)
         for key in dict.fromkeys((*self.a, *self.b)):
             both = key in self.a and key in self.b
             if key not in told and (both or self.a.get(key) or self.b.get(key)):
-                yield Change(metrics.metric(key), self.a.get(key), self.b.get(key), both)
+                yield MetricChange(metrics.metric(key), self.a.get(key), self.b.get(key), both)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def compare(
             or "there is no compile at all",
             hints=["counterparts are of one kernel, and have the same target and sweep: docs/compare.md"],
         )
-    rows: dict[tuple[str, str], Row] = {}
+    rows: dict[tuple[str, str], ResourceRow] = {}
     notes = list(_about_files(paired.pairs))
     for side, manifests in (("A", a), ("B", b)):
         for manifest in manifests:
@@ -199,7 +199,7 @@ def compare(
     return Comparison(*names, compared, paired.unpaired, tuple(dict.fromkeys(notes)))
 
 
-def text(member: Member, stage: str) -> str:
+def text(member: PairMember, stage: str) -> str:
     """The text of a stage of a compile.
 
     Raises:
@@ -213,7 +213,7 @@ def text(member: Member, stage: str) -> str:
         raise FactError(f"the {stage} cannot be read", where=path, why=error.strerror) from error
 
 
-def _compared(pair: Pair, rows: Mapping[tuple[str, str], Row]) -> Compared:
+def _compared(pair: Pair, rows: Mapping[tuple[str, str], ResourceRow]) -> Compared:
     if not all(member.point.status == "ok" for member in (pair.a, pair.b)):
         return Compared(pair, {}, {})
     first, second = (_measured(member, rows) for member in (pair.a, pair.b))
@@ -232,7 +232,7 @@ def _compared(pair: Pair, rows: Mapping[tuple[str, str], Row]) -> Compared:
     return Compared(pair, first, second, found, alone)
 
 
-def _measured(member: Member, rows: Mapping[tuple[str, str], Row]) -> Measured:
+def _measured(member: PairMember, rows: Mapping[tuple[str, str], ResourceRow]) -> Measured:
     row = rows[str(member.manifest.folder), member.point.id]
     return metrics.measure(member.manifest, member.point, row)
 

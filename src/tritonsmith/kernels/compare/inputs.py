@@ -14,12 +14,12 @@ from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.kernels import output
 from tritonsmith.kernels.batch import kernel_list, resume, run
-from tritonsmith.kernels.batch.run import Job
-from tritonsmith.kernels.batch.spec import Side
+from tritonsmith.kernels.batch.run import CompileJob
+from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compare.matching import folder_name
 from tritonsmith.kernels.compile import manifest, source
 from tritonsmith.kernels.compile.manifest import Manifest
-from tritonsmith.kernels.compile.request import Asked, Sweep
+from tritonsmith.kernels.compile.request import CompileRequest, Sweep
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan import Plan, Remove
 from tritonsmith.plan.steps import digest
@@ -28,7 +28,7 @@ Manifests = tuple[Manifest, ...]
 
 
 @dataclass(frozen=True)
-class Kernel:
+class ComparedKernel:
     """What both sides compile.
 
     Attributes:
@@ -38,12 +38,12 @@ class Kernel:
     """
 
     name: str
-    asked: Asked
+    asked: CompileRequest
     versions: SpecifierSet = field(default_factory=SpecifierSet)
 
 
 @dataclass(frozen=True)
-class Gathering:
+class ComparisonInputs:
     """Where the output folders of two sides come from.
 
     Attributes:
@@ -55,32 +55,32 @@ class Gathering:
         own: it is the workspace's: what an earlier comparison left there goes.
     """
 
-    a: Side
-    b: Side
-    jobs_a: tuple[Job, ...]
-    jobs_b: tuple[Job, ...]
+    a: CompilerSpec
+    b: CompilerSpec
+    jobs_a: tuple[CompileJob, ...]
+    jobs_b: tuple[CompileJob, ...]
     out: Path
     own: bool
 
     @property
-    def jobs(self) -> tuple[Job, ...]:
+    def jobs(self) -> tuple[CompileJob, ...]:
         """All that is compiled."""
         return (*self.jobs_a, *self.jobs_b)
 
 
-def one(asked: Asked) -> tuple[Kernel, ...]:
+def one(asked: CompileRequest) -> tuple[ComparedKernel, ...]:
     """A single kernel.
 
     Raises:
         SmithError: there is no such file, or it has several kernels and none is named.
     """
     name = source.choose(source.read(asked.file), asked.kernel, asked.file)
-    return (Kernel(folder_name(name), replace(asked, kernel=name)),)
+    return (ComparedKernel(folder_name(name), replace(asked, kernel=name)),)
 
 
 def listed(
     file: Path, targets: tuple[Target, ...], options: Mapping[str, Any], sweeps: tuple[Sweep, ...]
-) -> tuple[Kernel, ...]:
+) -> tuple[ComparedKernel, ...]:
     """The kernels that a TOML file lists.
 
     Args:
@@ -96,11 +96,13 @@ def listed(
     for entry in kernel_list.read(file):
         asked = entry.asked(file.parent, targets)
         asked = replace(asked, options={**asked.options, **options}, sweeps=sweeps)
-        found.append(Kernel(folder_name(entry.name), asked, entry.versions))
+        found.append(ComparedKernel(folder_name(entry.name), asked, entry.versions))
     return tuple(found)
 
 
-def prepare(a: Side, b: Side, kernels: Sequence[Kernel], out: Path | None) -> Gathering:
+def prepare(
+    a: CompilerSpec, b: CompilerSpec, kernels: Sequence[ComparedKernel], out: Path | None
+) -> ComparisonInputs:
     """What is to be compiled.
 
     Args:
@@ -133,10 +135,10 @@ def prepare(a: Side, b: Side, kernels: Sequence[Kernel], out: Path | None) -> Ga
                 f"no kernel of the list is for Triton {side.triton}", hints=["look at its versions = ..."]
             )
         resume.check(wanted)
-    return Gathering(a, b, jobs[0], jobs[1], place, own=out is None)
+    return ComparisonInputs(a, b, jobs[0], jobs[1], place, own=out is None)
 
 
-def plan(gathering: Gathering, env: str) -> Plan:
+def plan(gathering: ComparisonInputs, env: str) -> Plan:
     """What `act` would do, one compile after the other.
 
     Raises:
@@ -145,7 +147,7 @@ def plan(gathering: Gathering, env: str) -> Plan:
     return _stale(gathering) + run.plan(gathering.jobs, env)
 
 
-def held(gathering: Gathering) -> AbstractContextManager[None]:
+def held(gathering: ComparisonInputs) -> AbstractContextManager[None]:
     """Hold the folder of the comparison while something is written to it.
 
     Raises:
@@ -158,8 +160,8 @@ def held(gathering: Gathering) -> AbstractContextManager[None]:
     return output.held(gathering.out, space, "kernel.compare")
 
 
-def act(
-    gathering: Gathering,
+def compile_missing(
+    gathering: ComparisonInputs,
     scheduler: str,
     *,
     jobs: int | None,
@@ -204,15 +206,15 @@ def read(folder: Path) -> Manifests:
     return tuple(manifest.read(one) for one in found)
 
 
-def _jobs(side: Side, kernels: Sequence[Kernel], place: Path) -> Iterator[Job]:
+def _jobs(side: CompilerSpec, kernels: Sequence[ComparedKernel], place: Path) -> Iterator[CompileJob]:
     if side.folder:
         return
     for kernel in kernels:
         if not side.triton or kernel.versions.contains(side.triton, prereleases=True):
-            yield Job(kernel.asked, side, place / kernel.name)
+            yield CompileJob(kernel.asked, side, place / kernel.name)
 
 
-def _stale(gathering: Gathering) -> Plan:
+def _stale(gathering: ComparisonInputs) -> Plan:
     root = workspace.default().root
     steps = (Remove((gathering.out,), root, phase="remove an earlier comparison"),) if gathering.own else ()
     return Plan("compare kernels", steps)

@@ -19,7 +19,7 @@ SideName = Literal["A", "B"]
 
 
 @dataclass(frozen=True)
-class Member:
+class PairMember:
     """One compile and the output folder that it is in.
 
     Attributes:
@@ -45,8 +45,8 @@ class Pair:
 
     kernel: str
     point: str
-    a: Member
-    b: Member
+    a: PairMember
+    b: PairMember
     differs: tuple[str, ...] = ()
 
     @property
@@ -68,7 +68,7 @@ class Unpaired:
 
     side: SideName
     kernel: str
-    member: Member
+    member: PairMember
     why: str
 
 
@@ -166,8 +166,8 @@ def _points(kernel: str, first: Manifest, second: Manifest) -> Paired:
         Pair(
             kernel,
             _common(point, other, fixed),
-            Member(first, point),
-            Member(second, other),
+            PairMember(first, point),
+            PairMember(second, other),
             tuple(_differences(point, other)),
         )
         for point, other in couples
@@ -249,4 +249,4 @@ def _lonely(
     side: SideName, kernel: str, manifest: Manifest, points: Sequence[Point], why: str
 ) -> Iterator[Unpaired]:
     for point in points:
-        yield Unpaired(side, kernel, Member(manifest, point), why)
+        yield Unpaired(side, kernel, PairMember(manifest, point), why)

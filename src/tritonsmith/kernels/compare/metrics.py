@@ -13,7 +13,7 @@ from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.kernels.normalize import diff
 from tritonsmith.kernels.resources import instructions
 from tritonsmith.kernels.resources import measure as resources_measure
-from tritonsmith.kernels.resources.table import COLUMNS, WORDS, Row, Value
+from tritonsmith.kernels.resources.table import COLUMNS, WORDS, ResourceRow, Value
 
 TIME = "compile_seconds"
 _INSTRUCTIONS = "instructions "
@@ -41,7 +41,7 @@ class Metric:
     better: Better = ""
 
 
-def measure(manifest: Manifest, point: Point, row: Row) -> Measured:
+def measure(manifest: Manifest, point: Point, row: ResourceRow) -> Measured:
     """Everything that is known of one compile, in the order in which it is shown.
 
     Args:

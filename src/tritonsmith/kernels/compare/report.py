@@ -12,8 +12,8 @@ from typing import Any
 from rich.text import Text
 
 from tritonsmith.kernels.compare import metrics
-from tritonsmith.kernels.compare.diff import TEXTS, Change, Compared, Comparison
-from tritonsmith.kernels.compare.matching import Member, folder_name
+from tritonsmith.kernels.compare.diff import TEXTS, Compared, Comparison, MetricChange
+from tritonsmith.kernels.compare.matching import PairMember, folder_name
 from tritonsmith.kernels.compare.thresholds import Limit, Violation
 from tritonsmith.kernels.normalize.diff import Diff
 from tritonsmith.kernels.resources.table import Value
@@ -161,7 +161,7 @@ def _block(one: Compared) -> Iterator[Text | Grid]:
     yield from _of_stages(one)
 
 
-def _failure(side: str, member: Member, style: str) -> Iterator[Text]:
+def _failure(side: str, member: PairMember, style: str) -> Iterator[Text]:
     point = member.point
     yield Text(f"  {side}: {point.status}", style=style)
     lines = point.error.strip().splitlines()
@@ -192,7 +192,7 @@ def _summary(changed: Sequence[Compared]) -> Grid:
     return tables.plain("in short, A -> B", ["kernel", *names], rows, right=names)
 
 
-def _change(change: Change) -> str:
+def _change(change: MetricChange) -> str:
     delta, percent = change.delta, change.percent
     if delta is None or percent is None:
         return ""
@@ -269,7 +269,7 @@ def _pair(one: Compared) -> dict[str, Any]:
     }
 
 
-def _member(member: Member) -> dict[str, Any]:
+def _member(member: PairMember) -> dict[str, Any]:
     point = member.point
     return {
         "point": point.id,

@@ -13,10 +13,10 @@ from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError, did_you_mean
 from tritonsmith.kernels import gpu_models
 from tritonsmith.kernels.compile.points import Config
-from tritonsmith.kernels.compile.request import Asked
-from tritonsmith.kernels.compile.source import Kernel, Parameter
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.source import KernelParameter, KernelSource
 from tritonsmith.kernels.compile.targets import Target
-from tritonsmith.plan.process import ask
+from tritonsmith.plan.process import query
 from tritonsmith.plan.runner import CommandFailedError
 
 _WORKER = Path(__file__).parents[1] / "worker.py"
@@ -32,12 +32,14 @@ class Described:
         asked_gpu: its file asked which GPU is here: for another target it may be another kernel.
     """
 
-    kernel: Kernel
+    kernel: KernelSource
     configs: tuple[Config, ...]
     asked_gpu: bool
 
 
-def described(asked: Asked, target: Target, kernel: str, python: Path, space: Workspace) -> Described:
+def described(
+    asked: CompileRequest, target: Target, kernel: str, python: Path, space: Workspace
+) -> Described:
     """What only running a kernel's file tells.
 
     Args:
@@ -62,7 +64,7 @@ def described(asked: Asked, target: Target, kernel: str, python: Path, space: Wo
     }
     change = {"TRITON_INTERPRET": None, "TRITON_HOME": str(space.root / "kernels")}
     argv = (str(python), str(_WORKER), "describe", json.dumps(content))
-    answer = ask(argv, change=change, timeout=table["jobs"]["start"])
+    answer = query(argv, change=change, timeout=table["jobs"]["start"])
     try:
         seen: dict[str, Any] = json.loads(answer.out.splitlines()[-1]) if answer else {}
     except (ValueError, IndexError):
@@ -76,8 +78,8 @@ def described(asked: Asked, target: Target, kernel: str, python: Path, space: Wo
             why=answer.err[-2000:] if answer else f"{python} did not answer in time",
             hints=[f"{python} -c 'import triton' has to work"],
         )
-    parameters = tuple(Parameter(**one) for one in seen["parameters"])
-    found = Kernel(kernel, parameters, tuple(seen["heuristics"]), bool(seen["configs"]))
+    parameters = tuple(KernelParameter(**one) for one in seen["parameters"])
+    found = KernelSource(kernel, parameters, tuple(seen["heuristics"]), bool(seen["configs"]))
     return Described(found, tuple(Config(**one) for one in seen["configs"]), seen["asked"])
 
 
@@ -90,7 +92,7 @@ def provided(module: str) -> tuple[str, ...]:
     return own, f"a package called {module} may be a stranger's: see what the kernel's own project requires"
 
 
-def refused(results: Path, asked: Asked, python: Path, failure: CommandFailedError) -> SmithError:
+def refused(results: Path, asked: CompileRequest, python: Path, failure: CommandFailedError) -> SmithError:
     """The error about a run of the worker that did nothing."""
     try:
         lines = results.read_text(encoding="utf-8").splitlines()
@@ -110,7 +112,7 @@ def refused(results: Path, asked: Asked, python: Path, failure: CommandFailedErr
     )
 
 
-def _error(about: Mapping[str, Any], asked: Asked, python: Path) -> SmithError:
+def _error(about: Mapping[str, Any], asked: CompileRequest, python: Path) -> SmithError:
     """One clear error from what the worker says."""
     what, why, module = about["what"], about.get("why") or None, about.get("module", "")
     kind: type[SmithError] = FactError

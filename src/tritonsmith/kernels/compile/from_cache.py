@@ -12,7 +12,7 @@ from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import cache_roots, triton_cache
 from tritonsmith.kernels.compile import targets
-from tritonsmith.kernels.compile.request import Asked, Sweep
+from tritonsmith.kernels.compile.request import CompileRequest, Sweep
 from tritonsmith.kernels.compile.targets import Target
 
 _IR = ("ttir", "ttgir")  # the second holds the layouts of one target: it compiles for that one again
@@ -26,7 +26,7 @@ def asked(
     options: Mapping[str, Any],
     sweeps: tuple[Sweep, ...] = (),
     stages: tuple[str, ...] = (),
-) -> Asked:
+) -> CompileRequest:
     """What an entry holds, for its own target and with its own options unless others are given.
 
     Args:
@@ -57,7 +57,9 @@ def asked(
         )
     chosen = wanted or tuple(filter(None, (own,)))
     backend = own.backend if own else chosen[0].backend
-    return Asked(file, kernel, "", chosen, _options(table, backend) | dict(options), sweeps, stages=stages)
+    return CompileRequest(
+        file, kernel, "", chosen, _options(table, backend) | dict(options), sweeps, stages=stages
+    )
 
 
 def find(entry: str) -> Path:

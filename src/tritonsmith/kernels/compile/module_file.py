@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.compile.describe import provided
-from tritonsmith.plan.process import ask
+from tritonsmith.plan.process import query
 
 # A package's own folder says where its modules are. Of the package, a finder of an editable install may.
 _SEARCH = """
@@ -34,7 +34,7 @@ def file_of(module: str, python: Path) -> Path:
     Raises:
         FactError: there is none, or it is not written in Python.
     """
-    answer = ask((str(python), "-c", _SEARCH, module))
+    answer = query((str(python), "-c", _SEARCH, module))
     try:
         found = json.loads(answer.out.splitlines()[-1]) if answer else {}
     except (ValueError, IndexError):

@@ -11,9 +11,9 @@ from typing import Any
 
 from tritonsmith.errors import UsageError
 from tritonsmith.kernels.compile import signature, values
-from tritonsmith.kernels.compile.request import Asked
-from tritonsmith.kernels.compile.signature import Bound
-from tritonsmith.kernels.compile.source import Kernel
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.signature import BoundSignature
+from tritonsmith.kernels.compile.source import KernelSource
 from tritonsmith.kernels.compile.targets import Target
 
 _FEW = 8  # values, and points, of a summary
@@ -34,7 +34,7 @@ class Config:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CompilePoint:
     """One compile that is still to come.
 
     Attributes:
@@ -46,11 +46,13 @@ class Wanted:
 
     id: str
     target: Target
-    bound: Bound | None
+    bound: BoundSignature | None
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def expand(asked: Asked, kernel: Kernel | None, configs: Iterable[Config] = ()) -> tuple[Wanted, ...]:
+def expand(
+    asked: CompileRequest, kernel: KernelSource | None, configs: Iterable[Config] = ()
+) -> tuple[CompilePoint, ...]:
     """All points, targets outermost.
 
     Args:
@@ -66,7 +68,7 @@ def expand(asked: Asked, kernel: Kernel | None, configs: Iterable[Config] = ()) 
     told = _telling(one for one in chosen if one)
     names = [sweep.name for sweep in asked.sweeps]
     choices = list(itertools.product(*(sweep.texts for sweep in asked.sweeps)))
-    found: dict[str, Wanted] = {}
+    found: dict[str, CompilePoint] = {}
     for target, config, texts in itertools.product(asked.targets, chosen, choices):
         swept = dict(zip(names, texts, strict=True))
         one = _point(asked, kernel, target, config, swept, told)
@@ -74,7 +76,7 @@ def expand(asked: Asked, kernel: Kernel | None, configs: Iterable[Config] = ()) 
     return tuple(found.values())
 
 
-def summary(wanted: Sequence[Wanted]) -> Iterator[str]:
+def summary(wanted: Sequence[CompilePoint]) -> Iterator[str]:
     """Many points in a few lines: what differs between them, how many values it has, and the first points."""
     seen: dict[str, dict[str, None]] = {"target": {}}
     for one in wanted:
@@ -100,13 +102,13 @@ def _telling(configs: Iterable[Config]) -> frozenset[str]:
 
 
 def _point(
-    asked: Asked,
-    kernel: Kernel | None,
+    asked: CompileRequest,
+    kernel: KernelSource | None,
     target: Target,
     config: Config | None,
     swept: Mapping[str, str],
     told: frozenset[str],
-) -> Wanted:
+) -> CompilePoint:
     parameters = {parameter.name for parameter in kernel.parameters} if kernel else set()
     options = dict(asked.options)
     given: dict[str, Any] = {}
@@ -127,7 +129,7 @@ def _point(
     if kernel:
         texts = {name: text for name, text in swept.items() if name in parameters}
         bound = signature.bind(asked.signature, kernel, given, texts)
-    return Wanted(_id(target, labels), target, bound, options)
+    return CompilePoint(_id(target, labels), target, bound, options)
 
 
 def _id(target: Target, labels: Mapping[str, str]) -> str:

@@ -29,7 +29,7 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CompileRequest:
     """A kernel and everything that it is to be compiled for and with.
 
     Attributes:

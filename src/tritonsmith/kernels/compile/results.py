@@ -11,7 +11,7 @@ from tritonsmith import configs
 from tritonsmith.errors import SmithError
 from tritonsmith.kernels.compile import disassemblers
 from tritonsmith.kernels.compile.manifest import Manifest
-from tritonsmith.kernels.compile.request import Asked
+from tritonsmith.kernels.compile.request import CompileRequest
 
 _SHOWN = 4  # names of a package; the manifest has all
 
@@ -59,7 +59,7 @@ def _replaced(stand_ins: Mapping[str, str]) -> Iterator[str]:
         yield f"{package} is not installed, and stand-ins replaced {', '.join(names[:_SHOWN])}{more}"
 
 
-def notes(head: Mapping[str, Any], made: Manifest, asked: Asked) -> Iterator[str]:
+def notes(head: Mapping[str, Any], made: Manifest, asked: CompileRequest) -> Iterator[str]:
     """What a person should know of a run that was a success.
 
     Args:

@@ -20,9 +20,9 @@ from tritonsmith.kernels.compile import disassemblers, manifest, points, results
 from tritonsmith.kernels.compile.describe import Described, described, refused
 from tritonsmith.kernels.compile.disassemblers import HostPrograms
 from tritonsmith.kernels.compile.manifest import FILE, Manifest, Point, Stage
-from tritonsmith.kernels.compile.points import Wanted
-from tritonsmith.kernels.compile.request import Asked
-from tritonsmith.kernels.compile.source import Kernel
+from tritonsmith.kernels.compile.points import CompilePoint
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.source import KernelSource
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write
 from tritonsmith.plan.runner import CommandFailedError, Runner
@@ -34,7 +34,7 @@ _MIB = 1 << 20
 
 
 @dataclass(frozen=True)
-class Place:
+class Toolchain:
     """Who compiles, and how much of it at once.
 
     Attributes:
@@ -55,13 +55,13 @@ class Place:
     flags: tuple[str, ...] = ()
     programs: HostPrograms = field(default_factory=HostPrograms)
 
-    def output(self, asked: Asked, kernel: str) -> Path:
+    def output(self, asked: CompileRequest, kernel: str) -> Path:
         """Where the files of a kernel go if nobody says where."""
         return self.folder / f"{asked.file.stem}.{kernel}"
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedCompile:
     """A compile that is still to come.
 
     Attributes:
@@ -74,9 +74,9 @@ class Prepared:
     """
 
     plan: Plan
-    asked: Asked
+    asked: CompileRequest
     kernel: str
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[CompilePoint, ...]
     out: Path
     work: Path
 
@@ -85,7 +85,7 @@ class Prepared:
         """Where the worker leaves its results, one JSON object a line."""
         return self.work / "results.jsonl"
 
-    def under(self, change: Mapping[str, str]) -> Prepared:
+    def under(self, change: Mapping[str, str]) -> PreparedCompile:
         """The same with other variables set for the compiler."""
         more = tuple(change.items())
         steps = [
@@ -95,7 +95,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompileResult:
     """What came out.
 
     Attributes:
@@ -107,7 +107,9 @@ class Compiled:
     notes: tuple[str, ...]
 
 
-def place(env: str, python: str = "", *, jobs: int | None = None, timeout: int | None = None) -> Place:
+def toolchain(
+    env: str, python: str = "", *, jobs: int | None = None, timeout: int | None = None
+) -> Toolchain:
     """Where Triton is.
 
     Args:
@@ -144,10 +146,10 @@ def place(env: str, python: str = "", *, jobs: int | None = None, timeout: int |
     here = machine.read()
     fitting = max(1, min(here.cores, here.memory // (table["memory"] * _MIB)))
     programs = disassemblers.locate(space)
-    return Place(path, space, folder, jobs or fitting, timeout or table["timeout"], flags, programs)
+    return Toolchain(path, space, folder, jobs or fitting, timeout or table["timeout"], flags, programs)
 
 
-def check(asked: Asked) -> None:
+def check(asked: CompileRequest) -> None:
     """What the text of the file alone tells, so that it is told without a Triton, too.
 
     Raises:
@@ -160,7 +162,7 @@ def check(asked: Asked) -> None:
         raise _not_tuned(name)
 
 
-def prepare(asked: Asked, where: Place, out: Path | None = None) -> Prepared:
+def prepare(asked: CompileRequest, where: Toolchain, out: Path | None = None) -> PreparedCompile:
     """Find the kernel, make the points and the plan.
 
     Raises:
@@ -172,10 +174,12 @@ def prepare(asked: Asked, where: Place, out: Path | None = None) -> Prepared:
     work = output.scratch(folder, where.space)
     stale = Remove((folder,), where.space.root, phase=f"compile {name}")
     steps = [*([] if out else [stale]), *_steps(asked, name, wanted, where, folder, work)]
-    return Prepared(Plan(f"compile {name}", tuple(steps)), asked, name, wanted, folder, work)
+    return PreparedCompile(Plan(f"compile {name}", tuple(steps)), asked, name, wanted, folder, work)
 
 
-def compile_all(asked: Asked, where: Place, out: Path | None = None, *, silent: bool = False) -> Manifest:
+def compile_all(
+    asked: CompileRequest, where: Toolchain, out: Path | None = None, *, silent: bool = False
+) -> Manifest:
     """Compile every point; one that fails is a row of the manifest.
 
     Args:
@@ -188,13 +192,13 @@ def compile_all(asked: Asked, where: Place, out: Path | None = None, *, silent: 
         SmithError: nothing could be compiled, because of the file, the kernel, an option or the interpreter.
         InterruptedRunError: ^C.
     """
-    made = act(prepare(asked, where, out), where, silent=silent)
+    made = execute(prepare(asked, where, out), where, silent=silent)
     for text in () if silent else made.notes:
         console.note(text)
     return made.manifest
 
 
-def act(prepared: Prepared, where: Place, *, silent: bool = False) -> Compiled:
+def execute(prepared: PreparedCompile, where: Toolchain, *, silent: bool = False) -> CompileResult:
     """Run a plan of `prepare`, and write the manifest.
 
     Raises:
@@ -212,16 +216,16 @@ def act(prepared: Prepared, where: Place, *, silent: bool = False) -> Compiled:
         written = Write(prepared.out / FILE, made.render(), phase="manifest")
         quiet = PhaseProgress(live=False, silent=True)
         Runner(log, quiet).run(Plan("manifest", (written,)))
-    return Compiled(made, tuple(results.notes(head, made, prepared.asked)))
+    return CompileResult(made, tuple(results.notes(head, made, prepared.asked)))
 
 
 def request(
     file: Path,
     kernel: str,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[CompilePoint],
     out: Path,
     work: Path,
-    where: Place,
+    where: Toolchain,
     *,
     strict: bool = False,
 ) -> dict[str, Any]:
@@ -257,7 +261,7 @@ def request(
     }
 
 
-def run_step(where: Place, asked_file: Path, work: Path, phase: str) -> Run:
+def run_step(where: Toolchain, asked_file: Path, work: Path, phase: str) -> Run:
     """The step that runs the worker."""
     argv = (str(where.python), str(WORKER), "compile", str(asked_file))
     environ: tuple[tuple[str, str | None], ...] = (
@@ -267,7 +271,7 @@ def run_step(where: Place, asked_file: Path, work: Path, phase: str) -> Run:
     return Run(argv, cwd=work, env=environ, ninja=True, phase=phase)
 
 
-def _in_text(asked: Asked) -> tuple[str, Kernel | None]:
+def _in_text(asked: CompileRequest) -> tuple[str, KernelSource | None]:
     """The kernel's name, and what its head tells; None if only running the file can tell, and for IR."""
     text = source.read(asked.file)
     if asked.from_ir:
@@ -280,11 +284,11 @@ def _not_tuned(name: str) -> UsageError:
     return UsageError(f"{name} has no @triton.autotune", hints=["leave --sweep autotune out"])
 
 
-def _wanted(asked: Asked, where: Place) -> tuple[str, tuple[Wanted, ...]]:
+def _wanted(asked: CompileRequest, where: Toolchain) -> tuple[str, tuple[CompilePoint, ...]]:
     name, kernel = _in_text(asked)
     if asked.from_ir or (kernel and not asked.autotune):
         return name, points.expand(asked, kernel)
-    found: list[Wanted] = []
+    found: list[CompilePoint] = []
     for target, about in zip(asked.targets, _described(asked, name, where), strict=True):
         if asked.autotune and not about.configs:
             raise _not_tuned(name)
@@ -293,7 +297,7 @@ def _wanted(asked: Asked, where: Place) -> tuple[str, tuple[Wanted, ...]]:
     return name, tuple(found)
 
 
-def _described(asked: Asked, name: str, where: Place) -> list[Described]:
+def _described(asked: CompileRequest, name: str, where: Toolchain) -> list[Described]:
     """The kernel for each target; where it cannot be looked at for one, as for another, if there is any.
 
     Its points do not compile: the worker loads the file, too, and says why. Which configs they would have
@@ -316,7 +320,7 @@ def _described(asked: Asked, name: str, where: Place) -> list[Described]:
 
 
 def _steps(
-    asked: Asked, name: str, wanted: Sequence[Wanted], where: Place, out: Path, work: Path
+    asked: CompileRequest, name: str, wanted: Sequence[CompilePoint], where: Toolchain, out: Path, work: Path
 ) -> Iterator[Step]:
     phase = f"compile {name}"
     file = work / "request.json"
@@ -327,14 +331,14 @@ def _steps(
     yield run_step(where, file, work, phase)
 
 
-def _point(one: Wanted) -> dict[str, Any]:
+def _point(one: CompilePoint) -> dict[str, Any]:
     bound = asdict(one.bound) if one.bound else {"signature": {}, "constexprs": {}, "hints": {}}
     target = [one.target.backend, one.target.arch, one.target.warp_size]
     return {"id": one.id, "target": target, "options": dict(one.options), **bound}
 
 
 def _manifest(
-    prepared: Prepared, where: Place, head: Mapping[str, Any], rows: Sequence[dict[str, Any]]
+    prepared: PreparedCompile, where: Toolchain, head: Mapping[str, Any], rows: Sequence[dict[str, Any]]
 ) -> Manifest:
     order = {one.id: number for number, one in enumerate(prepared.wanted)}
     stand_ins, warnings = results.replaced([head, *rows]), results.warnings([head, *rows])

@@ -14,14 +14,14 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.kernels.compile import values
-from tritonsmith.kernels.compile.source import Kernel, Parameter
+from tritonsmith.kernels.compile.source import KernelParameter, KernelSource
 
 CONSTEXPR = "constexpr"
 _NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
 
 
 @dataclass
-class Bound:
+class BoundSignature:
     """What is known of a kernel's parameters.
 
     Attributes:
@@ -34,7 +34,7 @@ class Bound:
     constexprs: dict[str, Any] = field(default_factory=dict)
     hints: dict[str, int] = field(default_factory=dict)
 
-    def take(self, name: str, text: str, parameter: Parameter | None = None) -> str:
+    def take(self, name: str, text: str, parameter: KernelParameter | None = None) -> str:
         """Note what an entry of a signature says.
 
         Args:
@@ -73,7 +73,9 @@ class Bound:
         return kind
 
 
-def bind(text: str, kernel: Kernel, given: Mapping[str, Any], swept: Mapping[str, str]) -> Bound:
+def bind(
+    text: str, kernel: KernelSource, given: Mapping[str, Any], swept: Mapping[str, str]
+) -> BoundSignature:
     """Match a signature with a kernel's parameters.
 
     Args:
@@ -92,7 +94,7 @@ def bind(text: str, kernel: Kernel, given: Mapping[str, Any], swept: Mapping[str
             f"the configs of @triton.autotune set {', '.join(twice)}, and so does the signature",
             hints=["leave them out of the signature", "or leave --sweep autotune out"],
         )
-    bound = Bound()
+    bound = BoundSignature()
     missing = []
     for parameter in kernel.parameters:
         name = parameter.name
@@ -121,7 +123,7 @@ def is_type(text: str) -> bool:
     return text.startswith(tuple(table["templates"])) and text.endswith(">") and "[" in text
 
 
-def _assign(text: str, kernel: Kernel) -> dict[str, str]:
+def _assign(text: str, kernel: KernelSource) -> dict[str, str]:
     names = [parameter.name for parameter in kernel.parameters]
     found: dict[str, str] = {}
     position = 0
@@ -175,7 +177,7 @@ def _unknown(name: str, kind: str) -> UsageError:
     )
 
 
-def _lacks(missing: list[Parameter], kernel: Kernel, text: str) -> UsageError:
+def _lacks(missing: list[KernelParameter], kernel: KernelSource, text: str) -> UsageError:
     names = ", ".join(parameter.name for parameter in missing)
     whole = ", ".join(parameter.name for parameter in kernel.parameters)
     example = ",".join(f"{one.name}={_example(one)}" for one in missing)
@@ -188,13 +190,13 @@ def _lacks(missing: list[Parameter], kernel: Kernel, text: str) -> UsageError:
     )
 
 
-def _example(parameter: Parameter) -> str:
+def _example(parameter: KernelParameter) -> str:
     if parameter.constexpr:
         return "64"
     return "*fp32:16" if "ptr" in parameter.name.lower() else "i32"
 
 
-def _too_long(text: str, kernel: Kernel) -> UsageError:
+def _too_long(text: str, kernel: KernelSource) -> UsageError:
     names = [parameter.name for parameter in kernel.parameters]
     return UsageError(
         f"the signature has {len(values.split(text))} entries, and {kernel.name} has {len(names)} parameters",

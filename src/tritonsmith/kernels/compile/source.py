@@ -22,7 +22,7 @@ _STARS = (
 
 
 @dataclass(frozen=True)
-class Parameter:
+class KernelParameter:
     """One parameter of a kernel.
 
     Attributes:
@@ -39,7 +39,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelSource:
     """A function that Triton compiles.
 
     Attributes:
@@ -50,7 +50,7 @@ class Kernel:
     """
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[KernelParameter, ...]
     heuristics: tuple[str, ...] = ()
     autotuned: bool = False
 
@@ -182,7 +182,7 @@ def _listed(inner: Iterable[InnerKernel]) -> str:
     return ", ".join(f"{one.name} inside {one.maker}()" for one in inner)
 
 
-def find(text: str, name: str, file: Path) -> Kernel | None:
+def find(text: str, name: str, file: Path) -> KernelSource | None:
     """What the head of a function tells; None if only running the file can tell.
 
     Raises:
@@ -213,7 +213,7 @@ def find(text: str, name: str, file: Path) -> Kernel | None:
     parameters = tuple(_parameters(function.args))
     if any(parameter.default is _MISSING for parameter in parameters):
         return None
-    return Kernel(name, parameters, tuple(heuristics), autotuned)
+    return KernelSource(name, parameters, tuple(heuristics), autotuned)
 
 
 def _wrong(text: str) -> str:
@@ -268,7 +268,7 @@ def _keys(decorator: ast.expr) -> list[str] | None:
     return [name for name in names if isinstance(name, str)] if all(names) else None
 
 
-def _parameters(arguments: ast.arguments) -> Iterator[Parameter]:
+def _parameters(arguments: ast.arguments) -> Iterator[KernelParameter]:
     plain = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults))
     heads = zip(
@@ -276,7 +276,9 @@ def _parameters(arguments: ast.arguments) -> Iterator[Parameter]:
     )
     for head, default in heads:
         constexpr = head.annotation is not None and _says_constexpr(head.annotation)
-        yield Parameter(head.arg, constexpr, default is not None, _literal(default) if default else None)
+        yield KernelParameter(
+            head.arg, constexpr, default is not None, _literal(default) if default else None
+        )
 
 
 def _says_constexpr(annotation: ast.expr) -> bool:

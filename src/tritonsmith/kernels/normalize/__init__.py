@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tritonsmith.kernels.normalize import disassembly, llvm, mlir, ptx
-from tritonsmith.kernels.normalize.renaming import MARK, Form
+from tritonsmith.kernels.normalize.renaming import MARK, NormalForm
 
 # By stage; and by language, for what is no stage: dumps between passes.
-_READERS: Mapping[str, Callable[[str], Form]] = {
+_READERS: Mapping[str, Callable[[str], NormalForm]] = {
     **dict.fromkeys(("mlir", "source", "ttir", "glir", "ttgir"), mlir.form),
     **dict.fromkeys(("llvm", "llir"), llvm.form),
     "ptx": ptx.form,
@@ -44,9 +44,9 @@ def lines(text: str, stage: str) -> list[str]:
     return form(text, stage).lines()
 
 
-def form(text: str, stage: str) -> Form:
+def form(text: str, stage: str) -> NormalForm:
     """The normal form, with what its names stand for."""
     if stage in _READERS:
         return _READERS[stage](text)
     plain = [line.replace(MARK, " ") for line in text.splitlines()]
-    return Form(plain, [()] * len(plain), [()] * len(plain))
+    return NormalForm(plain, [()] * len(plain), [()] * len(plain))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from tritonsmith.kernels.normalize.renaming import MARK, Define, Form, Line, named, spaced, split
+from tritonsmith.kernels.normalize.renaming import MARK, Define, IrLine, NormalForm, named, spaced, split
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"?'
 _NAME = re.compile(rf"({_STRING}|\.L(?:_x_|BB)?(?:\d++(?:_\d++)?+|_[0-9a-f]{{4}}(?:\.\d++)?+)(?![\w$]))")
@@ -36,27 +36,27 @@ _OBJDUMP_TARGET = re.compile(
 )
 
 
-def sass(text: str) -> Form:
+def sass(text: str) -> NormalForm:
     """The normal form of what nvdisasm or cuobjdump print."""
     text = _with_labels_sass(text.replace(MARK, " "))
     return _form(_SASS.sub(lambda found: found[1] or " ", text))
 
 
-def amdgcn(text: str) -> Form:
+def amdgcn(text: str) -> NormalForm:
     """The normal form of assembly as LLVM's AMD backend writes it."""
     text = _AMD_DEBUG.sub("", text.replace(MARK, " "))
     text = _AMD_COMMENT.sub(lambda found: found[1] or " ", text)
     return _form(_AMD_DROPPED.sub("", text))
 
 
-def gcnasm(text: str) -> Form:
+def gcnasm(text: str) -> NormalForm:
     """The normal form of what llvm-objdump prints of AMD's code."""
     text = _OBJDUMP_HEAD.sub("file format ", text.replace(MARK, " "))
     text = _OBJDUMP_SYMBOL.sub(r"<\2>:", _with_labels_gcn(text))
     return _form(_AMD_COMMENT.sub(lambda found: found[1] or " ", text))
 
 
-def _form(text: str) -> Form:
+def _form(text: str) -> NormalForm:
     kept: list[str] = []
     idle = 0
     for line in map(_spaced, text.split("\n")):
@@ -74,13 +74,13 @@ def _spaced(text: str) -> str:
     return f"    {words}" if words and text[0].isspace() else words
 
 
-def _line(text: str) -> Line:
+def _line(text: str) -> IrLine:
     between, names = split(_NAME, text)
     if not names:
-        return Line(text)
+        return IrLine(text)
     if _LABEL.match(text):
-        return Line(MARK.join(between), names, (Define(0, ".L"),), label=True)
-    return Line(MARK.join(between), names)
+        return IrLine(MARK.join(between), names, (Define(0, ".L"),), label=True)
+    return IrLine(MARK.join(between), names)
 
 
 def _with_labels_sass(text: str) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from tritonsmith.kernels.normalize.renaming import (
     MARK,
     Define,
-    Form,
-    Line,
+    IrLine,
+    NormalForm,
     by_meaning,
     in_order,
     indented,
@@ -36,7 +36,7 @@ _TYPE = re.compile(rf"(%(?:[\w$.-]+|{_STRING})) = type\b")
 _OPCODE = re.compile(r" = (?:(?:tail|musttail|notail) )?([a-z]\w*)")
 
 
-def form(text: str) -> Form:
+def form(text: str) -> NormalForm:
     """The normal form of LLVM IR."""
     text = _COMMENT.sub(r"\1", text.replace(MARK, " "))
     text = _DROPPED.sub("", _DEBUG.sub("", text))
@@ -75,8 +75,8 @@ def _without(line: str, debug: set[str]) -> str:
     return _ITEM.sub(lambda item: "" if item[1] in debug else item[0], line).replace("!{, ", "!{")
 
 
-def _lines(kept: list[str], known: dict[str, str], attributes: dict[str, Line]) -> Iterator[Line]:
-    waiting: dict[str, Line] = {}
+def _lines(kept: list[str], known: dict[str, str], attributes: dict[str, IrLine]) -> Iterator[IrLine]:
+    waiting: dict[str, IrLine] = {}
     for text in kept:
         if match := _GROUP.fullmatch(text) or _METADATA.fullmatch(text):
             waiting[match[1]] = attributes[match[1]]
@@ -87,13 +87,13 @@ def _lines(kept: list[str], known: dict[str, str], attributes: dict[str, Line]) 
     yield from in_order(list(waiting.values()), known)
 
 
-def _line(text: str, known: dict[str, str]) -> Line:
+def _line(text: str, known: dict[str, str]) -> IrLine:
     if text[0] not in " \t" and (match := _LABEL.match(text)):
-        return Line(f"{MARK}:", (f"%{match[1]}",), (Define(0, "%bb"),), label=True)
+        return IrLine(f"{MARK}:", (f"%{match[1]}",), (Define(0, "%bb"),), label=True)
     between, names = split(_NAME, text)
     begins = text.startswith("define ")
     if not names:
-        return Line(text, begins=begins)
+        return IrLine(text, begins=begins)
     defines: list[Define] = []
     for place, name in enumerate(names):
         if name[0] != "%":
@@ -102,4 +102,4 @@ def _line(text: str, known: dict[str, str]) -> Line:
             defines.append(Define(place, f"%arg{len(defines)}", exact=True))
     if names[0][0] == "%" and not between[0].strip() and (opcode := _OPCODE.match(between[1])):
         defines = [Define(0, f"%{opcode[1]}")]
-    return Line(MARK.join(between), names, defines, begins=begins)
+    return IrLine(MARK.join(between), names, defines, begins=begins)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from tritonsmith.kernels.normalize.renaming import (
     MARK,
     Define,
-    Form,
-    Line,
+    IrLine,
+    NormalForm,
     by_meaning,
     in_order,
     indented,
@@ -44,7 +44,7 @@ _INTEGER = re.compile(
 )
 
 
-def form(text: str) -> Form:
+def form(text: str) -> NormalForm:
     """The normal form of MLIR."""
     kept = [indented(line) for line in _without_locations(text).split("\n")]
     kept = [line for line in kept if line and not line.lstrip().startswith("//")]
@@ -53,8 +53,8 @@ def form(text: str) -> Form:
     return named(_lines(kept, known, aliases), known, _unknown)
 
 
-def _lines(kept: list[str], known: dict[str, str], aliases: dict[str, Line]) -> Iterator[Line]:
-    waiting: dict[str, Line] = {}
+def _lines(kept: list[str], known: dict[str, str], aliases: dict[str, IrLine]) -> Iterator[IrLine]:
+    waiting: dict[str, IrLine] = {}
     for text in kept:
         if match := _ALIAS.match(text):
             waiting[f"#{match[1]}"] = aliases[f"#{match[1]}"]
@@ -65,16 +65,16 @@ def _lines(kept: list[str], known: dict[str, str], aliases: dict[str, Line]) -> 
     yield from in_order(list(waiting.values()), known)
 
 
-def _line(text: str, known: dict[str, str]) -> Line:
+def _line(text: str, known: dict[str, str]) -> IrLine:
     between, names = split(_NAME, text)
     if not names:
-        return Line(text, begins=_begins(text))
+        return IrLine(text, begins=_begins(text))
     begins = _begins(between[0])
     label = names[0][0] == "^" and not between[0].strip()
     for name in names:
         if name[0] == "#":
             known.setdefault(name, name)  # an attribute that this text does not define
-    return Line(MARK.join(between), names, _defines(between, names, begins, label), label, begins)
+    return IrLine(MARK.join(between), names, _defines(between, names, begins, label), label, begins)
 
 
 def _begins(text: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from tritonsmith.kernels.normalize.renaming import MARK, Define, Form, Line, named, spaced, split
+from tritonsmith.kernels.normalize.renaming import MARK, Define, IrLine, NormalForm, named, spaced, split
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"?'
 # Registers as LLVM calls them; %tid.x, %ctaid.x, %SP and those of inline assembly keep their names.
@@ -27,7 +27,7 @@ _BEGINS = re.compile(r"(?:\.(?:visible|weak|extern)\s+)*\.(?:entry|func)\b")
 _LABEL = re.compile(r"\$L__BB\w+(?:\.\d+)?:")
 
 
-def form(text: str) -> Form:
+def form(text: str) -> NormalForm:
     """The normal form of PTX."""
     text = _DROPPED.sub(lambda found: found[1] or " ", text.replace(MARK, " "))
     text = _COUNT.sub(r"\1<>", _SECTION.sub("", text))
@@ -41,14 +41,14 @@ def _spaced(text: str) -> str:
     return f"    {words}" if words and text[0].isspace() else words
 
 
-def _line(text: str) -> Line:
+def _line(text: str) -> IrLine:
     between, names = split(_NAME, text)
     begins = text[0] == "." and _BEGINS.match(text) is not None
     if not names:
-        return Line(text, begins=begins)
+        return IrLine(text, begins=begins)
     if _LABEL.match(text):
-        return Line(MARK.join(between), names, (Define(0, "$L__BB"),), label=True)
-    return Line(MARK.join(between), names, begins=begins)
+        return IrLine(MARK.join(between), names, (Define(0, "$L__BB"),), label=True)
+    return IrLine(MARK.join(between), names, begins=begins)
 
 
 def _stem(name: str) -> str:

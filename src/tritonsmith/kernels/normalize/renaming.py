@@ -8,7 +8,7 @@ the content. Values that are alike so far get a counter: `%addi_3f2a.2`. Plain c
 what they are: `%c64_i32`, `%arg0`. A name does not depend on what the value was called before. What a diff
 needs beyond that, it finds by laying two texts side by side: see `corresponding`.
 
-Each language has a reader that makes `Line`s; this module names what is in them.
+Each language has a reader that makes `IrLine`s; this module names what is in them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Define:
 
 
 @dataclass(slots=True)
-class Line:
+class IrLine:
     """A line, as the reader of a language hands it on.
 
     Attributes:
@@ -60,7 +60,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class Form:
+class NormalForm:
     """A text in normal form. What is named has a number, its place in `names`.
 
     Attributes:
@@ -128,7 +128,7 @@ def indented(text: str) -> str:
     return text[: len(text) - len(text.lstrip())] + words if words else ""
 
 
-def named(lines: Iterable[Line], known: Mapping[str, str], stem: Callable[[str], str]) -> Form:
+def named(lines: Iterable[IrLine], known: Mapping[str, str], stem: Callable[[str], str]) -> NormalForm:
     """Name what is in some lines.
 
     Args:
@@ -136,7 +136,7 @@ def named(lines: Iterable[Line], known: Mapping[str, str], stem: Callable[[str],
         known: names of the whole text (layouts, attributes) to their new ones.
         stem: of the new name of a value that no line defines.
     """
-    form, work = Form(), _Work()
+    form, work = NormalForm(), _Work()
     for line in lines:
         if line.begins:
             work.begin()
@@ -150,7 +150,7 @@ def named(lines: Iterable[Line], known: Mapping[str, str], stem: Callable[[str],
 
 def by_meaning(
     bodies: Mapping[str, tuple[str, str]], pattern: re.Pattern[str]
-) -> tuple[dict[str, str], dict[str, Line]]:
+) -> tuple[dict[str, str], dict[str, IrLine]]:
     """New names for attributes that have names, after what they are, and the lines that say so.
 
     Args:
@@ -175,13 +175,13 @@ def by_meaning(
         known[name] = _counted(f"{stem}_{keys[name] & 0xFFFF:04x}", counts)
     made = {}
     for name, (_, used_names) in parts.items():
-        made[name] = Line(f"{MARK} = {masks[name]}", (name, *used_names))
+        made[name] = IrLine(f"{MARK} = {masks[name]}", (name, *used_names))
         for used in used_names:
             known.setdefault(used, used)  # not defined in this text
     return known, made
 
 
-def in_order(lines: Sequence[Line], known: Mapping[str, str]) -> list[Line]:
+def in_order(lines: Sequence[IrLine], known: Mapping[str, str]) -> list[IrLine]:
     """Definitions of attributes, ordered by what they are: the order of numbers means nothing."""
     return sorted(lines, key=lambda line: (kind(known[line.names[0]]), line.mask, known[line.names[0]]))
 
@@ -213,7 +213,7 @@ class _Work:
         return ()
 
     def take(
-        self, line: Line, known: Mapping[str, str], stem: Callable[[str], str]
+        self, line: IrLine, known: Mapping[str, str], stem: Callable[[str], str]
     ) -> tuple[Sequence[int], Sequence[int]]:
         mask = crc32(line.mask.encode("utf-8", "replace"))
         if self._labels and not line.label:

@@ -16,14 +16,14 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from tritonsmith.kernels.normalize import line_alignment
-from tritonsmith.kernels.normalize.renaming import MARK, Form, kind
+from tritonsmith.kernels.normalize.renaming import MARK, NormalForm, kind
 
 _ROUNDS = 4  # a value is found by its operands, those by theirs ...
 _COUNTER = re.compile(r"\.\d+$")
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
-def names(first: Form, second: Form) -> list[str]:
+def names(first: NormalForm, second: NormalForm) -> list[str]:
     """Names for the second form, such that what corresponds has the same name.
 
     Args:
@@ -55,7 +55,7 @@ def names(first: Form, second: Form) -> list[str]:
 class _Found:
     """What corresponds so far; who comes first holds."""
 
-    def __init__(self, first: Form, second: Form) -> None:
+    def __init__(self, first: NormalForm, second: NormalForm) -> None:
         self._first, self._second = first, second
         self._there: dict[int, int] = {}  # first's number to second's
         self._back: dict[int, int] = {}
@@ -84,7 +84,7 @@ class _Found:
             self._there[one], self._back[other] = other, one
 
     @staticmethod
-    def _sort(form: Form, number: int) -> str:
+    def _sort(form: NormalForm, number: int) -> str:
         """A value, a block; or a layout of which kind."""
         name = form.names[number]
         return name[:1] if form.scopes[number] else f"of the module: {kind(name)}"
@@ -111,17 +111,17 @@ class _Found:
         ]
 
 
-def _alike(form: Form) -> set[str]:
+def _alike(form: NormalForm) -> set[str]:
     """Names that several values would have but for the counter."""
     return {name.removesuffix(".2") for name in form.names if name.endswith(".2")}
 
 
-def _uncounted(form: Form) -> list[str]:
+def _uncounted(form: NormalForm) -> list[str]:
     """Lines in which values that are alike have one name: with an insertion all counters after it shift."""
     return form.lines([_COUNTER.sub("", name) for name in form.names])
 
 
-def _undefined(form: Form, names: Sequence[str]) -> list[str]:
+def _undefined(form: NormalForm, names: Sequence[str]) -> list[str]:
     """Lines with the names of what they use, without those of what they define."""
     found = []
     for mask, uses, defines in zip(form.masks, form.uses, form.defines, strict=True):
@@ -134,7 +134,7 @@ def _undefined(form: Form, names: Sequence[str]) -> list[str]:
     return found
 
 
-def _masked(form: Form) -> list[str]:
+def _masked(form: NormalForm) -> list[str]:
     """Lines without names; of a layout the kind stays."""
     return form.lines(
         [MARK if scope else kind(name) for scope, name in zip(form.scopes, form.names, strict=True)]

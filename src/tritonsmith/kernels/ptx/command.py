@@ -9,10 +9,10 @@ from tritonsmith import configs
 from tritonsmith.envs import workspace
 from tritonsmith.errors import SmithError
 from tritonsmith.kernels.compile import run
-from tritonsmith.kernels.compile.request import Asked
-from tritonsmith.kernels.compile.run import Place
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.kernels.ptx import compiled_kernel, cuda, elementwise, parser
-from tritonsmith.kernels.ptx.compiled_kernel import Compiled
+from tritonsmith.kernels.ptx.compiled_kernel import CompiledKernel
 from tritonsmith.plan import Plan, Write
 
 _PHASE = "inline PTX"
@@ -29,7 +29,7 @@ def default_target() -> str:
     return target
 
 
-def compile_one(asked: Asked, where: Place, point: str | None) -> Compiled:
+def compile_one(asked: CompileRequest, where: Toolchain, point: str | None) -> CompiledKernel:
     """Compile a kernel, and take the point that is meant.
 
     Raises:
@@ -42,7 +42,7 @@ def compile_one(asked: Asked, where: Place, point: str | None) -> Compiled:
     return compiled_kernel.from_folder(found, compiled_kernel.choose(found, point))
 
 
-def function(made: Compiled) -> str:
+def function(made: CompiledKernel) -> str:
     """The function of inline assembly, alone.
 
     Raises:
@@ -51,7 +51,7 @@ def function(made: Compiled) -> str:
     return cuda.inline(made).function
 
 
-def header(made: Compiled) -> str:
+def header(made: CompiledKernel) -> str:
     """A `.cuh` that compiles.
 
     Raises:

@@ -20,7 +20,7 @@ _WARP = 32  # threads
 
 
 @dataclass(frozen=True)
-class Argument:
+class KernelArgument:
     """A parameter of the Python function that the compiled kernel still has.
 
     Attributes:
@@ -33,7 +33,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledKernel:
     """What is known of one compiled kernel.
 
     Attributes:
@@ -51,7 +51,7 @@ class Compiled:
     module: Module
     entry: Function
     metadata: Mapping[str, Any]
-    arguments: tuple[Argument, ...] | None
+    arguments: tuple[KernelArgument, ...] | None
     scratch: tuple[str, ...]
     triton: str
     source: str
@@ -71,7 +71,7 @@ class Compiled:
         return (int(self.metadata.get("num_warps", _DEFAULT_WARPS)) * _WARP,)
 
 
-def from_ptx(path: Path, metadata: Path | None = None) -> Compiled:
+def from_ptx(path: Path, metadata: Path | None = None) -> CompiledKernel:
     """From a `.ptx` file.
 
     Args:
@@ -87,7 +87,7 @@ def from_ptx(path: Path, metadata: Path | None = None) -> Compiled:
     return _compiled(path, known, None, str(known.get("triton_version", "")), "")
 
 
-def from_folder(found: Manifest, point: Point) -> Compiled:
+def from_folder(found: Manifest, point: Point) -> CompiledKernel:
     """From a point of a folder that `kernel.compile --out` wrote.
 
     Raises:
@@ -99,7 +99,7 @@ def from_folder(found: Manifest, point: Point) -> Compiled:
         hint = "inline assembly is for CUDA targets: invoke kernel.compile --target cuda:90"
         raise FactError(f"the point {point.id} has no PTX", where=found.folder, why=why, hints=[hint])
     left = [
-        Argument(name, kind)
+        KernelArgument(name, kind)
         for name, kind in point.signature.items()
         if kind != "constexpr" and name not in point.constexprs and point.hints.get(name) != 1
     ]
@@ -132,7 +132,7 @@ def choose(found: Manifest, wanted: str | None) -> Point:
     raise UsageError(f"{len(able)} points in {found.folder} have PTX", hints=hints)
 
 
-def load(source: Path, *, point: str | None = None, metadata: Path | None = None) -> Compiled:
+def load(source: Path, *, point: str | None = None, metadata: Path | None = None) -> CompiledKernel:
     """From a path as it is typed: a folder, or a `.ptx` file.
 
     Raises:
@@ -150,8 +150,8 @@ def load(source: Path, *, point: str | None = None, metadata: Path | None = None
 
 
 def _compiled(
-    path: Path, metadata: Mapping[str, Any], left: tuple[Argument, ...] | None, triton: str, source: str
-) -> Compiled:
+    path: Path, metadata: Mapping[str, Any], left: tuple[KernelArgument, ...] | None, triton: str, source: str
+) -> CompiledKernel:
     module = parser.read(path)
     entries = [one for one in module.functions if one.entry and one.body is not None]
     if len(entries) != 1:
@@ -162,10 +162,10 @@ def _compiled(
     entry = entries[0]
     scratch = _scratch(metadata, entry)
     fits = left is not None and len(left) == len(entry.params) - len(scratch) and all(map(_scalar, left))
-    return Compiled(path, module, entry, metadata, left if fits else None, scratch, triton, source)
+    return CompiledKernel(path, module, entry, metadata, left if fits else None, scratch, triton, source)
 
 
-def _scalar(argument: Argument) -> bool:
+def _scalar(argument: KernelArgument) -> bool:
     """No tuple, no descriptor: one parameter of the PTX."""
     return re.fullmatch(r"\**[a-z]\w*", argument.type) is not None
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from tritonsmith import configs
 from tritonsmith.kernels.ptx import inline_calls, operands, rewrite, unsupported
-from tritonsmith.kernels.ptx.compiled_kernel import Argument, Compiled
-from tritonsmith.kernels.ptx.operands import Operand, Variable
+from tritonsmith.kernels.ptx.compiled_kernel import CompiledKernel, KernelArgument
+from tritonsmith.kernels.ptx.operands import AsmVariable, Operand
 from tritonsmith.kernels.ptx.syntax import Instruction, Param
 
 STATIC_SHARED = (
@@ -22,7 +22,7 @@ _ELEMENTS = {8: "unsigned char", 16: "unsigned short", 32: "unsigned int", 64: "
 
 
 @dataclass(frozen=True)
-class Parameter:
+class CudaParameter:
     """A parameter of the C++ function.
 
     Attributes:
@@ -53,15 +53,15 @@ class Inlined:
         function: its text, with the constants that it needs.
     """
 
-    compiled: Compiled
+    compiled: CompiledKernel
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[CudaParameter, ...]
     shared: bool
     scratch: tuple[str, ...]
     function: str
 
 
-def inline(compiled: Compiled) -> Inlined:
+def inline(compiled: CompiledKernel) -> Inlined:
     """The function of inline assembly.
 
     Raises:
@@ -88,7 +88,7 @@ def inline(compiled: Compiled) -> Inlined:
     return Inlined(replace(compiled, entry=entry), name, parameters, dynamic, scratch, text)
 
 
-def _parameters(compiled: Compiled, used: set[str]) -> tuple[Parameter, ...]:
+def _parameters(compiled: CompiledKernel, used: set[str]) -> tuple[CudaParameter, ...]:
     params = compiled.entry.params
     own = len(params) - len(compiled.scratch)
     names: set[str] = {"shared_memory"}
@@ -100,22 +100,22 @@ def _parameters(compiled: Compiled, used: set[str]) -> tuple[Parameter, ...]:
     for name, param in zip(compiled.scratch, params[own:], strict=True):
         if param.name in used:
             free = _free(name, names)
-            found.append(Parameter(free, "void*", param.name, free, None))
+            found.append(CudaParameter(free, "void*", param.name, free, None))
     return tuple(found)
 
 
-def _parameter(name: str, argument: Argument | None, param: Param) -> Parameter:
+def _parameter(name: str, argument: KernelArgument | None, param: Param) -> CudaParameter:
     if argument is None:
         c_type = "void*" if param.pointer else operands.constraint(param.type)[1]
-        return Parameter(name, c_type, param.name, _bits(name, {}, param), None)
+        return CudaParameter(name, c_type, param.name, _bits(name, {}, param), None)
     stars = len(argument.type) - len(argument.type.lstrip("*"))
     row = configs.load("ptx")["types"].get(argument.type.lstrip("*"))
     if row is None:  # a type of a newer Triton
         c_type = "void*" if stars else operands.constraint(param.type)[1]
-        return Parameter(name, c_type, param.name, _bits(name, {}, param), None)
+        return CudaParameter(name, c_type, param.name, _bits(name, {}, param), None)
     if stars:
-        return Parameter(name, f"{row['c']}{'*' * stars}", param.name, name, row.get("header"))
-    return Parameter(name, row["c"], param.name, _bits(name, row, param), row.get("header"))
+        return CudaParameter(name, f"{row['c']}{'*' * stars}", param.name, name, row.get("header"))
+    return CudaParameter(name, row["c"], param.name, _bits(name, row, param), row.get("header"))
 
 
 def _bits(name: str, row: dict[str, Any], param: Param) -> str:
@@ -128,7 +128,7 @@ def _bits(name: str, row: dict[str, Any], param: Param) -> str:
 
 def _function(
     name: str,
-    parameters: tuple[Parameter, ...],
+    parameters: tuple[CudaParameter, ...],
     given: tuple[Operand, ...],
     lines: tuple[str, ...],
     *,
@@ -159,7 +159,7 @@ def _function(
     )
 
 
-def _constant(name: str, variable: Variable) -> str:
+def _constant(name: str, variable: AsmVariable) -> str:
     values = ", ".join(map(str, variable.values)) or "0"
     kind = _ELEMENTS[variable.bits]
     return (
@@ -190,7 +190,7 @@ def header(inlined: Inlined) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _bounds(compiled: Compiled) -> str:
+def _bounds(compiled: CompiledKernel) -> str:
     threads = 1
     for size in compiled.threads:
         threads *= size
@@ -220,7 +220,7 @@ def _comment(inlined: Inlined) -> list[str]:
     return ["/*", *(f" * {line.replace('*/', '* /')}".rstrip() for line in lines), " */"]
 
 
-def _flags(compiled: Compiled) -> str:
+def _flags(compiled: CompiledKernel) -> str:
     flags = ""
     if compiled.metadata.get("enable_fp_fusion") is False:
         flags += " -fmad=false"
@@ -229,11 +229,11 @@ def _flags(compiled: Compiled) -> str:
     return flags
 
 
-def _block(compiled: Compiled) -> tuple[int, ...]:
+def _block(compiled: CompiledKernel) -> tuple[int, ...]:
     return (*compiled.threads, 1, 1)[:3]
 
 
-def _axes(compiled: Compiled) -> str:
+def _axes(compiled: CompiledKernel) -> str:
     """Which dimensions of the grid the kernel reads."""
     found = set()
     for one in compiled.entry.body or ():

@@ -28,7 +28,7 @@ _MOST = 200_000  # statements that a kernel may grow to
 
 
 @dataclass(frozen=True)
-class _Scope:
+class _CallScope:
     """Two braces of a body.
 
     Attributes:
@@ -69,7 +69,7 @@ def expand(function: Function, module: Module) -> Function:
     return replace(function, body=tuple(body))
 
 
-def _scope_of(body: Sequence[Statement], at: int) -> _Scope:
+def _scope_of(body: Sequence[Statement], at: int) -> _CallScope:
     """The innermost scope around a place."""
     first, depth = at, 0
     while first >= 0 and not (isinstance(body[first], Open) and not depth):
@@ -81,7 +81,7 @@ def _scope_of(body: Sequence[Statement], at: int) -> _Scope:
         depth += isinstance(body[last], Open)
         depth -= isinstance(body[last], Close)
         last += 1
-    return _Scope(first, last)
+    return _CallScope(first, last)
 
 
 def _is_call(statement: Statement) -> bool:

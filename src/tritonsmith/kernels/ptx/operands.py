@@ -44,11 +44,11 @@ class Operand:
     bits: int
     letter: str
     param: Param | None = None
-    variable: Variable | None = None
+    variable: AsmVariable | None = None
 
 
 @dataclass(frozen=True)
-class Variable:
+class AsmVariable:
     """A constant of the module, to be carried into another language.
 
     Attributes:
@@ -67,7 +67,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class AsmSurroundings:
     """What a function needs of its module.
 
     Attributes:
@@ -83,7 +83,7 @@ class Surroundings:
     mentioned: frozenset[str]
 
 
-def of(function: Function, module: Module, where: object) -> Surroundings:
+def of(function: Function, module: Module, where: object) -> AsmSurroundings:
     """What the block of this function gets.
 
     Args:
@@ -109,7 +109,7 @@ def of(function: Function, module: Module, where: object) -> Surroundings:
             fixed.append(declaration)
         else:
             found += [_constant(one, declaration, where) for one in used]
-    return Surroundings(tuple(found), tuple(fixed), dynamic, named)
+    return AsmSurroundings(tuple(found), tuple(fixed), dynamic, named)
 
 
 def constraint(kind: str) -> tuple[str, str]:
@@ -153,7 +153,7 @@ def _constant(one: Named, declaration: Declaration, where: object) -> Operand:
     words = declaration.modifiers.split()
     align = int(words[words.index(".align") + 1]) if ".align" in words else bits // _ELEMENT_BYTES
     numbers = tuple(value for value in values if value is not None)
-    return Operand(one.name, "global", 64, "l", variable=Variable(one.name, bits, numbers, length, align))
+    return Operand(one.name, "global", 64, "l", variable=AsmVariable(one.name, bits, numbers, length, align))
 
 
 def _integer(word: Token) -> int | None:

@@ -40,10 +40,10 @@ def parse(text: str, where: object = "PTX") -> Module:
     Raises:
         FactError: it is no PTX; says the line.
     """
-    return _Parser(text, where).module()
+    return _PtxParser(text, where).module()
 
 
-class _Parser:
+class _PtxParser:
     def __init__(self, text: str, where: object) -> None:
         self.where = where
         self.tokens = list(tokenize(text))

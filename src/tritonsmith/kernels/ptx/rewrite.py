@@ -13,7 +13,7 @@ from functools import cache
 from itertools import count
 
 from tritonsmith import configs
-from tritonsmith.kernels.ptx.operands import Surroundings
+from tritonsmith.kernels.ptx.operands import AsmSurroundings
 from tritonsmith.kernels.ptx.syntax import (
     Close,
     Declaration,
@@ -59,7 +59,7 @@ LLVM = Dialect(percent="%", dollar="$$", operand="${}", unique="${:uid}")
 
 
 @dataclass
-class _Scope:
+class _BlockScope:
     """What is declared between two braces.
 
     Attributes:
@@ -88,7 +88,7 @@ class Block:
     refused: tuple[Refusal, ...]
 
 
-def rewrite(function: Function, given: Surroundings, dialect: Dialect) -> Block:
+def rewrite(function: Function, given: AsmSurroundings, dialect: Dialect) -> Block:
     """The body of a function as one block of inline assembly.
 
     Args:
@@ -111,7 +111,7 @@ def _is_special(name: str) -> bool:
 
 
 class _Writer:
-    def __init__(self, function: Function, given: Surroundings, dialect: Dialect) -> None:
+    def __init__(self, function: Function, given: AsmSurroundings, dialect: Dialect) -> None:
         self.body = function.body or ()
         self.given = given
         self.dialect = dialect
@@ -121,7 +121,7 @@ class _Writer:
         self.end = f"{_LABEL}{next(self.numbers)}_{dialect.unique}"
         self.ends = False  # something jumps to the end
         self.labels = list(self._labels())
-        self.scopes: list[_Scope] = []
+        self.scopes: list[_BlockScope] = []
         does = [at for at, one in enumerate(self.body) if isinstance(one, Instruction)]
         self.last = does[-1] if does else -1
 
@@ -158,7 +158,7 @@ class _Writer:
         return iter(found)
 
     def _enter(self, labels: dict[str, int]) -> None:
-        self.scopes.append(_Scope(labels, {}, {}, set()))
+        self.scopes.append(_BlockScope(labels, {}, {}, set()))
 
     # -- statements
 

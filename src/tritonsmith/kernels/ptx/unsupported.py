@@ -16,7 +16,7 @@ _KEPT = ("pragma", "branchtargets")
 _IN_BODIES = ("reg", "local", "shared", "param")  # `param` goes with a call, which is refused by its own name
 
 
-class RefusedError(SmithError):
+class UnsupportedPtxError(SmithError):
     """A kernel that no inline assembly can hold."""
 
 
@@ -39,7 +39,7 @@ class Refusal:
     hints: tuple[str, ...] = ()
 
 
-def error(name: str, where: object, found: list[Refusal]) -> RefusedError:
+def error(name: str, where: object, found: list[Refusal]) -> UnsupportedPtxError:
     """The error that names the first of them, and the lines of the next.
 
     Args:
@@ -52,7 +52,7 @@ def error(name: str, where: object, found: list[Refusal]) -> RefusedError:
     lines = [f"line {one.line}: {one.text}" for one in found[:_SHOWN]]
     if len(found) > _SHOWN:
         lines.append(f"and {len(found) - _SHOWN} more")
-    return RefusedError(
+    return UnsupportedPtxError(
         f"{name} cannot be inlined: {', '.join(groups)}",
         where=f"{where}:{first.line}",
         why="\n".join([first.why, *lines]),

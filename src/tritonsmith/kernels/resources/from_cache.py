@@ -17,11 +17,11 @@ from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import cache_roots, machine, triton_cache, triton_metadata
 from tritonsmith.facts.cache_roots import Root
-from tritonsmith.facts.triton_cache import Entry
+from tritonsmith.facts.triton_cache import CacheEntry
 from tritonsmith.kernels.compile import from_cache
 from tritonsmith.kernels.resources import elf, measure
-from tritonsmith.kernels.resources.measure import Found
-from tritonsmith.kernels.resources.table import Row
+from tritonsmith.kernels.resources.measure import Measured
+from tritonsmith.kernels.resources.table import ResourceRow
 from tritonsmith.plan import MakeDir, Plan, Write
 
 ALL = "all"
@@ -33,7 +33,7 @@ _NAME = 12  # characters of an entry's name that a table shows
 Known = dict[str, Any]  # name of an entry to what was read of it
 
 
-def read(wanted: str, space: Workspace) -> Found:
+def read(wanted: str, space: Workspace) -> Measured:
     """A row for each kernel of all caches, of one cache, or of one entry.
 
     Args:
@@ -62,7 +62,7 @@ def read(wanted: str, space: Workspace) -> Found:
     return _found(read)
 
 
-def _of_roots(roots: Sequence[Root], space: Workspace) -> Found:
+def _of_roots(roots: Sequence[Root], space: Workspace) -> Measured:
     read = [one for root in roots for one in _of_root(root, space)]
     return _found(read)
 
@@ -80,7 +80,7 @@ def _of_root(root: Root, space: Workspace) -> list[Known]:
     return [current[name] for name in sorted(current)]
 
 
-def _read_all(entries: Sequence[Entry]) -> Iterator[Known]:
+def _read_all(entries: Sequence[CacheEntry]) -> Iterator[Known]:
     if len(entries) <= _ALONE:
         yield from map(_read, entries)
         return
@@ -88,7 +88,7 @@ def _read_all(entries: Sequence[Entry]) -> Iterator[Known]:
         yield from pool.map(_read, entries, chunksize=_CHUNK)
 
 
-def _read(entry: Entry) -> Known:
+def _read(entry: CacheEntry) -> Known:
     """What is kept of an entry: its stamp and its row."""
     metadata = triton_metadata.read(entry)
     row: Known = {
@@ -119,8 +119,8 @@ def _read(entry: Entry) -> Known:
     return {"stamp": _stamp(entry), "row": row}
 
 
-def _found(read: Sequence[Known]) -> Found:
-    rows = [Row(**one["row"]) for one in read]
+def _found(read: Sequence[Known]) -> Measured:
+    rows = [ResourceRow(**one["row"]) for one in read]
     good = [row for row in rows if not row.error]
     notes = [f"{row.kernel} in {row.point[:_NAME]}: {row.error}" for row in rows if row.error]
     if len(notes) > len(good) + 1:
@@ -132,10 +132,10 @@ def _found(read: Sequence[Known]) -> Found:
             "invoke kernel.resources --from-cache ENTRY --target ... compiles one again"
         )
     good.sort(key=lambda row: (row.kernel, row.target, row.options, row.point))
-    return Found(tuple(good), (*notes, *measure.told(good)))
+    return Measured(tuple(good), (*notes, *measure.told(good)))
 
 
-def _stamp(entry: Entry) -> list[Any]:
+def _stamp(entry: CacheEntry) -> list[Any]:
     """As long as it is the same, so is the entry: Triton adds files to the folder, and changes none."""
     return [entry.changed, entry.bytes, entry.files]
 

@@ -13,7 +13,7 @@ from tritonsmith import configs, outside
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.kernels.resources import code_object, cubin, elf, instructions, occupancy, ptxas
-from tritonsmith.kernels.resources.table import Row, Value
+from tritonsmith.kernels.resources.table import ResourceRow, Value
 
 BINARIES = {"cubin": "sass", "hsaco": "amd"}  # stage to the language of its disassembly
 _NAMED = 5  # points that a note names
@@ -21,7 +21,7 @@ _SAYS = re.compile(r"^; Occupancy: (\d+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Found:
+class Measured:
     """Resources of one or many kernels.
 
     Attributes:
@@ -29,7 +29,7 @@ class Found:
         notes: what a person should know.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[ResourceRow, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -38,7 +38,7 @@ class Found:
         return tuple(_grouped((row.point, row.warnings) for row in self.rows))
 
 
-def of_manifest(manifest: Manifest) -> Found:
+def of_manifest(manifest: Manifest) -> Measured:
     """A row for each point of an output folder, in its order.
 
     Raises:
@@ -50,10 +50,10 @@ def of_manifest(manifest: Manifest) -> Found:
         row, said = _of_point(manifest, point, axes)
         found.append(row)
         notes += said
-    return Found(tuple(found), tuple(dict.fromkeys([*notes, *told(found)])))
+    return Measured(tuple(found), tuple(dict.fromkeys([*notes, *told(found)])))
 
 
-def told(rows: Sequence[Row]) -> Iterator[str]:
+def told(rows: Sequence[ResourceRow]) -> Iterator[str]:
     """The notes of rows, each once, with the points that it is about."""
     return _grouped((row.point, row.notes) for row in rows)
 
@@ -126,10 +126,10 @@ def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | Non
         raise FactError(error.what, where=binary, why=error.why, hints=error.hints) from error
 
 
-def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[Row, list[str]]:
+def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[ResourceRow, list[str]]:
     swept = {name: _spell(value) for name, value in _all(point).items() if name in axes}
     options = ", ".join(f"{name}={value}" for name, value in swept.items())
-    row = Row(manifest.kernel, point.id, point.target, options, axes=swept)
+    row = ResourceRow(manifest.kernel, point.id, point.target, options, axes=swept)
     stage = next((name for name in BINARIES if name in point.stages), None)
     if stage is None:
         why = point.gist or "it has no binary"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.kernels.resources.report import metrics, spelled
-from tritonsmith.kernels.resources.table import Row
+from tritonsmith.kernels.resources.table import ResourceRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ def check(path: Path) -> None:
         raise FactError("a plot needs matplotlib", hints=["pip install 'tritonsmith[plot]'"])
 
 
-def write(rows: Sequence[Row], path: Path) -> None:
+def write(rows: Sequence[ResourceRow], path: Path) -> None:
     """Draw and write it.
 
     Args:
@@ -67,17 +67,19 @@ def write(rows: Sequence[Row], path: Path) -> None:
         raise SmithError("cannot write the plot", where=path, why=error.strerror) from error
 
 
-def _across(rows: Sequence[Row]) -> str:
+def _across(rows: Sequence[ResourceRow]) -> str:
     """What was swept with the most values."""
     names = dict.fromkeys(name for row in rows for name in row.axes)
     return max(names, key=lambda name: len({row.axes.get(name) for row in rows}), default="")
 
 
-def _down(row: Row, across: str) -> str:
+def _down(row: ResourceRow, across: str) -> str:
     return "\n".join(f"{name}={value}" for name, value in row.axes.items() if name != across)
 
 
-def _draw(axes: Axes, title: str, rows: Sequence[Row], values: Sequence[float | None], across: str) -> None:
+def _draw(
+    axes: Axes, title: str, rows: Sequence[ResourceRow], values: Sequence[float | None], across: str
+) -> None:
     columns = sorted({row.axes.get(across, "") for row in rows}, key=_order)
     lines = sorted({_down(row, across) for row in rows}, key=_order)
     cells: list[list[float]] = [[float("nan")] * len(columns) for _ in lines]

@@ -12,7 +12,7 @@ from typing import Any
 from tritonsmith import configs, outside
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.resources.cubin import Cubin
-from tritonsmith.plan.process import ask
+from tritonsmith.plan.process import query
 
 _ARRAY = re.compile(r"^\s*\.local\s", re.MULTILINE)
 _TARGET = re.compile(r"^\.target\s+(sm_\w+)", re.MULTILINE)
@@ -81,7 +81,7 @@ def again(ptx: Path, cubin: Cubin, origin: Path, metadata: Mapping[str, Any]) ->
                 "-o",
                 os.devnull,
             )
-            answer = ask(argv, timeout=table["timeout"])
+            answer = query(argv, timeout=table["timeout"])
             if answer is None or answer.code:
                 break  # other flags do not help it
             said = parse(answer.err + answer.out)

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 from tritonsmith.kernels.resources import instructions
-from tritonsmith.kernels.resources.measure import Found
-from tritonsmith.kernels.resources.table import COLUMNS, WORDS, Row, Value, classes, columns
+from tritonsmith.kernels.resources.measure import Measured
+from tritonsmith.kernels.resources.table import COLUMNS, WORDS, ResourceRow, Value, classes, columns
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
@@ -21,7 +21,7 @@ _OF_ERROR = 60
 _CSV = ("kernel", "point", "target", "options", "error", "notes", "remarks")
 
 
-def tables_of(rows: Sequence[Row], *, cached: bool) -> Iterator[Grid]:
+def tables_of(rows: Sequence[ResourceRow], *, cached: bool) -> Iterator[Grid]:
     """For each vendor a table of resources, and one of instructions where there is a disassembly.
 
     Args:
@@ -36,19 +36,19 @@ def tables_of(rows: Sequence[Row], *, cached: bool) -> Iterator[Grid]:
                 yield _instructions(vendor, here, "sass" if backend == "cuda" else "amd")
 
 
-def left_out(rows: Sequence[Row]) -> int:
+def left_out(rows: Sequence[ResourceRow]) -> int:
     """How many rows `tables_of` does not show."""
     counts = (sum(row.backend == backend for row in rows) for backend in _VENDORS)
     return sum(max(0, count - _MOST) for count in counts)
 
 
-def as_json(found: Found) -> dict[str, Any]:
+def as_json(found: Measured) -> dict[str, Any]:
     """Every row, with units in the names of its values."""
     rows = [asdict(row) for row in found.rows]
     return {"schema": 1, "rows": rows, "notes": list(found.notes), "warnings": list(found.warnings)}
 
 
-def as_csv(rows: Sequence[Row]) -> str:
+def as_csv(rows: Sequence[ResourceRow]) -> str:
     """One line for each row; columns are always the same, but for classes of instructions."""
     known = (instructions.TOTAL, *instructions.names("sass"), *instructions.names("amd"))
     counted = classes(rows, known)
@@ -65,7 +65,7 @@ def as_csv(rows: Sequence[Row]) -> str:
     return stream.getvalue()
 
 
-def _resources(vendor: str, rows: Sequence[Row], *, cached: bool) -> Grid:
+def _resources(vendor: str, rows: Sequence[ResourceRow], *, cached: bool) -> Grid:
     shown = columns(rows)
     heads = [column.title for column in shown]
     failed = any(row.error for row in rows)
@@ -83,7 +83,7 @@ def _resources(vendor: str, rows: Sequence[Row], *, cached: bool) -> Grid:
     return tables.plain(f"resources, {vendor}", columns_, cells, right=right, keys=len(names))
 
 
-def _instructions(vendor: str, rows: Sequence[Row], language: str) -> Grid:
+def _instructions(vendor: str, rows: Sequence[ResourceRow], language: str) -> Grid:
     """Classes down, kernels across: there are many more classes than fit side by side."""
     names = classes(rows, (instructions.TOTAL, *instructions.names(language)))
     counted = [row for row in rows if row.instructions]
@@ -102,7 +102,7 @@ def _heads(*, cached: bool) -> list[str]:
     return ["kernel", "entry", "target", "options"] if cached else ["target", "options"]
 
 
-def _names(row: Row, *, cached: bool) -> list[str]:
+def _names(row: ResourceRow, *, cached: bool) -> list[str]:
     return [row.kernel, row.point[:_NAME], row.target, row.options] if cached else [row.target, row.options]
 
 
@@ -113,7 +113,7 @@ def spelled(value: Value) -> str:
     return f"{round(value, 2):g}" if isinstance(value, float) else str(value)
 
 
-def metrics(backend: str, rows: Sequence[Row]) -> Mapping[str, Sequence[float | None]]:
+def metrics(backend: str, rows: Sequence[ResourceRow]) -> Mapping[str, Sequence[float | None]]:
     """What a plot shows: a title with the unit to a number for each row.
 
     Args:

@@ -11,7 +11,7 @@ Value = int | float | str | None
 
 
 @dataclass(frozen=True)
-class Column:
+class ResourceColumn:
     """One column.
 
     Attributes:
@@ -31,30 +31,30 @@ class Column:
 
 
 COLUMNS = (
-    Column("registers_per_thread", "registers", "per thread"),
-    Column("sgprs_per_wave", "SGPRs", "per wave"),
-    Column("vgprs_per_lane", "VGPRs", "per lane"),
-    Column("agprs_per_lane", "of them\nAGPRs"),
-    Column("stack_bytes", "stack", "B/thread"),
-    Column("scratch_bytes", "scratch", "B/lane"),
-    Column("spill_store_bytes", "spill\nstores", "B/thread"),
-    Column("spill_load_bytes", "spill\nloads", "B/thread"),
-    Column("sgpr_spills", "SGPRs\nspilled"),
-    Column("vgpr_spills", "VGPRs\nspilled"),
-    Column("shared_static_bytes", "static\nshared", "B/block"),
-    Column("shared_dynamic_bytes", "dynamic\nshared", "B/block"),
-    Column("lds_bytes", "LDS", "B/group"),
-    Column("barriers", "barriers"),
-    Column("constant_bytes", "constant\nbank 0", "B"),
-    Column("wave_size", "wave", "lanes"),
-    Column("threads_per_block", "threads", "per block"),
-    Column("code_bytes", "code", "B"),
-    Column("blocks_per_sm", "blocks", "per SM"),
-    Column("waves_per_simd", "waves", "per SIMD"),
-    Column("compiler_waves_per_simd", "LLVM\nsays", "waves"),
-    Column("occupancy_percent", "occupancy", "%"),
-    Column("limiter", "limited by"),
-    Column("launch", "launch"),
+    ResourceColumn("registers_per_thread", "registers", "per thread"),
+    ResourceColumn("sgprs_per_wave", "SGPRs", "per wave"),
+    ResourceColumn("vgprs_per_lane", "VGPRs", "per lane"),
+    ResourceColumn("agprs_per_lane", "of them\nAGPRs"),
+    ResourceColumn("stack_bytes", "stack", "B/thread"),
+    ResourceColumn("scratch_bytes", "scratch", "B/lane"),
+    ResourceColumn("spill_store_bytes", "spill\nstores", "B/thread"),
+    ResourceColumn("spill_load_bytes", "spill\nloads", "B/thread"),
+    ResourceColumn("sgpr_spills", "SGPRs\nspilled"),
+    ResourceColumn("vgpr_spills", "VGPRs\nspilled"),
+    ResourceColumn("shared_static_bytes", "static\nshared", "B/block"),
+    ResourceColumn("shared_dynamic_bytes", "dynamic\nshared", "B/block"),
+    ResourceColumn("lds_bytes", "LDS", "B/group"),
+    ResourceColumn("barriers", "barriers"),
+    ResourceColumn("constant_bytes", "constant\nbank 0", "B"),
+    ResourceColumn("wave_size", "wave", "lanes"),
+    ResourceColumn("threads_per_block", "threads", "per block"),
+    ResourceColumn("code_bytes", "code", "B"),
+    ResourceColumn("blocks_per_sm", "blocks", "per SM"),
+    ResourceColumn("waves_per_simd", "waves", "per SIMD"),
+    ResourceColumn("compiler_waves_per_simd", "LLVM\nsays", "waves"),
+    ResourceColumn("occupancy_percent", "occupancy", "%"),
+    ResourceColumn("limiter", "limited by"),
+    ResourceColumn("launch", "launch"),
 )
 WORDS = ("limiter", "launch")  # whose values are no numbers
 LAUNCH, CAN_LAUNCH = "launch", "yes"
@@ -63,7 +63,7 @@ _STACK = "stack_bytes"
 
 
 @dataclass(frozen=True)
-class Row:
+class ResourceRow:
     """One compiled kernel.
 
     Attributes:
@@ -113,18 +113,18 @@ class Row:
         return sum(numbers)
 
 
-def spilling(rows: Iterable[Row]) -> tuple[Row, ...]:
+def spilling(rows: Iterable[ResourceRow]) -> tuple[ResourceRow, ...]:
     """Those that spill, the worst first."""
     found = [row for row in rows if row.spilled]
     return tuple(sorted(found, key=lambda row: (-row.spilled, row.kernel, row.target, row.point)))
 
 
-def columns(rows: Sequence[Row]) -> tuple[Column, ...]:
+def columns(rows: Sequence[ResourceRow]) -> tuple[ResourceColumn, ...]:
     """Those that any of the rows has a value for."""
     return tuple(column for column in COLUMNS if any(row.values.get(column.key) is not None for row in rows))
 
 
-def classes(rows: Sequence[Row], known: Sequence[str]) -> tuple[str, ...]:
+def classes(rows: Sequence[ResourceRow], known: Sequence[str]) -> tuple[str, ...]:
     """Classes of instructions that any of the rows has.
 
     Args:

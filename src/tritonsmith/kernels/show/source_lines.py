@@ -25,7 +25,7 @@ _DEEPEST = 50  # aliases of aliases; a broken file may have a ring of them
 
 
 @dataclass(frozen=True)
-class Line:
+class SourceLine:
     """A line of a Python file.
 
     Attributes:
@@ -37,7 +37,7 @@ class Line:
     number: int
 
 
-def of(text: str, stage: str) -> list[Line | None]:
+def of(text: str, stage: str) -> list[SourceLine | None]:
     """For each line of a stage the line of Python that it comes from; None if it says none."""
     lines = text.splitlines()
     if stage in ("source", "ttir", "glir", "ttgir"):
@@ -58,7 +58,7 @@ def interleaved(text: str, stage: str, comment: str) -> str:
         comment: how a comment begins in its language.
     """
     sources: dict[str, list[str]] = {}
-    before: Line | None = None
+    before: SourceLine | None = None
     made = []
     for line, origin in zip(text.splitlines(), of(text, stage), strict=True):
         if origin and origin != before:
@@ -82,7 +82,7 @@ def _byte(match: re.Match[bytes]) -> bytes:
     return bytes([int(octal, 8) if octal else int(hexadecimal, 16)])
 
 
-def _content(line: Line, sources: dict[str, list[str]]) -> str:
+def _content(line: SourceLine, sources: dict[str, list[str]]) -> str:
     if line.file not in sources:
         try:
             sources[line.file] = outside.read_text(Path(line.file)).splitlines()
@@ -92,27 +92,27 @@ def _content(line: Line, sources: dict[str, list[str]]) -> str:
     return lines[line.number - 1].strip() if 0 < line.number <= len(lines) else "(the file is not here)"
 
 
-def _mlir(lines: Sequence[str]) -> Iterator[Line | None]:
+def _mlir(lines: Sequence[str]) -> Iterator[SourceLine | None]:
     aliases = {match[1]: match[2] for line in lines if (match := _MLIR_ALIAS.match(line))}
     for line in lines:
         match = None if _MLIR_ALIAS.match(line) else _MLIR_USE.search(line)
         yield _mlir_line(match[1], aliases) if match else None
 
 
-def _mlir_line(text: str, aliases: dict[str, str]) -> Line | None:
+def _mlir_line(text: str, aliases: dict[str, str]) -> SourceLine | None:
     """The innermost place: of `callsite(callee at caller)` the callee, which is named first."""
     for _ in range(_DEEPEST):
         alias = _MLIR_NAME.search(text)
         file = _MLIR_FILE.search(text)
         if file and (alias is None or file.start() < alias.start()):
-            return Line(unescaped(file[1]), int(file[2]))
+            return SourceLine(unescaped(file[1]), int(file[2]))
         if alias is None:
             return None
         text = aliases.get(alias[0], "")
     return None
 
 
-def _llvm(lines: Sequence[str]) -> Iterator[Line | None]:
+def _llvm(lines: Sequence[str]) -> Iterator[SourceLine | None]:
     nodes = {match[1]: (match[2], match[3]) for line in lines if (match := _LLVM_NODE.match(line))}
     for line in lines:
         match = _LLVM_USE.search(line)
@@ -122,7 +122,7 @@ def _llvm(lines: Sequence[str]) -> Iterator[Line | None]:
             yield None
             continue
         file = _llvm_file(fields, nodes)
-        yield Line(file, int(number[1])) if file else None
+        yield SourceLine(file, int(number[1])) if file else None
 
 
 def _llvm_file(fields: str, nodes: dict[str, tuple[str, str]]) -> str:
@@ -138,31 +138,33 @@ def _llvm_file(fields: str, nodes: dict[str, tuple[str, str]]) -> str:
     return ""
 
 
-def _assembly(lines: Sequence[str]) -> Iterator[Line | None]:
+def _assembly(lines: Sequence[str]) -> Iterator[SourceLine | None]:
     """PTX lists its files below the code; AMD's assembly where it needs them."""
     files = {
         match[1]: unescaped(str(Path(match[2]) / match[3]) if match[3] else match[2])
         for line in lines
         if (match := _FILE.match(line))
     }
-    now: Line | None = None
+    now: SourceLine | None = None
     for line in lines:
         if match := _LOC.match(line):
-            now = Line(files[match[1]], int(match[2])) if match[1] in files and match[2] != "0" else None
+            now = (
+                SourceLine(files[match[1]], int(match[2])) if match[1] in files and match[2] != "0" else None
+            )
             yield None
         else:
             code = line.strip() and not line.lstrip().startswith((".", "//", ";", "$", "}"))
             yield now if code and not line.rstrip().endswith(":") else None
 
 
-def _marked(lines: Sequence[str]) -> Iterator[Line | None]:
+def _marked(lines: Sequence[str]) -> Iterator[SourceLine | None]:
     """Disassemblers write the place on a line of its own."""
-    now: Line | None = None
+    now: SourceLine | None = None
     for line in lines:
         escaped = _SASS.match(line)
         match = escaped or _OBJDUMP.match(line)
         if match:
-            now = Line(unescaped(match[1]) if escaped else match[1], int(match[2]))
+            now = SourceLine(unescaped(match[1]) if escaped else match[1], int(match[2]))
             yield None
         else:
             yield now if line[:1].isspace() and line.strip() else None

@@ -11,20 +11,20 @@ from tritonsmith.envs import workspace
 from tritonsmith.errors import ConfigError, SmithError, UsageError
 from tritonsmith.kernels import output
 from tritonsmith.kernels.batch import resume, run
-from tritonsmith.kernels.batch.kernel_list import Entry
-from tritonsmith.kernels.batch.run import Job
-from tritonsmith.kernels.batch.spec import Side
+from tritonsmith.kernels.batch.kernel_list import ListedKernel
+from tritonsmith.kernels.batch.run import CompileJob
+from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compare.matching import folder_name
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.kernels.resources import measure
-from tritonsmith.kernels.resources.table import Row
+from tritonsmith.kernels.resources.table import ResourceRow
 from tritonsmith.kernels.study.git_sources import History
 from tritonsmith.plan import Plan, Write
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyCell:
     """One kernel by one Triton for one target.
 
     Attributes:
@@ -35,13 +35,13 @@ class Cell:
     """
 
     triton: str
-    row: Row
+    row: ResourceRow
     source: str = ""
     seconds: float = 0.0
 
 
 @dataclass(frozen=True)
-class Matrix:
+class StudyPlan:
     """What is to be compiled.
 
     Attributes:
@@ -51,9 +51,9 @@ class Matrix:
         out: folder of the study.
     """
 
-    jobs: tuple[tuple[str, Job], ...]
+    jobs: tuple[tuple[str, CompileJob], ...]
     files: tuple[Write, ...]
-    lost: tuple[Cell, ...]
+    lost: tuple[StudyCell, ...]
     out: Path
 
     def plan(self) -> Plan:
@@ -62,13 +62,13 @@ class Matrix:
 
 
 def prepare(
-    entries: Sequence[Entry],
-    sides: Sequence[Side],
+    entries: Sequence[ListedKernel],
+    sides: Sequence[CompilerSpec],
     wanted: tuple[Target, ...],
     out: Path,
     folder: Path,
     history: History | None = None,
-) -> Matrix:
+) -> StudyPlan:
     """All jobs, versions outermost.
 
     Args:
@@ -86,9 +86,9 @@ def prepare(
     names = [name_of(side) for side in sides]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"--triton names {twice[0]} twice", hints=["leave one of them out"])
-    jobs: list[tuple[str, Job]] = []
+    jobs: list[tuple[str, CompileJob]] = []
     files: dict[Path, Write] = {}
-    lost: list[Cell] = []
+    lost: list[StudyCell] = []
     for side, name in zip(sides, names, strict=True):
         for entry in entries:
             if not entry.fits(side.triton):
@@ -104,21 +104,21 @@ def prepare(
                 continue
             if text is not None:
                 files[asked.file] = Write(asked.file, text, phase="sources")
-            jobs.append((entry.name, Job(asked, side, out / name / folder_name(entry.name))))
+            jobs.append((entry.name, CompileJob(asked, side, out / name / folder_name(entry.name))))
     if not jobs:
         raise SmithError("no kernel is for these versions", why=lost[0].row.error if lost else None)
     resume.check([job for _, job in jobs])
-    return Matrix(tuple(jobs), tuple(files.values()), tuple(lost), out)
+    return StudyPlan(tuple(jobs), tuple(files.values()), tuple(lost), out)
 
 
-def act(
-    matrix: Matrix,
+def execute(
+    matrix: StudyPlan,
     scheduler: str = "",
     *,
     count: int | None = None,
     timeout: int | None = None,
     silent: bool = False,
-) -> tuple[Cell, ...]:
+) -> tuple[StudyCell, ...]:
     """Compile what is not there yet, and read what came out; sorted by kernel, target and version.
 
     Raises:
@@ -153,17 +153,19 @@ def order(version: str) -> tuple[int, tuple[int, ...], str]:
     return (1, (), version)
 
 
-def name_of(side: Side) -> str:
+def name_of(side: CompilerSpec) -> str:
     """What a Triton is called in tables and folders: its version; a build of one's own by its environment."""
     return re.sub(r"[^\w.+-]", "_", side.env or side.triton or side.label)
 
 
-def _cells(name: str, job: Job, made: Manifest) -> Iterator[Cell]:
+def _cells(name: str, job: CompileJob, made: Manifest) -> Iterator[StudyCell]:
     for point, row in zip(made.points, measure.of_manifest(made).rows, strict=True):
         renamed = replace(row, kernel=name, options="")
-        yield Cell(name_of(job.side), renamed, made.file_sha256, point.seconds)
+        yield StudyCell(name_of(job.side), renamed, made.file_sha256, point.seconds)
 
 
-def _lost(entry: Entry, triton: str, wanted: tuple[Target, ...], error: SmithError) -> Iterator[Cell]:
+def _lost(
+    entry: ListedKernel, triton: str, wanted: tuple[Target, ...], error: SmithError
+) -> Iterator[StudyCell]:
     for target in entry.targets or wanted:
-        yield Cell(triton, Row(entry.name, "", str(target), error=f"failed: {error.what}"))
+        yield StudyCell(triton, ResourceRow(entry.name, "", str(target), error=f"failed: {error.what}"))

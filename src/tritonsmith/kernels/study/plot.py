@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritonsmith.errors import SmithError
-from tritonsmith.kernels.study.plan import Cell
-from tritonsmith.kernels.study.report import METRICS, Metric, targets, versions
+from tritonsmith.kernels.study.plan import StudyCell
+from tritonsmith.kernels.study.report import METRICS, StudyMetric, targets, versions
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -23,7 +23,7 @@ _LEGEND = 2.6  # inches, beside the panels
 _GREY = "#888888"
 
 
-def write(cells: Sequence[Cell], path: Path) -> None:
+def write(cells: Sequence[StudyCell], path: Path) -> None:
     """Draw and write it.
 
     Args:
@@ -59,7 +59,7 @@ def write(cells: Sequence[Cell], path: Path) -> None:
 
 
 def _draw(
-    axes: Axes, cells: Sequence[Cell], metric: Metric, kernels: Sequence[str], names: Sequence[str]
+    axes: Axes, cells: Sequence[StudyCell], metric: StudyMetric, kernels: Sequence[str], names: Sequence[str]
 ) -> None:
     by_place = {(cell.row.kernel, cell.triton): metric.of(cell) for cell in cells}
     for number, kernel in enumerate(kernels):

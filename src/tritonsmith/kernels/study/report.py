@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from tritonsmith.kernels.resources.measure import Found
+from tritonsmith.kernels.resources.measure import Measured
 from tritonsmith.kernels.resources.table import CAN_LAUNCH, COLUMNS, LAUNCH
-from tritonsmith.kernels.study.plan import Cell, order
+from tritonsmith.kernels.study.plan import StudyCell, order
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
@@ -20,7 +20,7 @@ _STUCK = "!"  # compiled, and cannot be launched
 
 
 @dataclass(frozen=True)
-class Metric:
+class StudyMetric:
     """One number of a compiled kernel.
 
     Attributes:
@@ -33,7 +33,7 @@ class Metric:
     keys: tuple[str, ...]
     scale: Literal["linear", "log", "symlog"] = "linear"
 
-    def of(self, cell: Cell) -> int | None:
+    def of(self, cell: StudyCell) -> int | None:
         """The number; None where there is none."""
         numbers = [cell.row.values.get(key) for key in self.keys]
         known = [number for number in numbers if isinstance(number, int)]
@@ -42,29 +42,29 @@ class Metric:
 
 METRICS = {
     "cuda": (
-        Metric("registers per thread", ("registers_per_thread",)),
-        Metric("spills, bytes per thread", ("spill_store_bytes", "spill_load_bytes"), "symlog"),
-        Metric("code, bytes", ("code_bytes",), "log"),
+        StudyMetric("registers per thread", ("registers_per_thread",)),
+        StudyMetric("spills, bytes per thread", ("spill_store_bytes", "spill_load_bytes"), "symlog"),
+        StudyMetric("code, bytes", ("code_bytes",), "log"),
     ),
     "hip": (
-        Metric("VGPRs per lane", ("vgprs_per_lane",)),
-        Metric("registers spilled", ("vgpr_spills", "sgpr_spills"), "symlog"),
-        Metric("code, bytes", ("code_bytes",), "log"),
+        StudyMetric("VGPRs per lane", ("vgprs_per_lane",)),
+        StudyMetric("registers spilled", ("vgpr_spills", "sgpr_spills"), "symlog"),
+        StudyMetric("code, bytes", ("code_bytes",), "log"),
     ),
 }
 
 
-def versions(cells: Sequence[Cell]) -> list[str]:
+def versions(cells: Sequence[StudyCell]) -> list[str]:
     """The Tritons, releases first and by their numbers."""
     return sorted({cell.triton for cell in cells}, key=order)
 
 
-def targets(cells: Sequence[Cell]) -> list[str]:
+def targets(cells: Sequence[StudyCell]) -> list[str]:
     """The targets, in order."""
     return list(dict.fromkeys(cell.row.target for cell in cells))
 
 
-def tables_of(cells: Sequence[Cell]) -> Iterator[Grid]:
+def tables_of(cells: Sequence[StudyCell]) -> Iterator[Grid]:
     """A table for each target and metric: a kernel a line, a Triton a column."""
     names = versions(cells)
     for target in targets(cells):
@@ -76,13 +76,13 @@ def tables_of(cells: Sequence[Cell]) -> Iterator[Grid]:
             yield tables.plain(f"{target}: {metric.title}", ["kernel", *names], lines, right=names)
 
 
-def warnings(cells: Sequence[Cell]) -> tuple[str, ...]:
+def warnings(cells: Sequence[StudyCell]) -> tuple[str, ...]:
     """What cannot be launched, and what ptxas says of the code."""
     rows = (replace(cell.row, point=f"{cell.row.kernel} {cell.triton} {cell.row.target}") for cell in cells)
-    return Found(tuple(rows)).warnings
+    return Measured(tuple(rows)).warnings
 
 
-def failures(cells: Sequence[Cell]) -> Iterator[str]:
+def failures(cells: Sequence[StudyCell]) -> Iterator[str]:
     """Each reason once, with what it is about."""
     about: dict[str, list[str]] = {}
     for cell in cells:
@@ -92,7 +92,7 @@ def failures(cells: Sequence[Cell]) -> Iterator[str]:
         yield f"{reason}\n  {', '.join(where)}"
 
 
-def as_json(cells: Sequence[Cell]) -> dict[str, Any]:
+def as_json(cells: Sequence[StudyCell]) -> dict[str, Any]:
     """Every row, with units in the names of its values."""
     rows = [
         {
@@ -106,7 +106,7 @@ def as_json(cells: Sequence[Cell]) -> dict[str, Any]:
     return {"schema": 1, "rows": rows, "warnings": list(warnings(cells))}
 
 
-def as_csv(cells: Sequence[Cell]) -> str:
+def as_csv(cells: Sequence[StudyCell]) -> str:
     """One line for each row; the columns are always the same."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -121,7 +121,7 @@ def as_csv(cells: Sequence[Cell]) -> str:
     return stream.getvalue()
 
 
-def _cell(cell: Cell | None, metric: Metric) -> str:
+def _cell(cell: StudyCell | None, metric: StudyMetric) -> str:
     if cell is None:
         return _NONE
     number = metric.of(cell)

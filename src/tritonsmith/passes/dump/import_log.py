@@ -17,7 +17,7 @@ from tritonsmith.passes import binaries
 from tritonsmith.passes import index as indexes
 from tritonsmith.passes.dump import line_prefixes
 from tritonsmith.passes.dump.splitter import Splitter
-from tritonsmith.passes.index import COMPILED, FILE, Index
+from tritonsmith.passes.index import COMPILED, FILE, DumpIndex
 from tritonsmith.plan.compression import Decompressed, limits
 from tritonsmith.ui import console
 from tritonsmith.ui.progress import PhaseProgress
@@ -28,7 +28,7 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 def read(
     source: str, out: Path, *, python: str = "", progress: Callable[[int, int | None], None] = lambda *_: None
-) -> Index:
+) -> DumpIndex:
     """Take a log apart.
 
     Args:
@@ -56,7 +56,7 @@ def read(
 
 def _split(
     source: str, name: str, out: Path, python: str, progress: Callable[[int, int | None], None]
-) -> Index:
+) -> DumpIndex:
     splitter = Splitter(out)
     try:
         for chunk in line_prefixes.without(_chunks(source, progress), _say):
@@ -88,7 +88,7 @@ def _say(prefix: str) -> None:
     console.note(f"each line begins as with {prefix!r}: that is no part of the IR, and is left out")
 
 
-def check(index: Index) -> None:
+def check(index: DumpIndex) -> None:
     """Fail if the log has no dump.
 
     Raises:
@@ -111,7 +111,7 @@ def place(source: str) -> Path:
     return workspace.default().root / "passes" / name
 
 
-def shown(source: str, out: Path, *, python: str = "") -> Index:
+def shown(source: str, out: Path, *, python: str = "") -> DumpIndex:
     """`read`, with its progress on the terminal."""
     with PhaseProgress() as bars:
         bars.begin("import")

@@ -9,12 +9,22 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tritonsmith.passes import strip_locations
 from tritonsmith.passes.dump import banners, timing
 from tritonsmith.passes.dump.banners import Banner
-from tritonsmith.passes.dump.pipeline_runs import ASSEMBLY, LLIR, UNUSUAL, Run, Runs, Text, look, stages
-from tritonsmith.passes.index import FILE, Dump, Index, Kernel
+from tritonsmith.passes.dump.pipeline_runs import (
+    ASSEMBLY,
+    LLIR,
+    UNUSUAL,
+    DumpText,
+    PipelineRun,
+    PipelineRuns,
+    look,
+    stages,
+)
+from tritonsmith.passes.index import FILE, Dump, DumpedKernel, DumpIndex
 
 _SAID = 1 << 16  # bytes after a dump in which the compiler's last words are looked for
 _ERROR = 20_000  # characters
@@ -27,10 +37,10 @@ _RUNNING = re.compile(rb"(?m:^)Running pass: (\S+) on |Running pass '([^'\n]+)' 
 
 
 @dataclass(slots=True)
-class Row:
-    """A dump while it is not known what comes after it. As `Dump`, and the level of `runs.look`."""
+class PendingDump:
+    """A dump while it is not known what comes after it. As `Dump`, and the level of `pipeline_runs.look`."""
 
-    run: Run
+    run: PipelineRun
     banner: Banner
     number: int
     path: str
@@ -47,7 +57,7 @@ class Row:
     against: int | None = None
 
 
-class Book:
+class IndexWriter:
     """Writes dumps down.
 
     Args:
@@ -56,8 +66,8 @@ class Book:
 
     def __init__(self, out: Path) -> None:
         self._out = out
-        self._runs = Runs()
-        self._rows: list[Row] = []
+        self._runs = PipelineRuns()
+        self._rows: list[PendingDump] = []
         self._latest: tuple[int, bytes] = (-1, b"")
         self._reproducers: list[str] = []
 
@@ -111,23 +121,26 @@ class Book:
             for report in timing.reports(data.decode("utf-8", "replace")):
                 self._time(self._timed(run, report), report)
 
-    def close(self, died: str, **about: object) -> Index:
+    def close(self, died: str, **about: object) -> DumpIndex:
         """Write the index.
 
         Args:
             died: how the program ended, if that was a crash.
-            about: the rest of `Index`.
+            about: the rest of `DumpIndex`.
         """
         kernels = [self._kernel(run, died if run is self._runs.current else "") for run in self._runs.all]
         made = list(self._dumps())
         files = (*about.pop("reproducers", ()), *self._reproducers)  # type: ignore[misc]
-        index = Index(folder=self._out, kernels=tuple(kernels), dumps=tuple(made), reproducers=files, **about)  # type: ignore[arg-type]
+        tables: dict[str, Any] = {"kernels": tuple(kernels), "dumps": tuple(made), "reproducers": files}
+        index = DumpIndex(folder=self._out, **tables, **about)  # type: ignore[arg-type]
         (self._out / FILE).write_text(index.render(), encoding="utf-8")
         return index
 
     # ------------------------------------------------------------ one dump
 
-    def _row(self, banner: Banner, raw: bytes, offset: int, body: bytes, text: Text, digest: str) -> Row:
+    def _row(
+        self, banner: Banner, raw: bytes, offset: int, body: bytes, text: DumpText, digest: str
+    ) -> PendingDump:
         run = self._runs.find(banner, body, text, digest)
         if banner.kind == "mlir" and not banner.operation:
             banner = replace(banner, operation=MODULE if text.module else FUNCTION, symbol=text.symbol)
@@ -141,7 +154,7 @@ class Book:
         slug = re.sub(UNUSUAL, "-", banner.argument or banner.name).strip("-.")[:80] or "pass"
         path = f"{run.name}/{len(run.places):03d}-{slug}.{banner.kind}"
         spelled = raw.decode("utf-8", "surrogateescape")
-        row = Row(
+        row = PendingDump(
             run,
             banner,
             len(run.places),
@@ -160,7 +173,7 @@ class Book:
         self._rows.append(row)
         return row
 
-    def _write(self, row: Row, body: bytes, twin: Row | None) -> None:
+    def _write(self, row: PendingDump, body: bytes, twin: PendingDump | None) -> None:
         """A file, or another name of the file that has this content already."""
         path = self._out / row.path
         if twin:
@@ -173,21 +186,21 @@ class Book:
             while left:
                 left = left[file.write(left) :]
 
-    def _unit(self, row: Row) -> tuple[str, str]:
+    def _unit(self, row: PendingDump) -> tuple[str, str]:
         """What the dump shows: dumps of other things cannot be compared with it."""
         if row.module and row.banner.kind != "mlir":
             return row.banner.kind, ""
         kind = "module" if row.module else row.banner.operation
         return f"{row.banner.kind} {kind}", "" if row.module else row.banner.symbol
 
-    def _before(self, row: Row) -> int | None:
+    def _before(self, row: PendingDump) -> int | None:
         unit = self._unit(row)
         if row.banner.inside and unit in row.run.inner:
             return row.run.inner[unit]
         seen = row.run.seen.get(unit)
         return seen[0] if seen else None
 
-    def _compare(self, row: Row, body: bytes | None, before: int | None) -> None:
+    def _compare(self, row: PendingDump, body: bytes | None, before: int | None) -> None:
         """What the dump tells of the pass before it, and of its own.
 
         Dumps of something else in between (a loop of the function, a function of the module) leave open whose
@@ -209,7 +222,9 @@ class Book:
         run.seen[unit] = (here, run.shaken)
         run.inner[unit] = here
 
-    def _differ(self, old: Row, place: int, row: Row, body: bytes | None, *, settled: bool) -> bool | None:
+    def _differ(
+        self, old: PendingDump, place: int, row: PendingDump, body: bytes | None, *, settled: bool
+    ) -> bool | None:
         if old.sha256 == row.sha256:
             return False
         if not settled:
@@ -223,7 +238,7 @@ class Book:
 
     # ------------------------------------------------------------ what was printed beside it
 
-    def _reproducer(self, run: Run, data: bytes) -> bytes:
+    def _reproducer(self, run: PipelineRun, data: bytes) -> bytes:
         """Give it a file; what was printed besides."""
         end = data.rfind(b"#-}")
         end = end + 3 if end >= 0 else len(data)
@@ -237,18 +252,18 @@ class Book:
         self._reproducers.append(path)
         return data[:begin] + data[end:].lstrip(b"\n")
 
-    def _timed(self, run: Run, report: timing.Report) -> Run:
+    def _timed(self, run: PipelineRun, report: timing.TimingReport) -> PipelineRun:
         """The run that a report is about: where threads compile, not always the one of the last dump."""
         if report.llvm:
             return run
         known = {row.name for row in report.rows}
 
-        def waiting(one: Run) -> int:
+        def waiting(one: PipelineRun) -> int:
             return sum(self._rows[place].banner.name in known for place in one.places[one.timed :])
 
         return max([*reversed(self._runs.all[-_TOGETHER:]), run], key=lambda one: (waiting(one), one is run))
 
-    def _time(self, run: Run, report: timing.Report) -> None:
+    def _time(self, run: PipelineRun, report: timing.TimingReport) -> None:
         rows = [self._rows[place] for place in run.places]
         if report.llvm:
             chosen = [row for row in rows if row.banner.kind in ("ll", "mir")]
@@ -266,7 +281,7 @@ class Book:
 
     # ------------------------------------------------------------ all of it
 
-    def _kernel(self, run: Run, died: str) -> Kernel:
+    def _kernel(self, run: PipelineRun, died: str) -> DumpedKernel:
         last = self._rows[run.places[-1]]
         said = timing.without(run.said)
         mark = banners.marks().search(said)
@@ -285,9 +300,9 @@ class Book:
             trace = said.rfind(_TRACE, 0, begin)
             begin = trace if trace >= 0 else begin
             error = _text(said[begin:]).strip()[:_ERROR] or died
-        return Kernel(run.name, run.function, run.target, failed, error)
+        return DumpedKernel(run.name, run.function, run.target, failed, error)
 
-    def _over(self, run: Run) -> bool:
+    def _over(self, run: PipelineRun) -> bool:
         """Whether a report on time said that the last pass had ended, before anything went wrong."""
         rows = [self._rows[place] for place in run.places]
         passes = [row for row in rows if row.banner.kind == "mlir" and not row.banner.inside]

@@ -27,7 +27,7 @@ _KNOWN = 64  # functions that are looked for in IR that does not define a kernel
 
 
 @dataclass(eq=False)
-class Run:
+class PipelineRun:
     """One run of the pipelines.
 
     Attributes:
@@ -66,7 +66,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Text:
+class DumpText:
     """What the text of a dump tells.
 
     Attributes:
@@ -82,36 +82,36 @@ class Text:
     symbol: str = ""
 
 
-def look(banner: Banner, body: bytes) -> Text:
+def look(banner: Banner, body: bytes) -> DumpText:
     """What the text of a dump tells."""
     if banner.kind in ("ptx", "amdgcn"):
-        return Text(module=True, level=ASSEMBLY, head=b"")
+        return DumpText(module=True, level=ASSEMBLY, head=b"")
     if banner.kind != "mlir":
-        return Text(module=banner.operation in ("module", ""), level=LLVM, head=b"")
+        return DumpText(module=banner.operation in ("module", ""), level=LLVM, head=b"")
     begin = 0 if body.startswith((b"module", b'"builtin.module"')) else body.find(b"\nmodule") + 1
     module = begin > 0 or body.startswith((b"module", b'"builtin.module"'))
     head = body[begin : body.find(b"\n", begin)] if module else b""
     told = _TOLD.findall(head)
     level = LLIR if b"llvm.func" in body else TTGIR if told else TTIR
     match = None if module else _FUNCTION.search(body)
-    return Text(module, level, b", ".join(told), _plain(match[1]) if match else "")
+    return DumpText(module, level, b", ".join(told), _plain(match[1]) if match else "")
 
 
-class Runs:
+class PipelineRuns:
     """All runs of a stream."""
 
     def __init__(self) -> None:
-        self.all: list[Run] = []
-        self.current: Run | None = None
-        self._of: dict[str, list[Run]] = {}
+        self.all: list[PipelineRun] = []
+        self.current: PipelineRun | None = None
+        self._of: dict[str, list[PipelineRun]] = {}
         self._names = set(BESIDE)
 
-    def find(self, banner: Banner, body: bytes, text: Text, digest: str) -> Run:
+    def find(self, banner: Banner, body: bytes, text: DumpText, digest: str) -> PipelineRun:
         """The run that a dump belongs to; a new one, if it begins here."""
         function = self._function(banner, body, text)
         run = self._open(function, banner, text, digest)
         if run is None:
-            run = Run(self._name(function or "kernel"), function, banner, text.level)
+            run = PipelineRun(self._name(function or "kernel"), function, banner, text.level)
             self.all.append(run)
         mine = self._of.setdefault(function, [])
         if run not in mine:
@@ -126,7 +126,7 @@ class Runs:
         self.current = run
         return run
 
-    def _function(self, banner: Banner, body: bytes, text: Text) -> str:
+    def _function(self, banner: Banner, body: bytes, text: DumpText) -> str:
         now = self.current
         symbol = banner.symbol or text.symbol
         if symbol and (symbol in self._of or (banner.kind == "mlir" and not text.module)):
@@ -138,7 +138,7 @@ class Runs:
             return now.function
         return self._defined(body, text) or (now.function if now else "")
 
-    def _defined(self, body: bytes, text: Text) -> str:
+    def _defined(self, body: bytes, text: DumpText) -> str:
         """The kernel that a text defines, or is about."""
         if match := _KERNEL.search(body):
             return _plain(match[1])
@@ -149,7 +149,7 @@ class Runs:
             return _plain(match[1])
         return ""
 
-    def _open(self, function: str, banner: Banner, text: Text, digest: str) -> Run | None:
+    def _open(self, function: str, banner: Banner, text: DumpText, digest: str) -> PipelineRun | None:
         """The run of this function that goes on here."""
         found = self._of.get(function, [])
         if not text.module:  # of a part of a module it is not known how far it got
@@ -173,7 +173,7 @@ class Runs:
         return name
 
 
-def _begins(run: Run, banner: Banner, text: Text) -> bool:
+def _begins(run: PipelineRun, banner: Banner, text: DumpText) -> bool:
     """Whether a pipeline begins again that ended in a failure."""
     return banner == run.first and text.level == TTIR and bool(run.failed)
 
@@ -188,7 +188,7 @@ def _plain(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape").strip('"')
 
 
-def stages(run: Run, levels: list[int]) -> Iterator[str]:
+def stages(run: PipelineRun, levels: list[int]) -> Iterator[str]:
     """What the pipeline that each dump of a run belongs to makes.
 
     A report on time tells where pipelines end: one makes what the next one begins with. Without reports a

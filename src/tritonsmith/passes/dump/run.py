@@ -17,15 +17,15 @@ from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import installed_tritons
 from tritonsmith.kernels.compile import run as compile_run
 from tritonsmith.kernels.compile.manifest import Manifest
-from tritonsmith.kernels.compile.request import Asked
-from tritonsmith.kernels.compile.run import Place
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.passes import binaries
 from tritonsmith.passes.dump import import_log
 from tritonsmith.passes.dump.options import Choices
 from tritonsmith.passes.dump.splitter import Splitter
-from tritonsmith.passes.index import Index
+from tritonsmith.passes.index import DumpIndex
 from tritonsmith.plan import MakeDir, Plan, Remove, stderr_tap
-from tritonsmith.plan.stderr_tap import Attached
+from tritonsmith.plan.stderr_tap import StderrTap
 from tritonsmith.ui import console, redact
 
 _TRACE = "Traceback (most recent call last)"
@@ -33,7 +33,7 @@ _LINES = 12  # of an error on the screen; the index has all of it
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedDump:
     """A dump that is still to come.
 
     Attributes:
@@ -64,7 +64,7 @@ def _work(space: Workspace) -> Path:
 
 
 @dataclass(frozen=True)
-class OfKernel:
+class DumpOfKernel:
     """A dump of a kernel's compile.
 
     Attributes:
@@ -73,12 +73,12 @@ class OfKernel:
         where: who compiles.
     """
 
-    prepared: Prepared
-    compile: compile_run.Prepared
-    where: Place
+    prepared: PreparedDump
+    compile: compile_run.PreparedCompile
+    where: Toolchain
 
 
-def of_kernel(asked: Asked, where: Place, choices: Choices, out: Path | None) -> OfKernel:
+def of_kernel(asked: CompileRequest, where: Toolchain, choices: Choices, out: Path | None) -> DumpOfKernel:
     """Find the kernel, and make the plan.
 
     Args:
@@ -102,10 +102,10 @@ def of_kernel(asked: Asked, where: Place, choices: Choices, out: Path | None) ->
         (*_before(to, where.space, own=out is None), *made.plan.steps),
     )
     plan += _after(logs, to, work, where.space)
-    return OfKernel(Prepared(plan, to, work, choices, out is None), made, alone)
+    return DumpOfKernel(PreparedDump(plan, to, work, choices, out is None), made, alone)
 
 
-def dump_kernel(what: OfKernel, *, silent: bool = False) -> tuple[Index, Manifest]:
+def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex, Manifest]:
     """Compile, and take apart what comes.
 
     Raises:
@@ -121,7 +121,7 @@ def dump_kernel(what: OfKernel, *, silent: bool = False) -> tuple[Index, Manifes
         reader.start()
         manifest: Manifest | None = None
         try:
-            manifest = compile_run.act(what.compile, where, silent=silent).manifest
+            manifest = compile_run.execute(what.compile, where, silent=silent).manifest
         finally:  # ^C too: what came until then is a dump, and its folder can be used again
             over.set()
             reader.join()
@@ -181,7 +181,7 @@ class _Reader(threading.Thread):
 
 def of_program(
     argv: Sequence[str], space: Workspace, choices: Choices, out: Path | None
-) -> tuple[Prepared, Attached]:
+) -> tuple[PreparedDump, StderrTap]:
     """Make the plan.
 
     Args:
@@ -203,13 +203,13 @@ def of_program(
     to = (out or folder(space, name)).absolute()
     cache = ("TRITON_CACHE_DIR", str(work / "cache"))
     change = (*choices.environ(to).items(), cache)
-    step = Attached(tuple(argv), change, work / "stream", both=choices.backend, phase="run")
+    step = StderrTap(tuple(argv), change, work / "stream", both=choices.backend, phase="run")
     steps = (*_before(to, space, own=out is None), MakeDir(work / "cache", phase="prepare"), step)
     plan = Plan(f"dump {name}", steps) + _after([str(step.errors)], to, work, space)
-    return Prepared(plan, to, work, choices, out is None), step
+    return PreparedDump(plan, to, work, choices, out is None), step
 
 
-def dump_program(prepared: Prepared, step: Attached, space: Workspace) -> tuple[Index, int]:
+def dump_program(prepared: PreparedDump, step: StderrTap, space: Workspace) -> tuple[DumpIndex, int]:
     """Run it with its own output on the terminal, and take apart what the compiler prints.
 
     Returns:
@@ -280,7 +280,7 @@ def _after(streams: Sequence[str], out: Path, work: Path, space: Workspace) -> P
     return Plan("", (Remove((work,), space.root, phase="clear"),), notes=(note,))
 
 
-def _begin(prepared: Prepared, space: Workspace) -> None:
+def _begin(prepared: PreparedDump, space: Workspace) -> None:
     space.claim()
     _clear(prepared, space)  # a run that was killed had this process id
     if prepared.own:
@@ -290,7 +290,7 @@ def _begin(prepared: Prepared, space: Workspace) -> None:
         (prepared.out / "reproducers").mkdir(exist_ok=True)
 
 
-def _clear(prepared: Prepared, space: Workspace) -> None:
+def _clear(prepared: PreparedDump, space: Workspace) -> None:
     _do(space, Remove((prepared.work,), space.root, phase="clear"))
 
 
@@ -298,7 +298,7 @@ def _do(space: Workspace, step: Remove) -> None:
     space.run(Plan(step.phase, (step,)), "passes.dump", quiet=True)
 
 
-def _set(prepared: Prepared) -> dict[str, str]:
+def _set(prepared: PreparedDump) -> dict[str, str]:
     return {
         name: value for name, value in prepared.choices.environ(prepared.out).items() if value is not None
     }
@@ -310,7 +310,7 @@ def _reproducers(out: Path) -> tuple[str, ...]:
     )
 
 
-def failures(index: Index) -> tuple[str, ...]:
+def failures(index: DumpIndex) -> tuple[str, ...]:
     """What went wrong in each kernel, for a person: the compiler's words, without Python's stack."""
     found = []
     for kernel in index.kernels:
@@ -322,7 +322,7 @@ def failures(index: Index) -> tuple[str, ...]:
     return tuple(found)
 
 
-def check(index: Index) -> None:
+def check(index: DumpIndex) -> None:
     """Fail if nothing was printed.
 
     Raises:

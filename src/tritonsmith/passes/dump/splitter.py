@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 from tritonsmith.passes.dump import banners, timing
 from tritonsmith.passes.dump.banners import Banner
-from tritonsmith.passes.dump.index_writer import Book
-from tritonsmith.passes.index import OUTPUT, Index
+from tritonsmith.passes.dump.index_writer import IndexWriter
+from tritonsmith.passes.index import OUTPUT, DumpIndex
 
 KEPT = 16 << 20  # bytes of one dump that are held; of a longer one the end is wherever the next banner is
 _LONGEST_LINE = 4 * banners.LONGEST
@@ -29,7 +29,7 @@ class Splitter:
     """
 
     def __init__(self, out: Path, echo: Callable[[bytes], object] | None = None) -> None:
-        self._book = Book(out)
+        self._book = IndexWriter(out)
         self._output: BinaryIO = (out / OUTPUT).open("xb")
         self._echo = echo
         self._echoed = 0  # bytes at the front of what is not in a file yet
@@ -84,7 +84,7 @@ class Splitter:
         environ: dict[str, str] | None = None,
         reproducers: tuple[str, ...] = (),
         died: str = "",
-    ) -> Index:
+    ) -> DumpIndex:
         """The stream is over: the index of what it held, also written to its file.
 
         Args:
@@ -200,7 +200,7 @@ class Splitter:
 class _Spilled:
     """A dump that is too long to hold."""
 
-    def __init__(self, book: Book, banner: Banner, data: bytes, raw: bytes, begin: int) -> None:
+    def __init__(self, book: IndexWriter, banner: Banner, data: bytes, raw: bytes, begin: int) -> None:
         self._path, self._close = book.open(banner, raw, begin, data)
         self._file = self._path.open("xb")
         self._digest = hashlib.sha256()

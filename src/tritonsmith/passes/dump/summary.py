@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tritonsmith.passes import pass_runs
-from tritonsmith.passes.index import Index
+from tritonsmith.passes.index import DumpIndex
 from tritonsmith.ui import console, tables
 from tritonsmith.ui import units as formats
 from tritonsmith.ui.tables import Grid
 
 
-def table(index: Index) -> Grid:
+def table(index: DumpIndex) -> Grid:
     """One line for each kernel."""
     rows = []
     for kernel in index.kernels:
@@ -33,7 +33,7 @@ def table(index: Index) -> Grid:
     )
 
 
-def show(index: Index, *, json: bool = False, aside: bool = False) -> None:
+def show(index: DumpIndex, *, json: bool = False, aside: bool = False) -> None:
     """Print it.
 
     Args:

@@ -24,7 +24,7 @@ _LARGEST = 1 << 18  # rows times passes: no pipeline of Triton's has a fifth of 
 
 
 @dataclass(frozen=True)
-class Row:
+class TimingRow:
     """One line of a report.
 
     Attributes:
@@ -39,7 +39,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Report:
+class TimingReport:
     """The times of one pipeline.
 
     Attributes:
@@ -48,17 +48,17 @@ class Report:
     """
 
     llvm: bool
-    rows: tuple[Row, ...]
+    rows: tuple[TimingRow, ...]
 
 
-def reports(text: str) -> Iterator[Report]:
+def reports(text: str) -> Iterator[TimingReport]:
     """All reports in what a compiler printed, in order."""
     found = [*_MLIR.finditer(text), *_LLVM.finditer(text)]
     for match in sorted(found, key=re.Match.start):
         llvm = match.re is _LLVM
         pattern = _LLVM_ROW if llvm else _MLIR_ROW
         lines = (pattern.fullmatch(line) for line in match["rows"].splitlines())
-        yield Report(llvm, tuple(_row(line) for line in lines if line and not _other(line["name"])))
+        yield TimingReport(llvm, tuple(_row(line) for line in lines if line and not _other(line["name"])))
 
 
 def without(text: bytes) -> bytes:
@@ -69,9 +69,9 @@ def without(text: bytes) -> bytes:
     return _LLVM.sub("", _MLIR.sub("", plain)).encode("utf-8", "surrogateescape")
 
 
-def _row(match: re.Match[str]) -> Row:
+def _row(match: re.Match[str]) -> TimingRow:
     depth = len(match["indent"]) // 2 if match.re is _MLIR_ROW else 0
-    return Row(match["name"], depth, float(match["wall"]))
+    return TimingRow(match["name"], depth, float(match["wall"]))
 
 
 def _other(name: str) -> bool:
@@ -80,7 +80,7 @@ def _other(name: str) -> bool:
 
 
 def matched(
-    rows: Sequence[Row], passes: Sequence[tuple[str, bool]], begin: int
+    rows: Sequence[TimingRow], passes: Sequence[tuple[str, bool]], begin: int
 ) -> tuple[dict[int, float], int]:
     """Which pass took how long.
 
@@ -112,7 +112,7 @@ def matched(
     return found, end
 
 
-def _common(rows: Sequence[Row], names: Sequence[str]) -> list[tuple[int, int]]:
+def _common(rows: Sequence[TimingRow], names: Sequence[str]) -> list[tuple[int, int]]:
     """Places in both of their longest common subsequence."""
     if len(rows) * len(names) > _LARGEST:
         return []
@@ -135,7 +135,7 @@ def _common(rows: Sequence[Row], names: Sequence[str]) -> list[tuple[int, int]]:
     return found
 
 
-def nth(report: Report, names: Sequence[str]) -> dict[int, float]:
+def nth(report: TimingReport, names: Sequence[str]) -> dict[int, float]:
     """The same for LLVM: `Global Value Numbering #2` is the second pass of this name.
 
     One row for several passes of a name tells of none of them.

@@ -13,16 +13,16 @@ from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.passes import strip_locations
-from tritonsmith.passes.index import Index, Kernel
+from tritonsmith.passes.index import DumpedKernel, DumpIndex
 from tritonsmith.passes.reduce import failure
 from tritonsmith.passes.reduce.failure import Failure
-from tritonsmith.passes.reduce.interestingness import Answer
-from tritonsmith.passes.reduce.pass_runner import Way
+from tritonsmith.passes.reduce.interestingness import OracleAnswer
+from tritonsmith.passes.reduce.pass_runner import PassRunner
 from tritonsmith.passes.replay import introspect, run
 from tritonsmith.passes.replay import job as replay_job
-from tritonsmith.passes.replay.pass_chain import Link
-from tritonsmith.passes.replay.replayer import Tool
-from tritonsmith.passes.replay.run import Seen
+from tritonsmith.passes.replay.pass_chain import PassLink
+from tritonsmith.passes.replay.replayer import Replayer
+from tritonsmith.passes.replay.run import KernelPasses
 
 _DIED = re.compile(r"\b(SIG[A-Z]+)\b")
 _PYTHON = {  # what Python's faulthandler says
@@ -49,12 +49,12 @@ class Isolated:
         notes: what a person should know.
     """
 
-    index: Index
-    kernel: Kernel
-    links: tuple[Link, ...]
-    way: Way
+    index: DumpIndex
+    kernel: DumpedKernel
+    links: tuple[PassLink, ...]
+    way: PassRunner
     text: str
-    answer: Answer
+    answer: OracleAnswer
     failure: Failure
     recorded: Failure
     stripped: bool
@@ -72,7 +72,7 @@ class Isolated:
 
 
 def isolate(
-    index: Index, kernel: Kernel, tool: Tool, space: Workspace, options: Mapping[str, Any]
+    index: DumpIndex, kernel: DumpedKernel, tool: Replayer, space: Workspace, options: Mapping[str, Any]
 ) -> Isolated:
     """Find the failing pass, and run it alone; with the passes before it if it does not fail alone.
 
@@ -136,29 +136,29 @@ def isolate(
     )
 
 
-def way(seen: Seen, links: Sequence[Link], tool: Tool, space: Workspace) -> Way | str:
+def way(seen: KernelPasses, links: Sequence[PassLink], tool: Replayer, space: Workspace) -> PassRunner | str:
     """How some passes are run, or why they cannot."""
     job = replay_job.empty(seen.index, links, space.root / "passes" / "isolate")
     told = replay_job.tells_options(seen.links)
     argv, _ = replay_job.by_opt(job, tool.opt or Path("triton-opt"), seen.rehearsal.calls, told=told)
     pipeline = next(word for word in argv if word.startswith("--pass-pipeline=")).partition("=")[2]
     if tool.opt:
-        return Way(pipeline, opt=tool.opt)
+        return PassRunner(pipeline, opt=tool.opt)
     assert tool.python is not None  # noqa: S101 - `tool.choose` found one of the two
     calls, why, _ = replay_job.by_bindings(
         job, introspect.known(tool.python, space), seen.rehearsal.calls, told=told
     )
-    return why or Way(pipeline, python=tool.python, calls=calls)
+    return why or PassRunner(pipeline, python=tool.python, calls=calls)
 
 
-def recorded_failure(kernel: Kernel) -> Failure:
+def recorded_failure(kernel: DumpedKernel) -> Failure:
     """What the dump says of its failure."""
     died = _DIED.search(kernel.error)
     python = next((name for text, name in _PYTHON.items() if text in kernel.error), "")
     return failure.of(kernel.error, crashed=died[1] if died else python)
 
 
-def _until(seen: Seen) -> tuple[Link, ...]:
+def _until(seen: KernelPasses) -> tuple[PassLink, ...]:
     """The pipeline's own passes up to the one that failed."""
     own = [link for link in seen.links if not link.inside]
     failed = seen.kernel.failed
@@ -178,7 +178,7 @@ def _until(seen: Seen) -> tuple[Link, ...]:
 
 
 def _run(
-    seen: Seen, links: Sequence[Link], made: Way, recorded: Failure, notes: tuple[str, ...]
+    seen: KernelPasses, links: Sequence[PassLink], made: PassRunner, recorded: Failure, notes: tuple[str, ...]
 ) -> Isolated | None:
     """Run passes on the input of the first: without locations, or else with them but for folders."""
     given = seen.index.text(links[0].dump)
@@ -214,7 +214,7 @@ def _run(
     return best
 
 
-def _unreadable(seen: Seen, made: Way, answer: Answer) -> FactError:
+def _unreadable(seen: KernelPasses, made: PassRunner, answer: OracleAnswer) -> FactError:
     return FactError(
         "the input of the failing pass does not parse here, or the pass cannot be added",
         where=made.who,

@@ -13,7 +13,7 @@ from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.kernels.resources import measure
 from tritonsmith.kernels.resources.table import Value
 from tritonsmith.passes import strip_locations
-from tritonsmith.passes.index import Dump, Index
+from tritonsmith.passes.index import Dump, DumpIndex
 
 # What makes a stage of a kernel out of the one before it, after the last pass that printed something.
 STEPS = {
@@ -29,7 +29,7 @@ _AFTER = ("llir", "ptx", "sass", "amdgcn", "gcnasm")  # stages that come after t
 
 
 @dataclass(frozen=True)
-class Held:
+class FirstOccurrence:
     """Where something begins to hold.
 
     Attributes:
@@ -50,8 +50,8 @@ class Held:
 
 
 def texts(
-    index: Index, kernel: str, pattern: re.Pattern[str], stages: Sequence[tuple[str, str]]
-) -> Held | None:
+    index: DumpIndex, kernel: str, pattern: re.Pattern[str], stages: Sequence[tuple[str, str]]
+) -> FirstOccurrence | None:
     """The first pass after which a text is there; None if it never is.
 
     Args:
@@ -72,24 +72,26 @@ def texts(
         previous = dump
     for name, text in stages:
         if count := _count(pattern, text):
-            return Held(pattern.pattern, None, STEPS.get(name, name), 0, count)
+            return FirstOccurrence(pattern.pattern, None, STEPS.get(name, name), 0, count)
     return None
 
 
-def _found(index: Index, pattern: str, dump: Dump, previous: Dump | None, counts: dict[str, int]) -> Held:
+def _found(
+    index: DumpIndex, pattern: str, dump: Dump, previous: Dump | None, counts: dict[str, int]
+) -> FirstOccurrence:
     after = counts[dump.sha256]
     if dump.stage in ("ptx", "amdgcn"):
-        return Held(pattern, None, STEPS[dump.stage], 0, after)
+        return FirstOccurrence(pattern, None, STEPS[dump.stage], 0, after)
     if dump.when != "before":
         before = counts.get(index.dumps[dump.against].sha256, 0) if dump.against is not None else 0
-        return Held(pattern, dump, "", before, after)
+        return FirstOccurrence(pattern, dump, "", before, after)
     if previous is None:
-        return Held(pattern, dump, "", after, after, first=True)
+        return FirstOccurrence(pattern, dump, "", after, after, first=True)
     place = index.dumps.index(dump)
     maker = next(
         (one for one in index.of(dump.kernel) if one.against == place and one.when == "before"), previous
     )
-    return Held(pattern, maker, "", counts.get(maker.sha256, 0), after)
+    return FirstOccurrence(pattern, maker, "", counts.get(maker.sha256, 0), after)
 
 
 def compiled_pattern(text: str, *, regex: bool) -> re.Pattern[str]:
@@ -166,7 +168,7 @@ def _count(pattern: re.Pattern[str], text: str) -> int:
     return sum(1 for _ in pattern.finditer(text))
 
 
-def sentence(held: Held | None, pattern: str) -> str:
+def sentence(held: FirstOccurrence | None, pattern: str) -> str:
     """The answer in words."""
     if held is None:
         return f"{pattern} is nowhere: in no dump, and in no stage after the passes"
@@ -181,7 +183,7 @@ def sentence(held: Held | None, pattern: str) -> str:
     )
 
 
-def as_json(held: Held | None, pattern: str) -> dict[str, Any]:
+def as_json(held: FirstOccurrence | None, pattern: str) -> dict[str, Any]:
     """The same for programs."""
     if held is None:
         return {"schema": 1, "pattern": pattern, "found": False}

@@ -16,7 +16,7 @@ from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.passes.isolate.failing_pass import Isolated
 from tritonsmith.passes.reduce import failure
 from tritonsmith.passes.reduce.command import Reduced
-from tritonsmith.passes.replay.replayer import Tool
+from tritonsmith.passes.replay.replayer import Replayer
 from tritonsmith.plan import MakeDir, Plan, Write
 from tritonsmith.plan.process import capture
 
@@ -46,7 +46,7 @@ class About:
     system: str
 
 
-def about(made: Isolated, tool: Tool) -> About:
+def about(made: Isolated, tool: Replayer) -> About:
     """Look at what failed."""
     found = installed_tritons.of_python(tool.python) if tool.python else None
     version = (found.version if found else "") or made.index.triton
@@ -71,14 +71,14 @@ def system() -> str:
     return f"{name}, {platform.machine()}"
 
 
-def _checkout(tool: Tool) -> TritonCheckout | None:
+def _checkout(tool: Replayer) -> TritonCheckout | None:
     try:
         return checkouts.read(tool.source) if tool.source else None
     except FactError:
         return None
 
 
-def _llvm(tool: Tool) -> str:
+def _llvm(tool: Replayer) -> str:
     if tool.opt:
         said = re.search(r"LLVM version (\S+)", capture((str(tool.opt), "--version")) or "")
         found = _checkout(tool)

@@ -15,8 +15,8 @@ from tritonsmith.errors import InterruptedRunError, SmithError
 from tritonsmith.passes import strip_locations
 from tritonsmith.passes.reduce import mlir_reduce
 from tritonsmith.passes.reduce.failure import Failure
-from tritonsmith.passes.reduce.interestingness import Answer, Oracle, Team
-from tritonsmith.passes.reduce.pass_runner import Way
+from tritonsmith.passes.reduce.interestingness import Oracle, OracleAnswer, OraclePool
+from tritonsmith.passes.reduce.pass_runner import PassRunner
 from tritonsmith.passes.reduce.search import OutOfTimeError, Search, Size, size_of
 from tritonsmith.plan import Plan, Write
 from tritonsmith.plan.runner import CommandFailedError
@@ -59,7 +59,7 @@ class Reduced:
 
 
 @dataclass(frozen=True)
-class Options:
+class ReduceOptions:
     """How it is done.
 
     Attributes:
@@ -77,9 +77,9 @@ class Options:
 
 def reduce(
     text: str,
-    way: Way,
+    way: PassRunner,
     space: Workspace,
-    options: Options,
+    options: ReduceOptions,
     on_better: Callable[[Size, int], None] = lambda *_: None,
 ) -> Reduced:
     """Make it small.
@@ -112,7 +112,7 @@ def reduce(
             stack.enter_context(_oracle(way, folder / str(number), limit, options.name))
             for number in range(options.jobs)
         ]
-        team = Team(members, wanted)
+        team = OraclePool(members, wanted)
         search = Search(
             start,
             team.interesting,
@@ -151,7 +151,7 @@ def reduce(
     )
 
 
-def check(answer: Answer, way: Way) -> Failure:
+def check(answer: OracleAnswer, way: PassRunner) -> Failure:
     """The failure of a first answer.
 
     Raises:
@@ -186,7 +186,7 @@ def write(plan: Plan, space: Workspace, task: str) -> None:
 
 
 @contextmanager
-def _oracle(way: Way, folder: Path, limit: float, name: str) -> Iterator[Oracle]:
+def _oracle(way: PassRunner, folder: Path, limit: float, name: str) -> Iterator[Oracle]:
     folder.mkdir()
     made = way.oracle(folder, limit, name)
     try:
@@ -213,7 +213,7 @@ def _pretty(search: Search, oracle: Oracle, wanted: Failure) -> str:
     return best
 
 
-def _again(text: str, way: Way, wanted: Failure, folder: Path, options: Options) -> Answer:
+def _again(text: str, way: PassRunner, wanted: Failure, folder: Path, options: ReduceOptions) -> OracleAnswer:
     """Once more in a fresh process, with all the time it needs."""
     limit = float(configs.load("passes-replay")["limits"]["pass"])
     with _oracle(way, folder / "last", limit, options.name) as oracle:
@@ -227,7 +227,9 @@ def _again(text: str, way: Way, wanted: Failure, folder: Path, options: Options)
     return answer
 
 
-def _by_tool(reducer: Path, way: Way, wanted: Failure, text: str, folder: Path, space: Workspace) -> str:
+def _by_tool(
+    reducer: Path, way: PassRunner, wanted: Failure, text: str, folder: Path, space: Workspace
+) -> str:
     """What MLIR's reducer leaves; nothing if it fails, or takes too long."""
     plan = mlir_reduce.plan(reducer, way, wanted, text, folder, _TOOL)
     try:

@@ -11,13 +11,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tritonsmith.passes.reduce.interestingness import Opt
+from tritonsmith.passes.reduce.interestingness import OptOracle
 
 
 def main(opt: str, pipeline: str, kind: str, text: str, file: str) -> int:
     """The exit code."""
     with tempfile.TemporaryDirectory() as folder:
-        answer = Opt(Path(opt), pipeline, Path(folder), limit=60).ask(Path(file).read_text(encoding="utf-8"))
+        answer = OptOracle(Path(opt), pipeline, Path(folder), limit=60).ask(
+            Path(file).read_text(encoding="utf-8")
+        )
     found = answer.failure
     return int(found is not None and (found.kind, found.text) == (kind, text))
 

@@ -20,7 +20,7 @@ from tritonsmith.passes.reduce.worker import MARK
 from tritonsmith.passes.replay.bindings import Call
 from tritonsmith.passes.replay.introspect import WORKER as REPLAY
 from tritonsmith.plan import process
-from tritonsmith.plan.line_process import Dialogue
+from tritonsmith.plan.line_process import LineProcess
 
 WORKER = Path(__file__).with_name("worker.py")
 _SIGNALLED = 128  # a shell's exit code for a signal
@@ -40,7 +40,7 @@ _ENVIRON = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class OracleAnswer:
     """What became of a text.
 
     Attributes:
@@ -59,7 +59,7 @@ class Answer:
 class Oracle(Protocol):
     """Runs passes on texts, one at a time."""
 
-    def ask(self, text: str) -> Answer:
+    def ask(self, text: str) -> OracleAnswer:
         """What becomes of a text."""
 
     def printed(self, text: str) -> str | None:
@@ -69,7 +69,7 @@ class Oracle(Protocol):
         """Stop what runs."""
 
 
-class Bindings:
+class BindingsOracle:
     """A Python with libtriton that stays, and runs each text in a child.
 
     Args:
@@ -86,18 +86,18 @@ class Bindings:
         self._input, self._log, self._out = (folder / name for name in ("in.mlir", "log", "out.mlir"))
         self._calls, self.limit = [call.content() for call in calls], limit
         argv = (str(python), str(WORKER), str(REPLAY))
-        self._dialogue = Dialogue(argv, cwd=folder, change=_ENVIRON, errors=folder / "worker.log")
+        self._dialogue = LineProcess(argv, cwd=folder, change=_ENVIRON, errors=folder / "worker.log")
         first = json.loads(self._dialogue.hear())
         if "refused" in first:
             self._dialogue.close()
             raise FactError("no pass can be run", where=python, why=first["refused"])
 
-    def ask(self, text: str) -> Answer:
+    def ask(self, text: str) -> OracleAnswer:
         """What becomes of a text."""
         answer, log = self._run(text, passes=True)
         before, mark, rest = log.partition(MARK)
         if answer["status"] == "ok" or not mark:
-            return Answer(None, bool(mark), rest or before or answer["error"], answer["seconds"])
+            return OracleAnswer(None, bool(mark), rest or before or answer["error"], answer["seconds"])
         died = re.search(r"the compiler died: (\w+)", answer["error"])
         code = re.search(r"exit code (\d+)", answer["error"])
         said = f"{rest.rstrip()}\n{answer['error']}\n".lstrip()
@@ -107,7 +107,7 @@ class Bindings:
             timeout=answer["status"] == "timeout",
             code=int(code[1]) if code else 1,
         )
-        return Answer(found, True, said, answer["seconds"])
+        return OracleAnswer(found, True, said, answer["seconds"])
 
     def printed(self, text: str) -> str | None:
         """The text as the compiler prints it, without locations."""
@@ -134,7 +134,7 @@ class Bindings:
         return answer, self._log.read_text(encoding="utf-8", errors="replace")
 
 
-class Opt:
+class OptOracle:
     """`triton-opt`, or another program that takes `--pass-pipeline`.
 
     Args:
@@ -148,13 +148,13 @@ class Opt:
         self._opt, self._pipeline, self.limit = opt, pipeline, limit
         self._input, self._out = folder / "in.mlir", folder / "out.mlir"
 
-    def ask(self, text: str) -> Answer:
+    def ask(self, text: str) -> OracleAnswer:
         """What becomes of a text."""
         began = time.monotonic()
         answer = self._run(text, f"--pass-pipeline={self._pipeline}")
         seconds = time.monotonic() - began
         if answer is None:
-            return Answer(failure.of("", timeout=True), True, "")
+            return OracleAnswer(failure.of("", timeout=True), True, "")
         if match := _NO_PASS.search(answer.err):
             raise _no_pass(match[1], self._opt)
         if match := _NO_OPTION.search(answer.err):
@@ -162,15 +162,15 @@ class Opt:
             hints = ["it has to be of the same Triton", f"{self._opt.name} --help spells options"]
             raise UsageError(what, where=self._opt, why=match[1], hints=hints)
         if answer.code == 0:
-            return Answer(None, True, answer.err, seconds)
+            return OracleAnswer(None, True, answer.err, seconds)
         number = -answer.code if answer.code < 0 else max(answer.code - _SIGNALLED, 0)
         crashed = signal.Signals(number).name if number in {one.value for one in signal.Signals} else ""
         found = failure.of(answer.err, crashed=crashed, code=answer.code)
         if found.kind in ("error", "failure"):  # the parser's own, perhaps
             parsed = self._run(text)
             if parsed is None or parsed.code:
-                return Answer(None, False, answer.err)
-        return Answer(found, True, f"{answer.err}\n", seconds)
+                return OracleAnswer(None, False, answer.err)
+        return OracleAnswer(found, True, f"{answer.err}\n", seconds)
 
     def printed(self, text: str) -> str | None:
         """The text as the compiler prints it, without locations."""
@@ -180,13 +180,13 @@ class Opt:
     def close(self) -> None:
         """Nothing runs."""
 
-    def _run(self, text: str, *more: str) -> process.Answer | None:
+    def _run(self, text: str, *more: str) -> process.CommandOutput | None:
         self._input.write_text(text, encoding="utf-8")
         argv = (str(self._opt), str(self._input), *more, "--mlir-disable-threading", "-o", str(self._out))
-        return process.ask(argv, change={**_QUIET, "MLIR_ENABLE_DUMP": None}, timeout=self.limit)
+        return process.query(argv, change={**_QUIET, "MLIR_ENABLE_DUMP": None}, timeout=self.limit)
 
 
-class Command:
+class CommandOracle:
     """Any command: exit code 0 says that the text is still interesting.
 
     Args:
@@ -201,18 +201,18 @@ class Command:
         with_file = list(argv) if any("{}" in word for word in argv) else [*argv, "{}"]
         self._argv = [word.replace("{}", str(self._input)) for word in with_file]
 
-    def ask(self, text: str) -> Answer:
+    def ask(self, text: str) -> OracleAnswer:
         """What becomes of a text."""
         self._input.write_text(text, encoding="utf-8")
         began = time.monotonic()
-        answer = process.ask(self._argv, timeout=self.limit)
+        answer = process.query(self._argv, timeout=self.limit)
         seconds = time.monotonic() - began
         if answer is None:
-            return Answer(
+            return OracleAnswer(
                 None, True, f"it did not end within {self.limit:.0f} s, or there is no such program"
             )
         said = f"{answer.out}\n{answer.err}\nexit code {answer.code}\n".lstrip()
-        return Answer(Failure("command", "") if answer.code == 0 else None, True, said, seconds)
+        return OracleAnswer(Failure("command", "") if answer.code == 0 else None, True, said, seconds)
 
     def printed(self, text: str) -> str | None:  # noqa: ARG002 - nobody prints
         """Nothing."""
@@ -222,7 +222,7 @@ class Command:
         """Nothing runs."""
 
 
-class Team:
+class OraclePool:
     """Several oracles of one kind, one for each thread that asks.
 
     Args:
@@ -254,7 +254,7 @@ def _without(text: str) -> str:
 
 
 def _no_pass(name: str, opt: Path) -> UsageError:
-    listing = process.ask((str(opt), "--help"))
+    listing = process.query((str(opt), "--help"))
     known = re.findall(r"^ {4,8}--([a-z][\w-]+) ", listing.out if listing else "", re.MULTILINE)
     near = did_you_mean(name, known)
     return UsageError(f"there is no pass {name!r}", where=opt, hints=near[:1])

@@ -79,7 +79,7 @@ class Op:
 
 
 @dataclass(frozen=True)
-class Source:
+class IrText:
     """A text and its operations.
 
     Attributes:
@@ -118,16 +118,16 @@ def scope(op: Op) -> tuple[int, int]:
     return (region.begin if region.labels else op.end), region.end
 
 
-def parse(text: str) -> Source:
+def parse(text: str) -> IrText:
     """Find the operations.
 
     Args:
         text: MLIR, one operation on each line or more; one that is cut off ends with the text.
     """
-    return _Parser(text if text.endswith("\n") else f"{text}\n").run()
+    return _IrParser(text if text.endswith("\n") else f"{text}\n").run()
 
 
-class _Parser:
+class _IrParser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._top: list[Op] = []
@@ -138,7 +138,7 @@ class _Parser:
         self._op: Op | None = None  # whose region was closed in this statement
         self._brackets: list[str] = []
 
-    def run(self) -> Source:
+    def run(self) -> IrText:
         for match in _TOKEN.finditer(self._text):
             word, at = match[0], match.start()
             if word == "\n":
@@ -156,7 +156,7 @@ class _Parser:
         while self._open:
             self._leave(size)
             self._end(size)
-        return Source(self._text, tuple(self._top), tuple(self._aliases))
+        return IrText(self._text, tuple(self._top), tuple(self._aliases))
 
     def _enter(self, at: int, after: int) -> None:
         op = self._op or self._start(at)

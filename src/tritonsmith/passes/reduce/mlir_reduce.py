@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from tritonsmith.passes.reduce.failure import Failure
-from tritonsmith.passes.reduce.pass_runner import Way
+from tritonsmith.passes.reduce.pass_runner import PassRunner
 from tritonsmith.plan import MakeDir, Plan, Run, Write
 
 
@@ -24,7 +24,7 @@ def find(opt: Path | None) -> Path | None:
     return None
 
 
-def plan(reducer: Path, way: Way, wanted: Failure, source: str, folder: Path, seconds: float) -> Plan:
+def plan(reducer: Path, way: PassRunner, wanted: Failure, source: str, folder: Path, seconds: float) -> Plan:
     """The steps that leave `reduced.mlir` in a folder.
 
     Args:

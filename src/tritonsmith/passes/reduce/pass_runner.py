@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.errors import FactError, UsageError, did_you_mean
-from tritonsmith.passes.reduce.interestingness import Bindings, Command, Opt, Oracle
+from tritonsmith.passes.reduce.interestingness import BindingsOracle, CommandOracle, OptOracle, Oracle
 from tritonsmith.passes.replay import pipeline
 from tritonsmith.passes.replay.bindings import Binding, Call
-from tritonsmith.passes.replay.pipeline import Form
+from tritonsmith.passes.replay.pipeline import PipelineForm
 
 _NAME = "tritongpu-pipeline{num-stages=3}"
 
 
 @dataclass(frozen=True)
-class Way:
+class PassRunner:
     """Passes, and who runs them.
 
     Attributes:
@@ -45,11 +45,11 @@ class Way:
             FactError: the interpreter has no Triton.
         """
         if self.command:
-            return Command(self.command, folder, limit, name)
+            return CommandOracle(self.command, folder, limit, name)
         if self.opt:
-            return Opt(self.opt, self.pipeline, folder, limit)
+            return OptOracle(self.opt, self.pipeline, folder, limit)
         assert self.python is not None  # noqa: S101 - one of the three
-        return Bindings(self.python, self.calls, folder, limit)
+        return BindingsOracle(self.python, self.calls, folder, limit)
 
     @property
     def who(self) -> str:
@@ -57,7 +57,7 @@ class Way:
         return self.command[0] if self.command else str(self.opt or self.python)
 
 
-def forms(text: str) -> tuple[Form, ...]:
+def forms(text: str) -> tuple[PipelineForm, ...]:
     """The passes of a pipeline: `builtin.module(a,b{c=d})` or `a,b{c=d}`.
 
     Raises:
@@ -98,7 +98,7 @@ def calls(text: str, known: Sequence[Binding], python: Path) -> tuple[Call, ...]
     return tuple(_call(form, known, python) for form in forms(text))
 
 
-def _call(form: Form, known: Sequence[Binding], python: Path) -> Call:
+def _call(form: PipelineForm, known: Sequence[Binding], python: Path) -> Call:
     same = [one for one in known if one.argument == form.argument]
     if not same:
         names = {one.argument for one in known if one.argument}
@@ -125,8 +125,8 @@ def _call(form: Form, known: Sequence[Binding], python: Path) -> Call:
     )
 
 
-def _completed(form: Form, binding: Binding) -> Form:
+def _completed(form: PipelineForm, binding: Binding) -> PipelineForm:
     """With the options that the binding gives by itself, where no argument of it does."""
     arguments = set(binding.shown().values())
     base = {name: value for name, value in binding.tries[0][1].options if name not in arguments}
-    return Form(form.argument, tuple({**base, **dict(form.options)}.items()), form.nest)
+    return PipelineForm(form.argument, tuple({**base, **dict(form.options)}.items()), form.nest)

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tritonsmith.passes.reduce.ir_text import Op, Source, parse
+from tritonsmith.passes.reduce.ir_text import IrText, Op, parse
 from tritonsmith.passes.reduce.reductions import attributes, control_flow, loops
 from tritonsmith.passes.reduce.reductions.operations import Cutter
 
@@ -160,7 +160,7 @@ class Search:
 
     # ------------------------------------------------------------ how they are tried
 
-    def _repeat(self, candidates: Callable[[Source], Iterable[str]]) -> bool:
+    def _repeat(self, candidates: Callable[[IrText], Iterable[str]]) -> bool:
         """Single changes, again from the start after each that is taken."""
         changed = False
         while self._first(candidates(parse(self.best))) is not None:

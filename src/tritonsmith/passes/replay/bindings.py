@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonsmith.passes.replay import pipeline
-from tritonsmith.passes.replay.pipeline import Form
+from tritonsmith.passes.replay.pipeline import PipelineForm
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Binding:
     """
 
     path: str
-    tries: tuple[tuple[tuple[Any, ...], Form], ...]
+    tries: tuple[tuple[tuple[Any, ...], PipelineForm], ...]
     error: str = ""
 
     @property
@@ -68,7 +68,7 @@ class Binding:
                     found[position] = name
         return found
 
-    def call(self, form: Form, rehearsed: Call | None = None) -> Call | str:
+    def call(self, form: PipelineForm, rehearsed: Call | None = None) -> Call | str:
         """The call that adds a pass with these options.
 
         Args:
@@ -109,7 +109,7 @@ def read(rows: Iterable[Mapping[str, Any]]) -> tuple[Binding, ...]:
 
 
 def resolve(
-    known: Sequence[Binding], argument: str, form: Form | None, rehearsed: Call | None = None
+    known: Sequence[Binding], argument: str, form: PipelineForm | None, rehearsed: Call | None = None
 ) -> Call | str:
     """How a pass is added.
 

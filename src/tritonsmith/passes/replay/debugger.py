@@ -9,9 +9,9 @@ from pathlib import Path
 from tritonsmith import configs
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.passes.replay import pass_source
-from tritonsmith.passes.replay.pass_chain import Link
-from tritonsmith.passes.replay.pass_source import Source
-from tritonsmith.passes.replay.replayer import Tool
+from tritonsmith.passes.replay.pass_chain import PassLink
+from tritonsmith.passes.replay.pass_source import PassSource
+from tritonsmith.passes.replay.replayer import Replayer
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Debug:
     """
 
     types: tuple[str, ...] = ()
-    found: tuple[Source, ...] = ()
+    found: tuple[PassSource, ...] = ()
     notes: tuple[str, ...] = ()
 
     def environ(self) -> tuple[tuple[str, str | None], ...]:
@@ -35,7 +35,7 @@ class Debug:
         return (("TRITON_ENABLE_LLVM_DEBUG", "1"), ("TRITON_LLVM_DEBUG_ONLY", ",".join(self.types)))
 
 
-def of(links: Sequence[Link], tool: Tool, mlir: Sequence[str], *, wanted: bool) -> Debug:
+def of(links: Sequence[PassLink], tool: Replayer, mlir: Sequence[str], *, wanted: bool) -> Debug:
     """Types of debug output for passes.
 
     Args:
@@ -68,7 +68,7 @@ def of(links: Sequence[Link], tool: Tool, mlir: Sequence[str], *, wanted: bool) 
     return Debug(tuple(dict.fromkeys([*own, *mlir])), found, tuple(notes))
 
 
-def source(link: Link, tool: Tool) -> Source:
+def source(link: PassLink, tool: Replayer) -> PassSource:
     """Where a pass is.
 
     Raises:
@@ -89,7 +89,7 @@ def source(link: Link, tool: Tool) -> Source:
     return found
 
 
-def command(name: str, tool: Tool, argv: Sequence[str], place: str) -> tuple[str, ...]:
+def command(name: str, tool: Replayer, argv: Sequence[str], place: str) -> tuple[str, ...]:
     """The command that starts a debugger, with a breakpoint at a pass.
 
     Args:

@@ -17,11 +17,11 @@ from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.compile import targets
-from tritonsmith.passes.index import Dump, Index, Kernel
+from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.passes.replay import bindings, pass_chain, pipeline, replayer
 from tritonsmith.passes.replay.bindings import Binding, Call
 from tritonsmith.plan import Plan, Write
-from tritonsmith.plan.process import ask
+from tritonsmith.plan.process import query
 from tritonsmith.plan.steps import digest
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -32,7 +32,7 @@ _HEAD = 1 << 20  # bytes of a dump in which they stand: after the locations
 
 
 @dataclass(frozen=True)
-class Rehearsed:
+class TracedCall:
     """A pass that a backend would add.
 
     Attributes:
@@ -54,7 +54,7 @@ class Rehearsal:
             that are in no call are then parts of others.
     """
 
-    calls: Mapping[int, Rehearsed]
+    calls: Mapping[int, TracedCall]
     complete: bool
 
     @property
@@ -76,7 +76,7 @@ def known(python: Path, space: Workspace) -> tuple[Binding, ...]:
 
 
 def rehearse(
-    python: Path, space: Workspace, index: Index, kernel: Kernel, options: Mapping[str, Any]
+    python: Path, space: Workspace, index: DumpIndex, kernel: DumpedKernel, options: Mapping[str, Any]
 ) -> Rehearsal:
     """What the backend of this Triton would call for each pass of a kernel.
 
@@ -101,14 +101,14 @@ def rehearse(
     }
     rows = _asked(python, space, "rehearse", request, {"input": str(index.path(dumps[0]).absolute())})
     made = [
-        Rehearsed(Call(one["binding"], tuple(one["arguments"])), one["form"])
+        TracedCall(Call(one["binding"], tuple(one["arguments"])), one["form"])
         for row in rows
         for one in row["calls"]
     ]
     return align(dumps, made)
 
 
-def align(dumps: Sequence[Dump], made: Sequence[Rehearsed]) -> Rehearsal:
+def align(dumps: Sequence[Dump], made: Sequence[TracedCall]) -> Rehearsal:
     """Which call is for which dump: those in the same place of both lists.
 
     Args:
@@ -127,7 +127,7 @@ def align(dumps: Sequence[Dump], made: Sequence[Rehearsed]) -> Rehearsal:
     return Rehearsal(calls, complete=bool(calls) and matched == len(calls))
 
 
-def _options(index: Index, dumps: Sequence[Dump]) -> dict[str, int]:
+def _options(index: DumpIndex, dumps: Sequence[Dump]) -> dict[str, int]:
     """Options of the compile that the IR itself names."""
     for dump in dumps:
         found = _ATTRIBUTE.findall(index.content(dump)[:_HEAD].decode("utf-8", errors="replace"))
@@ -164,7 +164,7 @@ def _asked(
         "TRITON_HOME": str(space.root / "kernels"),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    answer = ask(argv, change=change, timeout=configs.load("passes-replay")["limits"]["asking"])
+    answer = query(argv, change=change, timeout=configs.load("passes-replay")["limits"]["asking"])
     text = answer.out if answer else ""
     rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     if not answer or answer.code or not rows:

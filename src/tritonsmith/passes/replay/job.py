@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.passes.index import Index
+from tritonsmith.passes.index import DumpIndex
 from tritonsmith.passes.replay import bindings, pipeline
 from tritonsmith.passes.replay.bindings import Binding, Call
-from tritonsmith.passes.replay.introspect import Rehearsed
-from tritonsmith.passes.replay.pass_chain import Link
+from tritonsmith.passes.replay.introspect import TracedCall
+from tritonsmith.passes.replay.pass_chain import PassLink
 
 # As Triton prints its dumps: with locations, and without the elements of large constants.
 _AS_DUMPED = ("--mlir-print-debuginfo", "--mlir-elide-elementsattrs-if-larger=16")
 
 
 @dataclass(frozen=True)
-class Job:
+class ReplayJob:
     """One or more passes, run on the input of the first.
 
     Attributes:
@@ -32,7 +32,7 @@ class Job:
         notes: what a person should know.
     """
 
-    links: tuple[Link, ...]
+    links: tuple[PassLink, ...]
     input: Path
     after: Path | None
     out: Path
@@ -60,13 +60,13 @@ class Job:
         return head if first is last else f"{head} to {last.number} {last.argument}"
 
 
-def empty(index: Index, links: Sequence[Link], out: Path) -> Job:
+def empty(index: DumpIndex, links: Sequence[PassLink], out: Path) -> ReplayJob:
     """A job whose way is not known yet, or that has none."""
     first = links[0].dump
     inside = next((link.inside for link in links if link.inside), "")
     name = f"{first.number:03d}-{first.argument}"
     after = links[-1].after
-    return Job(
+    return ReplayJob(
         tuple(links),
         index.path(first).absolute(),
         index.path(after).absolute() if after else None,
@@ -76,13 +76,13 @@ def empty(index: Index, links: Sequence[Link], out: Path) -> Job:
     )
 
 
-def tells_options(links: Sequence[Link]) -> bool:
+def tells_options(links: Sequence[PassLink]) -> bool:
     """Whether this compiler's banners have the options of passes: those of LLVM 22 and later do."""
     return any("{" in link.dump.pipeline for link in links)
 
 
 def by_bindings(
-    job: Job, known: Sequence[Binding], rehearsed: Mapping[int, Rehearsed], *, told: bool
+    job: ReplayJob, known: Sequence[Binding], rehearsed: Mapping[int, TracedCall], *, told: bool
 ) -> tuple[tuple[Call, ...], str, tuple[str, ...]]:
     """How bindings run a job.
 
@@ -111,9 +111,9 @@ def by_bindings(
 
 
 def by_opt(
-    job: Job,
+    job: ReplayJob,
     opt: Path,
-    rehearsed: Mapping[int, Rehearsed],
+    rehearsed: Mapping[int, TracedCall],
     debug: Sequence[str] = (),
     *,
     told: bool,

@@ -17,7 +17,7 @@ from tritonsmith.passes.replay.pipeline import MODULE
 
 
 @dataclass(frozen=True)
-class Link:
+class PassLink:
     """A pass with its input.
 
     Attributes:
@@ -40,7 +40,7 @@ def passes(dumps: Sequence[Dump]) -> tuple[Dump, ...]:
     )
 
 
-def of(dumps: Sequence[Dump], own: Collection[int] | None = None) -> tuple[Link, ...]:
+def of(dumps: Sequence[Dump], own: Collection[int] | None = None) -> tuple[PassLink, ...]:
     """The passes of one kernel that can be looked at alone, in order.
 
     Args:
@@ -61,7 +61,7 @@ def of(dumps: Sequence[Dump], own: Collection[int] | None = None) -> tuple[Link,
         elif following.number in after:  # run alone, it runs on every function
             after[dump.number] = after[following.number]
         following = dump
-    return tuple(Link(dump, after.get(dump.number), owners[dump.number]) for dump in before)
+    return tuple(PassLink(dump, after.get(dump.number), owners[dump.number]) for dump in before)
 
 
 def _same_pass(one: Dump, other: Dump) -> bool:
@@ -89,14 +89,14 @@ def _owners(dumps: Sequence[Dump], own: Collection[int] | None) -> dict[int, str
 
 
 def chosen(
-    links: Sequence[Link],
+    links: Sequence[PassLink],
     number: str,
     first: int | None,
     last: int | None,
     *,
     everything: bool,
     dumps: Sequence[Dump] = (),
-) -> tuple[Link, ...]:
+) -> tuple[PassLink, ...]:
     """The passes that are asked for.
 
     Args:
@@ -132,7 +132,7 @@ def chosen(
     return found
 
 
-def _one(links: Sequence[Link], wanted: str, dumps: Sequence[Dump] = ()) -> Link:
+def _one(links: Sequence[PassLink], wanted: str, dumps: Sequence[Dump] = ()) -> PassLink:
     same = [link for link in links if wanted in (str(link.dump.number), link.dump.argument)]
     if len(same) == 1:
         return same[0]

@@ -21,7 +21,7 @@ _RUN = re.compile(r"\bvoid\s+(?:\w+::)?runOnOperation\(\)[^;{]*\{")
 
 
 @dataclass(frozen=True)
-class Source:
+class PassSource:
     """A pass in its sources.
 
     Attributes:
@@ -51,7 +51,7 @@ class Source:
         return f"{name}:{self.line}" if self.line else "runOnOperation"
 
 
-def find(argument: str, checkouts: Sequence[Path]) -> Source | None:
+def find(argument: str, checkouts: Sequence[Path]) -> PassSource | None:
     """Where a pass is; None if no checkout has both its definition and its file.
 
     Args:
@@ -67,7 +67,7 @@ def find(argument: str, checkouts: Sequence[Path]) -> Source | None:
                     end = matches[number + 1].start() if number + 1 < len(matches) else len(text)
                     found = _implementation(root, match[1], text[match.start() : end])
                     if found:
-                        return Source(argument, match[1], path, *found, root)
+                        return PassSource(argument, match[1], path, *found, root)
     return None
 
 

@@ -14,7 +14,7 @@ _PASS = re.compile(r"([\w.-]+)\s*(?:\{(.*)\})?", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Form:
+class PipelineForm:
     """One pass with its options.
 
     Attributes:
@@ -46,7 +46,7 @@ class Parsable:
     changes: tuple[str, ...]
 
 
-def parse(text: str) -> Form:
+def parse(text: str) -> PipelineForm:
     """The form of a single pass; of a list, its first."""
     nest: list[str] = []
     rest = text.strip()
@@ -56,11 +56,11 @@ def parse(text: str) -> Form:
     first, *_ = split(rest, ",") or [""]
     match = _PASS.fullmatch(first)
     if match is None:
-        return Form(first)
+        return PipelineForm(first)
     options = tuple(
         (name, value) for name, _, value in (word.partition("=") for word in split(match[2] or ""))
     )
-    return Form(match[1], options, tuple(nest))
+    return PipelineForm(match[1], options, tuple(nest))
 
 
 def split(text: str, separator: str = " ") -> list[str]:
@@ -86,6 +86,6 @@ def parsable(printed: str, operation: str) -> Parsable:
             options.append((name, f"{{{value}}}"))
         else:
             options.append((name, value))
-    text = Form(form.argument, tuple(options)).render()
+    text = PipelineForm(form.argument, tuple(options)).render()
     inside = f"{operation}({text})" if operation != MODULE else text
     return Parsable(f"{MODULE}({inside})", tuple(changes))

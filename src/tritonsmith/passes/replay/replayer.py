@@ -12,12 +12,12 @@ from tritonsmith.envs import receipts, settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import libtriton, tools
-from tritonsmith.passes.index import Index
+from tritonsmith.passes.index import DumpIndex
 from tritonsmith.plan.process import capture
 
 
 @dataclass(frozen=True)
-class Tool:
+class Replayer:
     """What replays passes.
 
     Attributes:
@@ -44,7 +44,9 @@ class Tool:
         return path if path and path.is_file() else None
 
 
-def choose(index: Index, space: Workspace, *, env: str, python: str, triton_opt: str, source: str) -> Tool:
+def choose(
+    index: DumpIndex, space: Workspace, *, env: str, python: str, triton_opt: str, source: str
+) -> Replayer:
     """The tool that flags and the dump name.
 
     Args:
@@ -84,7 +86,7 @@ def choose(index: Index, space: Workspace, *, env: str, python: str, triton_opt:
     build = opt.resolve().parents[1] if opt else None
     if checkout is None and build and (build / "source").is_dir():  # a link that `build-triton` makes
         checkout = (build / "source").resolve()
-    return Tool(chosen, opt, build, checkout)
+    return Replayer(chosen, opt, build, checkout)
 
 
 def debugger(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritonsmith.passes.replay.job import tells_options
-from tritonsmith.passes.replay.run import Outcome, Prepared
+from tritonsmith.passes.replay.run import PreparedReplay, ReplayOutcome
 from tritonsmith.passes.replay.verdict import RAN, Verdict
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
@@ -24,7 +24,7 @@ WORDS = {
 }
 
 
-def table(outcomes: Sequence[Outcome], prepared: Prepared) -> Grid:
+def table(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> Grid:
     """A line for each job."""
     rows = []
     for one in outcomes:
@@ -43,7 +43,7 @@ def table(outcomes: Sequence[Outcome], prepared: Prepared) -> Grid:
     return tables.plain(title, ["", "pass", "replay", "time", "why"], rows, right=["", "time"], keys=2)
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+def summary(outcomes: Sequence[ReplayOutcome]) -> str:
     """How many replay exactly, of how many that can be compared; and what the rest is."""
     count = Counter(one.verdict for one in outcomes)
     counted = [one for one in outcomes if one.verdict != "inside" and one.job.after]
@@ -58,12 +58,12 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     return "; ".join([text, *rest])
 
 
-def sentence(outcome: Outcome) -> str:
+def sentence(outcome: ReplayOutcome) -> str:
     """What became of a single job."""
     return f"{outcome.job.title}: {WORDS[outcome.verdict]}"
 
 
-def suspects(prepared: Prepared) -> list[str]:
+def suspects(prepared: PreparedReplay) -> list[str]:
     """What may be the reason for another outcome."""
     hints = []
     if not tells_options(prepared.seen.links):
@@ -75,7 +75,7 @@ def suspects(prepared: Prepared) -> list[str]:
     return hints
 
 
-def as_json(outcomes: Sequence[Outcome], prepared: Prepared) -> dict[str, Any]:
+def as_json(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> dict[str, Any]:
     """All of it."""
     return {
         "schema": SCHEMA,

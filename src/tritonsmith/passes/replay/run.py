@@ -14,15 +14,15 @@ from tritonsmith.envs import workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import installed_tritons
-from tritonsmith.passes.index import Index, Kernel
+from tritonsmith.passes.index import DumpedKernel, DumpIndex
 from tritonsmith.passes.replay import introspect, pass_chain
 from tritonsmith.passes.replay import job as replay_job
 from tritonsmith.passes.replay import verdict as replay_verdict
 from tritonsmith.passes.replay.debugger import Debug
 from tritonsmith.passes.replay.introspect import WORKER, Rehearsal
-from tritonsmith.passes.replay.job import Job
-from tritonsmith.passes.replay.pass_chain import Link
-from tritonsmith.passes.replay.replayer import Tool
+from tritonsmith.passes.replay.job import ReplayJob
+from tritonsmith.passes.replay.pass_chain import PassLink
+from tritonsmith.passes.replay.replayer import Replayer
 from tritonsmith.passes.replay.verdict import Verdict
 from tritonsmith.plan import Copy, MakeDir, Plan, Run, Step, Write
 from tritonsmith.plan.runner import CommandFailedError, Runner
@@ -33,7 +33,7 @@ _SIGNALLED = 128  # a shell's exit code for a signal
 
 
 @dataclass(frozen=True)
-class Seen:
+class KernelPasses:
     """A kernel's passes, and what is known of them.
 
     Attributes:
@@ -44,15 +44,15 @@ class Seen:
         notes: what a person should know.
     """
 
-    index: Index
-    kernel: Kernel
-    links: tuple[Link, ...]
+    index: DumpIndex
+    kernel: DumpedKernel
+    links: tuple[PassLink, ...]
     rehearsal: Rehearsal
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedReplay:
     """A replay that is still to come.
 
     Attributes:
@@ -64,16 +64,16 @@ class Prepared:
         work: folder of what comes out.
     """
 
-    seen: Seen
-    tool: Tool
-    jobs: tuple[Job, ...]
+    seen: KernelPasses
+    tool: Replayer
+    jobs: tuple[ReplayJob, ...]
     debug: Debug
     plan: Plan
     work: Path
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReplayOutcome:
     """What became of a job.
 
     Attributes:
@@ -83,13 +83,15 @@ class Outcome:
         seconds: that it took; None if nothing was run.
     """
 
-    job: Job
+    job: ReplayJob
     verdict: Verdict
     why: str
     seconds: float | None
 
 
-def look(index: Index, kernel: Kernel, tool: Tool, space: Workspace, options: Mapping[str, Any]) -> Seen:
+def look(
+    index: DumpIndex, kernel: DumpedKernel, tool: Replayer, space: Workspace, options: Mapping[str, Any]
+) -> KernelPasses:
     """Find a kernel's passes.
 
     Args:
@@ -115,12 +117,12 @@ def look(index: Index, kernel: Kernel, tool: Tool, space: Workspace, options: Ma
         if not tool.opt and own and index.triton and own.version != index.triton:
             notes.append(f"the dump is by Triton {index.triton}, and {own.version} replays it")
     links = pass_chain.of(index.of(kernel.name), rehearsal.own)
-    return Seen(index, kernel, links, rehearsal, tuple(notes))
+    return KernelPasses(index, kernel, links, rehearsal, tuple(notes))
 
 
 def prepare(
-    seen: Seen, groups: Sequence[Sequence[Link]], tool: Tool, space: Workspace, debug: Debug
-) -> Prepared:
+    seen: KernelPasses, groups: Sequence[Sequence[PassLink]], tool: Replayer, space: Workspace, debug: Debug
+) -> PreparedReplay:
     """Find out how each job is run.
 
     Args:
@@ -150,10 +152,10 @@ def prepare(
             found, why, notes = replay_job.by_bindings(job, known, calls, told=told)
             made.append(replace(job, calls=found, why=why, notes=notes))
     steps = (MakeDir(work, phase="replay"), *_steps(made, tool, work, debug))
-    return Prepared(seen, tool, tuple(made), debug, Plan("replay", steps), work)
+    return PreparedReplay(seen, tool, tuple(made), debug, Plan("replay", steps), work)
 
 
-def _steps(made: Sequence[Job], tool: Tool, work: Path, debug: Debug) -> Iterator[Step]:
+def _steps(made: Sequence[ReplayJob], tool: Replayer, work: Path, debug: Debug) -> Iterator[Step]:
     todo = [job for job in made if not job.why]
     if tool.opt:
         yield from (_opt_step(job, work, debug) for job in todo)
@@ -179,16 +181,16 @@ def _steps(made: Sequence[Job], tool: Tool, work: Path, debug: Debug) -> Iterato
     yield Run(argv, cwd=work, env=change, phase="replay")
 
 
-def _opt_step(job: Job, work: Path, debug: Debug) -> Run:
+def _opt_step(job: ReplayJob, work: Path, debug: Debug) -> Run:
     argv = job.argv
     if debug.types:  # the output is what is asked for
         argv = ("sh", "-c", 'exec "$@" > "$0" 2>&1', str(job.log), *argv)
     return Run(argv, cwd=work, phase="replay")
 
 
-def act(
-    prepared: Prepared, space: Workspace, *, on_done: Callable[[Outcome], None] = lambda _: None
-) -> tuple[Outcome, ...]:
+def execute(
+    prepared: PreparedReplay, space: Workspace, *, on_done: Callable[[ReplayOutcome], None] = lambda _: None
+) -> tuple[ReplayOutcome, ...]:
     """Run a plan of `prepare`, and compare.
 
     Args:
@@ -213,12 +215,12 @@ def act(
     return tuple(found)
 
 
-def _by_opt(prepared: Prepared, space: Workspace) -> Iterator[Outcome]:
+def _by_opt(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcome]:
     """One program after the other; one that fails is an outcome."""
     log = space.log("passes.replay")
     for job in prepared.jobs:
         if job.why:
-            yield Outcome(job, "inside", job.why, None)
+            yield ReplayOutcome(job, "inside", job.why, None)
             continue
         plan = Plan(job.title, (_opt_step(job, prepared.work, prepared.debug),))
         began = time.monotonic()
@@ -227,12 +229,12 @@ def _by_opt(prepared: Prepared, space: Workspace) -> Iterator[Outcome]:
         except CommandFailedError as failure:
             died = failure.code < 0 or failure.code > _SIGNALLED
             why = _said(failure.output) or f"exit code {failure.code}"
-            yield Outcome(job, "crashed" if died else "failed", why, time.monotonic() - began)
+            yield ReplayOutcome(job, "crashed" if died else "failed", why, time.monotonic() - began)
         else:
             yield _ran(job, time.monotonic() - began)
 
 
-def _by_bindings(prepared: Prepared, space: Workspace) -> Iterator[Outcome]:
+def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcome]:
     """One worker for all."""
     results: dict[int, dict[str, Any]] = {}
     if any(not job.why for job in prepared.jobs):
@@ -245,7 +247,7 @@ def _by_bindings(prepared: Prepared, space: Workspace) -> Iterator[Outcome]:
         results = {row["number"]: row for row in rows}
     for job in prepared.jobs:
         if job.why:
-            yield Outcome(job, "inside" if job.inside else "no binding", job.why, None)
+            yield ReplayOutcome(job, "inside" if job.inside else "no binding", job.why, None)
             continue
         if job.number not in results:
             raise SmithError("the worker left no result", where=job.log)
@@ -254,14 +256,14 @@ def _by_bindings(prepared: Prepared, space: Workspace) -> Iterator[Outcome]:
             yield _ran(job, row["seconds"])
         else:
             log = job.log.read_text(encoding="utf-8", errors="replace").splitlines()
-            yield Outcome(job, row["status"], _said(log) or row["error"], row["seconds"])
+            yield ReplayOutcome(job, row["status"], _said(log) or row["error"], row["seconds"])
 
 
-def _ran(job: Job, seconds: float) -> Outcome:
+def _ran(job: ReplayJob, seconds: float) -> ReplayOutcome:
     """What a job without an error made."""
     if not job.out.is_file():
-        return Outcome(job, "failed", "it ended well, and wrote no IR: is it a triton-opt?", seconds)
-    return Outcome(job, replay_verdict.verdict(job.out, job.after), "", seconds)
+        return ReplayOutcome(job, "failed", "it ended well, and wrote no IR: is it a triton-opt?", seconds)
+    return ReplayOutcome(job, replay_verdict.verdict(job.out, job.after), "", seconds)
 
 
 def _said(lines: Sequence[str]) -> str:

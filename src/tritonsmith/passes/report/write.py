@@ -13,7 +13,7 @@ from tritonsmith import outside
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.passes import binaries, pass_runs
 from tritonsmith.passes.binaries import Binary
-from tritonsmith.passes.index import Dump, Index
+from tritonsmith.passes.index import Dump, DumpIndex
 from tritonsmith.passes.pass_runs import PassRun
 from tritonsmith.passes.report import kernel_resources, page, python_sources
 from tritonsmith.passes.report.pack_texts import Packer
@@ -54,7 +54,7 @@ def check(out: Path) -> None:
         raise UsageError("a report is a file with the suffix .html", where=out, hints=["--out report.html"])
 
 
-def make(index: Index, out: Path, against: Index | None = None) -> Made:
+def make(index: DumpIndex, out: Path, against: DumpIndex | None = None) -> Made:
     """Write the report. It takes its name when it is whole.
 
     Args:
@@ -100,7 +100,7 @@ class _Writing:
         self._chunks = 0
         self._names: dict[str, None] = {}  # in order
 
-    def write(self, file: IO[str], sides: Sequence[Index]) -> None:
+    def write(self, file: IO[str], sides: Sequence[DumpIndex]) -> None:
         file.write(page.head(_title(sides)))
         found = [self._side(file, side) for side in sides]
         texts = {
@@ -111,7 +111,7 @@ class _Writing:
         data = {"schema": SCHEMA, "sides": found, "sources": texts, "starts": self.packer.starts}
         file.writelines(page.tail(data))
 
-    def _side(self, file: IO[str], side: Index) -> dict[str, Any]:
+    def _side(self, file: IO[str], side: DumpIndex) -> dict[str, Any]:
         kernels = []
         compiled = binaries.read(side)
         for kernel in side.kernels:
@@ -141,7 +141,7 @@ class _Writing:
             "kernels": kernels,
         }
 
-    def _binary(self, file: IO[str], side: Index, binary: Binary) -> dict[str, Any]:
+    def _binary(self, file: IO[str], side: DumpIndex, binary: Binary) -> dict[str, Any]:
         texts = []
         for stage in binaries.TEXTS:
             if stage in binary.files:
@@ -155,7 +155,7 @@ class _Writing:
             "texts": texts,
         }
 
-    def _dump(self, file: IO[str], side: Index, dump: Dump) -> int:
+    def _dump(self, file: IO[str], side: DumpIndex, dump: Dump) -> int:
         _inside(side, dump.path)
         text = side.content(dump)
         self._names |= dict.fromkeys(python_sources.names(text))
@@ -172,7 +172,7 @@ class _Writing:
             self._chunks += 1
 
 
-def _title(sides: Sequence[Index]) -> str:
+def _title(sides: Sequence[DumpIndex]) -> str:
     return (
         " against ".join(", ".join(kernel.name for kernel in side.kernels[:3]) for side in sides)
         + " - passes"
@@ -185,7 +185,7 @@ def language(dump: Dump) -> str:
 
 
 def _row(
-    one: PassRun, texts: Mapping[int, int], lines: Sequence[pipeline_table.Row | None]
+    one: PassRun, texts: Mapping[int, int], lines: Sequence[pipeline_table.PipelineRow | None]
 ) -> dict[str, Any]:
     dump = one.dump
     counted = lines[dump.number]
@@ -215,7 +215,7 @@ def _packed(dump: Dump | None, texts: Mapping[int, int]) -> list[int | str] | No
     return None if dump is None else [texts[dump.number], language(dump), dump.lines, dump.size]
 
 
-def _content(side: Index, name: str) -> bytes:
+def _content(side: DumpIndex, name: str) -> bytes:
     path = _inside(side, name)
     try:
         return outside.read_bytes(path, outside.OURS)
@@ -223,7 +223,7 @@ def _content(side: Index, name: str) -> bytes:
         raise FactError("cannot read what was compiled", where=path, why=str(error)) from error
 
 
-def _inside(side: Index, name: str) -> Path:
+def _inside(side: DumpIndex, name: str) -> Path:
     """A file of the dump. The folder may be somebody else's, and the report may go to a third one."""
     path = side.folder / name
     if not path.resolve().is_relative_to(side.folder.resolve()):

@@ -12,7 +12,7 @@ from tritonsmith.kernels import normalize
 from tritonsmith.kernels.normalize import diff as normalize_diff
 from tritonsmith.kernels.normalize import line_alignment
 from tritonsmith.kernels.normalize.diff import Diff
-from tritonsmith.passes.index import Dump, Index, Kernel
+from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
 
 LLVM = "llvm"  # of `Dump.stage`: LLVM's own passes; everything else is MLIR
 _ALIAS = re.compile(r"^(#[A-Za-z_][\w$]*(?:\.\d+)?) = (.+)$", re.MULTILINE)
@@ -20,7 +20,7 @@ _USE = re.compile(r"#[A-Za-z_][\w$]*(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
-class Change:
+class IrChange:
     """A count that is not the same on both sides.
 
     Attributes:
@@ -35,7 +35,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Parting:
+class Divergence:
     """Where two runs of the pipelines part.
 
     Attributes:
@@ -52,7 +52,7 @@ class Parting:
 
 
 @dataclass(frozen=True)
-class Run:
+class ComparedRun:
     """One run of the pipelines.
 
     Attributes:
@@ -60,15 +60,15 @@ class Run:
         kernel: which of its kernels.
     """
 
-    index: Index
-    kernel: Kernel
+    index: DumpIndex
+    kernel: DumpedKernel
 
     @property
     def dumps(self) -> tuple[Dump, ...]:
         """Its dumps, in order."""
         return self.index.of(self.kernel.name)
 
-    def normal(self, dump: Dump, other: Run) -> str:
+    def normal(self, dump: Dump, other: ComparedRun) -> str:
         """The normal form of a dump; without the name of the target, if the other run has another."""
         ir = text(self.index, dump)
         if self.kernel.target and self.kernel.target != other.kernel.target:
@@ -82,7 +82,7 @@ def language(dump: Dump) -> str:
     return kind if kind in ("ptx", "amdgcn") else "llvm" if dump.stage == LLVM else "mlir"
 
 
-def left(index: Index, dump: Dump) -> Dump:
+def left(index: DumpIndex, dump: Dump) -> Dump:
     """What a pass left.
 
     Raises:
@@ -91,7 +91,7 @@ def left(index: Index, dump: Dump) -> Dump:
     return dump if dump.when == "after" else sides(index, dump)[1]
 
 
-def sides(index: Index, dump: Dump) -> tuple[Dump, Dump]:
+def sides(index: DumpIndex, dump: Dump) -> tuple[Dump, Dump]:
     """The IR before a pass, and after it.
 
     Raises:
@@ -109,7 +109,7 @@ def sides(index: Index, dump: Dump) -> tuple[Dump, Dump]:
     return (dump, other) if dump.when == "before" else (other, dump)
 
 
-def text(index: Index, dump: Dump) -> str:
+def text(index: DumpIndex, dump: Dump) -> str:
     """The IR of a dump.
 
     Raises:
@@ -123,7 +123,7 @@ def diff(before: str, after: str, language: str) -> Diff:
     return normalize_diff.of(before, after, language)
 
 
-def operations(before: str, after: str, language: str) -> tuple[Change, ...]:
+def operations(before: str, after: str, language: str) -> tuple[IrChange, ...]:
     """Operations whose number changed, the largest change first.
 
     Args:
@@ -134,7 +134,7 @@ def operations(before: str, after: str, language: str) -> tuple[Change, ...]:
     return _changes(normalize_diff.operations(before, language), normalize_diff.operations(after, language))
 
 
-def layouts(before: str, after: str) -> tuple[Change, ...]:
+def layouts(before: str, after: str) -> tuple[IrChange, ...]:
     """Layouts whose number of uses changed, by what they are and not by their alias.
 
     Args:
@@ -144,7 +144,7 @@ def layouts(before: str, after: str) -> tuple[Change, ...]:
     return _changes(_layouts(before), _layouts(after))
 
 
-def parting(one: Run, other: Run) -> Parting:
+def divergence(one: ComparedRun, other: ComparedRun) -> Divergence:
     """The first pass at which two runs part.
 
     Passes are paired by their names. A pass that only one of them has parts them if it changed something.
@@ -159,20 +159,20 @@ def parting(one: Run, other: Run) -> Parting:
         and mine[pairs[0][0]].when == "before"
         and _differ(one, mine[pairs[0][0]], other, yours[pairs[0][1]])
     ):
-        return Parting(0, mine[pairs[0][0]], yours[pairs[0][1]], already=True)
+        return Divergence(0, mine[pairs[0][0]], yours[pairs[0][1]], already=True)
     same, at, there = 0, 0, 0
     for here, over in [*pairs, (len(mine), len(yours))]:
         alone = next((dump for dump in mine[at:here] if dump.changed), None)
         foreign = next((dump for dump in yours[there:over] if dump.changed), None)
         if alone or foreign:
-            return Parting(same, alone, foreign)
+            return Divergence(same, alone, foreign)
         if here < len(mine) and _left_differs(one, mine[here], other, yours[over]):
-            return Parting(same, mine[here], yours[over])
+            return Divergence(same, mine[here], yours[over])
         same, at, there = same + 1, here + 1, over + 1
-    return Parting(len(pairs), None, None)
+    return Divergence(len(pairs), None, None)
 
 
-def said(found: Parting) -> str:
+def said(found: Divergence) -> str:
     """A parting in words."""
     if found.already:
         return "they are not the same before their first common pass"
@@ -214,22 +214,22 @@ def shows(dump: Dump) -> bool:
     return dump.when == "after" or dump.against is not None
 
 
-def _left_differs(one: Run, mine: Dump, other: Run, yours: Dump) -> bool:
+def _left_differs(one: ComparedRun, mine: Dump, other: ComparedRun, yours: Dump) -> bool:
     """Whether what two passes left is not the same."""
     if not shows(mine) or not shows(yours):
         return shows(mine) != shows(yours)
     return _differ(one, left(one.index, mine), other, left(other.index, yours))
 
 
-def _differ(one: Run, mine: Dump, other: Run, yours: Dump) -> bool:
+def _differ(one: ComparedRun, mine: Dump, other: ComparedRun, yours: Dump) -> bool:
     if mine.sha256 == yours.sha256:
         return False
     return one.normal(mine, other) != other.normal(yours, one)
 
 
-def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[Change, ...]:
+def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[IrChange, ...]:
     names = dict.fromkeys([*before, *after])
-    found = [Change(name, before.get(name, 0), after.get(name, 0)) for name in names]
+    found = [IrChange(name, before.get(name, 0), after.get(name, 0)) for name in names]
     changed = [one for one in found if one.before != one.after]
     return tuple(sorted(changed, key=lambda one: (-abs(one.after - one.before), one.what)))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tritonsmith.errors import UsageError
 from tritonsmith.passes import pass_runs, strip_locations
-from tritonsmith.passes.index import Dump, Index
+from tritonsmith.passes.index import Dump, DumpIndex
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
@@ -41,7 +41,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Found:
+class TextHistory:
     """Where a text comes.
 
     Attributes:
@@ -59,7 +59,7 @@ class Found:
     events: tuple[Event, ...]
 
 
-def find(index: Index, kernel: str, text: str, *, regex: bool = False) -> Found:
+def find(index: DumpIndex, kernel: str, text: str, *, regex: bool = False) -> TextHistory:
     """Follow a text through the passes of a kernel; locations are not searched.
 
     Args:
@@ -88,10 +88,10 @@ def find(index: Index, kernel: str, text: str, *, regex: bool = False) -> Found:
     events = tuple(_events(index, mine, counts))
     here = [counts[dump.sha256] for dump in mine]
     ends = events[-1].after if events else here[-1]
-    return Found(here[0], ends, sum(map(bool, here)), pass_runs.totals(index, kernel).dumps, events)
+    return TextHistory(here[0], ends, sum(map(bool, here)), pass_runs.totals(index, kernel).dumps, events)
 
 
-def _events(index: Index, dumps: tuple[Dump, ...], counts: dict[str, int]) -> Iterator[Event]:
+def _events(index: DumpIndex, dumps: tuple[Dump, ...], counts: dict[str, int]) -> Iterator[Event]:
     last: Dump | None = None
     for dump in dumps:
         before = after = counts[dump.sha256]
@@ -109,7 +109,7 @@ def _kind(dump: Dump) -> str:
     return dump.path.rpartition(".")[2]
 
 
-def table(found: Found, text: str) -> Grid:
+def table(found: TextHistory, text: str) -> Grid:
     """The events, one a line.
 
     Args:
@@ -132,7 +132,7 @@ def table(found: Found, text: str) -> Grid:
     return tables.plain(title, heads, lines, right=["pass", "before", "after"], cut={"name": _NAME})
 
 
-def as_json(found: Found) -> dict[str, Any]:
+def as_json(found: TextHistory) -> dict[str, Any]:
     """The same for programs."""
     events = [
         {

@@ -14,7 +14,7 @@ from typing import Any
 from tritonsmith import outside
 from tritonsmith.kernels.normalize import diff
 from tritonsmith.passes import pass_runs, strip_locations
-from tritonsmith.passes.index import FILE, Dump, Index, Kernel
+from tritonsmith.passes.index import FILE, Dump, DumpedKernel, DumpIndex
 from tritonsmith.ui import tables
 from tritonsmith.ui import units as formats
 from tritonsmith.ui.tables import Grid
@@ -32,7 +32,7 @@ _FIRST_TO_GO = ("size", "stage", "time", "operations", "what it does")  # which 
 
 
 @dataclass(frozen=True)
-class Row:
+class PipelineRow:
     """What one pass did.
 
     Attributes:
@@ -46,7 +46,7 @@ class Row:
     operations: Mapping[str, int]
 
 
-def rows(index: Index, kernel: str) -> tuple[Row | None, ...]:
+def rows(index: DumpIndex, kernel: str) -> tuple[PipelineRow | None, ...]:
     """A row for each dump of a kernel, in order; None where nothing tells what its pass did.
 
     What has been counted once is kept in the folder, if that can be written to.
@@ -64,28 +64,28 @@ def rows(index: Index, kernel: str) -> tuple[Row | None, ...]:
             fresh = path.with_name(f".{KEPT}")
             fresh.write_text(json.dumps(kept), encoding="utf-8")
             fresh.replace(path)
-    return tuple(row and Row(**row) for row in kept["kernels"][kernel])
+    return tuple(row and PipelineRow(**row) for row in kept["kernels"][kernel])
 
 
-def _counted(index: Index, kernel: str) -> Iterator[Row | None]:
+def _counted(index: DumpIndex, kernel: str) -> Iterator[PipelineRow | None]:
     texts = _Texts(index)
     for dump in index.of(kernel):
         if dump.against is None or dump.changed is None:
             yield None
         elif not dump.changed:
-            yield Row(0, 0, {})
+            yield PipelineRow(0, 0, {})
         else:
             other = index.dumps[dump.against]
             old, new = (dump, other) if dump.when == "before" else (other, dump)
             yield _between(texts.of(old), texts.of(new))
 
 
-def _between(old: _Counted, new: _Counted) -> Row:
+def _between(old: _Counted, new: _Counted) -> PipelineRow:
     added = sum((new.lines - old.lines).values())
     removed = sum((old.lines - new.lines).values())
     more = Counter(new.operations)
     more.subtract(old.operations)
-    return Row(added, removed, {name: more[name] for name in sorted(more) if more[name]})
+    return PipelineRow(added, removed, {name: more[name] for name in sorted(more) if more[name]})
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class _Counted:
 class _Texts:
     """Each text is looked at once: what one pass left is what the next one found."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: DumpIndex) -> None:
         self._index = index
         self._known: dict[str, _Counted] = {}
 
@@ -123,9 +123,9 @@ def _stage(dump: Dump) -> str:
 
 
 def table(
-    index: Index,
-    kernel: Kernel,
-    counted: Sequence[Row | None],
+    index: DumpIndex,
+    kernel: DumpedKernel,
+    counted: Sequence[PipelineRow | None],
     summaries: Mapping[str, str] | None = None,
     *,
     changed: bool = False,
@@ -168,32 +168,34 @@ def table(
     )
 
 
-def _style(kernel: Kernel, dump: Dump) -> str:
+def _style(kernel: DumpedKernel, dump: Dump) -> str:
     if dump.changed is False:
         return "dim"
     return "red" if kernel.failed and dump.name == kernel.failed else ""
 
 
-def _shown(index: Index, kernel: Kernel, counted: Sequence[Row | None]) -> Iterator[tuple[Dump, Row | None]]:
+def _shown(
+    index: DumpIndex, kernel: DumpedKernel, counted: Sequence[PipelineRow | None]
+) -> Iterator[tuple[Dump, PipelineRow | None]]:
     """One row for each pass, and for each dump of no pass."""
     by_number = dict(zip((dump.number for dump in index.of(kernel.name)), counted, strict=True))
     for one in pass_runs.of(index, kernel.name):
         yield one.dump, by_number[one.dump.number]
 
 
-def _title(index: Index, kernel: Kernel) -> str:
+def _title(index: DumpIndex, kernel: DumpedKernel) -> str:
     by = f" by Triton {index.triton}" if index.triton else ""
     target = f" for {kernel.target}" if kernel.target else ""
     return f"{kernel.name}{target}{by}\n{pass_runs.totals(index, kernel.name)}"
 
 
-def _lines(dump: Dump, row: Row | None) -> str:
+def _lines(dump: Dump, row: PipelineRow | None) -> str:
     if row is None or not dump.changed:
         return ""
     return f"+{row.added} -{row.removed}" if row.added or row.removed else NO_LINES
 
 
-def _operations(row: Row | None) -> str:
+def _operations(row: PipelineRow | None) -> str:
     if row is None:
         return ""
     largest = sorted(row.operations.items(), key=lambda item: (-abs(item[1]), item[0]))
@@ -205,7 +207,7 @@ def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:.1f} ms" if seconds < 1 else formats.duration(seconds)
 
 
-def as_json(index: Index, kernel: Kernel, counted: Sequence[Row | None]) -> dict[str, Any]:
+def as_json(index: DumpIndex, kernel: DumpedKernel, counted: Sequence[PipelineRow | None]) -> dict[str, Any]:
     """The same for programs."""
     passes = [
         {**vars(dump), **(vars(row) if row else {"added": None, "removed": None, "operations": None})}

@@ -7,12 +7,12 @@ from rich.text import Text
 from tritonsmith.errors import SmithError
 from tritonsmith.kernels import normalize
 from tritonsmith.kernels.show import stage
-from tritonsmith.passes.index import Dump, Index
+from tritonsmith.passes.index import Dump, DumpIndex
 
 _LANGUAGES = {"mlir": "ttgir", "ll": "llir", "ptx": "ptx", "amdgcn": "amdgcn"}  # as kernel.show calls them
 
 
-def text(index: Index, dump: Dump, *, plain: bool = False) -> str:
+def text(index: DumpIndex, dump: Dump, *, plain: bool = False) -> str:
     """The IR of a dump.
 
     Args:
@@ -25,14 +25,14 @@ def text(index: Index, dump: Dump, *, plain: bool = False) -> str:
     return normalize.text(content, language) if plain and language else content
 
 
-def highlighted(index: Index, dump: Dump, *, plain: bool = False) -> Text:
+def highlighted(index: DumpIndex, dump: Dump, *, plain: bool = False) -> Text:
     """The same in colours."""
     content = text(index, dump, plain=plain)
     language = _LANGUAGES.get(_kind(dump))
     return stage.highlighted(content, language) if language else Text(content)
 
 
-def after(index: Index, dump: Dump) -> Dump:
+def after(index: DumpIndex, dump: Dump) -> Dump:
     """What the pass of a dump left.
 
     Raises:

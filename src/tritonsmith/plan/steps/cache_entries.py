@@ -32,7 +32,7 @@ Update = Callable[[int, int | None, str], None]
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenEntry:
     """Something in a cache, as it was when it was looked at.
 
     Attributes:
@@ -45,7 +45,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Index:
+class CacheIndex:
     """The file by which readers find the others of an entry.
 
     Attributes:
@@ -69,8 +69,8 @@ class RemoveEntries(Step):
     """
 
     root: Path
-    entries: tuple[Seen, ...]
-    index: Index
+    entries: tuple[SeenEntry, ...]
+    index: CacheIndex
     grace: float = 0.0
 
     def shell(self) -> list[str]:
@@ -94,7 +94,7 @@ class RemoveEntries(Step):
         return f"{len(self.entries)} entries of {self.root}"
 
 
-def act(step: RemoveEntries, update: Update) -> None:
+def remove(step: RemoveEntries, update: Update) -> None:
     """Do the step. What has changed since it was looked at stays, and so does what has become a link.
 
     Args:
@@ -196,7 +196,7 @@ def _sweep(root: int) -> None:
                 shutil.rmtree(name, dir_fd=root)
 
 
-def _retire(root: int, seen: Seen, index: Index, trash: int) -> Seen | None:
+def _retire(root: int, seen: SeenEntry, index: CacheIndex, trash: int) -> SeenEntry | None:
     """Empty an entry's index; None if the entry is gone, has changed or may not be written to."""
     if "/" in seen.name:  # something in an entry, which no index names
         return seen
@@ -210,16 +210,16 @@ def _retire(root: int, seen: Seen, index: Index, trash: int) -> Seen | None:
                     os.write(fresh, index.empty.encode())
                     os.close(fresh)
                     os.rename(_FRESH, file, src_dir_fd=trash, dst_dir_fd=entry)
-            return Seen(seen.name, os.fstat(entry).st_mtime_ns)
+            return SeenEntry(seen.name, os.fstat(entry).st_mtime_ns)
     return None
 
 
-def _is_as_seen(parent: int, name: str, seen: Seen) -> bool:
+def _is_as_seen(parent: int, name: str, seen: SeenEntry) -> bool:
     about = os.stat(name, dir_fd=parent, follow_symlinks=False)
     return about.st_mtime_ns == seen.changed and not stat.S_ISLNK(about.st_mode)
 
 
-def _move(root: int, seen: Seen, trash: int, new_name: str) -> bool:
+def _move(root: int, seen: SeenEntry, trash: int, new_name: str) -> bool:
     """Whether it is out of the way: it stays if it has changed."""
     with suppress(OSError), _parent(root, seen.name) as (parent, name):
         if _is_as_seen(parent, name, seen):

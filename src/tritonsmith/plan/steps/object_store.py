@@ -11,12 +11,12 @@ from typing import Any
 
 from tritonsmith.errors import DownloadError, SmithError, StepError, did_you_mean
 from tritonsmith.plan import download
-from tritonsmith.plan.steps.store_entry import ShelfStep, Update, act
+from tritonsmith.plan.steps.store_entry import StoreEntryStep, Update, run
 from tritonsmith.ui import redact
 
 
 @dataclass(frozen=True)
-class Upload(ShelfStep):
+class Upload(StoreEntryStep):
     """Put a file into an object store.
 
     Attributes:
@@ -38,7 +38,7 @@ class Upload(ShelfStep):
 
 
 @dataclass(frozen=True)
-class Obtain(ShelfStep):
+class Obtain(StoreEntryStep):
     """Get a file from an object store, and verify it before it gets its name.
 
     Attributes:
@@ -61,13 +61,13 @@ class Obtain(ShelfStep):
         return f"get {self.dest.name}"
 
 
-@act.register
+@run.register
 def _(step: Upload, update: Update) -> None:
     with opened(step.url) as (system, path):
         system.put_file(str(step.source), path, callback=_callback(update, step.title))
 
 
-@act.register
+@run.register
 def _(step: Obtain, update: Update) -> None:
     if step.dest.is_file() and download.sha256_of(step.dest) == step.sha256:
         return

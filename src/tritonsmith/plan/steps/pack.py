@@ -31,8 +31,8 @@ from tritonsmith.plan import ar_archive, archive, ownership
 from tritonsmith.plan.compression import DamagedError, TooMuchError
 from tritonsmith.plan.fresh_tree import FreshTree
 from tritonsmith.plan.steps import relocate
-from tritonsmith.plan.steps.store_entry import ShelfStep, Update, act
-from tritonsmith.plan.tarball import Member, Tarball
+from tritonsmith.plan.steps.store_entry import StoreEntryStep, Update, run
+from tritonsmith.plan.tarball import Tarball, TarMember
 
 SCHEMA = 1
 HEAD, TREE, SUMS = "tritonsmith-llvm.json", "tree", "SHA256SUMS"
@@ -58,7 +58,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Pack(ShelfStep):
+class Pack(StoreEntryStep):
     """Pack a tree; thin archives are made whole, and texts get placeholders for the places that they name.
 
     Attributes:
@@ -96,7 +96,7 @@ class Pack(ShelfStep):
 
 
 @dataclass(frozen=True)
-class Check(ShelfStep):
+class VerifyChecksum(StoreEntryStep):
     """Verify a file's checksum.
 
     Attributes:
@@ -118,7 +118,7 @@ class Check(ShelfStep):
 
 
 @dataclass(frozen=True)
-class Unpack(ShelfStep):
+class Unpack(StoreEntryStep):
     """Unpack an archive into a folder that appears only when all of it is verified and in its place.
 
     Attributes:
@@ -140,7 +140,7 @@ class Unpack(ShelfStep):
         archive, scratch, dest = (shlex.quote(str(path)) for path in (self.archive, self.scratch, self.dest))
         mark = relocate.PLACEHOLDER.decode()
         return [
-            *Check(self.archive, self.sha256, phase=self.phase).shell(),
+            *VerifyChecksum(self.archive, self.sha256, phase=self.phase).shell(),
             f"rm -rf -- {scratch} && mkdir -p {scratch}",
             f"zstd -dc {archive} | tar --no-same-owner -xf - -C {scratch}",
             f"(cd {scratch}/{TREE} && sha256sum --check --quiet ../{SUMS})",
@@ -154,7 +154,7 @@ class Unpack(ShelfStep):
         return f"unpack {self.archive.name}"
 
 
-@act.register
+@run.register
 def _(step: Pack, update: Update) -> None:
     step.dest.parent.mkdir(parents=True, exist_ok=True)
     sidecar, partial = beside(step.dest), step.dest.with_name(f"{step.dest.name}.partial")
@@ -181,8 +181,8 @@ def _(step: Pack, update: Update) -> None:
     fresh.replace(sidecar)
 
 
-@act.register
-def _(step: Check, update: Update) -> None:
+@run.register
+def _(step: VerifyChecksum, update: Update) -> None:
     total, done, seen = step.path.stat().st_size, 0, hashlib.sha256()
     for piece in _pieces(step.path):
         seen.update(piece)
@@ -197,10 +197,10 @@ def _(step: Check, update: Update) -> None:
         )
 
 
-@act.register
+@run.register
 def _(step: Unpack, update: Update) -> None:
     relocate.check(step.dest)
-    act(Check(step.archive, step.sha256, phase=step.phase), update)
+    run(VerifyChecksum(step.archive, step.sha256, phase=step.phase), update)
     ownership.remove(step.scratch, step.owner)
     with (
         archive.opened(step.archive, lambda done, total: update(done, total, step.title)) as tarball,
@@ -263,7 +263,7 @@ def peek(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _small(member: Member, tarball: Tarball, limit: str) -> bytes:
+def _small(member: TarMember, tarball: Tarball, limit: str) -> bytes:
     """The content of an entry that is read into memory."""
     allowed: int = configs.load("archives")["limits"][limit]
     if member.kind != "file" or member.size > allowed:
@@ -271,7 +271,7 @@ def _small(member: Member, tarball: Tarball, limit: str) -> bytes:
     return b"".join(tarball.content())
 
 
-def _head(member: Member, tarball: Tarball) -> dict[str, Any]:
+def _head(member: TarMember, tarball: Tarball) -> dict[str, Any]:
     if member.parts != (HEAD,):
         raise DamagedError(f"it does not begin with {HEAD}")
     seen = outside.json_of(_small(member, tarball, "head"))

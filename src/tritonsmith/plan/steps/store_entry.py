@@ -8,8 +8,8 @@ An entry leaves in this order, under its lock:
 4. what is in `.trash-NAME-PID` is deleted
 
 Who comes to use an entry registers first and then looks whether the manifest is still there, so that one of
-the two sees the other. A process that is killed between 1 and 3 leaves `.trash-NAME.json`, by which a `Sweep`
-ends it.
+the two sees the other. A process that is killed between 1 and 3 leaves `.trash-NAME.json`, by which a
+`RemoveLeftovers` ends it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tritonsmith import outside
 from tritonsmith.errors import LockedError, OwnershipError, StepError
 from tritonsmith.plan import locks, ownership
 from tritonsmith.plan.steps import Step
-from tritonsmith.plan.steps.cache_entries import Seen
+from tritonsmith.plan.steps.cache_entries import SeenEntry
 
 TRASH = ".trash-"
 INCOMING = ".import-"
@@ -34,12 +34,12 @@ Update = Callable[[int, int | None, str], None]
 
 
 @dataclass(frozen=True)
-class ShelfStep(Step):
+class StoreEntryStep(Step):
     """A step of this module, which `act` does."""
 
 
 @dataclass(frozen=True)
-class Expect(ShelfStep):
+class Expect(StoreEntryStep):
     """Fail unless a path is there.
 
     Attributes:
@@ -61,7 +61,7 @@ class Expect(ShelfStep):
 
 
 @dataclass(frozen=True)
-class Discard(ShelfStep):
+class Discard(StoreEntryStep):
     """Delete an entry, unless somebody holds it or has come to use it since the plan was made.
 
     Attributes:
@@ -74,7 +74,7 @@ class Discard(ShelfStep):
     root: Path
     name: str
     owner: Path
-    stale: tuple[Seen, ...] = ()
+    stale: tuple[SeenEntry, ...] = ()
 
     def shell(self) -> list[str]:
         """The step as lines of POSIX shell, which cannot tell whether somebody uses the entry by now."""
@@ -94,7 +94,7 @@ class Discard(ShelfStep):
 
 
 @dataclass(frozen=True)
-class Sweep(ShelfStep):
+class RemoveLeftovers(StoreEntryStep):
     """End what runs that were killed began: deletions, and imports that came to nothing.
 
     Attributes:
@@ -106,7 +106,7 @@ class Sweep(ShelfStep):
 
     root: Path
     owner: Path
-    stale: tuple[Seen, ...] = ()
+    stale: tuple[SeenEntry, ...] = ()
     must: bool = True
 
     def shell(self) -> list[str]:
@@ -126,7 +126,7 @@ def tombstone(root: Path, name: str) -> Path:
 
 
 @singledispatch
-def act(step: ShelfStep, update: Update) -> None:
+def run(step: StoreEntryStep, update: Update) -> None:
     """Do a step of this module.
 
     Args:
@@ -141,22 +141,22 @@ def act(step: ShelfStep, update: Update) -> None:
     raise TypeError(f"no way to do a {type(step).__name__} ({update})")
 
 
-@act.register
+@run.register
 def _(step: Expect, update: Update) -> None:
     update(0, None, step.title)
     if not step.path.exists():
         raise StepError(step.otherwise, where=step.path)
 
 
-@act.register
+@run.register
 def _(step: Discard, update: Update) -> None:
     update(0, None, step.title)
     with suppress(LockedError), _held(step.root, step.name):
         _discard(step.root, step.name, step.owner, step.stale)
 
 
-@act.register
-def _(step: Sweep, update: Update) -> None:
+@run.register
+def _(step: RemoveLeftovers, update: Update) -> None:
     stay: list[str] = []
     for path in list(_left(step.root)):
         update(0, None, path.name)
@@ -173,7 +173,7 @@ def _(step: Sweep, update: Update) -> None:
         )
 
 
-def _sweep(path: Path, step: Sweep) -> None:
+def _sweep(path: Path, step: RemoveLeftovers) -> None:
     name = path.name.removeprefix(TRASH).removeprefix(INCOMING)
     if path.name.startswith(INCOMING):
         with suppress(LockedError), _held(step.root, name):
@@ -202,7 +202,7 @@ def _held(root: Path, name: str) -> AbstractContextManager[None]:
     return locks.hold(root / f"{name}.lock", purpose="delete from the store", busy=f"with {name}")
 
 
-def _resume(grave: Path, name: str, step: Sweep) -> None:
+def _resume(grave: Path, name: str, step: RemoveLeftovers) -> None:
     """An entry that was on its way out: made again meanwhile, or in use again, or gone for good."""
     if (step.root / f"{name}.json").exists():
         grave.unlink(missing_ok=True)
@@ -210,7 +210,7 @@ def _resume(grave: Path, name: str, step: Sweep) -> None:
         _discard(step.root, name, step.owner, step.stale)
 
 
-def _discard(root: Path, name: str, owner: Path, stale: tuple[Seen, ...]) -> None:
+def _discard(root: Path, name: str, owner: Path, stale: tuple[SeenEntry, ...]) -> None:
     tree, manifest, grave = root / name, root / f"{name}.json", tombstone(root, name)
     ownership.check_owned(tree, owner)
     if manifest.exists():
@@ -240,7 +240,7 @@ def _delete(trash: Path, owner: Path) -> None:
             ownership.remove(trash, owner)
 
 
-def _claimed(root: Path, name: str, stale: tuple[Seen, ...]) -> bool:
+def _claimed(root: Path, name: str, stale: tuple[SeenEntry, ...]) -> bool:
     """Whether a record of a user names the entry that is not one of the stale ones, or is newer than that."""
     known = {(seen.name, seen.changed) for seen in stale}
     folder = root / "users"

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tritonsmith.builder.debug_library import abi_check, llvm_options
-from tritonsmith.builder.debug_library.abi_check import Row
+from tritonsmith.builder.debug_library.abi_check import AbiRow
 from tritonsmith.builder.debug_library.archive import Traits
 from tritonsmith.builder.debug_library.cmake_lists import Library
 from tritonsmith.builder.debug_library.includes import Reached
-from tritonsmith.builder.debug_library.llvm_options import Sources
+from tritonsmith.builder.debug_library.llvm_options import LlvmSources
 from tritonsmith.errors import FactError
 from tritonsmith.facts.llvm_tree import LlvmTree
 
@@ -29,7 +29,7 @@ TRAITS = Traits(
 )
 
 
-def before(tree: LlvmTree, project: Path, **changes: Any) -> dict[str, Row]:
+def before(tree: LlvmTree, project: Path, **changes: Any) -> dict[str, AbiRow]:
     sources = llvm_options.sources(project)
     library = Library("Mini", project, (project / "Twice.cpp",), (), (), hidden=False, tables=())
     given: dict[str, Any] = {
@@ -44,7 +44,7 @@ def before(tree: LlvmTree, project: Path, **changes: Any) -> dict[str, Row]:
     return {row.what: row for row in abi_check.before(tree, **given)}
 
 
-def wrong(rows: dict[str, Row]) -> list[str]:
+def wrong(rows: dict[str, AbiRow]) -> list[str]:
     return [what for what, row in rows.items() if not row.agrees]
 
 
@@ -64,7 +64,7 @@ def test_the_same_release_agrees(tree: LlvmTree, project: Path) -> None:
 def test_release_and_commit(
     tree: LlvmTree, project: Path, of_tree: dict[str, str], of_sources: dict[str, str], what: list[str]
 ) -> None:
-    sources: Sources = replace(llvm_options.sources(project), **of_sources)  # type: ignore[arg-type]
+    sources: LlvmSources = replace(llvm_options.sources(project), **of_sources)  # type: ignore[arg-type]
     changed: LlvmTree = replace(tree, **of_tree)  # type: ignore[arg-type]
     assert wrong(before(changed, project, sources=sources)) == what
 

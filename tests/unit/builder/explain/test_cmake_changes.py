@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.unit.builder import made
 from tritonsmith.builder import cmake
 from tritonsmith.builder.explain import cmake_changes
-from tritonsmith.builder.explain.cmake_changes import Change
+from tritonsmith.builder.explain.cmake_changes import CMakeChange
 from tritonsmith.plan import Plan, Remove, Run, Write
 
 SOURCE, ABOUT = Path("/src"), {"LLVM": "19.1.7, commit unknown, assertions OFF", "compiler": "clang++ 19.1.7"}
@@ -57,7 +57,7 @@ def test_only_what_will_happen_is_pending(tmp_path: Path) -> None:
         step.stamp.path.write_text(step.stamp.key, encoding="utf-8")
     (tmp_path / "CMakeCache.txt").touch()
     assert list(cmake_changes.pending(plan("Debug"))) == []
-    assert list(cmake_changes.pending(plan("Release"))) == [Change("KIND", "Debug", "Release")]
+    assert list(cmake_changes.pending(plan("Release"))) == [CMakeChange("KIND", "Debug", "Release")]
 
 
 def test_only_cmakes_own_memory_goes_and_headers_are_forgotten_for_another_llvm() -> None:

@@ -12,10 +12,10 @@ import pytest
 from tests.unit.builder import made
 from tritonsmith.builder.compile_commands import NAME
 from tritonsmith.builder.llvm import command
-from tritonsmith.builder.prepared_build import Prepared
+from tritonsmith.builder.prepared_build import PreparedBuild
 from tritonsmith.builder.triton import commands
 from tritonsmith.builder.triton.recipe import Inputs
-from tritonsmith.builder.triton.source import Located, request_for
+from tritonsmith.builder.triton.source import TritonSource, request_for
 from tritonsmith.envs import attempts, receipts, session, settings
 from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
 from tritonsmith.envs.session import Session
@@ -75,7 +75,7 @@ def test_tritons_database_comes_before_that_of_the_llvm_in_the_receipt(
 ) -> None:
     leave_receipt(env, tmp_path / "llvm")
     mine, llvms = write(env.build / NAME, []), write(tmp_path / "llvm" / NAME, [])
-    prepared = commands.link_compile_commands(made.settings(), space, Located(checkout, THERE))
+    prepared = commands.link_compile_commands(made.settings(), space, TritonSource(checkout, THERE))
     merge = prepared.plan.steps[0]
     assert isinstance(merge, Run)
     assert merge.argv[-2:] == (str(mine), str(llvms))
@@ -87,49 +87,49 @@ def test_an_installed_llvm_has_no_database(
 ) -> None:
     leave_receipt(env, tmp_path / "llvm")
     mine = write(env.build / NAME, [])
-    prepared = commands.link_compile_commands(made.settings(), space, Located(checkout, THERE))
+    prepared = commands.link_compile_commands(made.settings(), space, TritonSource(checkout, THERE))
     assert prepared.receipt["databases"] == (mine,)
 
 
 def test_nothing_to_link_before_the_first_build(space: Workspace, checkout: Path) -> None:
     with pytest.raises(FactError, match="no compile_commands"):
-        commands.link_compile_commands(made.settings(), space, Located(checkout, THERE))
+        commands.link_compile_commands(made.settings(), space, TritonSource(checkout, THERE))
 
 
 def test_no_llvm_yet(space: Workspace, checkout: Path) -> None:
     with pytest.raises(FactError, match="has no LLVM yet") as caught:
-        commands.gather(made.settings(), space, Located(checkout, THERE))
+        commands.gather(made.settings(), space, TritonSource(checkout, THERE))
     assert "invoke setup-mlir --env dev" in str(caught.value)
 
 
 def test_an_llvm_that_is_gone(space: Workspace, env: EnvDir, checkout: Path, tmp_path: Path) -> None:
     leave_receipt(env, tmp_path / "llvm")
     with pytest.raises(FactError, match="is gone") as caught:
-        commands.gather(made.settings(), space, Located(checkout, THERE))
+        commands.gather(made.settings(), space, TritonSource(checkout, THERE))
     assert caught.value.where == str(tmp_path / "llvm")
 
 
 def test_a_named_llvm_that_is_none(space: Workspace, checkout: Path, tmp_path: Path) -> None:
     named = made.settings(LlvmSettings(dir=str(tmp_path)))
     with pytest.raises(FactError, match="no LLVM to build against"):
-        commands.gather(named, space, Located(checkout, THERE))
+        commands.gather(named, space, TritonSource(checkout, THERE))
 
 
 def test_a_pin_needs_sources_or_a_release(space: Workspace, tmp_path: Path) -> None:
     fetch = Plan("fetch", (Run(("git",), cwd=tmp_path, phase="sources"),))
     with pytest.raises(FactError, match="cannot tell the LLVM pin of Triton 'main'") as caught:
-        command.prepare(made.settings(), space, Located(tmp_path / "absent", fetch))
+        command.prepare(made.settings(), space, TritonSource(tmp_path / "absent", fetch))
     assert "--source PATH" in str(caught.value)
 
 
-def gathered(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> Located:
+def gathered(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> TritonSource:
     """Put facts made by hand in the place of those of this machine."""
     request = request_for(inputs.settings, inputs.checkout)
     monkeypatch.setattr(commands, "gather", lambda *_: (inputs, request))
-    return Located(inputs.checkout.root, THERE)
+    return TritonSource(inputs.checkout.root, THERE)
 
 
-def prepared_from(inputs: Inputs, space: Workspace, monkeypatch: pytest.MonkeyPatch) -> Prepared:
+def prepared_from(inputs: Inputs, space: Workspace, monkeypatch: pytest.MonkeyPatch) -> PreparedBuild:
     return commands.build_triton(inputs.settings, space, gathered(inputs, monkeypatch), force=True)
 
 
@@ -199,9 +199,9 @@ def test_an_install_ends_with_its_proof_where_there_is_one(
     assert (prepared.plan.steps[-1] == proof.steps[0]) is proven
 
 
-def run(prepared: Prepared) -> Session:
+def run(prepared: PreparedBuild) -> Session:
     with session.opened("build-triton", "dev") as running:
-        commands.act(prepared, running)
+        commands.execute(prepared, running)
     return running
 
 
@@ -218,7 +218,7 @@ def python(code: str, cwd: Path) -> Plan:
 
 @pytest.mark.usefixtures("opened")
 def test_success_leaves_a_receipt_in_the_env_and_beside_the_build(tmp_path: Path) -> None:
-    prepared = Prepared(python("", tmp_path), (), {"commit": made.PIN}, beside=tmp_path)
+    prepared = PreparedBuild(python("", tmp_path), (), {"commit": made.PIN}, beside=tmp_path)
     running = run(prepared)
     in_env = receipts.read(running.env.receipt("build-triton"))
     assert in_env is not None
@@ -229,7 +229,7 @@ def test_success_leaves_a_receipt_in_the_env_and_beside_the_build(tmp_path: Path
 
 def test_failure_leaves_none_and_is_explained(opened: Workspace, tmp_path: Path) -> None:
     code = "print('a.cpp:3:1: error: no member named x in y'); raise SystemExit(4)"
-    prepared = Prepared(
+    prepared = PreparedBuild(
         python(code, tmp_path),
         (),
         {"commit": made.PIN},
@@ -247,7 +247,7 @@ def test_failure_leaves_none_and_is_explained(opened: Workspace, tmp_path: Path)
 
 def test_sources_are_fetched_unless_a_pin_will_do(opened: Workspace, tmp_path: Path) -> None:
     mark = tmp_path / "fetched"
-    located = Located(tmp_path / "triton", python(f"open({str(mark)!r}, 'w').close()", tmp_path))
+    located = TritonSource(tmp_path / "triton", python(f"open({str(mark)!r}, 'w').close()", tmp_path))
     release = Settings("dev", triton=TritonSettings(revision="3.5"))
     commands.bring_sources(release, located, pin_will_do=True)
     assert not mark.exists()
@@ -257,7 +257,7 @@ def test_sources_are_fetched_unless_a_pin_will_do(opened: Workspace, tmp_path: P
     commands.bring_sources(made.settings(), located, pin_will_do=True)  # main tells no pin
     assert mark.exists()
     mark.unlink()
-    commands.bring_sources(made.settings(), Located(tmp_path, THERE))
+    commands.bring_sources(made.settings(), TritonSource(tmp_path, THERE))
     assert not mark.exists()
     assert opened.root.is_dir()
 
@@ -330,10 +330,10 @@ def test_an_install_goes_on_with_a_build_that_did_not_end_well(
 ) -> None:
     """Debug failed; without this, RelWithDebInfo would be configured over it and everything compiled anew."""
     opened.claim()
-    prepared = Prepared(Plan("p"), (), {"settings": {"triton.build-type": "Debug"}})
+    prepared = PreparedBuild(Plan("p"), (), {"settings": {"triton.build-type": "Debug"}})
     stopped = StoppedSession(opened, "build-triton", error)
     with pytest.raises(type(error)):
-        commands.act(prepared, stopped)  # type: ignore[arg-type]
+        commands.execute(prepared, stopped)  # type: ignore[arg-type]
     chosen = settings.load("dev", {}, commands.last_build("dev"))
     assert chosen.triton.build_type == "Debug"
     told = dict(chosen.origin)["triton.build-type"]

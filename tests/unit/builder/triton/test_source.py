@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.builder import made
-from tritonsmith.builder.triton.source import Located, locate, request_for, request_for_revision
+from tritonsmith.builder.triton.source import TritonSource, locate, request_for, request_for_revision
 from tritonsmith.envs import settings
 from tritonsmith.envs.schema import LlvmSettings, Settings
 from tritonsmith.envs.workspace import Workspace
@@ -50,7 +50,7 @@ def chosen(*, flag: str = "", env: str = "", revision: str = "main") -> Settings
     return settings.resolve("dev", layers)
 
 
-def where(found: Located) -> Path:
+def where(found: TritonSource) -> Path:
     assert found.fetch.steps == ()
     return found.root
 

@@ -85,7 +85,7 @@ def test_a_folder_of_the_tools_own_is_emptied_first(found: Manifest, home: Path)
 
 def test_written_files_are_what_the_plan_says(found: Manifest, tmp_path: Path) -> None:
     made = emit.prepare([found], "n", tmp_path / "c")
-    emit.act(made)
+    emit.execute(made)
     told = emit.as_json(made, checked=False)
     assert json.loads(json.dumps(told))["schema"] == 1
     paths = [Path(path) for one in told["targets"] for path in one["sources"]]

@@ -18,10 +18,10 @@ from tests.unit.kernels.compare import compiler
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, InterruptedRunError, UsageError
 from tritonsmith.kernels.batch import resume, run, spec
-from tritonsmith.kernels.batch.run import Job
+from tritonsmith.kernels.batch.run import CompileJob
 from tritonsmith.kernels.compile import manifest, targets
 from tritonsmith.kernels.compile.manifest import Manifest
-from tritonsmith.kernels.compile.request import Asked, Sweep
+from tritonsmith.kernels.compile.request import CompileRequest, Sweep
 
 BOTH = targets.parse_all(["a100", "mi300x"])
 
@@ -30,9 +30,9 @@ BOTH = targets.parse_all(["a100", "mi300x"])
 in_threads = pytest.mark.usefixtures("in_threads")
 
 
-def job(tmp_path: Path, file: Path, words: str, out: str) -> Job:
+def job(tmp_path: Path, file: Path, words: str, out: str) -> CompileJob:
     """A kernel for one side, with both targets."""
-    return Job(Asked(file, "", "*fp32,64", BOTH), spec.parse(words), tmp_path / out)
+    return CompileJob(CompileRequest(file, "", "*fp32,64", BOTH), spec.parse(words), tmp_path / out)
 
 
 def test_results_come_in_the_order_of_the_jobs(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_what_has_changed_is_compiled_again(change: str, tmp_path: Path) -> None
 def test_a_large_sweep_is_cut_and_put_together(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
     sizes = tuple(str(2**number) for number in range(20))
-    asked = Asked(compiler.kernel(tmp_path), "k", "*fp32", BOTH, sweeps=(Sweep("N", sizes),))
-    (made,) = run.run([Job(asked, spec.parse(str(python)), tmp_path / "out")], count=2, silent=True)
+    asked = CompileRequest(compiler.kernel(tmp_path), "k", "*fp32", BOTH, sweeps=(Sweep("N", sizes),))
+    (made,) = run.run([CompileJob(asked, spec.parse(str(python)), tmp_path / "out")], count=2, silent=True)
     ids = [f"{target},N={size}" for target in ("cuda-80-32", "hip-gfx942-64") for size in sizes]
     assert [point.id for point in made.points] == ids
     assert manifest.read(tmp_path / "out") == made
@@ -141,7 +141,9 @@ def test_what_is_refused_is_a_row_unless_everything_is(tmp_path: Path) -> None:
     assert [(point.status, point.error) for point in made[1].points] == [("failed", "it is refused")] * 2
     with pytest.raises(FactError, match="it is refused"):
         run.run(jobs[1:], count=1, silent=True)
-    long = Job(Asked(good, "", "*fp32,64,32,16", BOTH), spec.parse(str(python)), tmp_path / "long")
+    long = CompileJob(
+        CompileRequest(good, "", "*fp32,64,32,16", BOTH), spec.parse(str(python)), tmp_path / "long"
+    )
     with pytest.raises(UsageError, match="has 4 entries"):
         run.run([long], count=1, silent=True)
 

@@ -9,9 +9,9 @@ import pytest
 from tests.unit.kernels.compare import compiler
 from tritonsmith.errors import UsageError
 from tritonsmith.kernels.batch import spec
-from tritonsmith.kernels.batch.spec import Side
+from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compile import targets
-from tritonsmith.kernels.compile.request import Asked, Sweep
+from tritonsmith.kernels.compile.request import CompileRequest, Sweep
 
 A100, MI300X = targets.parse_all(["a100", "mi300x"])
 
@@ -19,23 +19,23 @@ A100, MI300X = targets.parse_all(["a100", "mi300x"])
 @pytest.mark.parametrize(
     ("text", "side"),
     [
-        ("3.4.0", Side("3.4.0", version="3.4.0")),
-        ("3.4", Side("3.4", version="3.4.0")),
-        ("3.4rc1", Side("3.4rc1", version="3.4.0rc1")),
-        ("triton-3.3.1", Side("triton-3.3.1", version="3.3.1")),
-        ("debug", Side("debug", env="debug")),
-        (" 3.4.0 , a100,sm_80 ", Side("3.4.0 , a100,sm_80", version="3.4.0", targets=(A100,))),
-        ("hip:gfx942,cuda:80", Side("hip:gfx942,cuda:80", targets=(MI300X, A100))),
+        ("3.4.0", CompilerSpec("3.4.0", version="3.4.0")),
+        ("3.4", CompilerSpec("3.4", version="3.4.0")),
+        ("3.4rc1", CompilerSpec("3.4rc1", version="3.4.0rc1")),
+        ("triton-3.3.1", CompilerSpec("triton-3.3.1", version="3.3.1")),
+        ("debug", CompilerSpec("debug", env="debug")),
+        (" 3.4.0 , a100,sm_80 ", CompilerSpec("3.4.0 , a100,sm_80", version="3.4.0", targets=(A100,))),
+        ("hip:gfx942,cuda:80", CompilerSpec("hip:gfx942,cuda:80", targets=(MI300X, A100))),
         (
             "num_warps=8,T=(1,2),A=relu,B=tl.float16",
-            Side(
+            CompilerSpec(
                 "num_warps=8,T=(1,2),A=relu,B=tl.float16",
                 options={"num_warps": 8, "T": (1, 2), "A": "relu", "B": {"dtype": "float16"}},
             ),
         ),
     ],
 )
-def test_words(text: str, side: Side) -> None:
+def test_words(text: str, side: CompilerSpec) -> None:
     assert spec.parse(text) == side
 
 
@@ -85,7 +85,7 @@ def test_wrong_words(text: str, says: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_a_side_changes(tmp_path: Path) -> None:
-    asked = Asked(tmp_path / "k.py", "k", "*fp32", (A100,), sweeps=(Sweep("N", ("1", "2")),))
+    asked = CompileRequest(tmp_path / "k.py", "k", "*fp32", (A100,), sweeps=(Sweep("N", ("1", "2")),))
     side = spec.parse("mi300x,num_warps=8,D=tl.float16")
     got = spec.applied(asked, side)
     assert got.targets == (MI300X,)

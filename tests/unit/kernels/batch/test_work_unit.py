@@ -12,17 +12,17 @@ from tests.unit.kernels.compare import compiler
 from tritonsmith.envs import workspace
 from tritonsmith.errors import DownloadError, SmithError, UsageError
 from tritonsmith.kernels.batch import spec, work_unit
-from tritonsmith.kernels.batch.work_unit import Answer, Parcel
+from tritonsmith.kernels.batch.work_unit import RemoteJob, RemoteResult
 from tritonsmith.kernels.compile import targets
-from tritonsmith.kernels.compile.request import Asked
+from tritonsmith.kernels.compile.request import CompileRequest
 
 A100 = targets.parse_all(["a100"])
 
 
-def parcel(file: Path, python: Path) -> Parcel:
+def parcel(file: Path, python: Path) -> RemoteJob:
     """A unit as it is sent: only bytes arrive there."""
-    asked = Asked(file, "", "*fp32,64", A100)
-    made: Parcel = pickle.loads(pickle.dumps(work_unit.pack(asked, spec.parse(str(python)), 60, "wheel")))  # noqa: S301
+    asked = CompileRequest(file, "", "*fp32,64", A100)
+    made: RemoteJob = pickle.loads(pickle.dumps(work_unit.pack(asked, spec.parse(str(python)), 60, "wheel")))  # noqa: S301
     return made
 
 
@@ -32,7 +32,7 @@ def test_there_and_back(tmp_path: Path) -> None:
     sent = parcel(file, python)
     file.unlink()  # nothing of ours is there
     answer = pickle.loads(pickle.dumps(work_unit.compile_there(sent)))  # noqa: S301
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, RemoteResult)
     made = work_unit.unpack(answer, tmp_path / "out")
     assert made.file == str(file)
     path = made.path(made.points[0], "ptx")
@@ -48,7 +48,7 @@ def test_there_and_back(tmp_path: Path) -> None:
 def test_errors_name_the_file_here(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
     answer = work_unit.compile_there(parcel(compiler.kernel(tmp_path, remark="crash"), python))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, RemoteResult)
     assert answer.manifest.points[0].error == f"{tmp_path}/k.py:3: no"
     refused = work_unit.compile_there(parcel(compiler.kernel(tmp_path, "bad", "refuse"), python))
     assert isinstance(refused, SmithError)
@@ -77,7 +77,7 @@ def test_modules_beside_the_file_go_with_it(tmp_path: Path) -> None:
 def test_a_damaged_answer_is_refused(tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv")
     answer = work_unit.compile_there(parcel(compiler.kernel(tmp_path), python))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, RemoteResult)
     with pytest.raises(DownloadError):
         work_unit.unpack(replace(answer, files=answer.files[:-20]), tmp_path / "out")
     assert not (tmp_path / "out").exists()

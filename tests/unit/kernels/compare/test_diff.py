@@ -14,7 +14,7 @@ from rich.console import Console
 from tests.unit.kernels.compare.making import SASS, TTIR, manifest, point, written
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.compare import diff, report, thresholds
-from tritonsmith.kernels.compare.diff import Change, Comparison
+from tritonsmith.kernels.compare.diff import Comparison, MetricChange
 from tritonsmith.kernels.compare.metrics import metric
 from tritonsmith.kernels.resources.table import Value
 from tritonsmith.plan import Write
@@ -40,8 +40,8 @@ def seen(found: Comparison, width: int = 80) -> str:
     return capture.get()
 
 
-def change(key: str, a: Value, b: Value, *, counterpart: bool = True) -> Change:
-    return Change(metric(key), a, b, counterpart)
+def change(key: str, a: Value, b: Value, *, counterpart: bool = True) -> MetricChange:
+    return MetricChange(metric(key), a, b, counterpart)
 
 
 def test_what_changed(sides: Comparison) -> None:
@@ -74,7 +74,7 @@ def test_what_changed(sides: Comparison) -> None:
         (change("registers_per_thread", 40, None, counterpart=False), ""),
     ],
 )
-def test_verdicts(made: Change, verdict: str) -> None:
+def test_verdicts(made: MetricChange, verdict: str) -> None:
     assert made.verdict == verdict
 
 

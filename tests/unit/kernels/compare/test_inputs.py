@@ -8,10 +8,10 @@ import pytest
 
 from tests.unit.kernels.compare.making import point, written
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.kernels.batch.spec import Side
+from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compare import inputs
 from tritonsmith.kernels.compile import targets
-from tritonsmith.kernels.compile.request import Asked
+from tritonsmith.kernels.compile.request import CompileRequest
 
 FILE = "import triton\n\n@triton.jit\ndef add(x):\n    pass\n"
 LIST = """
@@ -40,8 +40,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_both_sides_compile_into_folders_of_one_name(file: Path, tmp_path: Path) -> None:
-    kernels = inputs.one(Asked(file, "", "*fp32", H100))
-    sides = Side("3.4.0", version="3.4.0"), Side("wheel", env="wheel")
+    kernels = inputs.one(CompileRequest(file, "", "*fp32", H100))
+    sides = CompilerSpec("3.4.0", version="3.4.0"), CompilerSpec("wheel", env="wheel")
     found = inputs.prepare(*sides, kernels, tmp_path / "o")
     assert [job.out for job in found.jobs] == [tmp_path / "o" / "a" / "add", tmp_path / "o" / "b" / "add"]
     assert [job.asked.kernel for job in found.jobs] == ["add", "add"]
@@ -49,8 +49,10 @@ def test_both_sides_compile_into_folders_of_one_name(file: Path, tmp_path: Path)
 
 
 def test_a_side_that_is_a_folder_compiles_nothing(file: Path, tmp_path: Path) -> None:
-    kernels = inputs.one(Asked(file, "", "*fp32", H100))
-    found = inputs.prepare(Side("out", folder=tmp_path), Side("wheel", env="wheel"), kernels, None)
+    kernels = inputs.one(CompileRequest(file, "", "*fp32", H100))
+    found = inputs.prepare(
+        CompilerSpec("out", folder=tmp_path), CompilerSpec("wheel", env="wheel"), kernels, None
+    )
     assert found.jobs_a == ()
     assert len(found.jobs_b) == 1
     assert found.own
@@ -62,7 +64,9 @@ def test_a_list_of_kernels(file: Path) -> None:
     assert [kernel.name for kernel in kernels] == ["k", "a_new_one"]
     assert kernels[0].asked.options == {"num_warps": 8, "maxnreg": 64}  # flags win
     assert {kernel.asked.kernel for kernel in kernels} == {"add"}
-    found = inputs.prepare(Side("3.4.0", version="3.4.0"), Side("3.9.0", version="3.9.0"), kernels, None)
+    found = inputs.prepare(
+        CompilerSpec("3.4.0", version="3.4.0"), CompilerSpec("3.9.0", version="3.9.0"), kernels, None
+    )
     assert [job.out.name for job in found.jobs_a] == ["k"]
     assert [job.out.name for job in found.jobs_b] == ["k", "a_new_one"]
 
@@ -76,7 +80,9 @@ def test_two_kernels_never_share_a_folder(file: Path, first: str, second: str) -
     file.with_name("list.toml").write_text(f"{one}{first}\n{one}{second}\n")
     kernels = inputs.listed(file.with_name("list.toml"), H100, {}, ())
     with pytest.raises(UsageError, match="two kernels of the list would share a folder"):
-        inputs.prepare(Side("3.4.0", version="3.4.0"), Side("3.9.0", version="3.9.0"), kernels, None)
+        inputs.prepare(
+            CompilerSpec("3.4.0", version="3.4.0"), CompilerSpec("3.9.0", version="3.9.0"), kernels, None
+        )
 
 
 def test_a_list_with_nothing_for_a_side(file: Path) -> None:
@@ -85,12 +91,14 @@ def test_a_list_with_nothing_for_a_side(file: Path) -> None:
     )
     kernels = inputs.listed(file.with_name("list.toml"), H100, {}, ())
     with pytest.raises(UsageError, match=r"no kernel of the list is for Triton 3\.4\.0"):
-        inputs.prepare(Side("3.4.0", version="3.4.0"), Side("3.9.0", version="3.9.0"), kernels, None)
+        inputs.prepare(
+            CompilerSpec("3.4.0", version="3.4.0"), CompilerSpec("3.9.0", version="3.9.0"), kernels, None
+        )
 
 
 def test_a_file_where_the_folder_goes_is_said_before_anything_is_compiled(file: Path) -> None:
-    kernels = inputs.one(Asked(file, "", "*fp32", H100))
-    sides = Side("3.4.0", version="3.4.0"), Side("wheel", env="wheel")
+    kernels = inputs.one(CompileRequest(file, "", "*fp32", H100))
+    sides = CompilerSpec("3.4.0", version="3.4.0"), CompilerSpec("wheel", env="wheel")
     for out in (file, file / "below"):
         with pytest.raises(UsageError, match="this is a file") as caught:
             inputs.prepare(*sides, kernels, out)
@@ -98,8 +106,8 @@ def test_a_file_where_the_folder_goes_is_said_before_anything_is_compiled(file: 
 
 
 def test_what_contradicts_itself(file: Path, tmp_path: Path) -> None:
-    kernels = inputs.one(Asked(file, "", "*fp32", H100))
-    folder, other = Side("out", folder=tmp_path), Side("3.4.0", version="3.4.0")
+    kernels = inputs.one(CompileRequest(file, "", "*fp32", H100))
+    folder, other = CompilerSpec("out", folder=tmp_path), CompilerSpec("3.4.0", version="3.4.0")
     with pytest.raises(UsageError, match="no kernel is"):
         inputs.prepare(folder, folder, kernels, None)
     with pytest.raises(UsageError, match="nothing says which kernel"):
@@ -107,7 +115,7 @@ def test_what_contradicts_itself(file: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"'3\.4\.0' and '3\.4\.0'"):
         inputs.prepare(other, other, (), None)
     with pytest.raises(SmithError, match="there is no such file"):
-        inputs.one(Asked(file.with_name("kk.py"), "", "*fp32", H100))
+        inputs.one(CompileRequest(file.with_name("kk.py"), "", "*fp32", H100))
 
 
 def test_output_folders_are_found_below_a_folder(tmp_path: Path) -> None:
@@ -121,8 +129,8 @@ def test_output_folders_are_found_below_a_folder(tmp_path: Path) -> None:
 
 
 def test_only_a_folder_of_the_workspace_is_removed(file: Path, tmp_path: Path) -> None:
-    kernels = inputs.one(Asked(file, "", "*fp32", H100))
-    sides = Side("3.4.0", version="3.4.0"), Side("3.9.0", version="3.9.0")
+    kernels = inputs.one(CompileRequest(file, "", "*fp32", H100))
+    sides = CompilerSpec("3.4.0", version="3.4.0"), CompilerSpec("3.9.0", version="3.9.0")
     own, users = (inputs.prepare(*sides, kernels, place) for place in (None, tmp_path / "o"))
     assert f"rm -rf -- {own.out}" in inputs.plan(own, "wheel").shell()
     assert "rm -rf" not in inputs.plan(users, "wheel").shell()

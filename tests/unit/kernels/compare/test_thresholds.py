@@ -10,7 +10,7 @@ from tests.unit.kernels.compare.making import manifest, point
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.kernels.compare import thresholds
 from tritonsmith.kernels.compare.diff import Compared, Comparison
-from tritonsmith.kernels.compare.matching import Member, Pair
+from tritonsmith.kernels.compare.matching import Pair, PairMember
 from tritonsmith.kernels.compare.metrics import Measured
 from tritonsmith.kernels.compare.thresholds import Limit
 from tritonsmith.kernels.compile.manifest import Point, Status
@@ -36,7 +36,7 @@ AMD: Measured = {
 
 
 def pair(a: Point, b: Point, kernel: str = "k") -> Pair:
-    return Pair(kernel, a.id, Member(manifest(a), a), Member(manifest(b), b))
+    return Pair(kernel, a.id, PairMember(manifest(a), a), PairMember(manifest(b), b))
 
 
 def comparison(

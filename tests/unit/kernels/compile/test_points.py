@@ -7,15 +7,15 @@ import pytest
 from tritonsmith.errors import UsageError
 from tritonsmith.kernels.compile import points, request, targets
 from tritonsmith.kernels.compile.points import Config
-from tritonsmith.kernels.compile.request import Asked
-from tritonsmith.kernels.compile.source import Kernel, Parameter
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.source import KernelParameter, KernelSource
 
-KERNEL = Kernel("add", (Parameter("x"), Parameter("BLOCK", constexpr=True)))
+KERNEL = KernelSource("add", (KernelParameter("x"), KernelParameter("BLOCK", constexpr=True)))
 BOTH = targets.parse_all(["h100", "mi300x"])
 
 
-def wanted(signature: str = "*fp32,64", **more: object) -> Asked:
-    return Asked(Path("/k.py"), "add", signature, BOTH, **more)  # type: ignore[arg-type]
+def wanted(signature: str = "*fp32,64", **more: object) -> CompileRequest:
+    return CompileRequest(Path("/k.py"), "add", signature, BOTH, **more)  # type: ignore[arg-type]
 
 
 def test_a_point_for_each_target() -> None:
@@ -61,7 +61,7 @@ def test_long_names_are_cut_and_stay_different() -> None:
 
 
 def test_ir_has_options_only() -> None:
-    (one, _) = points.expand(Asked(Path("/k.ttir"), "add", "", BOTH), None)
+    (one, _) = points.expand(CompileRequest(Path("/k.ttir"), "add", "", BOTH), None)
     assert one.bound is None
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tritonsmith.kernels.compile import results
 from tritonsmith.kernels.compile.manifest import Manifest
-from tritonsmith.kernels.compile.request import Asked
+from tritonsmith.kernels.compile.request import CompileRequest
 
 LINES: list[dict[str, Any]] = [
     {
@@ -26,7 +26,9 @@ def test_what_all_processes_noted_is_told_once() -> None:
         "k.py:3: the truth of torch.x decides something, and it is a stand-in",
     )
     made = Manifest(Path("/out"), "k", "k.py", "", "", "", "", "", (), replaced, warnings)
-    *told, names = results.notes({"notes": [], "missing": []}, made, Asked(Path("k.py"), "k", "", ()))
+    *told, names = results.notes(
+        {"notes": [], "missing": []}, made, CompileRequest(Path("k.py"), "k", "", ())
+    )
     assert tuple(told) == warnings
     assert names == (
         "torch is not installed, and stand-ins replaced torch.nn.Module (k.py:2), torch.f0 (u.py:1), "

@@ -13,8 +13,8 @@ from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, LockedError, SmithError, UsageError
 from tritonsmith.kernels import output
 from tritonsmith.kernels.compile import request, run, targets
-from tritonsmith.kernels.compile.request import Asked
-from tritonsmith.kernels.compile.run import Place
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.plan import Run
 
 __all__ = ["place"]  # the fixture
@@ -27,22 +27,24 @@ JITFunction.params = property(lambda self: [Param(name) for name in self.arg_nam
 
 
 @pytest.fixture
-def where(place: Path) -> Place:
+def where(place: Path) -> Toolchain:
     """An interpreter that has the stand-in."""
     python = place / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{place}/site" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
-    return Place(
+    return Toolchain(
         python, Workspace(place / "home"), place / "home" / "kernels", 1, 30, ("--python", str(python))
     )
 
 
-def wanted(place: Path, kernel: str = "k", signature: str = "*fp32,WHAT='x'", **more: object) -> Asked:
-    return Asked(place / "kernel.py", kernel, signature, targets.parse_all(["a100"]), **more)  # type: ignore[arg-type]
+def wanted(
+    place: Path, kernel: str = "k", signature: str = "*fp32,WHAT='x'", **more: object
+) -> CompileRequest:
+    return CompileRequest(place / "kernel.py", kernel, signature, targets.parse_all(["a100"]), **more)  # type: ignore[arg-type]
 
 
 def test_variables_that_change_the_code_are_in_the_command(
-    place: Path, where: Place, monkeypatch: pytest.MonkeyPatch
+    place: Path, where: Toolchain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = place / "site/triton/_C/libtriton.py"
     library.parent.mkdir()
@@ -54,42 +56,42 @@ def test_variables_that_change_the_code_are_in_the_command(
 
 
 def test_variables_that_hold_stages_back_or_share_a_cache_do_not_reach_the_compiler(
-    place: Path, where: Place
+    place: Path, where: Toolchain
 ) -> None:
     (step,) = (one for one in run.prepare(wanted(place), where).plan.steps if isinstance(one, Run))
     gone = {name for name, value in step.env if value is None}
     assert gone == {"TRITON_INTERPRET", "TRITON_STORE_BINARY_ONLY", "TRITON_CACHE_MANAGER"}
 
 
-def test_a_link_to_a_folder_is_that_folder(place: Path, where: Place) -> None:
+def test_a_link_to_a_folder_is_that_folder(place: Path, where: Toolchain) -> None:
     (place / "real").mkdir()
     (place / "link").symlink_to(place / "real")
     works = {run.prepare(wanted(place), where, place / name).work for name in ("real", "link")}
     assert len(works) == 1, "two runs would not see each other's lock"
 
 
-def test_a_stage_that_none_of_the_targets_has_is_told(place: Path, where: Place) -> None:
-    made = run.act(run.prepare(wanted(place, stages=("ttir", "hsaco")), where), where, silent=True)
+def test_a_stage_that_none_of_the_targets_has_is_told(place: Path, where: Toolchain) -> None:
+    made = run.execute(run.prepare(wanted(place, stages=("ttir", "hsaco")), where), where, silent=True)
     assert made.notes[-1] == "no point has a stage hsaco: none of these targets makes one"
-    made = run.act(run.prepare(wanted(place, stages=("ttir",)), where), where, silent=True)
+    made = run.execute(run.prepare(wanted(place, stages=("ttir",)), where), where, silent=True)
     assert not [text for text in made.notes if "no point" in text]
 
 
-def test_without_triton_the_interpreter_is_named(place: Path, where: Place) -> None:
+def test_without_triton_the_interpreter_is_named(place: Path, where: Toolchain) -> None:
     (place / "site" / "triton" / "__init__.py").write_text("import no_such_thing")
     with pytest.raises(FactError, match="cannot import Triton") as caught:
         run.compile_all(wanted(place), where, silent=True)
     assert caught.value.where == str(where.python)
 
 
-def test_a_file_that_ends_the_process_is_suspected(place: Path, where: Place) -> None:
+def test_a_file_that_ends_the_process_is_suspected(place: Path, where: Toolchain) -> None:
     append(place / "site/triton/runtime/jit.py", "import os; os._exit(9)\n")
     with pytest.raises(SmithError, match="exit code 9") as caught:
         run.compile_all(wanted(place), where, silent=True)
     assert "kernel.py does on import" in caught.value.hints[0]
 
 
-def test_a_swept_name_that_nobody_has_may_be_a_parameters(place: Path, where: Place) -> None:
+def test_a_swept_name_that_nobody_has_may_be_a_parameters(place: Path, where: Toolchain) -> None:
     sweeps, _ = request.sweeps_of(["WHA=1,2"])
     with pytest.raises(UsageError, match="neither a parameter of the kernel nor an option") as caught:
         run.compile_all(wanted(place, sweeps=sweeps), where, silent=True)
@@ -111,7 +113,7 @@ def test_what_the_text_tells_needs_no_triton(place: Path, more: dict[str, object
     run.check(wanted(place))
 
 
-def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: Place) -> None:
+def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: Toolchain) -> None:
     """Both would end well, and the points of one would be missing from the manifest."""
     out = place / "out"
     other = replace(where, space=Workspace(place / "another home"))
@@ -121,14 +123,14 @@ def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: P
         output.held(first.out, where.space, "kernel.compile"),
         pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
     ):
-        run.act(second, other, silent=True)
+        run.execute(second, other, silent=True)
     assert caught.value.where == str(out)
-    assert run.act(second, other, silent=True).manifest.points[0].status == "ok"
+    assert run.execute(second, other, silent=True).manifest.points[0].status == "ok"
 
 
 @pytest.mark.parametrize("order", [("h100", "a100"), ("a100", "h100")])
 def test_a_file_that_one_gpu_cannot_look_at_compiles_for_the_others(
-    place: Path, where: Place, order: tuple[str, ...]
+    place: Path, where: Toolchain, order: tuple[str, ...]
 ) -> None:
     """The default is no literal: the file is run to know the parameters, for each target."""
     append(place / "site/triton/runtime/jit.py", PARAMS)

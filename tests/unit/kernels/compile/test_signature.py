@@ -6,25 +6,31 @@ import pytest
 
 from tritonsmith.errors import UsageError
 from tritonsmith.kernels.compile import signature, values
-from tritonsmith.kernels.compile.source import Kernel, Parameter
+from tritonsmith.kernels.compile.source import KernelParameter, KernelSource
 
-ADD = Kernel(
-    "add", (Parameter("x_ptr"), Parameter("y_ptr"), Parameter("n"), Parameter("BLOCK", constexpr=True))
+ADD = KernelSource(
+    "add",
+    (
+        KernelParameter("x_ptr"),
+        KernelParameter("y_ptr"),
+        KernelParameter("n"),
+        KernelParameter("BLOCK", constexpr=True),
+    ),
 )
-FULL = Kernel(
+FULL = KernelSource(
     "full",
     (
-        Parameter("x"),
-        Parameter("pair"),
-        Parameter("scale", has_default=True, default=0.5),
-        Parameter("KIND", constexpr=True, has_default=True, default="relu"),
-        Parameter("EVEN", constexpr=True),
+        KernelParameter("x"),
+        KernelParameter("pair"),
+        KernelParameter("scale", has_default=True, default=0.5),
+        KernelParameter("KIND", constexpr=True, has_default=True, default="relu"),
+        KernelParameter("EVEN", constexpr=True),
     ),
     heuristics=("EVEN",),
 )
 
 
-def bind(text: str, kernel: Kernel = ADD, **swept: str) -> signature.Bound:
+def bind(text: str, kernel: KernelSource = ADD, **swept: str) -> signature.BoundSignature:
     return signature.bind(text, kernel, {}, swept)
 
 
@@ -120,7 +126,7 @@ def test_what_makes_no_sense(text: str, what: str, hint: str) -> None:
 
 
 def test_what_an_autotuner_sets_is_not_the_signatures() -> None:
-    tuned = Kernel("add", ADD.parameters, autotuned=True)
+    tuned = KernelSource("add", ADD.parameters, autotuned=True)
     assert signature.bind("*i8,*i8,i32", tuned, {"BLOCK": 32}, {}).constexprs == {"BLOCK": 32}
     with pytest.raises(UsageError, match=r"set BLOCK, and so does the signature"):
         signature.bind("*i8,*i8,i32,64", tuned, {"BLOCK": 32}, {})

@@ -6,7 +6,7 @@ import pytest
 
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.kernels.compile import source
-from tritonsmith.kernels.compile.source import Parameter
+from tritonsmith.kernels.compile.source import KernelParameter
 
 FILE = Path("/k.py")
 TEXT = """
@@ -43,10 +43,10 @@ def test_what_the_head_tells() -> None:
     kernel = source.find(TEXT, "main_kernel", FILE)
     assert kernel is not None
     assert kernel.parameters == (
-        Parameter("x"),
-        Parameter("n"),
-        Parameter("EVEN", constexpr=True),
-        Parameter("BLOCK", constexpr=True, has_default=True, default=64),
+        KernelParameter("x"),
+        KernelParameter("n"),
+        KernelParameter("EVEN", constexpr=True),
+        KernelParameter("BLOCK", constexpr=True, has_default=True, default=64),
     )
     assert (kernel.heuristics, kernel.autotuned) == (("EVEN",), True)
 

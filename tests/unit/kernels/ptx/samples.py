@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tritonsmith.kernels.ptx import parser
-from tritonsmith.kernels.ptx.compiled_kernel import Compiled, from_ptx
+from tritonsmith.kernels.ptx.compiled_kernel import CompiledKernel, from_ptx
 from tritonsmith.kernels.ptx.syntax import Module
 
 HEAD = """//
@@ -144,7 +144,7 @@ def kernel(
     return f"{HEAD}{before}\n.visible .entry k({params})\n{directives}\n{{\n{registers}\n{body}\n}}\n"
 
 
-def stored(folder: Path, text: str, metadata: dict[str, object] | None = None) -> Compiled:
+def stored(folder: Path, text: str, metadata: dict[str, object] | None = None) -> CompiledKernel:
     """The same, from a file."""
     path = folder / "k.ptx"
     path.write_text(text, encoding="utf-8")

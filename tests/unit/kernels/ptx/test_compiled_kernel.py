@@ -9,7 +9,7 @@ from tests.unit.kernels.ptx import samples
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
 from tritonsmith.kernels.ptx import compiled_kernel
-from tritonsmith.kernels.ptx.compiled_kernel import Argument
+from tritonsmith.kernels.ptx.compiled_kernel import KernelArgument
 
 TWO = samples.kernel("ret;", params=".param .u64 .ptr .global .align 1 a, .param .u32 n")
 
@@ -42,7 +42,7 @@ def folder(root: Path, *points: Point, text: str = TWO) -> Manifest:
 def test_arguments_are_what_is_left_of_the_signature(tmp_path: Path) -> None:
     folder(tmp_path, point("p"))
     made = compiled_kernel.load(tmp_path)
-    assert made.arguments == (Argument("a", "*fp32"), Argument("n", "i32"))
+    assert made.arguments == (KernelArgument("a", "*fp32"), KernelArgument("n", "i32"))
     assert (made.triton, made.entry.name, made.threads, made.shared) == ("3.0.0", "k", (128,), None)
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.kernels.ptx import samples
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.ptx import cuda
-from tritonsmith.kernels.ptx.compiled_kernel import Argument, Compiled
+from tritonsmith.kernels.ptx.compiled_kernel import CompiledKernel, KernelArgument
 
 ATTRIBUTE = "cudaFuncSetAttribute(reduce, cudaFuncAttributeMaxDynamicSharedMemorySize, 98304)"
 KERNEL = 'extern "C" __global__ void __launch_bounds__(128)'
@@ -16,19 +16,19 @@ NEW = {"global_scratch_size": 0, "profile_scratch_size": 0, "shared": 98304, "tr
 
 
 @pytest.fixture
-def reduce(tmp_path: Path) -> Compiled:
+def reduce(tmp_path: Path) -> CompiledKernel:
     """The sample, as Triton 3.6 would have compiled it from a signature."""
     made = samples.stored(tmp_path, samples.REDUCE, NEW)
     arguments = (
-        Argument("x_ptr", "*fp16"),
-        Argument("n", "i32"),
-        Argument("int", "i8"),  # a name that C++ keeps for itself
-        Argument("shared_memory", "fp64"),  # and one that the function has
+        KernelArgument("x_ptr", "*fp16"),
+        KernelArgument("n", "i32"),
+        KernelArgument("int", "i8"),  # a name that C++ keeps for itself
+        KernelArgument("shared_memory", "fp64"),  # and one that the function has
     )
     return replace(made, arguments=arguments, source="/somewhere/kernels.py", triton="3.6.0")
 
 
-def test_the_function(reduce: Compiled) -> None:
+def test_the_function(reduce: CompiledKernel) -> None:
     text = cuda.inline(reduce).function
     assert text.startswith(
         "__device__ __forceinline__ void reduce_inline("
@@ -43,7 +43,7 @@ def test_the_function(reduce: Compiled) -> None:
     assert '".pragma \\"nounroll\\";\\n\\t"' in text
 
 
-def test_nothing_of_the_frame_is_left(reduce: Compiled) -> None:
+def test_nothing_of_the_frame_is_left(reduce: CompiledKernel) -> None:
     text = cuda.inline(reduce).function
     for gone in (
         ".loc",
@@ -59,12 +59,12 @@ def test_nothing_of_the_frame_is_left(reduce: Compiled) -> None:
         assert gone not in text
 
 
-def test_every_percent_sign_is_doubled_or_an_operand(reduce: Compiled) -> None:
+def test_every_percent_sign_is_doubled_or_an_operand(reduce: CompiledKernel) -> None:
     text = cuda.inline(reduce).function.replace("%%", "").replace("%=", "")
     assert set(text.split("%")[1:]) == {part for part in text.split("%")[1:] if part[0].isdigit()}
 
 
-def test_the_header(reduce: Compiled) -> None:
+def test_the_header(reduce: CompiledKernel) -> None:
     text = cuda.header(cuda.inline(reduce))
     for line in (
         " * reduce of kernels.py, compiled by Triton 3.6.0.",
@@ -80,7 +80,7 @@ def test_the_header(reduce: Compiled) -> None:
         assert line in text.splitlines()
 
 
-def test_scratch_that_the_kernel_does_not_use_is_no_parameter(reduce: Compiled) -> None:
+def test_scratch_that_the_kernel_does_not_use_is_no_parameter(reduce: CompiledKernel) -> None:
     made = cuda.inline(reduce)
     assert (reduce.scratch, made.scratch) == (("global_scratch", "profile_scratch"), ())
 
@@ -119,7 +119,7 @@ def test_launch_bounds_and_flags(tmp_path: Path) -> None:
 
 def test_scalars_of_half_precision_go_by_their_bits(tmp_path: Path) -> None:
     text = samples.kernel("ld.param.b16 %rs1, [k_param_0]; ret;", params=".param .b16 k_param_0")
-    made = replace(samples.stored(tmp_path, text), arguments=(Argument("eps", "bf16"),))
+    made = replace(samples.stored(tmp_path, text), arguments=(KernelArgument("eps", "bf16"),))
     head = cuda.header(cuda.inline(made))
     assert '"h"(__bfloat16_as_ushort(eps))' in head
     assert "#include <cuda_bf16.h>" in head

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.kernels.ptx import samples
 from tritonsmith.errors import UsageError
 from tritonsmith.kernels.ptx import elementwise
-from tritonsmith.kernels.ptx.unsupported import RefusedError
+from tritonsmith.kernels.ptx.unsupported import UnsupportedPtxError
 
 WHERE = Path("k.ptx")
 ONE = ".func (.param .b32 r) {name}(.param .b32 a)\n{{\n.reg .b32 %r<4>;\nld.param.b32 %r1, [a];\n{body}\nst.param.b32 [r], %r1;\nret;\n}}\n"  # noqa: E501
@@ -31,7 +31,7 @@ def test_a_function_of_registers_only() -> None:
 
 
 def test_a_kernel_is_none_and_its_memory_is_named() -> None:
-    with pytest.raises(RefusedError, match="not a function of registers only") as caught:
+    with pytest.raises(UnsupportedPtxError, match="not a function of registers only") as caught:
         elementwise.convert(samples.module(samples.REDUCE), WHERE)
     assert "mbarrier.try_wait" in str(caught.value)
     assert "noinline=True" in str(caught.value)
@@ -48,7 +48,7 @@ def test_a_kernel_is_none_and_its_memory_is_named() -> None:
     ],
 )
 def test_a_function_that_does_more_is_refused(body: str, why: str) -> None:
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(UnsupportedPtxError) as caught:
         made(("f", body))
     assert why in str(caught.value.why)
     assert body.rstrip(";") in str(caught.value.why)
@@ -56,7 +56,7 @@ def test_a_function_that_does_more_is_refused(body: str, why: str) -> None:
 
 def test_a_parameter_that_is_not_read_is_refused() -> None:
     text = f"{samples.HEAD}.func (.param .b32 r) f(.param .b32 a)\n{{\nst.param.b32 [r], 1;\nret;\n}}\n"
-    with pytest.raises(RefusedError, match="its shape"):
+    with pytest.raises(UnsupportedPtxError, match="its shape"):
         elementwise.convert(samples.module(text), WHERE)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.kernels.ptx import samples
 from tritonsmith.kernels.ptx import cuda
-from tritonsmith.kernels.ptx.unsupported import RefusedError
+from tritonsmith.kernels.ptx.unsupported import UnsupportedPtxError
 
 BULK = ".shared::cluster.global.mbarrier::complete_tx::bytes"
 INSTRUCTIONS = [
@@ -43,7 +43,7 @@ INSTRUCTIONS = [
 
 @pytest.mark.parametrize(("what", "text"), INSTRUCTIONS)
 def test_the_instruction_and_its_line_are_named(tmp_path: Path, what: str, text: str) -> None:
-    with pytest.raises(RefusedError, match=f"k cannot be inlined: {what}") as caught:
+    with pytest.raises(UnsupportedPtxError, match=f"k cannot be inlined: {what}") as caught:
         cuda.inline(samples.stored(tmp_path, samples.kernel(f"mov.b32 %r1, 0;\n@%p1 {text};\nret;")))
     assert str(caught.value.where) == f"{tmp_path / 'k.ptx'}:15"
     assert f"line 15: @%p1 {text}" in str(caught.value.why)
@@ -72,7 +72,7 @@ def test_what_looks_alike_and_is_one_block_s_own_business_is_inlined(tmp_path: P
 )
 def test_directives_of_clusters(tmp_path: Path, directive: str) -> None:
     text = samples.kernel("ret;", directives=f".reqntid 128\n{directive}")
-    with pytest.raises(RefusedError, match="clusters") as caught:
+    with pytest.raises(UnsupportedPtxError, match="clusters") as caught:
         cuda.inline(samples.stored(tmp_path, text))
     assert f"line 12: {directive}" in str(caught.value.why)
     assert "num_ctas=1" in str(caught.value)
@@ -80,24 +80,24 @@ def test_directives_of_clusters(tmp_path: Path, directive: str) -> None:
 
 def test_a_tensor_map_as_a_parameter(tmp_path: Path) -> None:
     text = samples.kernel("ret;", params=".param .align 64 .b8 k_param_0[128],\n.param .u32 k_param_1")
-    with pytest.raises(RefusedError, match="tensor maps") as caught:
+    with pytest.raises(UnsupportedPtxError, match="tensor maps") as caught:
         cuda.inline(samples.stored(tmp_path, text))
     assert "line 10: .param .b8 k_param_0[128]" in str(caught.value.why)
 
 
 def test_the_address_of_a_parameter(tmp_path: Path) -> None:
-    with pytest.raises(RefusedError, match="a name from outside"):
+    with pytest.raises(UnsupportedPtxError, match="a name from outside"):
         cuda.inline(samples.stored(tmp_path, samples.kernel("mov.b64 %rd1, k_param_0; ret;")))
 
 
 @pytest.mark.parametrize("text", [".calltargets a, b;", ".global .b32 counter;"])
 def test_what_belongs_to_a_module(tmp_path: Path, text: str) -> None:
-    with pytest.raises(RefusedError, match="k cannot be inlined"):
+    with pytest.raises(UnsupportedPtxError, match="k cannot be inlined"):
         cuda.inline(samples.stored(tmp_path, samples.kernel(f"{text} ret;")))
 
 
 def test_of_many_the_first_are_shown_and_the_rest_are_counted(tmp_path: Path) -> None:
     body = "barrier.cluster.arrive;\n" * 8 + "setmaxnreg.inc.sync.aligned.u32 240; ret;"
-    with pytest.raises(RefusedError, match="clusters, warps that trade registers") as caught:
+    with pytest.raises(UnsupportedPtxError, match="clusters, warps that trade registers") as caught:
         cuda.inline(samples.stored(tmp_path, samples.kernel(body)))
     assert str(caught.value.why).splitlines()[-1] == "and 4 more"

@@ -9,7 +9,7 @@ from tritonsmith.kernels.compile import report
 from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
 from tritonsmith.kernels.show import source_lines
 from tritonsmith.kernels.show import stage as show_stage
-from tritonsmith.kernels.show.source_lines import Line
+from tritonsmith.kernels.show.source_lines import SourceLine
 
 TTGIR = """#loc = loc("/k.py":8:1)
 #loc5 = loc("x_ptr"(#loc))
@@ -106,23 +106,26 @@ ALL = {"ttgir": TTGIR, "llir": LLIR, "ptx": PTX, "amdgcn": AMDGCN, "sass": SASS,
 def test_lines_of_python(stage: str) -> None:
     text = ALL[stage]
     found = dict(zip(text.splitlines(), source_lines.of(text, stage), strict=True))
-    known: dict[str, dict[str, Line | None]] = {
+    known: dict[str, dict[str, SourceLine | None]] = {
         "ttgir": {
-            "%0 =": Line("/k.py", 9),
-            "%2 =": Line("/k.py", 12),
+            "%0 =": SourceLine("/k.py", 9),
+            "%2 =": SourceLine("/k.py", 12),
             "%c =": None,
-            "tt.return l": Line("/other.py", 3),
+            "tt.return l": SourceLine("/other.py", 3),
         },
-        "llir": {"%7": Line("/k.py", 9), "define void": Line("/k.py", 8), "ret void": None},
+        "llir": {"%7": SourceLine("/k.py", 9), "define void": SourceLine("/k.py", 8), "ret void": None},
         "ptx": {
-            "mov.u32": Line("/k.py", 9),
-            "{ add": Line("/k.py", 12),
+            "mov.u32": SourceLine("/k.py", 9),
+            "{ add": SourceLine("/k.py", 12),
             "$L": None,
-            "ret;": Line("/k.py", 12),
+            "ret;": SourceLine("/k.py", 12),
         },
-        "amdgcn": {"s_load": Line("/k.py", 9), "s_endpgm": Line("/k.py", 12), ".size": None},
-        "sass": {"/*0000*/                   LDC": Line("/k.py", 9), "/*0010*/": Line("/k.py", 12)},
-        "gcnasm": {"s_load": Line("/k.py", 9), "s_branch": Line("/k.py", 12), "; add": None},
+        "amdgcn": {"s_load": SourceLine("/k.py", 9), "s_endpgm": SourceLine("/k.py", 12), ".size": None},
+        "sass": {
+            "/*0000*/                   LDC": SourceLine("/k.py", 9),
+            "/*0010*/": SourceLine("/k.py", 12),
+        },
+        "gcnasm": {"s_load": SourceLine("/k.py", 9), "s_branch": SourceLine("/k.py", 12), "; add": None},
     }
     for begin, line in known[stage].items():
         seen = [place for text, place in found.items() if text.strip().startswith(begin)]

@@ -25,9 +25,9 @@ from tritonsmith.facts import eras
 from tritonsmith.kernels import output
 from tritonsmith.kernels.batch import kernel_list, spec
 from tritonsmith.kernels.compile import targets
-from tritonsmith.kernels.resources.table import Row, Value
+from tritonsmith.kernels.resources.table import ResourceRow, Value
 from tritonsmith.kernels.study import git_sources, plan, plot, report
-from tritonsmith.kernels.study.plan import Cell, Matrix
+from tritonsmith.kernels.study.plan import StudyCell, StudyPlan
 from tritonsmith.tasks.kernel_study import _print, study
 
 BOTH = targets.parse_all(["a100", "mi300x"])
@@ -46,7 +46,7 @@ def listed(tmp_path: Path) -> Path:
     return file
 
 
-def prepared(listed: Path, *words: str, history: git_sources.History | None = None) -> Matrix:
+def prepared(listed: Path, *words: str, history: git_sources.History | None = None) -> StudyPlan:
     """The matrix of these Tritons."""
     tritons = [spec.parse(word) for word in words]
     out = listed.parent / "out"
@@ -85,7 +85,7 @@ def test_names_of_kernels_stay_in_the_folder_and_apart(listed: Path) -> None:
 def test_cells(listed: Path, tmp_path: Path) -> None:
     new, old = (compiler.make(tmp_path / version, version) for version in ("3.10.0", "3.4.0"))
     compiler.kernel(tmp_path, "new", "crash")
-    cells = plan.act(prepared(listed, str(new), str(old)), count=2, silent=True)
+    cells = plan.execute(prepared(listed, str(new), str(old)), count=2, silent=True)
     assert [(cell.row.kernel, cell.row.target, cell.triton) for cell in cells][:3] == [
         ("old", "cuda:80:32", "3.4.0"),
         ("old", "cuda:80:32", "3.10.0"),
@@ -94,7 +94,7 @@ def test_cells(listed: Path, tmp_path: Path) -> None:
     assert len(cells) == 8
     assert cells[0].row.error == "it has no binary"  # this compiler makes none
     assert cells[-1].row.error.startswith("crashed: ")
-    assert plan.act(prepared(listed, str(new), str(old)), count=2, silent=True)[:4] == cells[:4]
+    assert plan.execute(prepared(listed, str(new), str(old)), count=2, silent=True)[:4] == cells[:4]
     assert compiler.compiled(new).count("old cuda-80-32") == 1
     assert compiler.compiled(new).count("new cuda-80-32") == 2  # what crashed is tried again
 
@@ -110,10 +110,10 @@ def test_one_study_at_a_time_writes_to_a_folder(listed: Path, tmp_path: Path, na
         output.held(made.out, other, "kernel.study"),
         pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
     ):
-        plan.act(made, count=1, silent=True)
+        plan.execute(made, count=1, silent=True)
     assert f"runs `kernel.study --out {made.out}`" in str(caught.value)
     assert not (made.out / "3.4.0").exists()
-    assert len(plan.act(made, count=1, silent=True)) == 4
+    assert len(plan.execute(made, count=1, silent=True)) == 4
 
 
 @pytest.fixture
@@ -172,16 +172,16 @@ def test_wrong_sources(clone: Path, listed: Path, tmp_path: Path) -> None:
         prepared(listed, "3.2.0", history=history)
 
 
-def cells_of() -> list[Cell]:
+def cells_of() -> list[StudyCell]:
     """Two kernels, two versions, both vendors; one failure, one kernel that is not for the first version."""
     cells = []
     for number, triton in enumerate(("3.9.0", "3.10.0")):
         nvidia = {"registers_per_thread": 32 + number, "spill_store_bytes": 8, "spill_load_bytes": 4 * number,
                   "code_bytes": 1024}  # fmt: skip
         amd = {"vgprs_per_lane": 64, "vgpr_spills": number, "sgpr_spills": 0, "code_bytes": 2048}
-        cells.append(Cell(triton, Row("add", "p", "cuda:80:32", values=nvidia), "0" * 64, 1.5))
-        cells.append(Cell(triton, Row("add", "p", "hip:gfx942:64", values=amd)))
-    cells.append(Cell("3.10.0", Row("dot", "p", "cuda:80:32", error="failed: no such thing")))
+        cells.append(StudyCell(triton, ResourceRow("add", "p", "cuda:80:32", values=nvidia), "0" * 64, 1.5))
+        cells.append(StudyCell(triton, ResourceRow("add", "p", "hip:gfx942:64", values=amd)))
+    cells.append(StudyCell("3.10.0", ResourceRow("dot", "p", "cuda:80:32", error="failed: no such thing")))
     return cells
 
 
@@ -226,7 +226,7 @@ def test_a_picture(tmp_path: Path) -> None:
 
 
 def test_where_all_failed_the_reason_is_said_not_that_there_is_no_picture(tmp_path: Path) -> None:
-    failed = Cell("3.0.0", Row("k", "", "cuda:90:32", error="failed: no gather"))
+    failed = StudyCell("3.0.0", ResourceRow("k", "", "cuda:90:32", error="failed: no gather"))
     with pytest.raises(SmithError, match="1 of 1 points did not compile") as caught:
         _print([failed], tmp_path, tmp_path / "p.svg", json=False, csv=False)
     assert "no gather" in str(caught.value)
@@ -244,7 +244,7 @@ def test_a_picture_without_a_folder_is_said_first(listed: Path) -> None:
 def test_a_whole_study_reads_binaries(listed: Path, tmp_path: Path) -> None:
     python = compiler.make(tmp_path / "venv", "3.2.0")
     made = prepared(listed, str(python))
-    first = plan.act(made, count=1, silent=True)
+    first = plan.execute(made, count=1, silent=True)
     assert first[0].row.values == {}
     folder = tmp_path / "out" / "3.2.0" / "old"
     content = json.loads((folder / "manifest.json").read_text())
@@ -253,15 +253,18 @@ def test_a_whole_study_reads_binaries(listed: Path, tmp_path: Path) -> None:
     stage = {"path": "cuda-80-32/k.cubin", "size": len(data), "sha256": "0" * 64}
     content["points"][0]["stages"]["cubin"] = stage
     (folder / "manifest.json").write_text(json.dumps(content))
-    cell = plan.act(made, count=1, silent=True)[0]
+    cell = plan.execute(made, count=1, silent=True)[0]
     assert cell.row.values["threads_per_block"] == 256
     assert workspace.default().root.is_dir()
 
 
 def test_what_cannot_be_launched_is_marked_and_told() -> None:
     stuck: dict[str, Value] = {"registers_per_thread": 255, "launch": "no: shared 262144 > 232448 B"}
-    row = Row("dot", "p", "cuda:90:32", values=stuck, remarks=["(C7510) Lost in line 7"])
-    cells = [Cell("3.9.0", row), Cell("3.4.0", Row("dot", "p", "cuda:90:32", values={"launch": "yes"}))]
+    row = ResourceRow("dot", "p", "cuda:90:32", values=stuck, remarks=["(C7510) Lost in line 7"])
+    cells = [
+        StudyCell("3.9.0", row),
+        StudyCell("3.4.0", ResourceRow("dot", "p", "cuda:90:32", values={"launch": "yes"})),
+    ]
     where = "dot 3.9.0 cuda:90:32"
     told = (f"{where}: cannot launch: shared 262144 > 232448 B", f"{where}: ptxas: (C7510) Lost")
     assert report.warnings(cells) == told

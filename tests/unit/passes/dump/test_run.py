@@ -14,11 +14,11 @@ from tests.unit.kernels.compile.test_run import place, wanted, where
 from tests.unit.passes.streams import banner, module
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, InterruptedRunError, SmithError
-from tritonsmith.kernels.compile.run import Place
+from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.passes import index as indexes
 from tritonsmith.passes.dump import run as dump_run
 from tritonsmith.passes.dump.options import Choices
-from tritonsmith.passes.index import Index
+from tritonsmith.passes.index import DumpIndex
 from tritonsmith.plan import stderr_tap
 
 __all__ = ["place", "where"]  # the fixtures
@@ -38,7 +38,7 @@ sys.stderr.flush()
 
 def run(
     tmp_path: Path, more: str = "", choices: Choices | None = None, words: tuple[str, ...] = ()
-) -> tuple[Index, int]:
+) -> tuple[DumpIndex, int]:
     """A program that prints two dumps."""
     script = tmp_path / "script.py"
     script.write_text(PROGRAM + more)
@@ -163,7 +163,7 @@ def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_compile_that_cannot_be_leaves_a_folder_that_can_be_used_again(
-    place: Path, where: Place, times: int
+    place: Path, where: Toolchain, times: int
 ) -> None:
     """No Triton; ^C is an exception at the same place."""
     (place / "site" / "triton" / "__init__.py").write_text("raise ImportError('gone')\n")
@@ -176,7 +176,7 @@ def test_a_compile_that_cannot_be_leaves_a_folder_that_can_be_used_again(
 
 
 def test_what_came_before_an_interrupt_is_a_dump(
-    place: Path, where: Place, capsys: pytest.CaptureFixture[str]
+    place: Path, where: Toolchain, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = banner("A", "a") + module(LOAD)
     compiler = place / "site" / "triton" / "compiler" / "compiler.py"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.passes.index import Kernel
+from tritonsmith.passes.index import DumpedKernel
 from tritonsmith.passes.isolate import failing_pass
 from tritonsmith.passes.reduce.failure import Failure
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.unit
     ],
 )
 def test_the_failure_of_a_dump(error: str, failure: Failure) -> None:
-    assert failing_pass.recorded_failure(Kernel("k", "k", "cuda:90", "SomePass", error)) == failure
+    assert failing_pass.recorded_failure(DumpedKernel("k", "k", "cuda:90", "SomePass", error)) == failure
 
 
 def test_locations_keep_the_names_of_files() -> None:

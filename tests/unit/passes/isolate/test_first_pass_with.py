@@ -10,14 +10,14 @@ import pytest
 
 from tests.unit.passes.replay.dumps import dump
 from tritonsmith.errors import UsageError
-from tritonsmith.passes.index import Index
+from tritonsmith.passes.index import DumpIndex
 from tritonsmith.passes.isolate import first_pass_with
 
 pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Index:
+def index(tmp_path: Path) -> DumpIndex:
     made = []
     texts = ["a\n", 'a b b loc("c")\n', "a b\n"]
     for number, text in enumerate(texts):
@@ -28,24 +28,24 @@ def index(tmp_path: Path) -> Index:
         (tmp_path / "k").mkdir(exist_ok=True)
         (tmp_path / one.path).write_text(text)
         made.append(one)
-    return Index(tmp_path, "", "", "", 0, (), tuple(made))
+    return DumpIndex(tmp_path, "", "", "", 0, (), tuple(made))
 
 
-def said(index: Index, text: str, *stages: tuple[str, str]) -> str:
+def said(index: DumpIndex, text: str, *stages: tuple[str, str]) -> str:
     found = first_pass_with.texts(index, "k", first_pass_with.compiled_pattern(text, regex=False), stages)
     return first_pass_with.sentence(found, text)
 
 
-def test_the_pass_that_brought_it_in(index: Index) -> None:
+def test_the_pass_that_brought_it_in(index: DumpIndex) -> None:
     assert said(index, "b") == "b: pass 0 pass0 of ttgir: 0 before, 2 after"
     assert said(index, "a") == "a is there before the first pass already: 1 times"
 
 
-def test_locations_are_not_searched(index: Index) -> None:
+def test_locations_are_not_searched(index: DumpIndex) -> None:
     assert "nowhere" in said(index, "c")
 
 
-def test_steps_after_the_passes(index: Index) -> None:
+def test_steps_after_the_passes(index: DumpIndex) -> None:
     stages = (("ptx", "ld x"), ("sass", "LDG x x"))
     assert said(index, "ld", *stages) == "ld: LLVM's backend, from llir to ptx: 0 before, 1 after"
     assert said(index, "LDG", *stages) == "LDG: ptxas, from ptx to machine code: 0 before, 1 after"

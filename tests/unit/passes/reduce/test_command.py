@@ -11,8 +11,8 @@ from tests.unit.passes.reduce.test_search import PROGRAM
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import SmithError
 from tritonsmith.passes.reduce import command
-from tritonsmith.passes.reduce.command import Options
-from tritonsmith.passes.reduce.pass_runner import Way
+from tritonsmith.passes.reduce.command import ReduceOptions
+from tritonsmith.passes.reduce.pass_runner import PassRunner
 
 pytestmark = pytest.mark.unit
 
@@ -22,17 +22,17 @@ def space(tmp_path: Path) -> Workspace:
     return Workspace(tmp_path / "work space")
 
 
-def way(condition: str) -> Way:
+def way(condition: str) -> PassRunner:
     script = (
         f"import sys; text = open(sys.argv[1]).read(); print('seen', len(text)); sys.exit(not ({condition}))"
     )
-    return Way(command=(sys.executable, "-c", script))
+    return PassRunner(command=(sys.executable, "-c", script))
 
 
 def test_a_command_says_what_is_interesting(space: Workspace) -> None:
     seen: list[int] = []
     found = command.reduce(
-        PROGRAM, way("'test.c' in text"), space, Options(), lambda size, _: seen.append(size.ops)
+        PROGRAM, way("'test.c' in text"), space, ReduceOptions(), lambda size, _: seen.append(size.ops)
     )
     assert "test.c" in found.text
     assert found.after.ops <= 2
@@ -43,7 +43,7 @@ def test_a_command_says_what_is_interesting(space: Workspace) -> None:
 
 def test_what_is_not_interesting_at_the_start_is_said_with_what_was_printed(space: Workspace) -> None:
     with pytest.raises(SmithError) as error:
-        command.reduce(PROGRAM, way("False"), space, Options())
+        command.reduce(PROGRAM, way("False"), space, ReduceOptions())
     assert f"seen {len(PROGRAM)}" in str(error.value)
     assert "exit code 1" in str(error.value)
 
@@ -54,12 +54,12 @@ def test_what_does_not_fail_again_is_no_result(space: Workspace, tmp_path: Path)
         f"'test.c' in text and open({str(asked)!r}, 'a').write('x') and len(open({str(asked)!r}).read()) < 3"
     )
     with pytest.raises(SmithError) as error:
-        command.reduce(PROGRAM, way(once), space, Options(jobs=1))
+        command.reduce(PROGRAM, way(once), space, ReduceOptions(jobs=1))
     assert "does not fail in a fresh process" in str(error.value)
 
 
 def test_time_that_is_up_leaves_the_best(space: Workspace) -> None:
-    found = command.reduce(PROGRAM, way("'test.c' in text"), space, Options(timeout=0.001))
+    found = command.reduce(PROGRAM, way("'test.c' in text"), space, ReduceOptions(timeout=0.001))
     assert not found.done
     assert "--timeout" in found.why
     assert "test.c" in found.text

@@ -9,7 +9,7 @@ import pytest
 from tests.support import script_of_python
 from tritonsmith.errors import UsageError
 from tritonsmith.passes.reduce.failure import Failure
-from tritonsmith.passes.reduce.interestingness import Opt
+from tritonsmith.passes.reduce.interestingness import OptOracle
 
 pytestmark = pytest.mark.unit
 
@@ -39,7 +39,7 @@ def opt(tmp_path: Path) -> Path:
 
 
 def test_only_a_pass_can_fail(opt: Path, tmp_path: Path) -> None:
-    oracle = Opt(opt, "builtin.module(cse)", tmp_path, 60)
+    oracle = OptOracle(opt, "builtin.module(cse)", tmp_path, 60)
     assert oracle.ask("wrong").failure == Failure("error", "op is wrong")
     broken = oracle.ask("broken")  # the same words, by the parser
     assert (broken.failure, broken.began) == (None, False)
@@ -49,11 +49,13 @@ def test_only_a_pass_can_fail(opt: Path, tmp_path: Path) -> None:
 
 
 def test_a_crash_and_a_pass_that_hangs(opt: Path, tmp_path: Path) -> None:
-    assert Opt(opt, "builtin.module(cse)", tmp_path, 60).ask("crash").failure == Failure("signal", "SIGSEGV")
-    assert Opt(opt, "builtin.module(cse)", tmp_path, 0.5).ask("hang").failure == Failure("timeout", "")
+    assert OptOracle(opt, "builtin.module(cse)", tmp_path, 60).ask("crash").failure == Failure(
+        "signal", "SIGSEGV"
+    )
+    assert OptOracle(opt, "builtin.module(cse)", tmp_path, 0.5).ask("hang").failure == Failure("timeout", "")
 
 
 @pytest.mark.parametrize("pipeline", ["builtin.module(nope)", "builtin.module(cse{a=1)"])
 def test_a_pipeline_that_is_none_is_no_failure_of_the_file(opt: Path, tmp_path: Path, pipeline: str) -> None:
     with pytest.raises(UsageError):
-        Opt(opt, pipeline, tmp_path, 60).ask("fine")
+        OptOracle(opt, pipeline, tmp_path, 60).ask("fine")

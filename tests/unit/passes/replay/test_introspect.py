@@ -5,11 +5,11 @@ from __future__ import annotations
 from tests.unit.passes.replay.dumps import dump
 from tritonsmith.passes.replay import introspect
 from tritonsmith.passes.replay.bindings import Call
-from tritonsmith.passes.replay.introspect import Rehearsed
+from tritonsmith.passes.replay.introspect import TracedCall
 
 
-def made(*arguments: str) -> list[Rehearsed]:
-    return [Rehearsed(Call(f"add_{one}", (number,)), f"any({one})") for number, one in enumerate(arguments)]
+def made(*arguments: str) -> list[TracedCall]:
+    return [TracedCall(Call(f"add_{one}", (number,)), f"any({one})") for number, one in enumerate(arguments)]
 
 
 DUMPS = (

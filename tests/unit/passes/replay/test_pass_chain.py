@@ -19,7 +19,7 @@ INLINING = (
 )
 
 
-def numbers(links: tuple[pass_chain.Link, ...]) -> list[tuple[int, int | None, str]]:
+def numbers(links: tuple[pass_chain.PassLink, ...]) -> list[tuple[int, int | None, str]]:
     return [(link.dump.number, link.after.number if link.after else None, link.inside) for link in links]
 
 

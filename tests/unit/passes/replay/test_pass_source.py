@@ -10,8 +10,8 @@ from tests.unit.passes.replay.dumps import dump
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.passes.replay import debugger, pass_source
 from tritonsmith.passes.replay import replayer as tools
-from tritonsmith.passes.replay.pass_chain import Link
-from tritonsmith.passes.replay.replayer import Tool
+from tritonsmith.passes.replay.pass_chain import PassLink
+from tritonsmith.passes.replay.replayer import Replayer
 
 FILES = {
     "include/triton/Passes.td": """
@@ -86,17 +86,17 @@ def test_what_no_file_implements_or_no_tablegen_defines(checkout: Path) -> None:
     assert pass_source.find("cse", [checkout]) is None
 
 
-def tool(tmp_path: Path, checkout: Path | None, *, asserts: bool = True) -> Tool:
+def tool(tmp_path: Path, checkout: Path | None, *, asserts: bool = True) -> Replayer:
     build = tmp_path / "build"
     (build / "bin").mkdir(parents=True)
     opt = build / "bin" / "triton-opt"
     opt.write_text(f"#!/bin/sh\necho 'DEBUG build{' with assertions' if asserts else ''}.'\n")
     opt.chmod(0o755)
     (build / "gdbinit").write_text("")
-    return Tool(None, opt, build, checkout)
+    return Replayer(None, opt, build, checkout)
 
 
-LINK = Link(dump(3, "tritongpu-coalesce"), None)
+LINK = PassLink(dump(3, "tritongpu-coalesce"), None)
 
 
 def test_types_of_the_pass_and_of_mlir(tmp_path: Path, checkout: Path) -> None:
@@ -116,11 +116,11 @@ def test_debug_output_that_cannot_be_had(tmp_path: Path, checkout: Path) -> None
     with pytest.raises(FactError, match="sources of tritongpu-coalesce are needed"):
         debugger.of([LINK], tool(tmp_path / "c", None), [], wanted=True)
     with pytest.raises(FactError, match="cse is not in this checkout"):
-        debugger.of([Link(dump(0, "cse"), None)], good, [], wanted=True)
+        debugger.of([PassLink(dump(0, "cse"), None)], good, [], wanted=True)
 
 
 def test_nothing_asked_for_asks_for_nothing(tmp_path: Path) -> None:
-    assert debugger.of([LINK], Tool(None, tmp_path / "gone", None, None), [], wanted=False).types == ()
+    assert debugger.of([LINK], Replayer(None, tmp_path / "gone", None, None), [], wanted=False).types == ()
 
 
 def test_the_commands_of_the_debuggers(tmp_path: Path, checkout: Path) -> None:

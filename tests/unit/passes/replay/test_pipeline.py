@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tritonsmith.passes.replay import pipeline
-from tritonsmith.passes.replay.pipeline import Form
+from tritonsmith.passes.replay.pipeline import PipelineForm
 
 CANONICALIZE = (
     "canonicalize{cse-between-iterations=false    max-iterations=10 max-num-rewrites=-1 "
@@ -21,17 +21,17 @@ def test_options_with_doubled_blanks() -> None:
 
 
 def test_the_nesting_of_a_pass_manager_and_of_a_reproducer() -> None:
-    assert pipeline.parse("any(cse)") == Form("cse")
-    assert pipeline.parse("any(llvm.func(canonicalize-llvm-ir))") == Form(
+    assert pipeline.parse("any(cse)") == PipelineForm("cse")
+    assert pipeline.parse("any(llvm.func(canonicalize-llvm-ir))") == PipelineForm(
         "canonicalize-llvm-ir", (), ("llvm.func",)
     )
-    assert pipeline.parse("builtin.module(any(tritongpu-pipeline{num-stages=3}))") == Form(
+    assert pipeline.parse("builtin.module(any(tritongpu-pipeline{num-stages=3}))") == PipelineForm(
         "tritongpu-pipeline", (("num-stages", "3"),), ("builtin.module",)
     )
 
 
 def test_of_several_passes_the_first() -> None:
-    assert pipeline.parse("any(a{x=1,2 y=b},c)") == Form("a", (("x", "1,2"), ("y", "b")))
+    assert pipeline.parse("any(a{x=1,2 y=b},c)") == PipelineForm("a", (("x", "1,2"), ("y", "b")))
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,17 @@ from pathlib import Path
 from tests.unit.passes.replay.dumps import dump
 from tritonsmith.passes.replay import report
 from tritonsmith.passes.replay import verdict as replay_verdict
-from tritonsmith.passes.replay.job import Job
-from tritonsmith.passes.replay.pass_chain import Link
-from tritonsmith.passes.replay.run import Outcome
+from tritonsmith.passes.replay.job import ReplayJob
+from tritonsmith.passes.replay.pass_chain import PassLink
+from tritonsmith.passes.replay.run import ReplayOutcome
 from tritonsmith.passes.replay.verdict import Verdict
 
 HERE = Path("here")
 
 
-def outcome(verdict: Verdict, *, last: bool = False) -> Outcome:
-    link = Link(dump(3, "cse"), None if last else dump(4, "next"))
-    return Outcome(Job((link,), HERE, None if last else HERE, HERE, HERE), verdict, "", 0.1)
+def outcome(verdict: Verdict, *, last: bool = False) -> ReplayOutcome:
+    link = PassLink(dump(3, "cse"), None if last else dump(4, "next"))
+    return ReplayOutcome(ReplayJob((link,), HERE, None if last else HERE, HERE, HERE), verdict, "", 0.1)
 
 
 def test_what_cannot_be_compared_is_not_counted() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tritonsmith.passes import index, strip_locations
-from tritonsmith.passes.index import Dump, Index, Kernel
+from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
 
 
 def dump(kernel: str, number: int, name: str, text: str, **changes: object) -> Dump:
@@ -36,7 +36,7 @@ def dump(kernel: str, number: int, name: str, text: str, **changes: object) -> D
 
 def folder(
     where: Path, kernels: Mapping[str, Sequence[tuple[str, str]]], *, target: str = "cuda:90"
-) -> Index:
+) -> DumpIndex:
     """A dump in a folder.
 
     Args:
@@ -60,13 +60,13 @@ def folder(
                 )
             )
             dumps.append(dump(kernel, number, name, text, path=path, against=against, changed=changed))
-    made = Index(
+    made = DumpIndex(
         folder=where,
         command="passes.dump matmul.py",
         triton="3.9.0",
         python="",
         size=sum(one.size for one in dumps),
-        kernels=tuple(Kernel(name, name, target) for name in kernels),
+        kernels=tuple(DumpedKernel(name, name, target) for name in kernels),
         dumps=tuple(dumps),
     )
     (where / index.FILE).write_text(made.render(), encoding="utf-8")

@@ -12,9 +12,9 @@ import pytest
 from tests.unit.passes import streams
 from tests.unit.passes.streams import banner, split
 from tritonsmith.errors import FactError
-from tritonsmith.passes.index import Dump, Index, Kernel
+from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.passes.view import diff
-from tritonsmith.passes.view.diff import Change, Run
+from tritonsmith.passes.view.diff import ComparedRun, IrChange
 
 WIDE = "#ttg.blocked<{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>"
 NARROW = "#ttg.blocked<{sizePerThread = [1], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}>"
@@ -32,7 +32,7 @@ MUL = "%x1 = arith.muli %x0, %x0 : i32 loc(#loc2)"
 STORE = "tt.store %x1 : i32"
 
 
-def run(folder: Path, steps: Sequence[tuple[str, str]], last: str, target: str = "cuda:90") -> Run:
+def run(folder: Path, steps: Sequence[tuple[str, str]], last: str, target: str = "cuda:90") -> ComparedRun:
     """A run of passes, each with its IR before it; and the IR after the last."""
     folder.mkdir()
     dumps = []
@@ -50,8 +50,8 @@ def run(folder: Path, steps: Sequence[tuple[str, str]], last: str, target: str =
                 against=after,
             )
         )  # fmt: skip
-    kernel = Kernel("k", "k", target)
-    return Run(Index(folder, "", "3.9.0", "", 0, (kernel,), tuple(dumps)), kernel)
+    kernel = DumpedKernel("k", "k", target)
+    return ComparedRun(DumpIndex(folder, "", "3.9.0", "", 0, (kernel,), tuple(dumps)), kernel)
 
 
 def test_what_a_pass_did_is_its_input_against_the_next_dump(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_what_the_last_pass_left_is_not_known(tmp_path: Path) -> None:
 
 def test_operations_are_counted() -> None:
     found = diff.operations(module(ADD, MUL), module(ADD, ADD, ADD), "mlir")
-    assert found == (Change("arith.addi", 1, 3), Change("arith.muli", 1, 0))
+    assert found == (IrChange("arith.addi", 1, 3), IrChange("arith.muli", 1, 0))
 
 
 def test_layouts_are_told_by_what_they_are() -> None:
@@ -78,7 +78,7 @@ def test_layouts_are_told_by_what_they_are() -> None:
     renamed = module("%x0 = a.b : tensor<1xi32, #blocked1>", layouts=[NARROW, WIDE])
     assert diff.layouts(before, renamed) == ()
     swapped = module("%x0 = a.b : tensor<1xi32, #blocked>", layouts=[NARROW])
-    assert diff.layouts(before, swapped) == (Change(NARROW, 0, 1), Change(WIDE, 1, 0))
+    assert diff.layouts(before, swapped) == (IrChange(NARROW, 0, 1), IrChange(WIDE, 1, 0))
 
 
 def test_a_layout_inside_a_layout_is_spelled_out() -> None:
@@ -92,7 +92,7 @@ def test_runs_that_differ_in_names_and_locations_do_not_part(tmp_path: Path) -> 
     one = run(tmp_path / "a", [("cse", module(ADD)), ("licm", module(ADD, MUL))], module(ADD, MUL))
     text = module(ADD, MUL, names="%y").replace("#loc1", "#loc77")
     two = run(tmp_path / "b", [("cse", module(ADD, names="%y")), ("licm", text)], text)
-    found = diff.parting(one, two)
+    found = diff.divergence(one, two)
     assert (found.one, found.other) == (None, None)
     assert diff.said(found) == "they do not part: 3 passes leave the same in both"
 
@@ -100,7 +100,7 @@ def test_runs_that_differ_in_names_and_locations_do_not_part(tmp_path: Path) -> 
 def test_the_pass_that_left_something_else_is_the_first(tmp_path: Path) -> None:
     one = run(tmp_path / "a", [("cse", module(ADD)), ("licm", module(ADD)), ("dce", module(ADD, MUL))], "x")
     two = run(tmp_path / "b", [("cse", module(ADD)), ("licm", module(ADD)), ("dce", module(MUL))], "y")
-    found = diff.parting(one, two)
+    found = diff.divergence(one, two)
     assert (found.same, found.one, found.other) == (1, one.dumps[1], two.dumps[1])
     assert "they part at licm (1 here, 1 there)" in diff.said(found)
 
@@ -109,9 +109,9 @@ def test_a_pass_that_only_one_has_parts_them_if_it_changes_something(tmp_path: P
     same = [("cse", module(ADD)), ("dce", module(ADD))]
     plain = run(tmp_path / "a", same, module(ADD))
     idle = run(tmp_path / "b", [same[0], ("more", module(ADD)), same[1]], module(ADD))
-    assert diff.parting(plain, idle).other is None
+    assert diff.divergence(plain, idle).other is None
     busy = run(tmp_path / "c", [same[0], ("more", module(ADD)), ("dce", module(MUL))], module(MUL))
-    found = diff.parting(plain, busy)
+    found = diff.divergence(plain, busy)
     assert (found.one, found.other) == (None, busy.dumps[1])
     assert "more (1) changes something there only" in diff.said(found)
 
@@ -120,7 +120,7 @@ def test_the_name_of_the_target_parts_nothing(tmp_path: Path) -> None:
     one = run(tmp_path / "a", [("cse", module(ADD)), ("mma", module(ADD))], module(MUL))
     old = module(ADD, target="cuda:80")
     two = run(tmp_path / "b", [("cse", old), ("mma", old)], module(ADD, target="cuda:80"), "cuda:80")
-    found = diff.parting(one, two)
+    found = diff.divergence(one, two)
     assert found.one is not None
     assert (found.same, found.one.name) == (1, "mma")
 
@@ -128,13 +128,13 @@ def test_the_name_of_the_target_parts_nothing(tmp_path: Path) -> None:
 def test_kernels_that_are_not_the_same_are_said_to_be(tmp_path: Path) -> None:
     one = run(tmp_path / "a", [("cse", module(ADD))], module(ADD))
     two = run(tmp_path / "b", [("cse", module(MUL))], module(MUL))
-    assert diff.parting(one, two).already
+    assert diff.divergence(one, two).already
 
 
 LLVM_IR = "define void @add() {{\n  {}\n}}\n"
 
 
-def llvm_run(folder: Path, *lines: str, backend: bool = False) -> Run:
+def llvm_run(folder: Path, *lines: str, backend: bool = False) -> ComparedRun:
     """One pass of MLIR's, then LLVM's, each with the line that it left; then PTX with the last line."""
     stream = banner("Last", "last") + streams.module("%0 = x")
     stream += "".join(
@@ -143,22 +143,22 @@ def llvm_run(folder: Path, *lines: str, backend: bool = False) -> Run:
     )
     more = f"// -----// NVPTX Dump //----- //\n.version 8.4\n.entry add(\n)\n{{\n\t{lines[-1]};\n}}\n"
     index = split(stream + more * backend, folder)
-    return Run(index, index.kernels[0])
+    return ComparedRun(index, index.kernels[0])
 
 
 def test_runs_part_in_llvms_passes_too(tmp_path: Path) -> None:
     one, other = llvm_run(tmp_path / "a", "fmul", "fma"), llvm_run(tmp_path / "b", "fmul", "fadd")
-    found = diff.parting(one, other)
+    found = diff.divergence(one, other)
     assert found.one is not None
     assert (found.same, found.one.name) == (2, "P1")
     assert diff.left(one.index, found.one) == found.one
-    assert diff.parting(one, llvm_run(tmp_path / "c", "fmul", "fma")).one is None
+    assert diff.divergence(one, llvm_run(tmp_path / "c", "fmul", "fma")).one is None
 
 
 def test_runs_part_in_assembly_if_nothing_else_was_printed(tmp_path: Path) -> None:
     one, other = (llvm_run(tmp_path / word, "x", word, backend=True) for word in ("fma", "mul"))
     only = [replace(run.index, dumps=run.dumps[:1] + run.dumps[-1:]) for run in (one, other)]
-    found = diff.parting(*(Run(index, index.kernels[0]) for index in only))
+    found = diff.divergence(*(ComparedRun(index, index.kernels[0]) for index in only))
     assert found.one is not None
     assert (found.one.stage, diff.language(found.one)) == ("ptx", "ptx")
 
@@ -168,16 +168,16 @@ def test_what_only_one_run_printed_is_no_difference(tmp_path: Path) -> None:
         llvm_run(tmp_path / "a", "fmul", "fma"),
         llvm_run(tmp_path / "b", "fmul", "fma", backend=True),
     )
-    assert diff.parting(one, other).one is None
+    assert diff.divergence(one, other).one is None
     mlir = replace(one.index, dumps=one.dumps[:1])
-    found = diff.parting(one, Run(mlir, mlir.kernels[0]))
+    found = diff.divergence(one, ComparedRun(mlir, mlir.kernels[0]))
     assert (found.one, found.other, found.same) == (None, None, 1)
 
 
 def test_a_run_that_ends_parts_from_one_that_goes_on(tmp_path: Path) -> None:
     one = run(tmp_path / "a", [("cse", module(ADD)), ("licm", module(ADD))], "x")
     short = replace(one.index, dumps=(replace(one.dumps[0], against=None),))
-    found = diff.parting(one, Run(short, short.kernels[0]))
+    found = diff.divergence(one, ComparedRun(short, short.kernels[0]))
     assert "part at cse (0 here, 0 there): nothing was printed after it there" in diff.said(found)
 
 

@@ -21,9 +21,9 @@ from tritonsmith.errors import LockedError, OwnershipError, StepError
 from tritonsmith.plan import Plan
 from tritonsmith.plan.runner import Runner
 from tritonsmith.plan.steps import cache_entries
-from tritonsmith.plan.steps.cache_entries import TRASH, Index, RemoveEntries, Seen
+from tritonsmith.plan.steps.cache_entries import TRASH, CacheIndex, RemoveEntries, SeenEntry
 
-INDEX = Index("__grp__", "{}")
+INDEX = CacheIndex("__grp__", "{}")
 FILES = {"k.ttir", "k.json", "__grp__k.json"}
 
 
@@ -46,8 +46,8 @@ def fill(entry: Path) -> Path:
     return entry
 
 
-def seen(root: Path, *names: str) -> tuple[Seen, ...]:
-    return tuple(Seen(name, (root / name).lstat().st_mtime_ns) for name in names)
+def seen(root: Path, *names: str) -> tuple[SeenEntry, ...]:
+    return tuple(SeenEntry(name, (root / name).lstat().st_mtime_ns) for name in names)
 
 
 def step(root: Path, *names: str, grace: float = 0.0) -> RemoveEntries:
@@ -55,7 +55,7 @@ def step(root: Path, *names: str, grace: float = 0.0) -> RemoveEntries:
 
 
 def act(what: RemoveEntries) -> None:
-    cache_entries.act(what, lambda *_: None)
+    cache_entries.remove(what, lambda *_: None)
 
 
 def tree(root: Path) -> set[str]:
@@ -137,7 +137,7 @@ def test_links_in_an_entry_are_unlinked_and_not_followed(cache: Path) -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "../other", "A/..", "A/../B", "/etc", "A/b/c", "A/"])
 def test_names_that_climb_are_refused_before_anything_goes(cache: Path, name: str) -> None:
     before = tree(cache.parent)
-    what = RemoveEntries(cache, (*seen(cache, "A"), Seen(name, 0)), INDEX, phase="clear")
+    what = RemoveEntries(cache, (*seen(cache, "A"), SeenEntry(name, 0)), INDEX, phase="clear")
     with pytest.raises(OwnershipError, match="no name"):
         act(what)
     assert tree(cache.parent) == before
@@ -231,11 +231,11 @@ KILLED = """
 import sys
 from pathlib import Path
 from tritonsmith.plan.steps import cache_entries
-from tritonsmith.plan.steps.cache_entries import Index, RemoveEntries, Seen
+from tritonsmith.plan.steps.cache_entries import CacheIndex, RemoveEntries, SeenEntry
 root = Path(sys.argv[1])
-names = [Seen(path.name, path.stat().st_mtime_ns) for path in root.iterdir() if len(path.name) == 5]
+names = [SeenEntry(path.name, path.stat().st_mtime_ns) for path in root.iterdir() if len(path.name) == 5]
 print("it begins", flush=True)
-cache_entries.act(RemoveEntries(root, tuple(names), Index("__grp__", "{}"), phase="clear"), lambda *_: None)
+cache_entries.remove(RemoveEntries(root, tuple(names), CacheIndex("__grp__", "{}"), phase="clear"), lambda *_: None)
 """
 
 
@@ -287,7 +287,7 @@ def test_the_runner_acts_on_it_and_its_log_names_every_entry(cache: Path, runner
 
 
 def test_progress(cache: Path, progress: Recorder) -> None:
-    cache_entries.act(step(cache, "A", "B", grace=0.01), progress.update)
+    cache_entries.remove(step(cache, "A", "B", grace=0.01), progress.update)
     assert {total for _, total, _ in progress.updates} == {2}
     assert {text for _, _, text in progress.updates} == {"taking entries out of use", "deleting entries"}
 

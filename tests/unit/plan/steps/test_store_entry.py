@@ -8,8 +8,8 @@ import pytest
 from tritonsmith.errors import OwnershipError, StepError
 from tritonsmith.plan import Plan, Step, locks
 from tritonsmith.plan.runner import Runner
-from tritonsmith.plan.steps.cache_entries import Seen
-from tritonsmith.plan.steps.store_entry import Discard, Expect, Sweep, leftovers, tombstone
+from tritonsmith.plan.steps.cache_entries import SeenEntry
+from tritonsmith.plan.steps.store_entry import Discard, Expect, RemoveLeftovers, leftovers, tombstone
 
 
 @pytest.fixture
@@ -24,10 +24,10 @@ def shelf(root: Path) -> Path:
     return root
 
 
-def record(shelf: Path, entry: str, name: str = "record.json") -> Seen:
+def record(shelf: Path, entry: str, name: str = "record.json") -> SeenEntry:
     path = shelf / "users" / name
     path.write_text(json.dumps({"entry": entry}))
-    return Seen(name, path.stat().st_mtime_ns)
+    return SeenEntry(name, path.stat().st_mtime_ns)
 
 
 def names(shelf: Path) -> set[str]:
@@ -67,7 +67,7 @@ def test_it_stays_if_somebody_registered_meanwhile(shelf: Path, runner: Runner, 
 def test_a_stale_record_holds_nothing_until_it_is_written_again(shelf: Path, runner: Runner) -> None:
     old = record(shelf, "one")
     (shelf / "users" / "damaged.json").write_text("{")
-    do(runner, Discard(shelf, "one", shelf, (Seen(old.name, old.changed - 1),), phase="gc"))
+    do(runner, Discard(shelf, "one", shelf, (SeenEntry(old.name, old.changed - 1),), phase="gc"))
     assert "one" in names(shelf)
     do(runner, Discard(shelf, "one", shelf, (old,), phase="gc"))
     assert names(shelf) == set()
@@ -99,7 +99,7 @@ def test_a_deletion_that_was_stopped_is_ended(shelf: Path, runner: Runner) -> No
     (shelf / ".import-four").mkdir()
     (shelf / ".trash-five.json").touch()
     assert len(leftovers(shelf)) == 4
-    step = Sweep(shelf, shelf, phase="gc")
+    step = RemoveLeftovers(shelf, shelf, phase="gc")
     assert step.shell() == [f"rm -rf -- {shelf}/.trash-* {shelf}/.import-*"]
     do(runner, step)
     assert leftovers(shelf) == ()
@@ -110,13 +110,13 @@ def test_a_deletion_that_was_stopped_is_ended(shelf: Path, runner: Runner) -> No
 def test_one_that_is_used_again_comes_back(shelf: Path, runner: Runner) -> None:
     (shelf / "one.json").rename(tombstone(shelf, "one"))
     record(shelf, "one")
-    do(runner, Sweep(shelf, shelf, phase="gc"))
+    do(runner, RemoveLeftovers(shelf, shelf, phase="gc"))
     assert names(shelf) == {"one", "one.json", "one.used"}
 
 
 def test_one_that_was_made_again_stays(shelf: Path, runner: Runner) -> None:
     tombstone(shelf, "one").touch()
-    do(runner, Sweep(shelf, shelf, phase="gc"))
+    do(runner, RemoveLeftovers(shelf, shelf, phase="gc"))
     assert names(shelf) == {"one", "one.json", "one.used"}
 
 
@@ -128,13 +128,13 @@ def test_what_somebody_works_on_is_left_alone(shelf: Path, runner: Runner) -> No
         locks.hold(shelf / "one.lock", purpose="store.import"),
         locks.hold(shelf / "two.lock", purpose="setup-mlir"),
     ):
-        do(runner, Sweep(shelf, shelf, phase="gc"))
+        do(runner, RemoveLeftovers(shelf, shelf, phase="gc"))
         assert len(leftovers(shelf)) == 2
         assert (shelf / "two").is_dir()
 
 
 def test_a_shelf_that_does_not_exist(root: Path, runner: Runner) -> None:
-    do(runner, Sweep(root / "none", root, phase="gc"))
+    do(runner, RemoveLeftovers(root / "none", root, phase="gc"))
     assert leftovers(root / "none") == ()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tritonsmith import brackets
 from tritonsmith.passes.reduce import text_edits
-from tritonsmith.passes.reduce.ir_text import Op, Source, uses
+from tritonsmith.passes.reduce.ir_text import IrText, Op, uses
 from tritonsmith.passes.reduce.reductions.operations import arguments
 from tritonsmith.passes.reduce.text_edits import Edit
 
@@ -31,7 +31,7 @@ class Piece:
     end: int
 
 
-def without_aliases(source: Source) -> str:
+def without_aliases(source: IrText) -> str:
     """The text without the aliases that nobody names."""
     text = source.text
     while True:
@@ -53,7 +53,7 @@ def parse_aliases(text: str) -> Iterator[tuple[int, int, str]]:
             yield match.start(), match.end(), name[1]
 
 
-def unused_arguments(source: Source) -> tuple[Piece, ...]:
+def unused_arguments(source: IrText) -> tuple[Piece, ...]:
     """Arguments of functions that nothing in them uses."""
     found = []
     for function in source.functions():
@@ -68,7 +68,7 @@ def unused_arguments(source: Source) -> tuple[Piece, ...]:
     return tuple(found)
 
 
-def attributes(source: Source) -> tuple[Piece, ...]:
+def attributes(source: IrText) -> tuple[Piece, ...]:
     """Entries of all `{...}` that are attributes: of modules, functions, arguments and operations."""
     found: list[Piece] = []
     for op in source.ops():
@@ -111,7 +111,7 @@ def _pieces(text: str, begin: int, end: int) -> Iterator[Piece]:
             at += len(part)
 
 
-def without(source: Source, gone: Iterable[Piece], every: Sequence[Piece], *, brackets: bool) -> str:
+def without(source: IrText, gone: Iterable[Piece], every: Sequence[Piece], *, brackets: bool) -> str:
     """The text without some pieces; a list that becomes empty goes with its brackets, if they may.
 
     Args:
@@ -134,7 +134,7 @@ def without(source: Source, gone: Iterable[Piece], every: Sequence[Piece], *, br
     return text_edits.apply(source.text, changed)
 
 
-def all_arguments(source: Source) -> tuple[Piece, ...]:
+def all_arguments(source: IrText) -> tuple[Piece, ...]:
     """Arguments of all functions, used or not."""
     return tuple(
         piece

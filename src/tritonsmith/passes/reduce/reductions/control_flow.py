@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tritonsmith import brackets
 from tritonsmith.passes.reduce import text_edits
-from tritonsmith.passes.reduce.ir_text import Op, Region, Source, parse, uses
+from tritonsmith.passes.reduce.ir_text import IrText, Op, Region, parse, uses
 from tritonsmith.passes.reduce.reductions import operations
 from tritonsmith.passes.reduce.text_edits import Edit
 
@@ -18,7 +18,7 @@ _TARGET = re.compile(r"\^[\w$.\-]+")
 
 
 @dataclass(frozen=True)
-class Parameter:
+class BlockParameter:
     """Of a block.
 
     Attributes:
@@ -38,7 +38,7 @@ class Parameter:
     type: str
 
 
-def straighter(source: Source) -> Iterator[str]:
+def straighter(source: IrText) -> Iterator[str]:
     """For each branch: the text in which it returns, or goes one way; without blocks that nobody reaches."""
     for function in source.functions():
         for region in function.regions:
@@ -49,7 +49,7 @@ def straighter(source: Source) -> Iterator[str]:
                     yield reached(made)
 
 
-def merged(source: Source) -> Iterator[str]:
+def merged(source: IrText) -> Iterator[str]:
     """For each block that the one before it alone goes to: the text in which the two are one."""
     for function in source.functions():
         for region in function.regions:
@@ -103,7 +103,7 @@ def _blocks(text: str, region: Region) -> dict[str, tuple[int, int]]:
     return {name: (begin, end) for (name, begin), end in zip(starts, ends, strict=True)}
 
 
-def parameters(source: Source) -> tuple[Parameter, ...]:
+def parameters(source: IrText) -> tuple[BlockParameter, ...]:
     """Parameters of all blocks of functions."""
     found = []
     for function in source.functions():
@@ -116,11 +116,13 @@ def parameters(source: Source) -> tuple[Parameter, ...]:
                     continue
                 for number, one in enumerate(brackets.split(line[place[0] : place[1]], ",")):
                     name, _, kind = one.partition(":")
-                    found.append(Parameter(function, label[1], begin, number, name.strip(), kind.strip()))
+                    found.append(
+                        BlockParameter(function, label[1], begin, number, name.strip(), kind.strip())
+                    )
     return tuple(found)
 
 
-def without(source: Source, gone: Sequence[Parameter], every: Sequence[Parameter]) -> str | None:
+def without(source: IrText, gone: Sequence[BlockParameter], every: Sequence[BlockParameter]) -> str | None:
     """The text without some parameters: who used one uses a new argument of the function.
 
     Args:

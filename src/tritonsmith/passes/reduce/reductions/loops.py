@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tritonsmith import brackets
 from tritonsmith.passes.reduce import text_edits
-from tritonsmith.passes.reduce.ir_text import Op, Region, Source, scope, uses
+from tritonsmith.passes.reduce.ir_text import IrText, Op, Region, scope, uses
 from tritonsmith.passes.reduce.text_edits import Edit
 
 _DEFINED = r"%[\w$.\-]+"
@@ -58,7 +58,7 @@ def loop(op: Op) -> Loop | None:
     return Loop(op, match["iv"], match["lb"], carried, tuple(kinds))
 
 
-def unwrapped(source: Source) -> Iterator[str]:
+def unwrapped(source: IrText) -> Iterator[str]:
     """For each loop and each side of a choice: the text with the body alone, run once."""
     for op in source.ops():
         if found := loop(op):
@@ -71,7 +71,7 @@ def unwrapped(source: Source) -> Iterator[str]:
                     yield made
 
 
-def _inlined(source: Source, op: Op, region: Region, values: dict[str, str]) -> str | None:
+def _inlined(source: IrText, op: Op, region: Region, values: dict[str, str]) -> str | None:
     """The body in the place of the operation."""
     if region.labels:
         return None
@@ -103,7 +103,7 @@ def _inlined(source: Source, op: Op, region: Region, values: dict[str, str]) -> 
     return text_edits.apply(text, changed)
 
 
-def lighter(source: Source) -> Iterator[str]:
+def lighter(source: IrText) -> Iterator[str]:
     """For each value that a loop carries along: the text in which it keeps what it begins with."""
     for op in source.ops():
         if found := loop(op):
@@ -112,7 +112,7 @@ def lighter(source: Source) -> Iterator[str]:
                     yield made
 
 
-def _without(source: Source, found: Loop, number: int) -> str | None:
+def _without(source: IrText, found: Loop, number: int) -> str | None:
     op, text = found.op, source.text
     region = op.regions[0]
     last = region.ops[-1] if region.ops else None

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from tritonsmith.passes.reduce import text_edits
-from tritonsmith.passes.reduce.ir_text import MODULE, Op, Source, scope
+from tritonsmith.passes.reduce.ir_text import MODULE, IrText, Op, scope
 from tritonsmith.passes.reduce.reductions import result_types
 from tritonsmith.passes.reduce.text_edits import Edit
 
@@ -23,7 +23,7 @@ class Cutter:
         source: it.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: IrText) -> None:
         self._source = source
         self._ops = source.ops()
         self._begins = [op.begin for op in self._ops]
