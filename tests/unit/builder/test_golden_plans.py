@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -13,7 +12,7 @@ from typing import get_args
 import pytest
 
 from tests.unit.builder import made
-from tests.unit.builder.conftest import UPDATE
+from tests.unit.builder.conftest import UPDATE, Golden
 from tests.unit.builder.made import System
 from tritonsmith import configs
 from tritonsmith.builder import compile_commands
@@ -33,7 +32,7 @@ from tritonsmith.kernels.compile import targets
 from tritonsmith.plan import Plan, Step
 from tritonsmith.wheels import venv
 
-VERSIONS = ("2.1", "3.1", "3.3", "3.5", "3.7", "main")
+VERSIONS = ("main", "3.7", "3.5", "3.3", "3.1", "2.1")
 SYSTEMS: tuple[System, ...] = ("linux", "macos")
 WHEELS = {
     "2.1": "2.1.0",
@@ -44,10 +43,10 @@ WHEELS = {
     "main": "newest",
 }
 SHA256 = "0f" * 32  # upstream gives none before 3.8, so the user does
+UNHASHED = ("2.1", "3.1", "3.3", "3.5", "3.7")
 
 each_checkout = pytest.mark.parametrize("version", VERSIONS)
 each_system = pytest.mark.parametrize("system", SYSTEMS)
-Golden = Callable[[str, str], None]
 
 
 def choice(version: str, system: System, provider: Provider) -> ProviderChoice:
@@ -90,32 +89,25 @@ def shell(plan: Plan, system: System) -> str:
     return text
 
 
+def replaced(text: str, old: str, new: str) -> str:
+    """The text with what differs from version to version replaced; it must occur."""
+    assert old in text
+    return text.replace(old, new)
+
+
 @each_system
 @each_checkout
 def test_up(version: str, system: System, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(venv, "base_interpreter", lambda _: made.python(system))
     settings = Settings("wheel", triton=TritonSettings(wheel=WHEELS[version]))
     prepared = up.prepare(settings, made.workspace(system).env("wheel"), made.programs(system))
-    golden(f"up-{system}-{version}.sh", shell(prepared.plan, system))
-
-
-@pytest.mark.parametrize("provider", ["source", "system", "prebuilt"])
-@each_system
-@each_checkout
-def test_setup_mlir(version: str, system: System, provider: Provider, golden: Golden) -> None:
-    plan = choice(version, system, provider).plan
-    golden(f"setup-mlir-{provider}-{system}-{version}.sh", shell(plan, system))
+    wanted = "triton" if version == "main" else f"triton=={WHEELS[version]}"
+    golden(f"up-{system}.sh", replaced(shell(prepared.plan, system), f" {wanted})\n", " triton)\n"))
 
 
 @each_system
 @each_checkout
-def test_build_triton(version: str, system: System, golden: Golden) -> None:
-    golden(f"build-triton-{system}-{version}.sh", shell(recipe.plan(inputs(version, system)), system))
-
-
-@each_system
-@each_checkout
-def test_install_triton(
+def test_install_triton_and_build_triton_which_is_how_it_begins(
     version: str, system: System, golden: Golden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = inputs(version, system)
@@ -124,7 +116,38 @@ def test_install_triton(
     located = TritonSource(facts.checkout.root, Plan("there"))
     proof = smoke_test.plan(facts.env, (targets.parse("a100"),), made.programs(system))
     prepared = commands.install_triton(facts.settings, facts.workspace, located, proof, force=True)
-    golden(f"install-triton-{system}-{version}.sh", shell(prepared.plan, system))
+    install = shell(prepared.plan, system)
+    golden(f"install-triton-{system}-{version}.sh", install, f"install-triton-{system}-main.sh")
+    title, build = shell(recipe.plan(facts), system).split("\nset -eu\n")
+    assert title.endswith(
+        f"\n# Triton {facts.checkout.version} (TritonRelBuildWithAsserts) in {facts.env.build}"
+    )
+    assert build == install.split("\nset -eu\n")[1].split("\n# editable install\n")[0]
+
+
+@each_system
+@each_checkout
+def test_setup_mlir_from_source(version: str, system: System, golden: Golden) -> None:
+    text = shell(choice(version, system, "source").plan, system)
+    like = (f"install-triton-{system}-{one}.sh" for one in (version, "main"))
+    golden(f"setup-mlir-source-{system}-{version}.sh", text, *like)
+
+
+@each_system
+@each_checkout
+def test_setup_mlir_installed(version: str, system: System, golden: Golden) -> None:
+    golden(f"setup-mlir-system-{system}.sh", shell(choice(version, system, "system").plan, system))
+
+
+@each_system
+@each_checkout
+def test_setup_mlir_prebuilt(version: str, system: System, golden: Golden) -> None:
+    text = shell(choice(version, system, "prebuilt").plan, system)
+    if version in UNHASHED:
+        text = replaced(text, f"llvm-{made.checkout(version).pins[0].commit[:8]}-", "llvm-PIN-")
+        golden(f"setup-mlir-prebuilt-{system}-before-3.8.sh", text)
+    else:
+        golden(f"setup-mlir-prebuilt-{system}-{version}.sh", text)
 
 
 @each_system
@@ -133,21 +156,47 @@ def test_link_compile_commands(version: str, system: System, golden: Golden) -> 
     facts = inputs(version, system)
     databases = tuple(folder / compile_commands.NAME for folder in (facts.env.build, facts.llvm.prefix))
     place = DatabaseLink(facts.checkout.root / compile_commands.NAME, "absent")
-    plan = compile_commands.plan(place, facts.env, databases)
-    golden(f"link-compile-commands-{system}-{version}.sh", shell(plan, system))
+    text = shell(compile_commands.plan(place, facts.env, databases), system)
+    golden(
+        f"link-compile-commands-{system}.sh",
+        replaced(text, f"/llvm/{facts.llvm.prefix.name}/", "/llvm/ENTRY/"),
+    )
 
 
 def test_every_golden_file_has_its_test() -> None:
-    providers = [name for name in get_args(Provider) if name not in ("auto", "store")]
-    tasks = ["up", *(f"setup-mlir-{name}" for name in providers), "build-triton", "install-triton"]
-    tasks.append("link-compile-commands")
+    tasks = ["install-triton", "setup-mlir-source"]
     wanted = {f"{task}-{system}-{version}.sh" for task in tasks for system in SYSTEMS for version in VERSIONS}
+    alike = ["up", "setup-mlir-system", "link-compile-commands"]
+    wanted |= {f"{task}-{system}.sh" for task in alike for system in SYSTEMS}
+    wanted |= {
+        f"setup-mlir-prebuilt-{system}-{era}.sh" for system in SYSTEMS for era in ("before-3.8", "main")
+    }
     assert {path.name for path in made.GOLDEN.glob("*.sh")} == wanted
+
+
+def test_every_provider_that_makes_an_llvm_has_golden_files() -> None:
+    makers = {name for name in get_args(Provider) if name not in ("auto", "store")}
+    names = (path.name.removeprefix("setup-mlir-") for path in made.GOLDEN.glob("setup-mlir-*.sh"))
+    assert {name.partition("-")[0] for name in names} == makers
+
+
+def test_a_phase_that_another_golden_file_has_is_one_line(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(UPDATE, raising=False)
+    name, other = (f"install-triton-linux-{version}.sh" for version in ("3.7", "main"))
+    head = "# compile vector-add"
+    phase = (made.GOLDEN / other).read_text(encoding="utf-8").rstrip().split("\n\n")[-1]
+    whole = replaced((made.GOLDEN / name).read_text(encoding="utf-8"), f"{head}: as in {other}", phase)
+    assert phase.startswith(f"{head}\n")
+    golden(name, whole, other)
+    with pytest.raises(pytest.fail.Exception, match='"timeout": 601'):
+        golden(name, replaced(whole, '"timeout": 600', '"timeout": 601'), other)
 
 
 def test_a_difference_is_shown_as_a_diff(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(UPDATE, raising=False)
-    name = "build-triton-linux-3.5.sh"
+    name = "install-triton-linux-3.5.sh"
     text = (made.GOLDEN / name).read_text(encoding="utf-8")
     with pytest.raises(pytest.fail.Exception) as failure:
         golden(name, text.replace("[RelWithDebInfo]", "[Debug]").replace("LLVM_DIR", "LLVM_DOR"))

@@ -89,12 +89,7 @@ settings append target.source-map . "/home/dev/.local/share/tritonsmith/envs/dev
 settings append target.debug-file-search-paths "/home/dev/.local/share/tritonsmith/envs/dev/triton"
 EOF
 
-# build Triton
-(cd /home/dev/.local/share/tritonsmith/envs/dev/triton && env NINJA_STATUS='[%f/%t] ' /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/triton -j16)
-mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built
-cp /home/dev/.local/share/tritonsmith/envs/dev/triton/build.ninja /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built/build.ninja
-mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built/CMakeFiles
-cp /home/dev/.local/share/tritonsmith/envs/dev/triton/CMakeFiles/rules.ninja /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built/CMakeFiles/rules.ninja
+# build Triton: as in install-triton-linux-main.sh
 
 # editable install
 mkdir -p /home/dev/triton/python/build

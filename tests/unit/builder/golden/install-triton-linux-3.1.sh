@@ -118,12 +118,7 @@ settings append target.source-map . "/home/dev/.local/share/tritonsmith/envs/dev
 settings append target.debug-file-search-paths "/home/dev/.local/share/tritonsmith/envs/dev/triton"
 EOF
 
-# build Triton
-(cd /home/dev/.local/share/tritonsmith/envs/dev/triton && env NINJA_STATUS='[%f/%t] ' /home/dev/tritonsmith/.venv/bin/ninja -C /home/dev/.local/share/tritonsmith/envs/dev/triton -j16)
-mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built
-cp /home/dev/.local/share/tritonsmith/envs/dev/triton/build.ninja /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built/build.ninja
-mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built/CMakeFiles
-cp /home/dev/.local/share/tritonsmith/envs/dev/triton/CMakeFiles/rules.ninja /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-built/CMakeFiles/rules.ninja
+# build Triton: as in install-triton-linux-main.sh
 
 # editable install
 mkdir -p /home/dev/triton/python/build
@@ -132,78 +127,4 @@ mkdir -p /home/dev/triton/python/build
 ln -sfn /home/dev/.local/share/tritonsmith/envs/dev/triton /home/dev/triton/python/build/cmake.linux-x86_64-cpython-3.11
 (cd /home/dev/.local/share/tritonsmith/envs/dev && env -u DEBUG -u LLVM_BUILD_SHARED_LIBS -u REL_WITH_DEB_INFO -u TRITON_BUILD_DIR -u TRITON_BUILD_TUTORIALS -u TRITON_BUILD_WITH_ASAN -u TRITON_BUILD_WITH_O1 -u TRITON_EXT_ENABLED -u TRITON_LLVM_SYSTEM_SUFFIX -u TRITON_PLUGIN_DIRS -u TRITON_STABLE_ABI -u TRITON_WHEEL_NAME -u TRITON_WHEEL_VERSION_SUFFIX CFLAGS='-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.' CXXFLAGS='-Wno-error=deprecated-declarations -gsplit-dwarf -ggnu-pubnames -Xclang -fdebug-compilation-dir=.' JSON_SYSPATH=/home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3/nlohmann_json LLVM_SYSPATH=/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295 MAX_JOBS=16 PYBIND11_SYSPATH=/home/dev/.local/share/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11 TRITON_APPEND_CMAKE_ARGS='-C /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' TRITON_BUILD_PROTON=OFF TRITON_BUILD_WITH_CCACHE=ON TRITON_BUILD_WITH_CLANG_LLD=ON TRITON_CUDACRT_PATH=/home/dev/triton/third_party/nvidia/backend/include TRITON_CUDART_PATH=/home/dev/triton/third_party/nvidia/backend/include TRITON_CUOBJDUMP_PATH=/home/dev/triton/third_party/nvidia/backend/bin/cuobjdump TRITON_CUPTI_PATH=/home/dev/triton/third_party/nvidia/backend/include TRITON_HOME=/home/dev/.local/share/tritonsmith/triton-home/10dc3a8e TRITON_NVDISASM_PATH=/home/dev/triton/third_party/nvidia/backend/bin/nvdisasm TRITON_OFFLINE_BUILD=ON TRITON_PARALLEL_LINK_JOBS=16 TRITON_PTXAS_PATH=/home/dev/triton/third_party/nvidia/backend/bin/ptxas TRITON_REL_BUILD_WITH_ASSERTS=ON PATH=/usr/lib/llvm-19/bin:/home/dev/.local/share/tritonsmith/envs/dev/venv/bin:/home/dev/.local/share/tritonsmith/llvm/10dc3a8e916d-RelWithDebInfo-asserts-4e91d295/bin:/home/dev/tritonsmith/.venv/bin:/home/dev/tritonsmith/.venv/bin:"$PATH" /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable /home/dev/triton/python)
 
-# compile vector-add
-mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add
-mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/kernels
-cat > /home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add.request.json <<'EOF'
-{
-  "schema": 1,
-  "file": "/home/dev/tritonsmith/src/tritonsmith/kernels/examples/vector_add.py",
-  "kernel": "vector_add",
-  "ir": false,
-  "points": [
-    {
-      "id": "cuda-80-32",
-      "target": [
-        "cuda",
-        80,
-        32
-      ],
-      "options": {},
-      "signature": {
-        "x_ptr": "*fp32",
-        "y_ptr": "*fp32",
-        "out_ptr": "*fp32",
-        "n_elements": "i32",
-        "BLOCK": "constexpr"
-      },
-      "constexprs": {
-        "BLOCK": 1024
-      },
-      "hints": {
-        "x_ptr": 16,
-        "y_ptr": 16,
-        "out_ptr": 16
-      }
-    }
-  ],
-  "output": "/home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add",
-  "scratch": "/home/dev/.local/share/tritonsmith/envs/dev/kernels",
-  "results": "/home/dev/.local/share/tritonsmith/envs/dev/kernels/results.jsonl",
-  "jobs": 1,
-  "timeout": 600,
-  "strict": true,
-  "keep": [],
-  "stages": [
-    "ttir",
-    "glir",
-    "ttgir",
-    "llir",
-    "ptx",
-    "cubin",
-    "amdgcn",
-    "hsaco"
-  ],
-  "stand-ins": [
-    "torch",
-    "numpy",
-    "pytest",
-    "matplotlib",
-    "pandas",
-    "scipy",
-    "tabulate",
-    "tqdm",
-    "setuptools",
-    "triton_kernels",
-    "apex",
-    "flash_attn",
-    "transformer_engine",
-    "cupy",
-    "jax",
-    "hypothesis"
-  ],
-  "gpus": {},
-  "disassemblers": {}
-}
-EOF
-(cd /home/dev/.local/share/tritonsmith/envs/dev/kernels && env -u TRITON_INTERPRET -u TRITON_STORE_BINARY_ONLY -u TRITON_CACHE_MANAGER TRITON_HIP_LLD_PATH=/usr/lib/llvm-19/bin/ld.lld /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python /home/dev/tritonsmith/src/tritonsmith/kernels/worker.py compile /home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add.request.json)
+# compile vector-add: as in install-triton-linux-main.sh

@@ -100,13 +100,7 @@ set(TRITON_WHEEL_DIR [[/Users/dev/triton/python/triton]] CACHE STRING "" FORCE)
 EOF
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' -G Ninja -S /Users/dev/triton -B '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton')
 
-# build Triton
-# always:
-(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' && env NINJA_STATUS='[%f/%t] ' /Users/dev/tritonsmith/.venv/bin/ninja -C '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' -j10)
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built'
-cp '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/build.ninja' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built/build.ninja'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built/CMakeFiles'
-cp '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/CMakeFiles/rules.ninja' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-built/CMakeFiles/rules.ninja'
+# build Triton: as in install-triton-macos-main.sh
 
 # editable install
 mkdir -p /Users/dev/triton/build
@@ -115,78 +109,4 @@ mkdir -p /Users/dev/triton/build
 ln -sfn '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton' /Users/dev/triton/build/cmake.macosx-14.0-arm64-cpython-3.11
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && env -u DEBUG -u LLVM_BUILD_SHARED_LIBS -u REL_WITH_DEB_INFO -u TRITON_BUILD_DIR -u TRITON_BUILD_TUTORIALS -u TRITON_BUILD_WITH_ASAN -u TRITON_BUILD_WITH_CLANG_LLD -u TRITON_BUILD_WITH_O1 -u TRITON_EXT_ENABLED -u TRITON_LLVM_SYSTEM_SUFFIX -u TRITON_PLUGIN_DIRS -u TRITON_STABLE_ABI -u TRITON_WHEEL_NAME -u TRITON_WHEEL_VERSION_SUFFIX CFLAGS=-Wno-error=deprecated-declarations CXXFLAGS=-Wno-error=deprecated-declarations JSON_SYSPATH='/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3/nlohmann_json' LLVM_SYSPATH='/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd' MAX_JOBS=10 PYBIND11_SYSPATH='/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/lib/python3.11/site-packages/pybind11' TRITON_APPEND_CMAKE_ARGS='-C '"'"'/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake'"'"'' TRITON_BUILD_PROTON=OFF TRITON_BUILD_WITH_CCACHE=ON TRITON_CUDACRT_PATH=/Users/dev/triton/third_party/nvidia/backend/include TRITON_CUDART_PATH=/Users/dev/triton/third_party/nvidia/backend/include TRITON_CUOBJDUMP_PATH=/Users/dev/triton/third_party/nvidia/backend/bin/cuobjdump TRITON_HOME='/Users/dev/Library/Application Support/tritonsmith/triton-home/064f02da' TRITON_NVDISASM_PATH=/Users/dev/triton/third_party/nvidia/backend/bin/nvdisasm TRITON_OFFLINE_BUILD=ON TRITON_PARALLEL_LINK_JOBS=10 TRITON_PTXAS_PATH=/Users/dev/triton/third_party/nvidia/backend/bin/ptxas TRITON_REL_BUILD_WITH_ASSERTS=ON PATH='/opt/homebrew/opt/llvm/bin:/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin:/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/bin:/Users/dev/tritonsmith/.venv/bin:/Users/dev/tritonsmith/.venv/bin':"$PATH" '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable /Users/dev/triton)
 
-# compile vector-add
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vector_add'
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels'
-cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vector_add.request.json' <<'EOF'
-{
-  "schema": 1,
-  "file": "/Users/dev/tritonsmith/src/tritonsmith/kernels/examples/vector_add.py",
-  "kernel": "vector_add",
-  "ir": false,
-  "points": [
-    {
-      "id": "cuda-80-32",
-      "target": [
-        "cuda",
-        80,
-        32
-      ],
-      "options": {},
-      "signature": {
-        "x_ptr": "*fp32",
-        "y_ptr": "*fp32",
-        "out_ptr": "*fp32",
-        "n_elements": "i32",
-        "BLOCK": "constexpr"
-      },
-      "constexprs": {
-        "BLOCK": 1024
-      },
-      "hints": {
-        "x_ptr": 16,
-        "y_ptr": 16,
-        "out_ptr": 16
-      }
-    }
-  ],
-  "output": "/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vector_add",
-  "scratch": "/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels",
-  "results": "/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/results.jsonl",
-  "jobs": 1,
-  "timeout": 600,
-  "strict": true,
-  "keep": [],
-  "stages": [
-    "ttir",
-    "glir",
-    "ttgir",
-    "llir",
-    "ptx",
-    "cubin",
-    "amdgcn",
-    "hsaco"
-  ],
-  "stand-ins": [
-    "torch",
-    "numpy",
-    "pytest",
-    "matplotlib",
-    "pandas",
-    "scipy",
-    "tabulate",
-    "tqdm",
-    "setuptools",
-    "triton_kernels",
-    "apex",
-    "flash_attn",
-    "transformer_engine",
-    "cupy",
-    "jax",
-    "hypothesis"
-  ],
-  "gpus": {},
-  "disassemblers": {}
-}
-EOF
-(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels' && env -u TRITON_INTERPRET -u TRITON_STORE_BINARY_ONLY -u TRITON_CACHE_MANAGER TRITON_HIP_LLD_PATH=/opt/homebrew/opt/llvm/bin/ld.lld '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' /Users/dev/tritonsmith/src/tritonsmith/kernels/worker.py compile '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vector_add.request.json')
+# compile vector-add: as in install-triton-macos-main.sh

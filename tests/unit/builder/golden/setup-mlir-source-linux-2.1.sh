@@ -94,27 +94,9 @@ set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/home/dev/.local/share/tritonsmith/llvm/c5
 EOF
 (cd /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b && /home/dev/tritonsmith/.venv/bin/cmake -C /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b/tritonsmith-cache.cmake -G Ninja -S /home/dev/.local/share/tritonsmith/sources/llvm-c5dede880d17/llvm -B /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b)
 
-# Python environment
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/.venv.done tells:
-mkdir -p /home/dev/.local/share/tritonsmith/envs/dev
-(cd /home/dev/.local/share/tritonsmith/envs/dev && /usr/bin/python3.11 -m venv --clear /home/dev/.local/share/tritonsmith/envs/dev/venv)
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/venv/.requirements.done tells:
-(cd /home/dev/.local/share/tritonsmith/envs/dev && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' pybind11==2.10.0 'setuptools>=40.8.0' wheel)
+# Python environment: as in install-triton-linux-2.1.sh
 
-# CUDA headers and tools
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.1.105.done tells:
-mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial nvidia-cuda-nvcc-cu12==12.1.105)
-mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nlohmann-json-3.11.3.done tells:
-mkdir -p /home/dev/.local/share/tritonsmith/toolchain
-rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
-(cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
-mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-ptxas-c45cb758dbcb76fa tells:
-mkdir -p /home/dev/triton/python/triton/third_party/cuda/bin
-cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105/nvidia/cuda_nvcc/bin/ptxas /home/dev/triton/python/triton/third_party/cuda/bin/ptxas
+# CUDA headers and tools: as in install-triton-linux-2.1.sh
 
 # what Triton takes of LLVM
 # always:

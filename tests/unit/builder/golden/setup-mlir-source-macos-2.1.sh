@@ -61,27 +61,9 @@ set(CROSS_TOOLCHAIN_FLAGS_NATIVE [[-C;/Users/dev/Library/Application Support/tri
 EOF
 (cd '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9' && /Users/dev/tritonsmith/.venv/bin/cmake -C '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9/tritonsmith-cache.cmake' -G Ninja -S '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-c5dede880d17/llvm' -B '/Users/dev/Library/Application Support/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-a849f1c9')
 
-# Python environment
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/.venv.done tells:
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev'
-(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && /opt/homebrew/bin/python3.11 -m venv --clear '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv')
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/.requirements.done tells:
-(cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' pybind11==2.10.0 'setuptools>=40.8.0' wheel)
+# Python environment: as in install-triton-macos-2.1.sh
 
-# CUDA headers and tools
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.1.105.done tells:
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial' nvidia-cuda-nvcc-cu12==12.1.105)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nlohmann-json-3.11.3.done tells:
-mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
-rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
-(cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
-mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-ptxas-9ab7212ba0da6c9a tells:
-mkdir -p /Users/dev/triton/python/triton/third_party/cuda/bin
-cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105/nvidia/cuda_nvcc/bin/ptxas' /Users/dev/triton/python/triton/third_party/cuda/bin/ptxas
+# CUDA headers and tools: as in install-triton-macos-2.1.sh
 
 # what Triton takes of LLVM
 # always:
