@@ -235,7 +235,8 @@ from tritonsmith.plan.steps.cache_entries import CacheIndex, RemoveEntries, Seen
 root = Path(sys.argv[1])
 names = [SeenEntry(path.name, path.stat().st_mtime_ns) for path in root.iterdir() if len(path.name) == 5]
 print("it begins", flush=True)
-cache_entries.remove(RemoveEntries(root, tuple(names), CacheIndex("__grp__", "{}"), phase="clear"), lambda *_: None)
+step = RemoveEntries(root, tuple(names), CacheIndex("__grp__", "{}"), phase="clear")
+cache_entries.remove(step, lambda *_: None)
 """
 
 
