@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.integration import chromium
 from tests.integration.chromium import Page
 
-from tritonsmith.passes import index
-from tritonsmith.passes.index import Dump, DumpIndex
+from tritonsmith.passes.dump import index
+from tritonsmith.passes.dump.index import Dump, DumpIndex
 from tritonsmith.passes.report import write
 from tritonsmith.passes.report.write import Made
 from tritonsmith.passes.view import pipeline_table

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.integration.harness import Smith
-from tritonsmith.passes import index as indexes
-from tritonsmith.passes.index import DumpIndex
+from tritonsmith.passes.dump import index as indexes
+from tritonsmith.passes.dump.index import DumpIndex
 
 KERNELS = """
 import triton

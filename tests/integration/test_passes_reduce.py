@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.harness import Done, Smith, interrupt, wait_for
 from tritonsmith.kernels import smoke_test
-from tritonsmith.passes import index as indexes
+from tritonsmith.passes.dump import index as indexes
 from tritonsmith.passes.reduce.ir_text import parse
 
 MATMUL = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"

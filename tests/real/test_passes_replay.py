@@ -13,7 +13,7 @@ import pytest
 
 from tests.support import REAL_BUILD
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.passes.replay import debugger, pass_chain, run
 from tritonsmith.passes.replay.replayer import Replayer
 from tritonsmith.passes.replay.run import ReplayOutcome

@@ -39,7 +39,7 @@ from tritonsmith.facts import (
 )
 from tritonsmith.kernels.batch import kernel_list
 from tritonsmith.kernels.compile import manifest as kernel_manifest
-from tritonsmith.passes import index as pass_index
+from tritonsmith.passes.dump import index as pass_index
 from tritonsmith.plan.steps import pack, store_entry
 from tritonsmith.plan.steps.pack import Unpack
 from tritonsmith.store import describe_tree, export, import_, list_, verify

@@ -9,7 +9,7 @@ from tritonsmith.errors import UsageError
 from tritonsmith.tasks.task import Words, given, split, task
 
 if TYPE_CHECKING:
-    from tritonsmith.passes.index import Dump, DumpIndex
+    from tritonsmith.passes.dump.index import Dump, DumpIndex
 
 
 @task(
@@ -42,7 +42,7 @@ def diff(
     """Show what a pass changed, or where two dumps part."""
     from pathlib import Path
 
-    from tritonsmith.passes import index, select
+    from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.view import diff as view_diff
 
     made = index.read(Path(folder).expanduser())
@@ -64,7 +64,7 @@ def diff(
 def _part(made: DumpIndex, other: DumpIndex, kernel: str, *, ops: bool, layouts: bool, json: bool) -> None:
     from json import dumps
 
-    from tritonsmith.passes import select
+    from tritonsmith.passes.dump import select
     from tritonsmith.passes.view import diff as view_diff
     from tritonsmith.ui import console
 

@@ -27,7 +27,7 @@ def find(
     from pathlib import Path
 
     from tritonsmith.errors import SmithError
-    from tritonsmith.passes import index, select
+    from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.view import find_text
     from tritonsmith.ui import console
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tritonsmith.envs.workspace import Workspace
     from tritonsmith.kernels.compile.manifest import Manifest
-    from tritonsmith.passes.index import DumpIndex
+    from tritonsmith.passes.dump.index import DumpIndex
 
 
 @task(
@@ -63,10 +63,11 @@ def isolate(
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.compile.request import options_of
-    from tritonsmith.passes import index, select
-    from tritonsmith.passes.isolate import failing_pass
+    from tritonsmith.passes.dump import index, select
+    from tritonsmith.passes.isolate import failing_pass, report
     from tritonsmith.passes.isolate import issue_folder as files
-    from tritonsmith.passes.reduce import command, mlir_reduce, report
+    from tritonsmith.passes.reduce import command, mlir_reduce
+    from tritonsmith.passes.reduce import report as reduce_report
     from tritonsmith.passes.replay import replayer
     from tritonsmith.tasks import output
     from tritonsmith.tasks.passes_reduce import seconds
@@ -90,21 +91,21 @@ def isolate(
     reduced = None
     if reduce_:
         options = command.ReduceOptions(seconds(timeout), reducer=mlir_reduce.find(found.way.opt))
-        reduced = command.reduce(found.text, found.way, space, options, report.progress())
+        reduced = command.reduce(found.text, found.way, space, options, reduce_report.progress())
     plan = files.plan(found, reduced, facts, to)
     if dry_run:
         output.plan(plan)
         return
     command.write(plan, space, "passes.isolate")
     if json:
-        console.write(dumps(report.isolated_json(found, reduced, to)))
+        console.write(dumps(report.as_json(found, reduced, to)))
         return
     for text in found.notes:
         console.note(text)
-    console.out().print(report.isolated(found), markup=False)
+    console.out().print(report.summary(found), markup=False)
     if reduced:
-        console.out().print(report.sizes(reduced))
-        console.out().print(report.summary(reduced), markup=False)
+        console.out().print(reduce_report.sizes(reduced))
+        console.out().print(reduce_report.summary(reduced), markup=False)
     console.write(to)
 
 

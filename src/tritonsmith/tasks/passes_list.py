@@ -35,7 +35,7 @@ def listing(
     from json import dumps
     from pathlib import Path
 
-    from tritonsmith.passes import index, select
+    from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.view import pass_summaries, pipeline_table
     from tritonsmith.ui import console
 

@@ -56,7 +56,7 @@ def reduce_(
     from tritonsmith.envs import workspace
     from tritonsmith.errors import InterruptedRunError, UsageError
     from tritonsmith.kernels.compile.request import options_of
-    from tritonsmith.passes import index, select
+    from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.isolate import failing_pass
     from tritonsmith.passes.isolate import issue_folder as files
     from tritonsmith.passes.reduce import command as reduce_command
@@ -157,7 +157,7 @@ def _way(
     pipeline: str, space: Workspace, path: Path, *, env: str, python: str, triton_opt: str
 ) -> PassRunner:
     """Who runs the passes of a file."""
-    from tritonsmith.passes.index import DumpIndex
+    from tritonsmith.passes.dump.index import DumpIndex
     from tritonsmith.passes.reduce import pass_runner
     from tritonsmith.passes.replay import introspect, replayer
 

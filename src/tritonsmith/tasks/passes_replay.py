@@ -85,7 +85,7 @@ def replay(
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.compile.request import options_of
-    from tritonsmith.passes import index, select
+    from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.replay import debugger, pass_chain, replayer, report, run
     from tritonsmith.tasks import output
     from tritonsmith.ui import console

@@ -21,7 +21,7 @@ def report(context: Any, folder: str, out: str = "", against: str = "", open: bo
     """Write one HTML page of all passes, which needs no network."""
     from pathlib import Path
 
-    from tritonsmith.passes import index
+    from tritonsmith.passes.dump import index
     from tritonsmith.passes.report import write
     from tritonsmith.ui import console
     from tritonsmith.ui import units as formats

@@ -31,7 +31,7 @@ def show(
     """Print the IR before a pass, or after it."""
     from pathlib import Path
 
-    from tritonsmith.passes import index, select
+    from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.view import show as view_show
     from tritonsmith.ui import console
 

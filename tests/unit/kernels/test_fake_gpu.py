@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tritonsmith import configs
-from tritonsmith.kernels import fake_gpu, gpu_models, stand_ins
-from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels import fake_gpu, stand_ins
+from tritonsmith.kernels.compile import gpu_models, targets
 from tritonsmith.kernels.fake_gpu import FakeDriver, FakeGpu
 from tritonsmith.kernels.stand_ins import Finder, Ledger, UnknownError
 

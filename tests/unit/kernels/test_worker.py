@@ -20,8 +20,8 @@ import pytest
 
 from tests.support import all_gone, command_of
 from tests.unit.kernels import preloaded
-from tritonsmith.kernels import gpu_models, worker
-from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels import worker
+from tritonsmith.kernels.compile import gpu_models, targets
 
 FILES = {
     "__init__.py": """

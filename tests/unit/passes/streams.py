@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.splitter import Splitter
-from tritonsmith.passes.index import DumpIndex
 
 HEAD = 'module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90"} {'
 

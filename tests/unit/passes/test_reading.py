@@ -15,10 +15,9 @@ from rich.console import Console
 
 from tests.unit.passes.streams import HEAD, banner, module, split, texts
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.passes import index as indexes
-from tritonsmith.passes import select
-from tritonsmith.passes.dump import import_log, summary
-from tritonsmith.passes.index import DumpIndex
+from tritonsmith.passes.dump import import_log, select, summary
+from tritonsmith.passes.dump import index as indexes
+from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.view import diff, find_text, pass_summaries, pipeline_table, show
 
 pytestmark = pytest.mark.usefixtures("home")

@@ -11,7 +11,7 @@ from invoke.exceptions import Exit
 
 from tests.unit.kernels.compare.making import point, written
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.kernels import output
+from tritonsmith.kernels.compile import output_lock
 from tritonsmith.tasks.kernel_compare import compare_
 
 
@@ -51,7 +51,7 @@ def test_one_comparison_at_a_time_writes_to_a_folder(
     a, b = (str(written(tmp_path / name, [point()]).folder) for name in "ab")
     out, other = tmp_path / "out", Workspace(tmp_path / "another home")
     other.claim()
-    with output.held(out, other, "kernel.compare"):
+    with output_lock.held(out, other, "kernel.compare"):
         with pytest.raises(Exit) as caught:
             compare_(Context(), a, b, out=str(out))
         assert caught.value.code == 1

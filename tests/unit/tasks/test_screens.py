@@ -37,7 +37,7 @@ from tritonsmith.kernels.resources.table import COLUMNS, ResourceRow
 from tritonsmith.kernels.study import report as study
 from tritonsmith.kernels.study.plan import StudyCell
 from tritonsmith.passes.dump import summary
-from tritonsmith.passes.index import DumpIndex
+from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.reduce import report as reduce
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.passes.replay import report as replay

@@ -12,12 +12,11 @@ from packaging.specifiers import SpecifierSet
 
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.kernels import output
 from tritonsmith.kernels.batch import kernel_list, resume, run
 from tritonsmith.kernels.batch.run import CompileJob
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compare.matching import folder_name
-from tritonsmith.kernels.compile import manifest, source
+from tritonsmith.kernels.compile import manifest, output_lock, source
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.request import CompileRequest, Sweep
 from tritonsmith.kernels.compile.targets import Target
@@ -157,7 +156,7 @@ def held(gathering: ComparisonInputs) -> AbstractContextManager[None]:
         return nullcontext()
     space = workspace.default()
     space.claim()
-    return output.held(gathering.out, space, "kernel.compare")
+    return output_lock.held(gathering.out, space, "kernel.compare")
 
 
 def compile_missing(

@@ -11,7 +11,7 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError, did_you_mean
-from tritonsmith.kernels import gpu_models
+from tritonsmith.kernels.compile import gpu_models
 from tritonsmith.kernels.compile.points import Config
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.source import KernelParameter, KernelSource

@@ -15,8 +15,16 @@ from tritonsmith.envs import settings, workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.facts import machine
-from tritonsmith.kernels import gpu_models, output
-from tritonsmith.kernels.compile import disassemblers, manifest, points, results, source, targets
+from tritonsmith.kernels.compile import (
+    disassemblers,
+    gpu_models,
+    manifest,
+    output_lock,
+    points,
+    results,
+    source,
+    targets,
+)
 from tritonsmith.kernels.compile.describe import Described, described, refused
 from tritonsmith.kernels.compile.disassemblers import HostPrograms
 from tritonsmith.kernels.compile.manifest import FILE, Manifest, Point, Stage
@@ -171,7 +179,7 @@ def prepare(asked: CompileRequest, where: Toolchain, out: Path | None = None) ->
     name, wanted = _wanted(asked, where)
     folder = (out or where.output(asked, name)).absolute()
     manifest.check_output(folder)
-    work = output.scratch(folder, where.space)
+    work = output_lock.scratch(folder, where.space)
     stale = Remove((folder,), where.space.root, phase=f"compile {name}")
     steps = [*([] if out else [stale]), *_steps(asked, name, wanted, where, folder, work)]
     return PreparedCompile(Plan(f"compile {name}", tuple(steps)), asked, name, wanted, folder, work)
@@ -206,7 +214,7 @@ def execute(prepared: PreparedCompile, where: Toolchain, *, silent: bool = False
     """
     where.space.claim()
     log = where.space.log("kernel.compile")
-    with output.held(prepared.out, where.space, "kernel.compile"):
+    with output_lock.held(prepared.out, where.space, "kernel.compile"):
         try:
             Runner(log, PhaseProgress(live=False if silent else None, silent=silent)).run(prepared.plan)
         except CommandFailedError as failure:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from tritonsmith.envs import workspace
 from tritonsmith.errors import ConfigError, SmithError, UsageError
-from tritonsmith.kernels import output
 from tritonsmith.kernels.batch import resume, run
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
 from tritonsmith.kernels.batch.run import CompileJob
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compare.matching import folder_name
+from tritonsmith.kernels.compile import output_lock
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.kernels.resources import measure
@@ -128,7 +128,7 @@ def execute(
     space = workspace.default()
     space.claim()
     jobs = [job for _, job in matrix.jobs]
-    with output.held(matrix.out, space, "kernel.study"):
+    with output_lock.held(matrix.out, space, "kernel.study"):
         space.run(Plan("sources", matrix.files), "kernel.study", quiet=True)
         made = run.run(jobs, scheduler, count=count, timeout=timeout, resume=True, silent=silent)
         cells = [

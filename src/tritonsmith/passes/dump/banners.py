@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tritonsmith import configs
-from tritonsmith.passes.index import When
+from tritonsmith.passes.dump.index import When
 
 MARK = b"Dump "  # every banner holds it, and hardly anything else does
 LONGEST = 1 << 15  # bytes of a banner's line

@@ -13,11 +13,10 @@ from typing import BinaryIO, cast
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.outside import UnreadableError
-from tritonsmith.passes import binaries
-from tritonsmith.passes import index as indexes
-from tritonsmith.passes.dump import line_prefixes
+from tritonsmith.passes.dump import binaries, line_prefixes
+from tritonsmith.passes.dump import index as indexes
+from tritonsmith.passes.dump.index import COMPILED, FILE, DumpIndex
 from tritonsmith.passes.dump.splitter import Splitter
-from tritonsmith.passes.index import COMPILED, FILE, DumpIndex
 from tritonsmith.plan.compression import Decompressed, limits
 from tritonsmith.ui import console
 from tritonsmith.ui.progress import PhaseProgress

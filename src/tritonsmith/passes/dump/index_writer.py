@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.passes import strip_locations
-from tritonsmith.passes.dump import banners, timing
+from tritonsmith.passes.dump import banners, strip_locations, timing
 from tritonsmith.passes.dump.banners import Banner
+from tritonsmith.passes.dump.index import FILE, Dump, DumpedKernel, DumpIndex
 from tritonsmith.passes.dump.pipeline_runs import (
     ASSEMBLY,
     LLIR,
@@ -24,7 +24,6 @@ from tritonsmith.passes.dump.pipeline_runs import (
     look,
     stages,
 )
-from tritonsmith.passes.index import FILE, Dump, DumpedKernel, DumpIndex
 
 _SAID = 1 << 16  # bytes after a dump in which the compiler's last words are looked for
 _ERROR = 20_000  # characters

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tritonsmith.passes.dump.banners import Banner
-from tritonsmith.passes.index import BESIDE
+from tritonsmith.passes.dump.index import BESIDE
 
 TTIR, TTGIR, LLIR, LLVM, ASSEMBLY = range(5)
 UNUSUAL = (

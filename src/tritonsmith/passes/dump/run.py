@@ -19,11 +19,10 @@ from tritonsmith.kernels.compile import run as compile_run
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
-from tritonsmith.passes import binaries
-from tritonsmith.passes.dump import import_log
+from tritonsmith.passes.dump import binaries, import_log
+from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.options import Choices
 from tritonsmith.passes.dump.splitter import Splitter
-from tritonsmith.passes.index import DumpIndex
 from tritonsmith.plan import MakeDir, Plan, Remove, stderr_tap
 from tritonsmith.plan.stderr_tap import StderrTap
 from tritonsmith.ui import console, redact

@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 from tritonsmith.passes.dump import banners, timing
 from tritonsmith.passes.dump.banners import Banner
+from tritonsmith.passes.dump.index import OUTPUT, DumpIndex
 from tritonsmith.passes.dump.index_writer import IndexWriter
-from tritonsmith.passes.index import OUTPUT, DumpIndex
 
 KEPT = 16 << 20  # bytes of one dump that are held; of a longer one the end is wherever the next banner is
 _LONGEST_LINE = 4 * banners.LONGEST

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tritonsmith.passes import pass_runs
-from tritonsmith.passes.index import DumpIndex
+from tritonsmith.passes.dump import pass_runs
+from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.ui import console, tables
 from tritonsmith.ui import units as formats
 from tritonsmith.ui.tables import Grid

@@ -12,8 +12,8 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.passes import strip_locations
-from tritonsmith.passes.index import DumpedKernel, DumpIndex
+from tritonsmith.passes.dump import strip_locations
+from tritonsmith.passes.dump.index import DumpedKernel, DumpIndex
 from tritonsmith.passes.reduce import failure
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.passes.reduce.interestingness import OracleAnswer

@@ -12,8 +12,8 @@ from tritonsmith.kernels.compare import metrics, thresholds
 from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.kernels.resources import measure
 from tritonsmith.kernels.resources.table import Value
-from tritonsmith.passes import strip_locations
-from tritonsmith.passes.index import Dump, DumpIndex
+from tritonsmith.passes.dump import strip_locations
+from tritonsmith.passes.dump.index import Dump, DumpIndex
 
 # What makes a stage of a kernel out of the one before it, after the last pass that printed something.
 STEPS = {

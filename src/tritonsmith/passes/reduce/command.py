@@ -12,7 +12,7 @@ from pathlib import Path
 from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import InterruptedRunError, SmithError
-from tritonsmith.passes import strip_locations
+from tritonsmith.passes.dump import strip_locations
 from tritonsmith.passes.reduce import mlir_reduce
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.passes.reduce.interestingness import Oracle, OracleAnswer, OraclePool

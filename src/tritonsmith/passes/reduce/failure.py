@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from tritonsmith.passes import strip_locations
+from tritonsmith.passes.dump import strip_locations
 
 Kind = Literal[
     "assertion", "fatal error", "error", "exception", "signal", "timeout", "failure", "exit code", "command"

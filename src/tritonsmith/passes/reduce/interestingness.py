@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tritonsmith.errors import FactError, UsageError, did_you_mean
-from tritonsmith.passes import strip_locations
+from tritonsmith.passes.dump import strip_locations
 from tritonsmith.passes.reduce import failure
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.passes.reduce.worker import MARK

@@ -1,19 +1,17 @@
-"""The answers of `passes.isolate` and `passes.reduce`."""
+"""The answers of `passes.reduce`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from tritonsmith.passes.isolate.failing_pass import Isolated
 from tritonsmith.passes.reduce.command import INTERRUPTED, Reduced
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.ui import console, tables
 from tritonsmith.ui.tables import Grid
 from tritonsmith.ui.units import duration
 
-__all__ = ["INTERRUPTED", "as_json", "isolated", "isolated_json", "progress", "sizes", "summary"]
+__all__ = ["INTERRUPTED", "as_json", "progress", "sizes", "summary"]
 
 
 def progress() -> Callable[[Size, int], None]:
@@ -46,18 +44,6 @@ def summary(found: Reduced) -> str:
     return f"{text}; it fails in the same way in a fresh process"
 
 
-def isolated(made: Isolated) -> str:
-    """Which pass, how."""
-    who = (
-        f"{made.names} fails alone"
-        if len(made.links) == 1
-        else f"{made.names} fail together, and fewer do not"
-    )
-    if made.same:
-        return f"{who}, as the dump says: {made.failure}"
-    return f"{who}, in another way than the dump says: {made.failure}; there it was {made.recorded}"
-
-
 def as_json(found: Reduced) -> dict[str, Any]:
     """What became of reducing."""
     return {
@@ -71,22 +57,4 @@ def as_json(found: Reduced) -> dict[str, Any]:
         "done": found.done,
         "why": found.why,
         "steps": [{"by": name, "ops": left} for name, left in found.steps],
-    }
-
-
-def isolated_json(made: Isolated, reduced: Reduced | None, out: Path) -> dict[str, Any]:
-    """What became of isolating."""
-    return {
-        "schema": 1,
-        "kernel": made.kernel.name,
-        "numbers": [link.dump.number for link in made.links],
-        "passes": [link.dump.argument for link in made.links],
-        "pipeline": made.way.pipeline,
-        "kind": made.failure.kind,
-        "failure": made.failure.text,
-        "same": made.same,
-        "stripped": made.stripped,
-        "notes": list(made.notes),
-        "reduced": as_json(reduced) if reduced else None,
-        "folder": str(out),
     }

@@ -17,7 +17,7 @@ from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.compile import targets
-from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.passes.replay import bindings, pass_chain, pipeline, replayer
 from tritonsmith.passes.replay.bindings import Binding, Call
 from tritonsmith.plan import Plan, Write

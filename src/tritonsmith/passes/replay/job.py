@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.passes.index import DumpIndex
+from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.replay import bindings, pipeline
 from tritonsmith.passes.replay.bindings import Binding, Call
 from tritonsmith.passes.replay.introspect import TracedCall

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tritonsmith import configs
 from tritonsmith.errors import UsageError
-from tritonsmith.passes.index import Dump
+from tritonsmith.passes.dump.index import Dump
 from tritonsmith.passes.replay.pipeline import MODULE
 
 

@@ -12,7 +12,7 @@ from tritonsmith.envs import receipts, settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import libtriton, tools
-from tritonsmith.passes.index import DumpIndex
+from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.plan.process import capture
 
 

@@ -14,7 +14,7 @@ from tritonsmith.envs import workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import installed_tritons
-from tritonsmith.passes.index import DumpedKernel, DumpIndex
+from tritonsmith.passes.dump.index import DumpedKernel, DumpIndex
 from tritonsmith.passes.replay import introspect, pass_chain
 from tritonsmith.passes.replay import job as replay_job
 from tritonsmith.passes.replay import verdict as replay_verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tritonsmith.kernels.resources.table import COLUMNS
-from tritonsmith.passes.binaries import Binary
+from tritonsmith.passes.dump.binaries import Binary
 
 _Values = Mapping[str, object]
 

@@ -11,10 +11,10 @@ from typing import IO, Any
 
 from tritonsmith import outside
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.passes import binaries, pass_runs
-from tritonsmith.passes.binaries import Binary
-from tritonsmith.passes.index import Dump, DumpIndex
-from tritonsmith.passes.pass_runs import PassRun
+from tritonsmith.passes.dump import binaries, pass_runs
+from tritonsmith.passes.dump.binaries import Binary
+from tritonsmith.passes.dump.index import Dump, DumpIndex
+from tritonsmith.passes.dump.pass_runs import PassRun
 from tritonsmith.passes.report import kernel_resources, page, python_sources
 from tritonsmith.passes.report.pack_texts import Packer
 from tritonsmith.passes.view import pipeline_table

@@ -12,7 +12,7 @@ from tritonsmith.kernels import normalize
 from tritonsmith.kernels.normalize import diff as normalize_diff
 from tritonsmith.kernels.normalize import line_alignment
 from tritonsmith.kernels.normalize.diff import Diff
-from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 
 LLVM = "llvm"  # of `Dump.stage`: LLVM's own passes; everything else is MLIR
 _ALIAS = re.compile(r"^(#[A-Za-z_][\w$]*(?:\.\d+)?) = (.+)$", re.MULTILINE)

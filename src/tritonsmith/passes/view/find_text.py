@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.passes import pass_runs, strip_locations
-from tritonsmith.passes.index import Dump, DumpIndex
+from tritonsmith.passes.dump import pass_runs, strip_locations
+from tritonsmith.passes.dump.index import Dump, DumpIndex
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 

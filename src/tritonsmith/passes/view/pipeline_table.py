@@ -13,8 +13,8 @@ from typing import Any
 
 from tritonsmith import outside
 from tritonsmith.kernels.normalize import diff
-from tritonsmith.passes import pass_runs, strip_locations
-from tritonsmith.passes.index import FILE, Dump, DumpedKernel, DumpIndex
+from tritonsmith.passes.dump import pass_runs, strip_locations
+from tritonsmith.passes.dump.index import FILE, Dump, DumpedKernel, DumpIndex
 from tritonsmith.ui import tables
 from tritonsmith.ui import units as formats
 from tritonsmith.ui.tables import Grid

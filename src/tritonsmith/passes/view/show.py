@@ -7,7 +7,7 @@ from rich.text import Text
 from tritonsmith.errors import SmithError
 from tritonsmith.kernels import normalize
 from tritonsmith.kernels.show import stage
-from tritonsmith.passes.index import Dump, DumpIndex
+from tritonsmith.passes.dump.index import Dump, DumpIndex
 
 _LANGUAGES = {"mlir": "ttgir", "ll": "llir", "ptx": "ptx", "amdgcn": "amdgcn"}  # as kernel.show calls them
 

@@ -11,8 +11,7 @@ import pytest
 from tests.unit.kernels.test_worker import append, place
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, LockedError, SmithError, UsageError
-from tritonsmith.kernels import output
-from tritonsmith.kernels.compile import request, run, targets
+from tritonsmith.kernels.compile import output_lock, request, run, targets
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.plan import Run
@@ -120,7 +119,7 @@ def test_two_workspaces_do_not_write_to_one_folder_at_once(place: Path, where: T
     first, second = (run.prepare(wanted(place), one, out) for one in (where, other))
     assert first.work != second.work
     with (
-        output.held(first.out, where.space, "kernel.compile"),
+        output_lock.held(first.out, where.space, "kernel.compile"),
         pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
     ):
         run.execute(second, other, silent=True)

@@ -22,9 +22,8 @@ from tritonsmith.envs import workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import ConfigError, FactError, LockedError, SmithError, UsageError
 from tritonsmith.facts import eras
-from tritonsmith.kernels import output
 from tritonsmith.kernels.batch import kernel_list, spec
-from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels.compile import output_lock, targets
 from tritonsmith.kernels.resources.table import ResourceRow, Value
 from tritonsmith.kernels.study import git_sources, plan, plot, report
 from tritonsmith.kernels.study.plan import StudyCell, StudyPlan
@@ -107,7 +106,7 @@ def test_one_study_at_a_time_writes_to_a_folder(listed: Path, tmp_path: Path, na
     other = Workspace(tmp_path / name) if name else workspace.default()
     other.claim()
     with (
-        output.held(made.out, other, "kernel.study"),
+        output_lock.held(made.out, other, "kernel.study"),
         pytest.raises(LockedError, match="another run is busy in this output folder") as caught,
     ):
         plan.execute(made, count=1, silent=True)

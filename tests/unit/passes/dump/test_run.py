@@ -15,10 +15,10 @@ from tests.unit.passes.streams import banner, module
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, InterruptedRunError, SmithError
 from tritonsmith.kernels.compile.run import Toolchain
-from tritonsmith.passes import index as indexes
+from tritonsmith.passes.dump import index as indexes
 from tritonsmith.passes.dump import run as dump_run
+from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.options import Choices
-from tritonsmith.passes.index import DumpIndex
 from tritonsmith.plan import stderr_tap
 
 __all__ = ["place", "where"]  # the fixtures

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.passes.dump.test_timing import NEW
 from tests.unit.passes.streams import HEAD, banner, module, old_banner, split, texts
-from tritonsmith.passes import index as indexes
+from tritonsmith.passes.dump import index as indexes
 from tritonsmith.passes.dump import splitter as dump_splitter
 from tritonsmith.passes.dump.splitter import Splitter
 

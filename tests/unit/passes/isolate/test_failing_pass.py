@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.passes.index import DumpedKernel
+from tritonsmith.passes.dump.index import DumpedKernel
 from tritonsmith.passes.isolate import failing_pass
 from tritonsmith.passes.reduce.failure import Failure
 

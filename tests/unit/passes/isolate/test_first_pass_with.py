@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.passes.replay.dumps import dump
 from tritonsmith.errors import UsageError
-from tritonsmith.passes.index import DumpIndex
+from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.isolate import first_pass_with
 
 pytestmark = pytest.mark.unit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritonsmith.passes.index import Dump
+from tritonsmith.passes.dump.index import Dump
 
 MODULE = "builtin.module"
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tritonsmith.passes import index, strip_locations
-from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.passes.dump import index, strip_locations
+from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 
 
 def dump(kernel: str, number: int, name: str, text: str, **changes: object) -> Dump:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonsmith.passes.binaries import Binary
+from tritonsmith.passes.dump.binaries import Binary
 from tritonsmith.passes.report import kernel_resources
 
 NVIDIA = {

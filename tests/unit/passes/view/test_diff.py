@@ -12,7 +12,7 @@ import pytest
 from tests.unit.passes import streams
 from tests.unit.passes.streams import banner, split
 from tritonsmith.errors import FactError
-from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.passes.view import diff
 from tritonsmith.passes.view.diff import ComparedRun, IrChange
 

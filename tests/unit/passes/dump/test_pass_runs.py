@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.passes.report.folders import dump
-from tritonsmith.passes import pass_runs
-from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
-from tritonsmith.passes.pass_runs import PassRun, PassTotals
+from tritonsmith.passes.dump import pass_runs
+from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.passes.dump.pass_runs import PassRun, PassTotals
 from tritonsmith.passes.report import write
 
 

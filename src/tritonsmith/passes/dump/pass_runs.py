@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tritonsmith.passes.index import Dump, DumpIndex
+from tritonsmith.passes.dump.index import Dump, DumpIndex
 
 _ASSEMBLY = ("ptx", "amdgcn", "s")  # suffixes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tritonsmith.errors import FactError, UsageError, did_you_mean
-from tritonsmith.passes.index import Dump, DumpedKernel, DumpIndex
+from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 
 
 def kernel(index: DumpIndex, name: str) -> DumpedKernel:

@@ -11,9 +11,8 @@ import pytest
 from tests.unit.passes.report.folders import folder
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
-from tritonsmith.passes import binaries, index
-from tritonsmith.passes.dump import import_log
-from tritonsmith.passes.index import COMPILED, DumpedKernel, DumpIndex
+from tritonsmith.passes.dump import binaries, import_log, index
+from tritonsmith.passes.dump.index import COMPILED, DumpedKernel, DumpIndex
 
 TEXT = 'module {{\n  tt.func @k() {{\n    "warps"() {{n = {0} : i32}} : () -> (){1}\n  }}\n}}\n'
 SASS = "\t.target\tsm_90\nk:\n        /*0000*/                   EXIT ;\n"

@@ -25,8 +25,8 @@ from tritonsmith.facts.triton_cache import CacheEntry
 from tritonsmith.kernels.compile import disassemblers
 from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
 from tritonsmith.kernels.resources import measure
-from tritonsmith.passes import strip_locations
-from tritonsmith.passes.index import COMPILED, DumpIndex
+from tritonsmith.passes.dump import strip_locations
+from tritonsmith.passes.dump.index import COMPILED, DumpIndex
 
 FILE = "binaries.json"
 SCHEMA = 1
