@@ -1,4 +1,7 @@
-"""Commands in hints: sources say `invoke TASK`, and a person reads it as this command was typed."""
+"""Commands that a person is told to type: in hints, which name the program that was called, and in the docs.
+
+tests/integration/test_documented.py runs those of the docs.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from invoke.exceptions import ParseError
+from invoke.parser import Parser
+from invoke.parser.context import ParserContext
 
 import tritonsmith
+from tests import documented
+from tests.documented import DocumentedCommand
 from tritonsmith.tasks import namespace
 
 _SOURCES = Path(tritonsmith.__file__).parent
@@ -20,6 +28,7 @@ _NAMES = "|".join(map(re.escape, sorted(namespace.task_names, key=len, reverse=T
 _ARGUMENT = r"(?: (?:--?[a-z]|[A-Z]{1,}\b|-- )| prints | makes | shows | lists | reads )"
 _BARE = re.compile(rf"(?<![\w./-])(?<!invoke )(?:{_NAMES}){_ARGUMENT}")
 _OTHER = re.compile(rf"(?:tritonsmith|bootstrap) (?:{_NAMES})\b")
+_FLAGGED = re.compile(rf"invoke ({_NAMES})\b([^,;:()]*)")
 _KEPT = {  # what a file or a lock says, for whoever reads it
     "tritonsmith kernel.compile",
     "tritonsmith kernel.compile ",
@@ -53,6 +62,62 @@ def test_every_command_in_a_text_can_be_typed() -> None:
     texts = [(place, text) for place, text in _texts() if text not in _KEPT]
     assert len(texts) > 1000
     assert [(place, text) for place, text in texts if _BARE.search(text) or _OTHER.search(text)] == []
+
+
+def test_every_flag_in_a_text_is_one_of_its_task() -> None:
+    flagged = [
+        (place, task, flag)
+        for place, text in _texts()
+        for task, rest in _FLAGGED.findall(text)
+        for flag in re.findall(r"(?<!\S)--[a-z-]+", rest)
+    ]
+    assert len(flagged) > 40
+    flags = {task: _context(task).flag_names() for _, task, _ in flagged}
+    assert [each for each in flagged if each[2] not in flags[each[1]]] == []
+
+
+def _context(task: str) -> ParserContext:
+    """What Invoke parses the command line of a task with."""
+    return ParserContext(task, args=namespace[task].get_arguments())
+
+
+def test_every_command_of_the_docs_can_be_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = [command for page in documented.PAGES for command in documented.commands(page)]
+    assert len(commands) > 180
+    wrong = [(each, why) for each in commands if (why := _wrong_with(each, monkeypatch))]
+    assert wrong == []
+
+
+def _wrong_with(command: DocumentedCommand, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Why Invoke does not accept a command."""
+    monkeypatch.setattr(sys, "argv", ["tritonsmith", *command.words])
+    try:
+        context = _context(command.words[0])
+        if command.complete:
+            Parser([context]).parse_argv(list(command.words))
+    except (KeyError, ParseError, ValueError) as error:
+        return repr(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("invoke kernel.compil matmul.py", "compil"),
+        ("invoke kernel.compile matmul.py --sweeep num_warps=4", "--sweeep"),
+        ("invoke passes.report", "required positional"),
+    ],
+)
+def test_a_command_that_is_wrong_is_seen(
+    wrong: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        f"Run `{wrong}`, or\n```sh\n$ {wrong} # so\nprinted by invoke doctor\n```\n", encoding="utf-8"
+    )
+    found = documented.commands(page)
+    assert [each.line for each in found] == [1, 3]
+    assert says in _wrong_with(found[1], monkeypatch)
 
 
 @pytest.mark.parametrize(
