@@ -13,8 +13,8 @@ import pytest
 
 from tests.support import REAL_SOURCE
 from tritonsmith.facts import checkout, pytorch_pins
+from tritonsmith.facts import git_history as histories
 from tritonsmith.facts.pytorch_pins import Pin, PyTorchRelease
-from tritonsmith.pins import history as histories
 from tritonsmith.pins import releases_with
 from tritonsmith.versions import version_key
 

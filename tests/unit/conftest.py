@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.support import require
+from tests.unit.repositories import Made
 
 settings.register_profile("unit", max_examples=60)  # of tests that name no number
 settings.load_profile("unit")
@@ -48,3 +51,18 @@ def _takes_programs(folder: Path) -> bool:
         return False
     state = os.statvfs(folder)
     return state.f_bavail * state.f_frsize >= _ENOUGH and not state.f_flag & os.ST_NOEXEC
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[[str], Made]]:
+    """Makes repositories; their folders have a space in their names."""
+    require("git")
+    made: list[Made] = []
+
+    def new(name: str) -> Made:
+        made.append(Made(tmp_path / f"{name} clone"))
+        return made[-1]
+
+    yield new
+    for one in made:
+        one.close()

@@ -32,10 +32,10 @@ from tritonsmith.facts import (
     cmake_cache,
     distributions,
     editables,
+    git,
     import_resolution,
     llvm_tree,
     untracked_files,
-    worktrees,
 )
 from tritonsmith.kernels.batch import kernel_list
 from tritonsmith.kernels.compile import manifest as kernel_manifest
@@ -417,7 +417,7 @@ LLVM_USE_SPLIT_DWARF:BOOL=ON
             if known := cmake_cache.read(tree):
                 list(known.gone())
             verify.problems(entries.StoreEntry("it", tree, "ready", written))
-            worktrees.roots(tree)
+            git.worktrees(tree)
 
         refused(look, number=number)
 
@@ -448,8 +448,8 @@ def test_worktrees(tmp_path: Path) -> None:
     for number, chance in enumerate(chances(100)):
         one_of(files, chance)
         for root in (main, tree):
-            refused(worktrees.roots, root, number=number)
-            refused(worktrees.branches, root, number=number)
+            refused(git.worktrees, root, number=number)
+            refused(git.branches, root, number=number)
 
 
 # installed packages

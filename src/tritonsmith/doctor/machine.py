@@ -14,7 +14,7 @@ from tritonsmith.builder.triton import source
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
-from tritonsmith.facts import filesystems, worktrees
+from tritonsmith.facts import filesystems, git
 from tritonsmith.facts import machine as machines
 
 _ELSEWHERE = {
@@ -172,7 +172,7 @@ def _telling(subject: DoctorContext) -> Iterator[Path]:
     if subject.checkout:
         root = subject.checkout.root
         yield from (
-            (worktrees.git_folder(root) or root / ".git") / "index",
+            (git.git_folder(root) or root / ".git") / "index",
             root / "CMakeLists.txt",
             root / "python" / "triton" / "_C" / "libtriton.so",
         )

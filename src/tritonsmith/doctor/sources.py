@@ -15,7 +15,7 @@ from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.errors import FactError
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import eras, llvm_tree, worktrees
+from tritonsmith.facts import eras, git, llvm_tree
 from tritonsmith.facts.checkout import LlvmPin, TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 
@@ -50,7 +50,7 @@ def checkout(subject: DoctorContext) -> Iterator[Finding]:
             else (),
         )
         return
-    moved = worktrees.divergence(tree.root) if tree.commit else None
+    moved = git.divergence(tree.root) if tree.commit else None
     if moved and any(moved):
         parts.append(f"{moved[1]} ahead and {moved[0]} behind its upstream")
     yield ok(", ".join(parts), tree.root)
@@ -103,13 +103,13 @@ def _other(pin: LlvmPin) -> Finding:
 @check("sources.branches", "branches that are named like commits")
 def branches(subject: DoctorContext) -> Iterator[Finding]:
     """`git checkout -b HASH` makes a branch of that name wherever HEAD is (triton#5521)."""
-    looked = [root for root in _repositories(subject) if worktrees.common_folder(root)]
+    looked = [root for root in _repositories(subject) if git.common_folder(root)]
     if not looked:
         yield skipped("no git repository of Triton's or LLVM's is at hand")
         return
     misleading = False
     for root in looked:
-        for name, commit in worktrees.branches(root).items():
+        for name, commit in git.branches(root).items():
             if _misleads(root, name, commit):
                 misleading = True
                 yield Finding(
@@ -131,7 +131,7 @@ def _misleads(root: Path, name: str, commit: str) -> bool:
     """A whole hash always does; fewer digits may be a date, so they do if git has an object of that name."""
     if not re.fullmatch(r"[0-9a-f]{7,40}", name) or commit.startswith(name):
         return False
-    return len(name) == _WHOLE or worktrees.has_object(root, name)
+    return len(name) == _WHOLE or git.has_object(root, name)
 
 
 def _repositories(subject: DoctorContext) -> Iterator[Path]:
@@ -234,7 +234,7 @@ def several_pins(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _pinned(tree: TritonCheckout) -> Iterator[tuple[Path, str]]:
-    for root in worktrees.roots(tree.root):
+    for root in git.worktrees(tree.root):
         with suppress(FactError):  # half of a merge, in a worktree that nobody asked about
             if pin := checkouts.pin_of(root):
                 yield root, pin.commit[:12]

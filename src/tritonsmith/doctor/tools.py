@@ -16,7 +16,7 @@ from tritonsmith import configs
 from tritonsmith.doctor.check import Check, check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
-from tritonsmith.facts import eras, tools, worktrees
+from tritonsmith.facts import eras, git, tools
 from tritonsmith.facts import machine as machines
 from tritonsmith.facts.ccache import Ccache
 from tritonsmith.facts.tools import Tool
@@ -153,7 +153,7 @@ def ccache_hits(subject: DoctorContext) -> Iterator[Finding]:
 def ccache_base_dir(subject: DoctorContext) -> Iterator[Finding]:
     """Absolute paths, and with debug info the current folder, keep two worktrees' compiles apart."""
     seen = _ccache(subject)
-    several = worktrees.roots(subject.checkout.root) if subject.checkout else ()
+    several = git.worktrees(subject.checkout.root) if subject.checkout else ()
     if isinstance(seen, str) or len(several) <= 1:
         yield skipped(seen if isinstance(seen, str) else "there is one worktree at most")
         return

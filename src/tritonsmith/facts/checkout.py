@@ -10,7 +10,7 @@ from typing import Any
 
 from tritonsmith import outside
 from tritonsmith.errors import FactError
-from tritonsmith.facts import eras, git_head
+from tritonsmith.facts import eras, git
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _read(root: Path) -> TritonCheckout:
         )
     setup_text = outside.read_text(setup)
     version = _version(root, setup_text)
-    head = git_head.read(root)
+    head = git.head(root)
     return TritonCheckout(
         root=root,
         version=version,

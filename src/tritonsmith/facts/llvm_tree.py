@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tritonsmith import outside
 from tritonsmith.errors import FactError
-from tritonsmith.facts import git_head
+from tritonsmith.facts import git
 from tritonsmith.versions import version_key
 
 _TOOLS = (
@@ -242,4 +242,4 @@ def source_of(prefix: Path) -> Path | None:
 
 def source_commit(source: Path) -> str:
     """HEAD of an LLVM checkout; empty if it is not under git."""
-    return git_head.read(source, dirt=False).commit
+    return git.head(source, dirt=False).commit

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, StepError
-from tritonsmith.facts import pytorch_pins
+from tritonsmith.facts import git_history, pytorch_pins
 from tritonsmith.facts.pytorch_pins import PinFile
-from tritonsmith.pins import history
 from tritonsmith.plan import GitFetch, MakeDir, Plan, locks
 from tritonsmith.plan.git_remote import GitRemote
 from tritonsmith.plan.steps import digest
@@ -118,7 +117,7 @@ def read(repository: str, ref: str, space: Workspace, triton: Path | None = None
     """
     if not is_url(repository):
         path = Path(repository).expanduser().absolute()
-        with history.opened(path) as clone:
+        with git_history.opened(path) as clone:
             return _read(clone, str(path), ref, ref, triton)
     with _fetched(repository, ref, space) as clone:
         return _read(clone, repository, ref, _FETCHED, triton)
@@ -139,7 +138,7 @@ def _fetched(url: str, ref: str, space: Workspace) -> Iterator[Repo]:
             space.run(fetch(url, ref, space), "pins")
         except StepError as error:
             raise _unreachable(url, ref, error) from error
-        with history.opened(_folder(url, space)) as clone:
+        with git_history.opened(_folder(url, space)) as clone:
             clone.git.update_environment(**dict(GitRemote.of(url).env))
             yield clone
 
@@ -159,7 +158,7 @@ def _unreachable(url: str, ref: str, error: StepError) -> SmithError:
 
 
 def _read(clone: Repo, repository: str, asked: str, ref: str, triton: Path | None) -> Reading:
-    commit = history.resolve(clone, ref)
+    commit = git_history.resolve(clone, ref)
     if not commit:
         raise FactError(
             f"this repository has no tag, branch or commit {asked!r}",
@@ -179,7 +178,7 @@ def _read(clone: Repo, repository: str, asked: str, ref: str, triton: Path | Non
 
 def _own_pin(clone: Repo, commit: str, file: PinFile) -> LivePin | None:
     for path in file.commit:
-        text = history.text_at(clone, commit, path)
+        text = git_history.text_at(clone, commit, path)
         if text is not None:
             return LivePin(
                 file.channel, file.title, _checked(text, path, commit), _version(clone, commit, file), path
@@ -194,7 +193,7 @@ def _borrowed(other: LivePin | None, file: PinFile) -> LivePin | None:
 
 
 def _version(clone: Repo, commit: str, file: PinFile) -> str:
-    texts = (history.text_at(clone, commit, path) for path in file.version)
+    texts = (git_history.text_at(clone, commit, path) for path in file.version)
     return next((text.strip() for text in texts if text is not None), "")
 
 
@@ -223,14 +222,14 @@ def _with_llvm(pins: Iterable[LivePin], triton: Path | None) -> tuple[LivePin, .
     """The clone is asked first: it holds what Triton itself says."""
     if triton is None:
         return tuple(_from_table(pin) for pin in pins)
-    with history.opened(triton) as clone:
+    with git_history.opened(triton) as clone:
         return tuple(_from_clone(pin, clone) or _from_table(pin) for pin in pins)
 
 
 def _from_clone(pin: LivePin, clone: Repo) -> LivePin | None:
-    if not (commit := history.resolve(clone, pin.commit)):
+    if not (commit := git_history.resolve(clone, pin.commit)):
         return None
-    llvm = history.llvm_at(clone, commit)
+    llvm = git_history.llvm_at(clone, commit)
     return replace(pin, llvm=llvm, llvm_from="the Triton clone") if llvm else None
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tritonsmith.errors import FactError
-from tritonsmith.facts import pytorch_pins
+from tritonsmith.facts import git_history, pytorch_pins
 from tritonsmith.facts.pytorch_pins import Pin, PyTorchRelease
-from tritonsmith.pins import history
 
 if TYPE_CHECKING:
     from git import Repo
@@ -92,14 +91,14 @@ def find(name: str, source: Path) -> Holders:
     Raises:
         FactError: no clone, a shallow one, or one without that commit.
     """
-    with history.opened(source) as clone:
-        if history.is_shallow(clone):
+    with git_history.opened(source) as clone:
+        if git_history.is_shallow(clone):
             raise FactError(
                 "this clone has not the whole history, so nothing can be told from it",
                 where=source,
                 hints=["bring the rest: git fetch --unshallow", "or name another clone: --source PATH"],
             )
-        commit = history.resolve(clone, name)
+        commit = git_history.resolve(clone, name)
         if not commit:
             raise FactError(
                 f"this clone has no commit {name!r}",

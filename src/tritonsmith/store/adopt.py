@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.facts import git_head, llvm_tree, ninja_dry_run, tools
+from tritonsmith.facts import git, llvm_tree, ninja_dry_run, tools
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.plan import Plan, Remove
@@ -74,8 +74,8 @@ def _known(tree: LlvmTree) -> tuple[Known, tuple[str, ...]]:
     source = llvm_tree.source_of(tree.prefix)
     if source is None:
         return Known(), ()
-    head = git_head.read(source)
-    diff = (git_head.changes(source) or "unknown") if head.dirty else ""
+    head = git.head(source)
+    diff = (git.changes(source) or "unknown") if head.dirty else ""
     notes = []
     if diff:
         notes.append(f"its sources in {source} are changed, so no environment is given it")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritonsmith import configs
 from tritonsmith.envs.schema import Scope
-from tritonsmith.facts import git_head
+from tritonsmith.facts import git
 from tritonsmith.facts.llvm_tree import same_commit
 from tritonsmith.store.entry import Abi, Closure, StoreEntry, StoreManifest
 from tritonsmith.versions import version_key
@@ -120,7 +120,7 @@ def moved(have: StoreManifest) -> str:
     """Why more of a build cannot be built from its sources, in words; empty if they are what they were."""
     if not have.source:
         return "it is no build tree"
-    head = git_head.read(Path(have.source))
+    head = git.head(Path(have.source))
     if head.problem:
         return f"its sources in {have.source} do not tell their commit: {head.problem}"
     if head.commit and not same_commit(head.commit, have.commit):

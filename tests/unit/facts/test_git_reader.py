@@ -11,9 +11,8 @@ import pytest
 from tests.support import require
 from tests.unit.facts import fakes
 from tritonsmith.errors import FactError
-from tritonsmith.facts import git_head, git_reader, worktrees
+from tritonsmith.facts import git, git_history, git_reader
 from tritonsmith.kernels.study import git_sources
-from tritonsmith.pins import history
 
 Arm = Callable[[Path, str], None]
 
@@ -96,10 +95,10 @@ def test_a_look_starts_nothing_that_the_repository_names(
 ) -> None:
     arm(hostile, script(tmp_path, "program", canary))
     touch_file(hostile)
-    seen = git_head.read(hostile)
-    git_head.changes(hostile)
-    worktrees.divergence(hostile)
-    worktrees.has_object(hostile, "0000")
+    seen = git.head(hostile)
+    git.changes(hostile)
+    git.divergence(hostile)
+    git.has_object(hostile, "0000")
     assert not canary.exists()
     assert seen.dirty or "which filters it would start" in seen.problem
     command = "diff" if arm in (textconv, external) else "status"
@@ -110,7 +109,7 @@ def test_a_look_starts_nothing_that_the_repository_names(
 def test_a_file_that_did_not_change_is_clean_without_its_filter(hostile: Path) -> None:
     clean_filter(hostile, "false")
     (hostile / "file").write_text("one\n")
-    assert git_head.read(hostile) == git_head.read(hostile, dirt=False)
+    assert git.head(hostile) == git.head(hostile, dirt=False)
 
 
 @pytest.fixture
@@ -124,8 +123,8 @@ def partial(hostile: Path, tmp_path: Path) -> Path:
 
 
 def read_by_library(clone: Path) -> str | None:
-    with history.opened(clone) as repository:
-        return history.text_at(repository, "HEAD", "file")
+    with git_history.opened(clone) as repository:
+        return git_history.text_at(repository, "HEAD", "file")
 
 
 def test_a_partial_clone_may_fetch(partial: Path) -> None:
@@ -153,8 +152,8 @@ def test_a_partial_clone_that_says_how_to_fetch_may_not(
     with pytest.raises(FactError):
         git_sources.History(f"{partial}@HEAD").content("3.5.0", "file")
     touch_file(partial)
-    git_head.read(partial)
-    git_head.changes(partial)
+    git.head(partial)
+    git.changes(partial)
     assert not canary.exists()
     subprocess.run(("git", "-C", partial, "show", "HEAD:file"), capture_output=True, check=False)
     assert canary.exists(), "the attack itself does not work"

@@ -1,78 +1,17 @@
-"""Small repositories of Triton and of PyTorch, made by git, and a table whose pins lie in them."""
+"""A table of releases whose pins lie in repositories that a test makes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomlkit
 
-from tests.support import require
 from tritonsmith import configs
 
-Text = Mapping[str, str | None]
-
-
-class Made:
-    """A repository that a test makes commit by commit.
-
-    Attributes:
-        path: its folder.
-    """
-
-    def __init__(self, path: Path) -> None:
-        from git import Repo
-
-        self.path = path
-        self._repository = Repo.init(path, initial_branch="main")
-        with self._repository.config_writer() as config:
-            config.set_value("user", "name", "Somebody")
-            config.set_value("user", "email", "somebody@example.invalid")
-            config.set_value("commit", "gpgsign", "false")
-            config.set_value("uploadpack", "allowFilter", "true")
-            config.set_value("uploadpack", "allowAnySHA1InWant", "true")
-
-    def commit(self, message: str, files: Text | None = None) -> str:
-        """Commit what files say; a text that begins with `->` is a link, None removes the file."""
-        for name, text in (files or {}).items():
-            path = self.path / name
-            path.unlink(missing_ok=True)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if text is not None and text.startswith("->"):
-                path.symlink_to(text.removeprefix("->"))
-            elif text is not None:
-                path.write_text(text, encoding="utf-8")
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--allow-empty", "--message", message)
-        return self.git("rev-parse", "HEAD")
-
-    def git(self, *argv: str) -> str:
-        """Run git in it."""
-        return str(self._repository.git.execute(["git", *argv])).strip()
-
-    def close(self) -> None:
-        self._repository.close()
-
-
-Maker = Callable[[str], Made]
 Table = Callable[..., None]
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Any:
-    """Makes repositories; their folders have a space in their names."""
-    require("git")
-    made: list[Made] = []
-
-    def new(name: str) -> Made:
-        made.append(Made(tmp_path / f"{name} clone"))
-        return made[-1]
-
-    yield new
-    for one in made:
-        one.close()
 
 
 @pytest.fixture

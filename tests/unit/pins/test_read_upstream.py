@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.pins.conftest import Made, Maker
+from tests.unit.repositories import Made, Maker
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, LockedError, SmithError
 from tritonsmith.facts import pytorch_pins

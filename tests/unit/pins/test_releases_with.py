@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.pins.conftest import Made, Maker, Table
+from tests.unit.pins.conftest import Table
+from tests.unit.repositories import Made, Maker
 from tritonsmith.errors import FactError
 from tritonsmith.pins import releases_with
 from tritonsmith.pins.releases_with import Holders, undecided

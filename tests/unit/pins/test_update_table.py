@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import tomlkit
 
-from tests.unit.pins.conftest import Made, Maker
+from tests.unit.repositories import Made, Maker
 from tritonsmith import configs
 from tritonsmith.envs import workspace
 from tritonsmith.errors import SmithError

@@ -17,7 +17,7 @@ from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.envs.schema import CacheSettings, LlvmSettings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.facts import git_head
+from tritonsmith.facts import git as facts_git
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers
 from tritonsmith.plan import Download, Extract, GitFetch, MakeDir, Remove, Run, Step, Write
@@ -66,7 +66,7 @@ def locate(source: str) -> LlvmSource:
         return LlvmSource("tarball" if urlsplit(source).path.endswith(_ARCHIVES) else "git", source)
     path = Path(source).expanduser().absolute()
     if (path / "llvm" / "CMakeLists.txt").is_file():
-        head = git_head.read(path)
+        head = facts_git.head(path)
         return LlvmSource("checkout", str(path), head.commit, head.dirty)
     if path.is_file() and path.name.endswith(_ARCHIVES):
         return LlvmSource("tarball", str(path))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.builder.llvm.source import SourceTree
 from tritonsmith.envs.schema import Scope
-from tritonsmith.facts import git_head, llvm_tree
+from tritonsmith.facts import git, llvm_tree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.plan import Step
 from tritonsmith.store import describe_tree, leases
@@ -98,7 +98,7 @@ def built(
     def describe_it() -> StoreManifest:
         known = Known(
             commit=tree.commit,
-            diff=(git_head.changes(tree.path) or "unknown") if tree.dirty else "",
+            diff=(git.changes(tree.path) or "unknown") if tree.dirty else "",
             debug_info=request.settings.debug_info,
             projects=request.projects,
             scope=_scope(request),

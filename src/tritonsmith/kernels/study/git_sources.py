@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from git import Repo
-from git.exc import BadName, GitCommandError, InvalidGitRepositoryError, NoSuchPathError
-
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.facts import eras, git_reader
+from tritonsmith.facts import eras, git_history
 
 
 class History:
@@ -25,19 +22,11 @@ class History:
         path, _, self._ref = text.partition("@")
         self._path = Path(path).expanduser().absolute()
         try:
-            self._open().close()
-        except (InvalidGitRepositoryError, NoSuchPathError):
-            raise UsageError(
-                "--source names no git repository",
-                where=self._path,
-                hints=["a clone of Triton, with its history"],
-            ) from None
-
-    def _open(self) -> Repo:
-        """For a `with`: processes of git answer until it is closed."""
-        repo = Repo(self._path)
-        repo.git.update_environment(**git_reader.environ(self._path))
-        return repo
+            with git_history.opened(self._path):
+                pass
+        except FactError as error:
+            hints = ["name a clone of Triton, with its history"]
+            raise UsageError("--source names no git repository", where=self._path, hints=hints) from error
 
     def ref(self, version: str) -> str:
         """The commit for a version of Triton.
@@ -52,25 +41,21 @@ class History:
 
         Raises:
             UsageError: nobody knows which commit that is.
-        FactError: the clone lacks that commit, or the commit that file.
+            FactError: the clone lacks that commit, or the commit that file.
         """
         if not version and not self._ref:
             hints = ["--source CLONE@REF takes one commit for all"]
             raise UsageError("--source has no commit for a Triton whose version nobody knows", hints=hints)
         ref = self.ref(version)
-        try:
-            with self._open() as repo:
-                content: bytes = repo.commit(ref).tree.join(name).data_stream.read()
-            return content.decode("utf-8")
-        except (BadName, ValueError, GitCommandError) as error:
-            raise FactError(
-                f"this clone has no commit {ref}",
-                where=self._path,
-                why=str(error),
-                hints=[
-                    "fetch more of its history: git fetch --unshallow",
-                    "or one commit for all: --source CLONE@REF",
-                ],
-            ) from error
-        except KeyError:
-            raise FactError(f"there is no {name} at {ref}, for Triton {version}", where=self._path) from None
+        with git_history.opened(self._path) as repository:
+            commit = git_history.resolve(repository, ref)
+            content = git_history.text_at(repository, commit, name) if commit else None
+        if not commit:
+            hints = [
+                "fetch more of its history: git fetch --unshallow",
+                "or one commit for all: --source CLONE@REF",
+            ]
+            raise FactError(f"this clone has no commit {ref}", where=self._path, hints=hints)
+        if content is None:
+            raise FactError(f"there is no {name} at {ref}, for Triton {version}", where=self._path)
+        return content

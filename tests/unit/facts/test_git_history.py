@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.pins.conftest import Maker
+from tests.unit.repositories import Maker
 from tritonsmith.errors import FactError
-from tritonsmith.pins import history
+from tritonsmith.facts import git_history
 
 LLVM = "a" * 40
 
 
 def test_what_is_no_repository(tmp_path: Path) -> None:
     for path, why in ((tmp_path, None), (tmp_path / "nowhere", "there is no such folder")):
-        with pytest.raises(FactError, match="no git repository") as caught, history.opened(path):
+        with pytest.raises(FactError, match="no git repository") as caught, git_history.opened(path):
             pass
         assert caught.value.why == why
 
@@ -26,9 +26,9 @@ def test_without_git_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", str(tmp_path))
     script = (
         "from pathlib import Path\n"
-        "from tritonsmith.pins import history\n"
+        "from tritonsmith.facts import git_history\n"
         "try:\n"
-        "    with history.opened(Path('.')): pass\n"
+        "    with git_history.opened(Path('.')): pass\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )
     done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, check=True)
@@ -40,8 +40,8 @@ def test_a_repository_of_somebody_else(make: Maker, monkeypatch: pytest.MonkeyPa
     made = make("triton")
     made.commit("x")
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    with pytest.raises(FactError, match="git cannot read") as caught, history.opened(made.path) as clone:
-        history.resolve(clone, "HEAD")
+    with pytest.raises(FactError, match="git cannot read") as caught, git_history.opened(made.path) as clone:
+        git_history.resolve(clone, "HEAD")
     assert "safe.directory" in str(caught.value)
 
 
@@ -55,13 +55,13 @@ def test_names_of_commits(make: Maker, tmp_path: Path) -> None:
     second = made.commit("second")
     with Repo.clone_from(made.path, tmp_path / "clone"):
         pass
-    with history.opened(tmp_path / "clone") as clone:
-        assert history.resolve(clone, "v1") == history.resolve(clone, first[:8]) == first
-        assert history.resolve(clone, "release/1.x") == first  # origin's
-        assert history.resolve(clone, "main") == second
+    with git_history.opened(tmp_path / "clone") as clone:
+        assert git_history.resolve(clone, "v1") == git_history.resolve(clone, first[:8]) == first
+        assert git_history.resolve(clone, "release/1.x") == first  # origin's
+        assert git_history.resolve(clone, "main") == second
         for name in ("nope", "0" * 40, "--all", "", "HEAD:file"):
-            assert history.resolve(clone, name) == ""
-        assert not history.is_shallow(clone)
+            assert git_history.resolve(clone, name) == ""
+        assert not git_history.is_shallow(clone)
 
 
 def test_a_shallow_clone(make: Maker, tmp_path: Path) -> None:
@@ -72,8 +72,8 @@ def test_a_shallow_clone(make: Maker, tmp_path: Path) -> None:
     made.commit("second")
     with Repo.clone_from(made.path.as_uri(), tmp_path / "clone", depth=1):
         pass
-    with history.opened(tmp_path / "clone") as clone:
-        assert history.is_shallow(clone)
+    with git_history.opened(tmp_path / "clone") as clone:
+        assert git_history.is_shallow(clone)
 
 
 def test_text_of_files_and_links(make: Maker) -> None:
@@ -89,11 +89,11 @@ def test_text_of_files_and_links(make: Maker) -> None:
             "gone.txt": "->a/nothing.txt",
         },
     )
-    with history.opened(made.path) as clone:
+    with git_history.opened(made.path) as clone:
         for path in ("a/b.txt", "c/link.txt", "c/again.txt"):
-            assert history.text_at(clone, commit, path) == "text\n"
+            assert git_history.text_at(clone, commit, path) == "text\n"
         for path in ("a", "a/x.txt", "a/b.txt/c", "out.txt", "circle.txt", "gone.txt", "/etc/passwd"):
-            assert history.text_at(clone, commit, path) is None
+            assert git_history.text_at(clone, commit, path) is None
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_text_of_files_and_links(make: Maker) -> None:
 def test_llvm_at_a_commit(make: Maker, files: dict[str, str], llvm: str) -> None:
     made = make("triton")
     commit = made.commit("x", files)
-    with history.opened(made.path) as clone:
-        assert history.llvm_at(clone, commit) == llvm
+    with git_history.opened(made.path) as clone:
+        assert git_history.llvm_at(clone, commit) == llvm
 
 
 def test_git_that_fails_later_is_one_error(make: Maker) -> None:
@@ -120,7 +120,7 @@ def test_git_that_fails_later_is_one_error(make: Maker) -> None:
     made.commit("x")
     with (
         pytest.raises(FactError, match="git cannot read this repository"),
-        history.opened(made.path) as clone,
+        git_history.opened(made.path) as clone,
     ):
         clone.git.cat_file("-e", "0" * 40)
 
@@ -132,6 +132,6 @@ def test_a_file_whose_content_is_gone(make: Maker) -> None:
     (made.path / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     with (
         pytest.raises(FactError, match="content of this file is not in the clone"),
-        history.opened(made.path) as clone,
+        git_history.opened(made.path) as clone,
     ):
-        history.text_at(clone, commit, "a.txt")
+        git_history.text_at(clone, commit, "a.txt")

@@ -1,0 +1,151 @@
+"""A git checkout: its HEAD, worktrees and branches, without GitPython, whose import takes 0.1 s.
+
+HEAD comes from what git prints for programs (`--format`, `--porcelain`), worktrees and branches from the files
+of the repository. GitPython reads history, in `git_history.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from tritonsmith import outside
+from tritonsmith.facts import git_reader
+from tritonsmith.plan.process import CommandOutput
+
+
+@dataclass(frozen=True)
+class GitHead:
+    """Where a repository stands.
+
+    Attributes:
+        commit: 40 hex digits; empty outside git.
+        committed: date of that commit, ISO 8601.
+        dirty: tracked files differ from it; submodules are not looked at.
+        problem: what git said where the folder is under git and did not answer; empty otherwise.
+    """
+
+    commit: str = ""
+    committed: str = ""
+    dirty: bool = False
+    problem: str = ""
+
+
+def head(root: Path, *, dirt: bool = True) -> GitHead:
+    """HEAD of the repository whose top folder this is; a repository around it does not count.
+
+    Args:
+        root: the folder.
+        dirt: also look whether tracked files were changed, which takes a look at each of them.
+    """
+    if not (root / ".git").exists():
+        return GitHead()
+    log = git_reader.look(root, "log", "-1", "--no-show-signature", "--format=%H %cI")
+    if log is None or log.code:
+        return GitHead(problem=_problem(log))
+    commit, _, date = log.out.partition(" ")
+    seen = GitHead(commit, datetime.fromisoformat(date).isoformat())  # newer ones of git write Z for +00:00
+    if not dirt:
+        return seen
+    # `status` compares contents where only a time stamp changed; without the lock it writes nothing.
+    compared = ("--porcelain", "--untracked-files=no", "--ignore-submodules=all")
+    status = git_reader.look(root, "status", *compared, files=True)
+    if status is None or status.code:
+        return replace(seen, problem=_problem(status))
+    return replace(seen, dirty=bool(status.out))
+
+
+def changes(root: Path) -> str:
+    """A digest of what tracked files differ by from HEAD: 16 hex digits; empty if git does not answer.
+
+    Args:
+        root: top folder of a repository.
+    """
+    compared = ("HEAD", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+    diff = git_reader.look(root, "diff", *compared, files=True)
+    return "" if diff is None or diff.code else hashlib.sha256(diff.out.encode()).hexdigest()[:16]
+
+
+def git_folder(root: Path) -> Path | None:
+    """The repository of a checkout (`.git`, or what a worktree's `.git` file names); None outside git."""
+    entry = root / ".git"
+    if outside.is_dir(entry):
+        return entry
+    match = re.match(r"gitdir: (.+)", outside.read_text(entry)) if outside.is_file(entry) else None
+    named = outside.real(root / match[1].strip()) if match else None
+    return named if named and outside.is_dir(named) else None
+
+
+def common_folder(root: Path) -> Path | None:
+    """The repository that all worktrees of a checkout share; None outside git."""
+    folder = git_folder(root)
+    if folder is None:
+        return None
+    common = folder / "commondir"
+    named = outside.real(folder / outside.read_text(common).strip()) if outside.is_file(common) else folder
+    return named if outside.is_dir(named) else folder
+
+
+def worktrees(root: Path) -> tuple[Path, ...]:
+    """Every checkout of a repository that still exists, the main one first; a submodule's is its own."""
+    common = common_folder(root)
+    if common is None:
+        return (root,)
+    linked = [  # each names its `.git` file, by its whole path or (git 2.48) from here
+        (path.parent / outside.read_text(path).strip()).parent
+        for path in sorted((common / "worktrees").glob("*/gitdir"))
+    ]
+    there = [folder for folder in (common.parent, *linked, root) if outside.exists(folder / ".git")]
+    return tuple(dict.fromkeys(outside.real(folder) for folder in there))
+
+
+def branches(root: Path) -> dict[str, str]:
+    """Local branch to commit, loose and packed."""
+    common = common_folder(root)
+    if common is None:
+        return {}
+    heads = common / "refs" / "heads"
+    found: dict[str, str] = {}
+    packed = common / "packed-refs"
+    if outside.is_file(packed):
+        text = outside.read_text(packed)  # git allows any bytes in a name
+        found |= {
+            name: commit
+            for commit, name in re.findall(r"^([0-9a-f]{40}) refs/heads/(.+)$", text, re.MULTILINE)
+        }
+    for path in heads.rglob("*"):
+        if outside.is_file(path):
+            found[str(path.relative_to(heads))] = outside.read_text(path).strip()
+    return found
+
+
+def divergence(root: Path) -> tuple[int, int] | None:
+    """Commits that HEAD is behind and ahead of its upstream branch; None if it follows none."""
+    counts = _output(root, "rev-list", "--left-right", "--count", "@{upstream}...HEAD").split()
+    return (int(counts[0]), int(counts[1])) if len(counts) == 2 else None  # noqa: PLR2004 - left and right
+
+
+def has_object(root: Path, prefix: str) -> bool:
+    """Whether a repository has an object whose name begins so.
+
+    Args:
+        root: a checkout of it.
+        prefix: hex digits, 4 at least.
+    """
+    return bool(_output(root, "rev-parse", f"--disambiguate={prefix}"))
+
+
+def _output(root: Path, *arguments: str) -> str:
+    answer = git_reader.look(root, *arguments)
+    return answer.out if answer and answer.code == 0 else ""
+
+
+def _problem(answer: CommandOutput | None) -> str:
+    if answer is None:
+        return "git does not answer" if shutil.which("git") else "there is no git on PATH"
+    fatal = [line for line in answer.err.splitlines() if line.startswith("fatal: ")]
+    return (fatal or [answer.err or f"git ended with {answer.code}"])[0]
