@@ -1,7 +1,7 @@
 """A git checkout: its HEAD, worktrees and branches, without GitPython, whose import takes 0.1 s.
 
-HEAD comes from what git prints for programs (`--format`, `--porcelain`), worktrees and branches from the repository's
-files. GitPython reads history, in `git_history.py`.
+HEAD comes from git's output for programs (`--format`, `--porcelain`), worktrees and branches from files.
+GitPython reads history, in `git_history.py`.
 """
 
 from __future__ import annotations
