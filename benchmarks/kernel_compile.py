@@ -1,9 +1,10 @@
 """One kernel for 12 targets: against 12 processes with one target each, and against one warm loop.
 
-    python benchmarks/kernel_compile.py PYTHON
+    python benchmarks/kernel_compile.py PYTHON [--other WORKER] [--rounds N]
 
 PYTHON has Triton. Prints seconds and ratios of one run; all three make the same stages with Triton's own
-`triton.compile`, and none of them disassembles. Best of ROUNDS.
+`triton.compile`, and none of them disassembles. Best of N rounds. WORKER is that of another commit: its start
+and its whole run are measured in the same rounds.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROUNDS = 2
 Took = tuple[float, float]  # seconds: wall, CPU
 HERE = Path(__file__).resolve().parent
+WORKER = HERE.parent / "src" / "tritonsmith" / "worker"
 KERNEL = HERE.parent / "src" / "tritonsmith" / "kernels" / "examples" / "tiled_matmul.py"
 TARGETS = [("cuda", arch) for arch in (75, 80, 86, 87, 89, 90)] * 2  # each with two options: 12 points
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,64,64,32"
@@ -75,7 +76,10 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("python", type=Path, metavar="PYTHON", help="an interpreter that has Triton")
-    python = parser.parse_args().python
+    parser.add_argument("--other", type=Path, metavar="WORKER", help="the worker of another commit")
+    parser.add_argument("--rounds", type=int, default=2, metavar="N", help="best of so many (2)")
+    arguments = parser.parse_args()
+    python, other = arguments.python, arguments.other
     points = [(*target, warps) for target, warps in zip(TARGETS, [4] * 6 + [8] * 6, strict=True)]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -87,19 +91,24 @@ def main() -> int:
             "import triton": lambda: run([str(python), "-c", "import triton"], place),
             "worker until the first point": lambda: first_point(python, points, place),
         }
+        if other:
+            rows["the other worker"] = lambda: worker(python, points, place, other)[0]
+            rows["the other until the first point"] = lambda: first_point(python, points, place, other)
         best: dict[str, Took] = dict.fromkeys(rows, (float("inf"), float("inf")))
-        for _ in range(ROUNDS):  # in turn: what else the machine does hits all of them
+        for _ in range(arguments.rounds):  # in turn: what else the machine does hits all of them
             for name, measure in rows.items():
                 best[name] = min(best[name], measure())
     for name, (took, spent) in best.items():
         print(f"{name:<36} {took:7.2f} s  {spent:7.2f} s of CPU time")
-    singles, warm, all_, inner, start, first = best.values()
+    singles, warm, all_, inner, start, first, *others = best.values()
     print(
         f"12 processes / worker                {singles[0] / all_[0]:7.2f}    CPU {singles[1] / all_[1]:.2f}"
     )
     print(f"warm loop / worker without its start {warm[0] / inner[0]:7.2f}")
     print(f"the same in CPU time                 {warm[1] / inner[1]:7.2f}")
     print(f"start of the worker, less `import triton` {first[0] - start[0]:.2f} s")
+    for name, ours, its in zip(("all of it", "its start"), (all_, first), others, strict=False):
+        print(f"worker / the other, {name:<16} {ours[0] / its[0]:7.2f}    CPU {ours[1] / its[1]:.2f}")
     return 0
 
 
@@ -166,14 +175,16 @@ def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
     return path
 
 
-def worker(python: Path, points: list[tuple[Any, ...]], place: Path) -> tuple[Took, Took]:
+def worker(
+    python: Path, points: list[tuple[Any, ...]], place: Path, path: Path = WORKER
+) -> tuple[Took, Took]:
     """The worker: all of it, and from its first child on, as the warm loop is measured.
 
     The CPU time of the second is less that of `import triton`, which the first has.
     """
     before = cpu()
     file = request(python, points, place)
-    argv = [str(python), str(HERE.parent / "src/tritonsmith/kernels/worker.py"), "compile", str(file)]
+    argv = [str(python), str(path), "compile", str(file)]
     began = time.monotonic()
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None  # noqa: S101 - for the type checker
@@ -187,9 +198,9 @@ def worker(python: Path, points: list[tuple[Any, ...]], place: Path) -> tuple[To
     return (ended - began, spent), (ended - started, spent - start)
 
 
-def first_point(python: Path, points: list[tuple[Any, ...]], place: Path) -> Took:
+def first_point(python: Path, points: list[tuple[Any, ...]], place: Path, path: Path = WORKER) -> Took:
     """Until the worker has imported Triton, loaded the kernel and forks."""
-    whole, inner = worker(python, points[:1], place)
+    whole, inner = worker(python, points[:1], place, path)
     return whole[0] - inner[0], whole[1] - inner[1]
 
 

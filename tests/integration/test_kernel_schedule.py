@@ -19,6 +19,7 @@ import pytest
 
 from tests.integration.harness import DEAD, Smith, interrupt, wait_for
 from tests.support import all_gone
+from tritonsmith.worker import FOLDER
 
 DASK = Path(sys.executable).with_name("dask")
 KERNELS = 6
@@ -195,7 +196,7 @@ def _compiles(family: list[psutil.Process]) -> bool:
     """Whether one of these processes compiles."""
     for one in family:
         with suppress(psutil.NoSuchProcess):  # or a zombie
-            if "worker.py" in " ".join(one.cmdline()):
+            if str(FOLDER) in one.cmdline():
                 return True
     return False
 

@@ -148,5 +148,5 @@ def test_another_triton_is_said(smith: Smith) -> None:
 
 def test_a_dry_run_prints_the_commands(smith: Smith) -> None:
     done = smith("passes.replay", "nvidia", "tritongpu-coalesce", "--dry-run")
-    assert re.search(r"worker\.py'? replay\b", done.out)
+    assert re.search(r"worker'? replay\b", done.out)
     assert "passes.ttgpuir.add_coalesce" in done.out

@@ -25,7 +25,7 @@ def test_the_plan(tmp_path: Path) -> None:
     assert request["points"][0]["signature"]["BLOCK"] == "constexpr"
     assert all(Path(request[name]).is_relative_to(env.path) for name in ("output", "scratch", "results"))
     assert run.argv[0] == str(env.python)
-    assert Path(run.argv[1]).is_file()
+    assert (Path(run.argv[1]) / "__main__.py").is_file()
     assert run.argv[2:] == ("compile", str(write.path))
     assert ("TRITON_INTERPRET", None) in run.env
 

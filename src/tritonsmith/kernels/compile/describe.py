@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith import configs, worker
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError, did_you_mean
 from tritonsmith.kernels.compile import gpu_models
@@ -18,8 +18,6 @@ from tritonsmith.kernels.compile.source import KernelParameter, KernelSource
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan.process import query
 from tritonsmith.plan.runner import CommandFailedError
-
-_WORKER = Path(__file__).parents[1] / "worker.py"
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def described(
         "disassemblers": {},
     }
     change = {"TRITON_INTERPRET": None, "TRITON_HOME": str(space.root / "kernels")}
-    argv = (str(python), str(_WORKER), "describe", json.dumps(content))
+    argv = (str(python), str(worker.FOLDER), "describe", json.dumps(content))
     answer = query(argv, change=change, timeout=table["jobs"]["start"])
     try:
         seen: dict[str, Any] = json.loads(answer.out.splitlines()[-1]) if answer else {}

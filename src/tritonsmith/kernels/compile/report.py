@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith import configs, worker
 from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 from tritonsmith.ui.units import duration
 
 _OF_LOG = 12  # lines, of a crash
-_WORKER = Path(__file__).parents[1] / "worker.py"
+_OURS = (str(worker.FOLDER), "runpy")  # in the path of a frame: runpy starts the folder
 _LINES = 40  # of an error on the screen; the manifest has all of it
 
 
@@ -62,8 +61,8 @@ def failures(manifest: Manifest) -> Iterator[str]:
 def _words(point: Point) -> str:
     lines = point.error.strip().splitlines()
     if point.status == "crashed":  # the worker's own frames tell nobody anything
-        log = (line for line in point.log.splitlines() if line.strip() and str(_WORKER) not in line)
-        lines += [line for line in log if line.strip() not in lines][:_OF_LOG]
+        log = (line for line in point.log.splitlines() if line.strip() and line.strip() not in lines)
+        lines += [line for line in log if not any(name in line for name in _OURS)][:_OF_LOG]
     if len(lines) > _LINES:
         lines = [*lines[:_LINES], f"... {len(lines) - _LINES} more lines in the manifest"]
     return "\n".join(f"  {line}" for line in lines)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith import configs, worker
 from tritonsmith.envs import settings, workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
@@ -37,7 +37,6 @@ from tritonsmith.plan.runner import CommandFailedError, Runner
 from tritonsmith.ui import console
 from tritonsmith.ui.progress import PhaseProgress
 
-WORKER = Path(__file__).parents[1] / "worker.py"
 _MIB = 1 << 20
 
 
@@ -271,7 +270,7 @@ def request(
 
 def run_step(where: Toolchain, asked_file: Path, work: Path, phase: str) -> Run:
     """The step that runs the worker."""
-    argv = (str(where.python), str(WORKER), "compile", str(asked_file))
+    argv = (str(where.python), str(worker.FOLDER), "compile", str(asked_file))
     environ: tuple[tuple[str, str | None], ...] = (
         *((name, None) for name in configs.load("kernels")["variables"]["unset"]),
         *where.programs.linker,

@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tritonsmith import worker
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.passes.dump import strip_locations
 from tritonsmith.passes.reduce import failure
 from tritonsmith.passes.reduce.failure import Failure
-from tritonsmith.passes.reduce.worker import MARK
 from tritonsmith.passes.replay.bindings import Call
-from tritonsmith.passes.replay.introspect import WORKER as REPLAY
 from tritonsmith.plan import process
 from tritonsmith.plan.line_process import LineProcess
+from tritonsmith.worker.reduce import MARK
 
-WORKER = Path(__file__).with_name("worker.py")
 _SIGNALLED = 128  # a shell's exit code for a signal
 _NO_OPTION = re.compile(
     r"(?:<Pass-Options-Parser>: |MLIR Textual PassPipeline Parser:[\d:]+ error: )([^\n]*)"
@@ -85,7 +84,7 @@ class BindingsOracle:
     def __init__(self, python: Path, calls: Sequence[Call], folder: Path, limit: float) -> None:
         self._input, self._log, self._out = (folder / name for name in ("in.mlir", "log", "out.mlir"))
         self._calls, self.limit = [call.content() for call in calls], limit
-        argv = (str(python), str(WORKER), str(REPLAY))
+        argv = (str(python), str(worker.FOLDER), "reduce")
         self._dialogue = LineProcess(argv, cwd=folder, change=_ENVIRON, errors=folder / "worker.log")
         first = json.loads(self._dialogue.hear())
         if "refused" in first:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith import configs, worker
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.compile import targets
@@ -23,8 +23,6 @@ from tritonsmith.passes.replay.bindings import Binding, Call
 from tritonsmith.plan import Plan, Write
 from tritonsmith.plan.process import query
 from tritonsmith.plan.steps import digest
-
-WORKER = Path(__file__).with_name("worker.py")
 
 # Attributes of a module that name options of the compile; `triton_gpu.` up to 3.2.
 _ATTRIBUTE = re.compile(r'"(?:ttg|triton_gpu)\.(num-warps|num-ctas)" = (\d+)')
@@ -154,11 +152,11 @@ def _asked(
     """
     library = replayer.library(python)
     about = library.stat()
-    key = digest(str(library), about.st_size, about.st_mtime_ns, WORKER.read_text(encoding="utf-8"), request)
+    key = digest(str(library), about.st_size, about.st_mtime_ns, worker.text(), request)
     kept = space.root / "passes" / "bindings" / f"{what}-{key}.jsonl"
     if kept.is_file():
         return [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
-    argv = (str(python), str(WORKER), what, json.dumps({**request, **(more or {})}))
+    argv = (str(python), str(worker.FOLDER), what, json.dumps({**request, **(more or {})}))
     change = {
         "TRITON_INTERPRET": None,
         "TRITON_HOME": str(space.root / "kernels"),

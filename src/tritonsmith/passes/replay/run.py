@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs
+from tritonsmith import configs, worker
 from tritonsmith.envs import workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError
@@ -19,7 +19,7 @@ from tritonsmith.passes.replay import introspect, pass_chain
 from tritonsmith.passes.replay import job as replay_job
 from tritonsmith.passes.replay import verdict as replay_verdict
 from tritonsmith.passes.replay.debugger import Debug
-from tritonsmith.passes.replay.introspect import WORKER, Rehearsal
+from tritonsmith.passes.replay.introspect import Rehearsal
 from tritonsmith.passes.replay.job import ReplayJob
 from tritonsmith.passes.replay.pass_chain import PassLink
 from tritonsmith.passes.replay.replayer import Replayer
@@ -176,7 +176,7 @@ def _steps(made: Sequence[ReplayJob], tool: Replayer, work: Path, debug: Debug) 
         ],
     }
     yield Write(file, json.dumps(content, indent=2) + "\n", phase="replay")
-    argv = (str(tool.python), str(WORKER), "replay", str(file))
+    argv = (str(tool.python), str(worker.FOLDER), "replay", str(file))
     change = (("TRITON_INTERPRET", None), ("TRITON_REPRODUCER_PATH", None), *debug.environ())
     yield Run(argv, cwd=work, env=change, phase="replay")
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from tests.unit.kernels.resources.test_measure import manifest, point
-from tritonsmith.kernels import worker
+from tritonsmith import worker
 from tritonsmith.kernels.compile import report
 
 
@@ -30,10 +30,13 @@ def test_of_a_crash_each_line_is_told_once_and_none_of_our_own(tmp_path: Path) -
     said = "the compiler died: SIGABRT\nc.cpp:1: Assertion `x' failed."
     log = (
         "c.cpp:1: Assertion `x' failed.\nFatal Python error: Aborted\n\n"
-        f'  File "/triton/compiler.py", line 9 in make_llir\n  File "{worker.__file__}", line 3 in one\n'
+        f'  File "/triton/compiler.py", line 9 in make_llir\n'
+        f'  File "{worker.FOLDER}/serve.py", line 3 in one\n'
+        '  File "<frozen runpy>", line 88 in _run_code\n'
     )
     crashed = point(tmp_path, "cuda:80:32", {}, {}, status="crashed", error=said, log=log)
     (text,) = report.failures(manifest(tmp_path, crashed))
     assert text.count("Assertion") == 1
     assert "make_llir" in text
-    assert "worker.py" not in text
+    assert "serve.py" not in text
+    assert "runpy" not in text

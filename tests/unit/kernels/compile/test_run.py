@@ -1,4 +1,4 @@
-"""A compile from what is asked to the manifest, with the stand-in for Triton of `test_worker`."""
+"""A compile from what is asked to the manifest, with the stand-in for Triton of `tests/unit/worker`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.kernels.test_worker import append, place
+from tests.unit.worker.test_compile import append, place
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, LockedError, SmithError, UsageError
 from tritonsmith.kernels.compile import output_lock, request, run, targets

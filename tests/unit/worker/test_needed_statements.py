@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from tritonsmith.kernels import fake_gpu, stand_ins, worker
+from tritonsmith.worker.needed_statements import candidates, needed
 
 TUTORIAL = """
 import sys, torch, triton
@@ -49,7 +47,7 @@ raise SystemExit(3)
 
 
 def kept(text: str, name: str) -> list[str]:
-    body = worker.needed(ast.parse(text), name)
+    body = needed(ast.parse(text), name)
     assert body is not None
     return [ast.unparse(node).splitlines()[-1].strip() for node in body]
 
@@ -103,47 +101,9 @@ def test_a_file_that_ends_the_program_is_not_ended_by_it(last: str) -> None:
 
 def test_a_function_inside_of_another_is_no_candidate() -> None:
     text = "if x:\n  @jit\n  def a(): pass\ndef make():\n  @jit\n  def b(): pass\n"
-    assert worker.candidates(ast.parse(text)) == ["a"]
-
-
-def test_the_package_of_relative_imports(tmp_path: Path) -> None:
-    inner = tmp_path / "top" / "inner"
-    inner.mkdir(parents=True)
-    path = str(inner / "k.py")
-
-    def found(text: str) -> tuple[str, str]:
-        return worker.package_of(path, ast.parse(text).body)
-
-    assert found("import x") == ("", "")
-    assert found("from .x import y") == ("inner", str(tmp_path / "top"))
-    assert found("if z:\n  from ..x import y") == ("top.inner", str(tmp_path))
-    (inner / "__init__.py").touch()
-    (inner.parent / "__init__.py").touch()
-    assert found("from . import y") == ("top.inner", str(tmp_path)), "as far as there are packages"
-    assert found("from " + "." * 99 + "x import y") == ("", "")
+    assert candidates(ast.parse(text)) == ["a"]
 
 
 def test_a_name_that_is_not_there() -> None:
-    assert worker.needed(ast.parse(TUTORIAL), "kernl") is None
-    assert worker.candidates(ast.parse(TUTORIAL)) == ["helper", "kernel"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "types"),
-    [
-        ("i32", "i32"),
-        ("(i32,)", ("i32",)),
-        ("(i32,*fp32)", ("i32", "*fp32")),
-        (
-            "(i32,(constexpr,i64),tensordesc<fp16[64,64]>)",
-            ("i32", ("constexpr", "i64"), "tensordesc<fp16[64,64]>"),
-        ),
-    ],
-)
-def test_tuples_of_types(kind: str, types: object) -> None:
-    assert worker.nested(kind) == types
-
-
-@pytest.mark.parametrize("file", [worker, fake_gpu, stand_ins])
-def test_the_worker_is_python_3_8(file: ModuleType) -> None:
-    ast.parse(Path(str(file.__file__)).read_text(encoding="utf-8"), feature_version=(3, 8))
+    assert needed(ast.parse(TUTORIAL), "kernl") is None
+    assert candidates(ast.parse(TUTORIAL)) == ["helper", "kernel"]

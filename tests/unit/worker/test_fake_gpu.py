@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from tritonsmith import configs
-from tritonsmith.kernels import fake_gpu, stand_ins
 from tritonsmith.kernels.compile import gpu_models, targets
-from tritonsmith.kernels.fake_gpu import FakeDriver, FakeGpu
-from tritonsmith.kernels.stand_ins import Finder, Ledger, UnknownError
+from tritonsmith.worker import fake_torch
+from tritonsmith.worker.fake_gpu import FakeDriver, FakeGpu
+from tritonsmith.worker.ledger import Ledger, UnknownError
+from tritonsmith.worker.stub_finder import ImportWatcher, StubFinder
 
 GpuTarget = collections.namedtuple("GpuTarget", ["backend", "arch", "warp_size"])  # noqa: PYI024 - Triton's
 REAL_TORCH = {
@@ -42,7 +43,7 @@ class device:
 @pytest.fixture
 def ledger() -> Ledger:
     """Nothing is noted yet."""
-    return Ledger(fake_gpu.PROVIDED)
+    return Ledger(fake_torch.PROVIDED)
 
 
 def gpu_of(ledger: Ledger, text: str, *more: str) -> FakeGpu:
@@ -168,9 +169,9 @@ def ask(text: str) -> Any:
 
 def import_torch(gpu: FakeGpu) -> None:
     def patched(run: Any, module: ModuleType) -> None:
-        fake_gpu.patched(gpu, run, module)
+        fake_torch.patched(gpu, run, module)
 
-    sys.meta_path.insert(0, stand_ins.Watcher({"torch": patched}))
+    sys.meta_path.insert(0, ImportWatcher({"torch": patched}))
 
 
 @pytest.mark.usefixtures("real_torch")
@@ -222,9 +223,9 @@ def test_a_stand_in_for_torch_answers_too(ledger: Ledger, monkeypatch: pytest.Mo
     purge(monkeypatch)
 
     def provide(module: ModuleType) -> None:
-        fake_gpu.provide(gpu, module)
+        fake_torch.provide(gpu, module)
 
-    monkeypatch.setattr(sys, "meta_path", [Finder(["torch"], ledger, provide)])
+    monkeypatch.setattr(sys, "meta_path", [StubFinder(["torch"], ledger, provide)])
     asks = """
 import torch
 from torch.cuda import get_device_capability
@@ -257,9 +258,9 @@ def test_what_amd_gpus_say_at_once_was_asked_too(
     purge(monkeypatch)
 
     def provide(module: ModuleType) -> None:
-        fake_gpu.provide(gpu, module)
+        fake_torch.provide(gpu, module)
 
-    monkeypatch.setattr(sys, "meta_path", [Finder(["torch"], ledger, provide)])
+    monkeypatch.setattr(sys, "meta_path", [StubFinder(["torch"], ledger, provide)])
     try:
         ask(f"import torch\nFOUND = {text}\n")
     finally:

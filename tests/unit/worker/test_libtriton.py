@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.passes.replay import worker
+from tritonsmith.worker import libtriton
+from tritonsmith.worker.forked_call import in_child
+from tritonsmith.worker.introspect import form_of
 
 
 def refuse(*_: Any) -> None:
@@ -30,7 +32,7 @@ def refuse(*_: Any) -> None:
     ],
 )
 def test_whatever_a_child_does_is_an_answer(act: Any, status: str, words: str, tmp_path: Path) -> None:
-    answer = worker.in_child(act, str(tmp_path / "log"))
+    answer = in_child(act, str(tmp_path / "log"))
     assert answer["status"] == status
     assert words in answer.get("error", "")
     if status == "ok":
@@ -40,7 +42,7 @@ def test_whatever_a_child_does_is_an_answer(act: Any, status: str, words: str, t
 
 
 def test_a_child_that_hangs_is_given_up() -> None:
-    answer = worker.in_child(signal.pause, timeout=0.2)
+    answer = in_child(signal.pause, timeout=0.2)
     assert answer["status"] == "timeout"
 
 
@@ -56,7 +58,7 @@ def test_a_child_that_hangs_is_given_up() -> None:
     ],
 )
 def test_types_of_arguments(doc: str, kinds: list[str] | None) -> None:
-    assert worker.kinds_of(types.SimpleNamespace(__doc__=doc)) == kinds
+    assert libtriton.kinds_of(types.SimpleNamespace(__doc__=doc)) == kinds
 
 
 def test_the_library_of_this_python_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,10 +71,10 @@ def test_the_library_of_this_python_is_taken(tmp_path: Path, monkeypatch: pytest
         (folder / name).touch()
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.delitem(sys.modules, "triton", raising=False)
-    with pytest.raises(worker.UnusableError, match=r"no libtriton\.so for this Python"):
-        worker.library()
+    with pytest.raises(libtriton.UnusableError, match=r"no libtriton\.so for this Python"):
+        libtriton.library()
     (folder / f"libtriton{own}").touch()
-    assert worker.library() == str(folder / f"libtriton{own}")
+    assert libtriton.library() == str(folder / f"libtriton{own}")
 
 
 def library(made: list[Any]) -> Any:
@@ -99,15 +101,15 @@ def library(made: list[Any]) -> Any:
 
 
 def test_a_form_is_read_from_the_reproducer_of_a_pass_that_dies() -> None:
-    answer = worker.form_of(library([]), "passes.ttgpuir.add_p", [3])
+    answer = form_of(library([]), "passes.ttgpuir.add_p", [3])
     assert answer == {"status": "ok", "value": "builtin.module(any(p{n=3}))"}
 
 
 def test_a_binding_that_refuses_says_so() -> None:
-    answer = worker.form_of(library([]), "nvidia.passes.add_q", [])
+    answer = form_of(library([]), "nvidia.passes.add_q", [])
     assert answer["status"] == "failed"
 
 
 def test_every_binding_is_found() -> None:
-    found = [f"{path}.{name}" for _, path, name in worker.bindings_of(library([]))]
+    found = [f"{path}.{name}" for _, path, name in libtriton.bindings_of(library([]))]
     assert found == ["nvidia.passes.add_q", "passes.ttgpuir.add_p"]

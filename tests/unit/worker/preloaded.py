@@ -1,4 +1,4 @@
-"""Runs of the kernels' worker as forks of an interpreter that has imported what it imports of the library.
+"""Runs of the worker as forks of an interpreter that has imported what it imports of the library.
 
 Each is the same program, from its first line: `__main__`, without tritonsmith. The tests of signals and of
 what is left behind start an interpreter of their own.
@@ -11,23 +11,22 @@ import atexit
 import gc
 import importlib
 import os
+import runpy
 import socket
 import subprocess
 import sys
-import types
 from functools import cache
 from pathlib import Path
 
 from tests.integration.preloaded import Preloaded, become, serve
 
-WORKER = Path(__file__).parents[3] / "src" / "tritonsmith" / "kernels" / "worker.py"
-_BESIDE = ("worker.py", "fake_gpu.py", "stand_ins.py")
+FOLDER = Path(__file__).parents[3] / "src" / "tritonsmith" / "worker"
 
 
 def run(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """What the worker answers where the packages of `place / "site"` are installed."""
     environ = {**os.environ, "PYTHONPATH": str(place / "site")}
-    return _interpreter().run((str(WORKER), *words), cwd=Path.cwd(), env=environ, timeout=60)
+    return _interpreter().run((str(FOLDER), *words), cwd=Path.cwd(), env=environ, timeout=60)
 
 
 @cache
@@ -43,22 +42,18 @@ def _imported(path: Path) -> set[str]:
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module)
-    return {name for name in names if name.partition(".")[0] in sys.stdlib_module_names}
+    return names
 
 
 if __name__ == "__main__":
-    code = compile(WORKER.read_bytes(), str(WORKER), "exec")
-    for beside in _BESIDE:
-        for name in _imported(WORKER.with_name(beside)):
+    for path in FOLDER.glob("*.py"):
+        for name in _imported(path):
             importlib.import_module(name)
     gc.freeze()
     found = serve(socket.socket(fileno=int(sys.argv[1])))
     if found:
         become(*found)
-        sys.path[1:1] = os.environ["PYTHONPATH"].split(os.pathsep)
-        main = types.ModuleType("__main__")
-        main.__file__ = str(WORKER)
-        sys.modules["__main__"] = main
-        exec(code, vars(main))  # noqa: S102 - a start does the same
+        sys.path[:1] = os.environ["PYTHONPATH"].split(os.pathsep)
+        runpy.run_path(str(FOLDER), run_name="__main__")

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.kernels import stand_ins
-from tritonsmith.kernels.stand_ins import Finder, Ledger, UnknownError
+from tritonsmith.worker.ledger import Ledger, UnknownError
+from tritonsmith.worker.stub_finder import StubFinder
+from tritonsmith.worker.stubs import name_of
 
 Run = Callable[[str], dict[str, Any]]
 
@@ -28,7 +29,7 @@ def ledger() -> Ledger:
 def run(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Runs a file in whose place `gone`, `other` and all below them are not installed; gives its names."""
     before = set(sys.modules)
-    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder(["gone", "other"], ledger)])
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, StubFinder(["gone", "other"], ledger)])
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "__init__.py").touch()
@@ -55,7 +56,7 @@ def test_what_is_replaced_is_noted_by_its_full_name_and_first_place(run: Run, le
 
 
 def test_a_module_of_a_package_that_is_here_has_no_stand_in(run: Run, ledger: Ledger) -> None:
-    ledger_names = Finder(["here"], ledger)
+    ledger_names = StubFinder(["here"], ledger)
     assert ledger_names.find_spec("here.nosuch") is None
     with pytest.raises(ModuleNotFoundError, match=r"here\.nosuch"):
         run("import here\nimport here.nosuch\n")
@@ -128,7 +129,7 @@ def test_what_inherits_from_one_has_what_it_would_have(run: Run, ledger: Ledger)
         "FOUND = F.forward(1), G().forward(1), Kind.A.name, callable(G().eval)\n"
     )
     assert names["FOUND"] == (3, 3, "A", True)
-    assert stand_ins.name_of(names["f"]) == "gone.autograd.Function.apply"
+    assert name_of(names["f"]) == "gone.autograd.Function.apply"
     assert ledger.used["gone.autograd.Function.apply"] == "k.py:6"
     assert not ledger.doubts
 

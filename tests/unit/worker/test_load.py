@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.unit.kernels import preloaded
-from tests.unit.kernels.test_worker import append, point, request, run
-from tests.unit.kernels.test_worker import place as place  # noqa: PLC0414 - a fixture
+from tests.unit.worker import preloaded
+from tests.unit.worker.test_compile import append, point, request, run
+from tests.unit.worker.test_compile import place as place  # noqa: PLC0414 - a fixture
 from tritonsmith.kernels.compile import targets
+from tritonsmith.worker.load import package_of
 
 HEAD = "import triton\nimport triton.language as tl\n"
 TRITON = """
@@ -392,3 +394,20 @@ def test_an_identity_of_a_stand_in_is_read_in_the_text(place: Path, text: str, s
     line = 6 if "def f" in text else 5
     rest = "decides something, and it is a stand-in"
     assert head["doubts"] == ([f"kernel.py:{line}: {said} {rest}"] if said else [])
+
+
+def test_the_package_of_relative_imports(tmp_path: Path) -> None:
+    inner = tmp_path / "top" / "inner"
+    inner.mkdir(parents=True)
+    path = str(inner / "k.py")
+
+    def found(text: str) -> tuple[str, str]:
+        return package_of(path, ast.parse(text).body)
+
+    assert found("import x") == ("", "")
+    assert found("from .x import y") == ("inner", str(tmp_path / "top"))
+    assert found("if z:\n  from ..x import y") == ("top.inner", str(tmp_path))
+    (inner / "__init__.py").touch()
+    (inner.parent / "__init__.py").touch()
+    assert found("from . import y") == ("top.inner", str(tmp_path)), "as far as there are packages"
+    assert found("from " + "." * 99 + "x import y") == ("", "")

@@ -19,9 +19,10 @@ import psutil
 import pytest
 
 from tests.support import all_gone, command_of
-from tests.unit.kernels import preloaded
-from tritonsmith.kernels import worker
+from tests.unit.worker import preloaded
+from tritonsmith import worker
 from tritonsmith.kernels.compile import gpu_models, targets
+from tritonsmith.worker.row import text_of
 
 FILES = {
     "__init__.py": """
@@ -155,7 +156,7 @@ def request(place: Path, *points: dict[str, Any], **more: Any) -> Path:
 
 def start(place: Path, what: str, argument: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, worker.__file__, what, argument],
+        [sys.executable, str(worker.FOLDER), what, argument],
         env={**os.environ, "PYTHONPATH": str(place / "site")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -449,7 +450,7 @@ def test_the_cache_of_a_killed_run_goes_with_the_next(place: Path) -> None:
 def test_it_ends_with_who_started_it(place: Path) -> None:
     """A tool that is killed frees the lock of its output folder: nobody may go on writing there."""
     path = request(place, point("p", "hang"))
-    argv = [sys.executable, worker.__file__, "compile", str(path)]
+    argv = [sys.executable, str(worker.FOLDER), "compile", str(path)]
     with subprocess.Popen(
         [sys.executable, "-c", f"import subprocess; subprocess.run({argv})"],
         env={**os.environ, "PYTHONPATH": str(place / "site")},
@@ -508,13 +509,13 @@ def test_a_file_of_a_package_imports_its_neighbours(place: Path) -> None:
 def test_of_a_log_only_the_end_is_read(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"begin\n" + b"x" * 50 + "\r\nä end\n".encode())
-    assert worker.text_of(str(log)) == f"begin\n{'x' * 50}\nä end\n"
-    assert worker.text_of(str(log), most=20) == "ä end\n"
+    assert text_of(str(log)) == f"begin\n{'x' * 50}\nä end\n"
+    assert text_of(str(log), most=20) == "ä end\n"
     with log.open("r+b") as file:
         file.truncate(3 << 30)  # a hole: no disk, but as much memory as ever
     tracemalloc.start()
-    worker.text_of(str(log))
+    text_of(str(log))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 << 20
-    assert worker.text_of(str(tmp_path / "gone")) == ""
+    assert text_of(str(tmp_path / "gone")) == ""

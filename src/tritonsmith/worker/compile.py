@@ -1,0 +1,138 @@
+"""Compiles one kernel for many points; no GPU, no torch.
+
+Triton is imported once. Where the file's load serves all points, the processes that compile are forks.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from . import parent_death
+from .backend_options import check_options
+from .load import LoadedKernel, load_checked
+from .pool import CompileGroup, CompilePool, CompileProcess, can_fork
+from .refusal import EXIT_REFUSED, RequestRefusedError
+from .row import finished
+from .serve import loader, refuser, serve
+from .surroundings import FileSurroundings, prepare
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+EXIT_INTERRUPTED = 130
+
+
+def compile_all(request_path: str) -> int:
+    """Everything that is asked for."""
+    parent_death.interrupt()
+    with open(request_path, encoding="utf-8") as file:
+        request = json.load(file)
+    cache = os.path.join(request["scratch"], "cache")
+    shutil.rmtree(cache, ignore_errors=True)  # of a run that was killed
+    os.mkdir(cache)
+    os.environ.update(TRITON_CACHE_DIR=os.path.join(cache, "triton"), TRITON_HOME=cache, TMPDIR=cache)
+    os.environ["TRITON_ALWAYS_COMPILE"] = (
+        "1"  # of two points that turn out the same, the second takes its time too
+    )
+    tempfile.tempdir = None
+    try:
+        with open(request["results"], "w", encoding="utf-8") as results:
+            try:
+                good = _compile_all(request, request_path, results)
+            except RequestRefusedError as error:
+                results.write(json.dumps({"refused": error.about}) + "\n")
+                print(f"{error}: {error.about.get('why', '')}")
+                return EXIT_REFUSED
+            except KeyboardInterrupt:
+                return EXIT_INTERRUPTED
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
+    return 1 if request["strict"] and not good else 0
+
+
+def _compile_all(request: Table, request_path: str, results: Any) -> bool:
+    around = prepare(request)
+    first: LoadedKernel | None = None
+    refusal: RequestRefusedError | None = None
+    try:
+        first = load_checked(request, around)
+    except RequestRefusedError as error:  # for this target; without a question, or another target, for all
+        if not around.gpu.asked or len({tuple(one["target"]) for one in request["points"]}) == 1:
+            raise
+        refusal = error
+    head = about(request, around)
+    head["notes"] = check_options(request)
+    results.write(json.dumps(head) + "\n")
+    results.flush()
+    total = len(request["points"])
+    done: dict[int, bool] = {}
+    unloaded: set[int] = set()
+
+    def report(number: int, result: Table) -> None:
+        point = request["points"][number]
+        if not result.pop("loaded", True):
+            unloaded.add(number)
+        row = finished(request, point, result)
+        results.write(json.dumps(row) + "\n")
+        results.flush()
+        done[number] = row["status"] == "ok"
+        print(f"[{len(done)}/{total}] {point['id']}: {row['status']}", flush=True)
+        if request["strict"] and row["error"]:
+            print(row["error"], flush=True)
+
+    forks = can_fork()
+    targets = [":".join(map(str, point["target"])) for point in request["points"]]
+    if request["ir"]:  # nothing is loaded that could ask
+        groups = [CompileGroup(targets[0], not forks)] * len(targets)
+    else:  # what runs while it compiles may remember an answer: no process takes points of two targets
+        asked = around.gpu.asked  # while it was loaded, for the first target
+        groups = [CompileGroup(target, not forks or (asked and target != targets[0])) for target in targets]
+
+    def start(group: CompileGroup, siblings: list[CompileProcess]) -> CompileProcess:
+        number = str(targets.index(group.target))
+        argv = [sys.executable, os.path.dirname(os.path.abspath(__file__)), "serve", request_path, number]
+        loaded = refuser(refusal) if refusal else loader(first, around)
+        work = functools.partial(serve, request, loaded, around)
+        return CompileProcess(group, work, argv if group.loads else None, siblings)
+
+    gc.collect()
+    gc.freeze()  # or the first collection of each child would copy every page of this process
+    CompilePool(request, groups, start, report).run()
+    if refusal and len(unloaded) == total:
+        raise refusal
+    return all(done.values())
+
+
+def about(request: Table, around: FileSurroundings) -> Table:
+    """The first line of the results."""
+    import triton
+
+    with open(request["file"], "rb") as file:
+        digest = sha256(file.read()).hexdigest()
+    return {
+        "triton": triton.__version__,
+        "variables": variables(),
+        "origin": os.path.dirname(triton.__file__),
+        "python": platform.python_version(),
+        "file_sha256": digest,
+        "missing": request["missing"],
+        **around.ledger.news(),
+    }
+
+
+def variables() -> dict[str, str]:
+    """Those that are set, and of which Triton itself says that they change what is compiled."""
+    try:
+        from triton._C.libtriton import get_cache_invalidating_env_vars
+    except ImportError:
+        return {}
+    return {name: os.environ[name] for name in get_cache_invalidating_env_vars() if name in os.environ}

@@ -1,0 +1,140 @@
+"""One compile: from a point to Triton's source, and each stage to a file."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import time
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from .disassemble import disassembled
+from .load import LoadedKernel
+from .ptxas import ASSEMBLED, check_gpu, remarks
+from .refusal import RequestRefusedError
+from .values import decoded, encoded, nested
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+ALIGNED = 16  # the hint that says: divisible by it
+
+
+def compile_point(request: Table, point: Table, loaded: LoadedKernel | None, folder: str) -> Table:
+    """Compile, and write each stage to a file; what the manifest says of it."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    target = GPUTarget(*point["target"])
+    if target.backend == "cuda":
+        check_gpu(target.arch)
+    options = {name: decoded(value) for name, value in point["options"].items()}
+    signature: dict[str, str] = {}
+    constexprs: Table = {}
+    source = request["file"]
+    if loaded:
+        signature, constexprs = point["signature"], complete(loaded, point)
+        source = make_source(loaded, signature, constexprs, point["hints"])
+    ASSEMBLED.clear()
+    began = time.monotonic()
+    compiled = triton.compile(source, target=target, options=options)
+    seconds = time.monotonic() - began
+    stages = {}
+    if not loaded:
+        signature = {f"arg{key}": str(kind) for key, kind in compiled.src.signature.items()}
+        if request["file"].rpartition(".")[2] not in compiled.asm:
+            with open(request["file"], encoding="utf-8") as file:
+                compiled.asm[request["file"].rpartition(".")[2]] = file.read()
+    made = request["disassemblers"]
+    for name in request["stages"]:
+        if name in compiled.asm and (
+            not request["keep"] or {name, made.get(name, {}).get("stage")} & set(request["keep"])
+        ):
+            content = compiled.asm[name]
+            raw = content if isinstance(content, bytes) else content.encode()
+            stages[name] = write(request, folder, name, raw)
+            if name in made and request.get("disassemble", True):
+                text = disassembled(made[name], os.path.join(request["output"], stages[name]["path"]))
+                if text is not None:
+                    stages[made[name]["stage"]] = write(request, folder, made[name]["stage"], text)
+    metadata = json.loads(json.dumps(compiled.metadata._asdict(), default=str))
+    metadata["target"] = ":".join(map(str, point["target"]))
+    result = {"status": "ok", "seconds": seconds, "stages": stages, "metadata": metadata, "error": ""}
+    return {**result, "signature": signature, "constexprs": constexprs, "remarks": remarks()}
+
+
+def complete(loaded: LoadedKernel, point: Table) -> Table:
+    """The constants of a point, with what heuristics compute from them."""
+    constexprs = dict(point["constexprs"])
+    for name in point["signature"]:
+        if point["signature"][name] != "constexpr" or name in constexprs:
+            continue
+        try:
+            known = {key: decoded(value) for key, value in constexprs.items()}
+            constexprs[name] = encoded(loaded.heuristics[name](known))
+        except KeyError as error:
+            what = f"{name} is computed by @triton.heuristics, from {error}, which is no constant here"
+            raise RequestRefusedError("value", f"{what}: give it a value, {name}=...") from None
+    return constexprs
+
+
+def make_source(
+    loaded: LoadedKernel, signature: dict[str, str], constexprs: Table, hints: dict[str, int]
+) -> Any:
+    """What `triton.compile` takes: `constants` and a descriptor up to 3.2, `constexprs` and a dict since 3.3.
+
+    triton-lang/triton#5220. Gluon's kernels have a class of their own.
+    """
+    import triton
+    from triton.compiler import ASTSource
+
+    fn = loaded.fn
+    if type(fn).__name__ == "GluonJITFunction":
+        from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
+    names = list(fn.arg_names)
+
+    def path(name: str) -> tuple[int, ...]:
+        head, *rest = name.split(".")
+        return (names.index(head), *map(int, rest))
+
+    ones = {name: 1 for name, hint in hints.items() if hint == 1}
+    values = {name: decoded(value) for name, value in constexprs.items()}
+    values.update(ones)
+    if "constexprs" in inspect.signature(ASTSource.__init__).parameters:
+        types_ = {name: "constexpr" if name in values else nested(kind) for name, kind in signature.items()}
+        attrs = {path(name): [["tt.divisibility", 16]] for name, hint in hints.items() if hint == ALIGNED}
+        return ASTSource(
+            fn=fn, signature=types_, constexprs={path(key): one for key, one in values.items()}, attrs=attrs
+        )
+    parts = sorted(name for name in values if "." in name) + [k for k, v in signature.items() if v[0] == "("]
+    if parts:
+        raise RequestRefusedError("version", f"Triton {triton.__version__} has no tuples: {parts[0]}")
+    kinds = {name: kind for name, kind in signature.items() if kind != "constexpr"}
+    positions = {names.index(name): hint for name, hint in hints.items()}
+    return ASTSource(fn=fn, signature=kinds, constants=values, attrs=_descriptor(positions))
+
+
+def _descriptor(hints: dict[int, int]) -> Any:
+    """AttrsDescriptor of 3.0 and 3.1, and that of 3.2, which lies elsewhere (cd1cc2d54b)."""
+    try:
+        from triton.backends.compiler import AttrsDescriptor
+
+        return AttrsDescriptor.from_hints(hints)
+    except ImportError:
+        from triton.compiler.compiler import AttrsDescriptor
+
+        sixteen = {position for position, hint in hints.items() if hint == ALIGNED}
+        return AttrsDescriptor(divisible_by_16=sixteen, equal_to_1=set(hints) - sixteen)
+
+
+def write(request: Table, folder: str, stage: str, raw: bytes) -> Table:
+    """Write one file; where it is."""
+    path = os.path.join(folder, f"{request['kernel']}.{stage}")
+    with open(path, "xb") as file:
+        file.write(raw)
+    return {
+        "path": os.path.relpath(path, request["output"]),
+        "size": len(raw),
+        "sha256": sha256(raw).hexdigest(),
+    }

@@ -1,0 +1,83 @@
+"""Who asks a stub, and where: the user's code, Triton, the standard library or the worker."""
+
+from __future__ import annotations
+
+import opcode
+import os
+import sys
+import types
+from collections.abc import Iterator
+
+_HERE = os.path.dirname(__file__)
+_LIBRARY = os.path.dirname(os.__file__)
+INSTALLED = ("site-packages", "dist-packages")
+_ASKS = ("hasattr", "getattr")
+# Parts of the standard library that look at whatever they are given: annotations, fields, bases.
+_LOOKERS = ("typing", "typing_extensions", "dataclasses", "abc", "enum", "inspect", "functools", "copyreg")
+
+
+def where() -> str:
+    """FILE:LINE of the code that is the reason: not of the standard library, of Triton or of this tool."""
+    outermost = ""
+    for frame in frames():
+        if _is_ours(frame) or is_library(frame):
+            continue
+        place = f"{shown(frame.f_code.co_filename)}:{frame.f_lineno}"
+        if package_name(frame) != "triton":
+            return place
+        outermost = outermost or place
+    return outermost
+
+
+def shown(path: str) -> str:
+    """A file as a person names it: from the folder on that Python imports from."""
+    roots = [os.path.join(os.path.abspath(part), "") for part in sys.path if part]
+    inside = [root for root in roots if path.startswith(root)]
+    return path[len(max(inside, key=len)) :] if inside else path
+
+
+def frames() -> Iterator[types.FrameType]:
+    """The frames of the caller, the innermost first."""
+    frame: types.FrameType | None = sys._getframe(1)  # noqa: SLF001 - there is no other way to them
+    while frame:
+        yield frame
+        frame = frame.f_back
+
+
+def user_frame() -> types.FrameType | None:
+    """The first frame that is neither of this tool nor of the standard library."""
+    return next((frame for frame in frames() if not _is_ours(frame) and not is_library(frame)), None)
+
+
+def _is_ours(frame: types.FrameType) -> bool:
+    return os.path.dirname(frame.f_code.co_filename) == _HERE
+
+
+def is_library(frame: types.FrameType) -> bool:
+    """Whether it runs code of the standard library."""
+    path = frame.f_code.co_filename
+    if path.startswith("<frozen"):
+        return True
+    return path.startswith(_LIBRARY) and not any(part in path for part in INSTALLED)
+
+
+def package_name(frame: types.FrameType | None) -> str:
+    """The top-level package whose code a frame runs."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] if frame else ""
+
+
+def only_looks(frame: types.FrameType) -> bool:
+    """Whether it is code that looks at whatever it is given, and decides nothing by it."""
+    return package_name(frame) in _LOOKERS or is_jit(frame)
+
+
+def is_jit(frame: types.FrameType) -> bool:
+    """Whether it is Triton, that looks at annotations and at what a kernel depends on."""
+    return frame.f_globals.get("__name__") == "triton.runtime.jit"
+
+
+def asks_whether(frame: types.FrameType) -> bool:
+    """Whether `hasattr`, or `getattr` with a default, wants an attribute, and not the code by its dot."""
+    if is_library(frame) or not set(_ASKS) & set(frame.f_code.co_names):
+        return False
+    return "CALL" in opcode.opname[frame.f_code.co_code[frame.f_lasti]]

@@ -1,0 +1,54 @@
+"""Where a file looks at the identity or class of a stub: Python does not ask it, so the text is read."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from .frames import shown
+from .ledger import Ledger
+from .stub_finder import names_in
+from .stubs import is_stub_module, name_of, stub
+
+
+def note_identities(body: Iterable[ast.stmt], names: dict[str, Any], path: str, ledger: Ledger) -> None:
+    """Note where `is` and `isinstance` look at a stand-in: Python does not ask it.
+
+    Args:
+        body: what was run of a file.
+        names: of the module, after that.
+        path: of the file.
+        ledger: of the stand-ins.
+    """
+    for node in (node for part in body for node in ast.walk(part)):
+        looked: list[ast.expr] = []
+        if isinstance(node, ast.Compare) and any(isinstance(one, (ast.Is, ast.IsNot)) for one in node.ops):
+            looked, what = [node.left, *node.comparators], "the identity"
+        elif isinstance(node, ast.Call) and "isinstance" in names_in(node.func):
+            looked, what = node.args[:1], "the class"
+        for name in filter(None, (name_of(_value(one, names, ledger)) for one in looked)):
+            text = f"{what} of {name} decides something, and it is a stand-in"
+            ledger.doubts[f"{shown(path)}:{node.lineno}: {text}"] = None  # type: ignore[attr-defined]
+
+
+def _value(node: ast.expr, names: dict[str, Any], ledger: Ledger) -> Any:
+    """What an expression is, as far as it hangs on names of the module alone: a stand-in, a module."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    if isinstance(node, (ast.Call, ast.Subscript)):
+        value = _value(node.func if isinstance(node, ast.Call) else node.value, names, ledger)
+        return value if name_of(value) else None
+    if not isinstance(node, ast.Attribute) or node.attr.startswith("__"):
+        return None
+    parent = _value(node.value, names, ledger)
+    if name_of(parent):
+        return stub(f"{name_of(parent)}.{node.attr}", ledger)
+    if (
+        not isinstance(parent, types.ModuleType)
+        or not is_stub_module(parent)
+        or hasattr(type(parent), node.attr)
+    ):
+        return None
+    return vars(parent).get(node.attr) or stub(f"{parent.__name__}.{node.attr}", ledger)

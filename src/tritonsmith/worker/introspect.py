@@ -1,0 +1,176 @@
+"""Which binding adds which pass, and which of them a backend calls; compiles nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import inspect
+import json
+import os
+import re
+import sys
+import tempfile
+import types
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .forked_call import in_child
+from .libtriton import PROBES, UnusableError, add, bindings_of, context_of, kinds_of, library, load
+from .replay import write, write_rows
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+
+def print_bindings(_: str) -> int:
+    """A line for each binding."""
+    return write_rows(bindings(), sys.stdout)
+
+
+def print_rehearsal(request_text: str) -> int:
+    """A line for each stage."""
+    return write_rows(rehearse(json.loads(request_text)), sys.stdout)
+
+
+def bindings() -> Iterator[Table]:
+    """A row for each binding: its path, the types of its arguments, the pass's form for values of them."""
+    lib = load(library())
+    for module, path, name in bindings_of(lib):
+        kinds = kinds_of(getattr(module, name))
+        row: Table = {"binding": f"{path}.{name}", "kinds": kinds, "forms": [], "error": ""}
+        if kinds is None:
+            row["error"] = "its docstring does not tell what it takes"
+        for values in () if kinds is None else _tries(kinds):
+            answer = form_of(lib, row["binding"], values)
+            if answer["status"] == "ok":
+                row["forms"].append({"arguments": values, "form": answer["value"]})
+            else:
+                row["error"] = answer["error"]
+        yield row
+
+
+def _tries(kinds: list[str]) -> Iterator[list[Any]]:
+    """Arguments to call a binding with: the first value for each, then one of them changed."""
+    first = [PROBES[kind][0] if kind in PROBES else {"class": kind} for kind in kinds]
+    yield first
+    for position, kind in enumerate(kinds):
+        if kind in PROBES:
+            yield [*first[:position], PROBES[kind][1], *first[position + 1 :]]
+
+
+def form_of(lib: Any, path: str, arguments: list[Any]) -> Table:
+    """The pipeline that holds this pass alone, as `value`: `any(tritongpu-pipeline{num-stages=3})`.
+
+    Up to 3.2 no pass manager tells. A reproducer does, and is written before the passes run: so it counts
+    even if the pass then ends the process, because an empty module is not what it expects.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        answer = in_child(lambda: _form(lib, path, arguments, folder))
+        if answer["status"] != "ok":
+            with contextlib.suppress(OSError), open(f"{folder}/out.mlir", encoding="utf-8") as file:
+                match = re.search(r'pipeline: "(.*)"', file.read())
+                if match:
+                    return {"status": "ok", "value": match[1]}
+    return answer
+
+
+def _form(lib: Any, path: str, arguments: list[Any], folder: str) -> str:
+    context = context_of(lib)
+    manager = lib.ir.pass_manager(context)
+    add(lib, manager, path, arguments)
+    if hasattr(manager, "get_pipeline_str"):  # since 3.3
+        return str(manager.get_pipeline_str())
+    write(f"{folder}/empty.mlir", "module {\n}\n")
+    os.environ["TRITON_REPRODUCER_PATH"] = f"{folder}/out.mlir"
+    manager.run(lib.ir.parse_mlir_module(f"{folder}/empty.mlir", context))
+    raise UnusableError("the reproducer tells")
+
+
+class EnoughError(BaseException):
+    """Ends a rehearsal: the last pass manager of MLIR is behind it."""
+
+
+def rehearse(request: Table) -> Iterator[Table]:
+    """For each stage the calls that the backend makes, in order, with the forms of their passes."""
+    answer = in_child(lambda: _rehearse(request))  # first, so that no thread runs where children come from
+    if answer["status"] != "ok":
+        raise UnusableError(answer["error"])
+    lib = load(library())
+    known: Table = {}
+    for row in answer["value"]:
+        for call in row["calls"]:
+            key = json.dumps(call)
+            if key not in known:
+                known[key] = form_of(lib, call["binding"], call["arguments"])
+            call["form"] = known[key].get("value", "")
+        yield row
+
+
+def _rehearse(request: Table) -> list[Table]:
+    """What the stages call.
+
+    Pass managers do not run. So this takes no time, and the calls depend on target and options only; a stage
+    that reads what its passes would have made ends early, with the calls that were made by then.
+    """
+    for name in request["stand-ins"]:
+        if importlib.util.find_spec(name) is None:
+            sys.modules[name] = types.ModuleType(name)
+    from triton._C import libtriton as lib
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler.compiler import make_backend
+
+    calls: list[Table] = []
+    for module, path, name in list(bindings_of(lib)):
+        _watch(module, path, name, calls)
+    lib.ir.pass_manager.run = lambda *_: None
+    lib.llvm.context = _enough
+    target = GPUTarget(*request["target"])
+    backend = make_backend(target)
+    known = set(getattr(backend.parse_options({}), "__dataclass_fields__", ()))
+    options = backend.parse_options({key: one for key, one in request["options"].items() if key in known})
+    context = lib.ir.context()
+    lib.ir.load_dialects(context)
+    backend.load_dialects(context)
+    stages: Table = {}
+    backend.add_stages(stages, options, *_language(backend))
+    module = lib.ir.parse_mlir_module(request["input"], context)
+    module.context = context
+    metadata = {"target": target, **vars(options)}
+    rows = []
+    for name in ("ttir", "ttgir", "llir"):
+        before, error = len(calls), ""
+        try:
+            if name in stages:
+                stages[name](module, metadata)
+        except EnoughError:
+            pass
+        except Exception as failure:  # noqa: BLE001 - the calls that were made count
+            error = f"{type(failure).__name__}: {failure}"
+        rows.append({"stage": name, "calls": calls[before:], "error": error})
+    return rows
+
+
+def _language(backend: Any) -> list[Any]:
+    """The last argument of `add_stages`, where it has one (since 3.4)."""
+    if len(inspect.signature(backend.add_stages).parameters) < 3:  # noqa: PLR2004 - stages, options, language
+        return []
+    from triton.backends.compiler import Language
+
+    return [Language.TRITON]
+
+
+def _enough(*_: Any) -> None:
+    raise EnoughError
+
+
+def _watch(module: Any, path: str, name: str, calls: list[Table]) -> None:
+    real = getattr(module, name)
+
+    def watched(manager: Any, *arguments: Any) -> Any:
+        plain = [
+            one if isinstance(one, (bool, int, str)) else {"class": type(one).__name__} for one in arguments
+        ]
+        calls.append({"binding": f"{path}.{name}", "arguments": plain})
+        return real(manager, *arguments)
+
+    setattr(module, name, watched)

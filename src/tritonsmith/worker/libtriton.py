@@ -1,0 +1,113 @@
+"""libtriton's own bindings, as the passes need them; the library is loaded alone.
+
+The package around it takes longer, and 3.0's needs setuptools.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+import re
+import types
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+SIGNATURE = re.compile(r"^\w+\((.*)\) -> ")
+PARAMETER = re.compile(r"(?:^|, )\w+: ([^,\[\]]+(?:\[[^\]]*\])?)")
+# Two values for each type of argument: whatever changes in the pass's options between them, is that argument.
+PROBES: Table = {"int": (7001, 7002), "bool": (False, True), "str": ("first", "second")}
+
+
+class UnusableError(Exception):
+    """The request cannot be done with this Triton."""
+
+
+def library() -> str:
+    """The path of libtriton.so."""
+    spec = importlib.util.find_spec("triton")
+    if spec is None or not spec.origin:
+        raise UnusableError("this interpreter has no Triton")
+    folder = os.path.join(os.path.dirname(spec.origin), "_C")
+    found = [os.path.join(folder, "libtriton" + ending) for ending in importlib.machinery.EXTENSION_SUFFIXES]
+    for path in found:  # in Python's own order: a library for another Python may lie beside it
+        if os.path.isfile(path):
+            return path
+    raise UnusableError(f"{os.path.dirname(spec.origin)} has no libtriton.so for this Python")
+
+
+def load(path: str) -> Any:
+    """The module itself, without the package around it."""
+    spec = importlib.util.spec_from_file_location("libtriton", path)
+    assert spec is not None  # noqa: S101 - for the type checker
+    assert spec.loader is not None  # noqa: S101
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def context_of(lib: Any) -> Any:
+    """A context that knows the dialects of Triton and of all backends."""
+    context = lib.ir.context()
+    lib.ir.load_dialects(context)
+    for name in sorted(dir(lib)):
+        part = getattr(lib, name)
+        if name != "ir" and hasattr(part, "load_dialects"):
+            part.load_dialects(context)
+    return context
+
+
+def bindings_of(lib: Any) -> Iterator[tuple[Any, str, str]]:
+    """Every `add_*` below a module named `passes`: the module, its path, the name."""
+
+    def walk(module: Any, path: str) -> Iterator[tuple[Any, str, str]]:
+        for name in sorted(dir(module)):
+            part = getattr(module, name)
+            if isinstance(part, types.ModuleType):
+                yield from walk(part, f"{path}.{name}")
+            elif name.startswith("add_") and callable(part):
+                yield module, path, name
+
+    for name in sorted(dir(lib)):
+        part = getattr(lib, name)
+        inner = part if name == "passes" else getattr(part, "passes", None)
+        if isinstance(inner, types.ModuleType):
+            yield from walk(inner, "passes" if name == "passes" else f"{name}.passes")
+
+
+def binding(lib: Any, path: str) -> Any:
+    """The function of `nvidia.passes.ttgpuir.add_to_llvmir`."""
+    found = lib
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def kinds_of(function: Any) -> list[str] | None:
+    """Types of a binding's arguments after the pass manager; None if its docstring does not tell."""
+    match = SIGNATURE.match((function.__doc__ or "").strip())
+    if not match:
+        return None
+    kinds = [kind.strip() for kind in PARAMETER.findall(match[1].replace(", /", ""))]
+    return [{"typing.SupportsInt": "int"}.get(kind, kind) for kind in kinds[1:]]
+
+
+def value_of(lib: Any, kind: str, number: int) -> Any:
+    """The first or second value to try for an argument."""
+    if kind in PROBES:
+        return PROBES[kind][number]
+    short = re.split(r"::|\.", kind)[-1]
+    for name in sorted(dir(lib)):  # ClusterInfo: a class of a backend, made without arguments
+        made = getattr(getattr(lib, name), short, None)
+        if isinstance(made, type):
+            return made()
+    raise UnusableError(f"nobody knows how to make a {kind}")
+
+
+def add(lib: Any, manager: Any, path: str, arguments: list[Any]) -> None:
+    """Call a binding."""
+    values = [value_of(lib, one["class"], 0) if isinstance(one, dict) else one for one in arguments]
+    binding(lib, path)(manager, *values)

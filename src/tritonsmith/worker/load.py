@@ -1,0 +1,270 @@
+"""Loads a kernel: runs what it needs of its file, and takes it out of its decorators."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import inspect
+import os
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .identity_checks import note_identities
+from .ledger import UnknownError
+from .needed_statements import candidates, needed
+from .refusal import RequestRefusedError, unknown
+from .stubs import name_of
+from .surroundings import FileSurroundings
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+
+class LoadedKernel:
+    """A kernel and what was put around it.
+
+    `fn` is the JITFunction; `configs` are those of its autotuner, `heuristics` maps names to functions.
+    """
+
+    def __init__(self, fn: Any, configs: list[Any], heuristics: Table) -> None:
+        self.fn, self.configs, self.heuristics = fn, configs, heuristics
+
+
+def load_checked(request: Table, around: FileSurroundings, number: int = 0) -> LoadedKernel | None:
+    """`load_for`, and the kernel has the parameters of all points that this load serves."""
+    loaded = load_for(request, around, number)
+    if loaded is not None:
+        target = request["points"][number]["target"]
+        served = [one for one in request["points"] if one["target"] == target or not around.gpu.asked]
+        check_parameters(request, loaded, served)
+    return loaded
+
+
+def load_for(request: Table, around: FileSurroundings, number: int = 0) -> LoadedKernel | None:
+    """The kernel, loaded while the GPU is the target of a point; None for IR."""
+    from triton.backends.compiler import GPUTarget
+
+    around.become(GPUTarget(*request["points"][number]["target"]))
+    if request["ir"]:
+        return None
+    with quiet():
+        return load(request["file"], request["kernel"], around)
+
+
+def check_parameters(request: Table, loaded: LoadedKernel, points: Iterable[Table]) -> None:
+    """The tool read the parameters in the file's text: it must have read the same."""
+    names = list(loaded.fn.arg_names)
+    for point in points:
+        if list(point["signature"]) != names:
+            what = f"{request['kernel']} has the parameters {', '.join(names)}"
+            raise RequestRefusedError(
+                "parameters", what, why=f"and not {', '.join(point['signature'])}", names=names
+            )
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Whatever the kernel's file prints goes to standard error."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def load(path: str, name: str, around: FileSurroundings) -> LoadedKernel:
+    """Run what the kernel needs of its file, and unwrap it.
+
+    Args:
+        path: the file.
+        name: of the kernel; `make.k` for one that is defined in the function `make`.
+        around: what it finds, the GPU among it.
+    """
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+        tree = ast.parse(text, path)
+    except OSError as error:
+        raise RequestRefusedError("file", "cannot read this file", why=str(error)) from None
+    except (SyntaxError, ValueError) as error:
+        number, line = getattr(error, "lineno", None), (getattr(error, "text", None) or "").strip()
+        why = str(getattr(error, "msg", error))
+        if number:  # none where it is about the whole file
+            why = f"line {number}: {why}: {line}"
+        raise RequestRefusedError("file", "this file is no Python of this interpreter", why=why) from None
+    head, *inner = name.split(".")
+    body = needed(tree, head)
+    makes = any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in tree.body)
+    if body is None and makes:
+        body = tree.body
+    if body is None:
+        raise RequestRefusedError(
+            "kernel", f"there is no kernel {name!r} in this file", names=candidates(tree)
+        )
+    module = types.ModuleType(os.path.splitext(os.path.basename(path))[0])
+    module.__file__ = path
+    package, root = package_of(path, body)
+    if package:
+        module.__package__ = package
+        sys.path.insert(0, root)
+        sys.path.append(os.path.dirname(path))  # the last: what lies there has names of the package
+        around.tolerate(package)
+    else:
+        sys.path.insert(0, os.path.dirname(path))
+    if (
+        module.__name__ in sys.modules
+    ):  # a kernel file named like a module of the standard library or of Triton
+        module.__name__ = f"_kernel_{module.__name__}"
+    sys.modules[module.__name__] = module
+    _run(functools.partial(_execute, ast.Module(body=body, type_ignores=[]), path, module), path)
+    note_identities(body, vars(module), path, around.ledger)
+    if not hasattr(module, head):
+        raise RequestRefusedError(
+            "kernel", f"there is no kernel {name!r} in this file", names=candidates(tree)
+        )
+    whole = getattr(module, head)
+    for part in inner:
+        whole = _run(functools.partial(_inside, whole, part), path)
+    loaded = _unwrapped(whole, name, tree)
+    check_globals(loaded.fn, around.ledger)
+    return loaded
+
+
+def _execute(tree: ast.Module, path: str, module: types.ModuleType) -> None:
+    code = compile(tree, path, "exec", dont_inherit=True)  # or its annotations would be texts, as those here
+    exec(code, vars(module))  # noqa: S102 - what is asked for
+
+
+def _inside(function: Any, name: str) -> Any:
+    """What a function that takes no arguments binds to a name while it runs."""
+    if not inspect.isfunction(function):
+        raise RequestRefusedError(
+            "kernel", f"{name!r} is not looked for in a {type(function).__name__}", names=[]
+        )
+    called = f"{function.__name__}()"
+    wanted = [
+        one.name
+        for one in inspect.signature(function).parameters.values()
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    if wanted:
+        what = f"{called} has the kernel inside, and needs arguments: {', '.join(wanted)}"
+        why = f"bind it in a file of your own: k = {function.__name__}(...), and name k"
+        raise RequestRefusedError("factory", what, why=why)
+    found: Table = {}
+
+    def at_return(frame: types.FrameType, event: str, _: Any) -> None:
+        if event == "return" and frame.f_code is function.__code__:
+            found.update(frame.f_locals)
+
+    before = sys.getprofile()
+    sys.setprofile(at_return)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    if name not in found:
+        raise RequestRefusedError("kernel", f"{called} binds no {name!r}", names=[])
+    return found[name]
+
+
+def _unwrapped(whole: Any, name: str, tree: ast.Module) -> LoadedKernel:
+    """The JITFunction below its decorators."""
+    import triton
+
+    kernel = whole
+    configs: list[Any] = []
+    heuristics: Table = {}
+    while not isinstance(kernel, triton.runtime.jit.JITFunction):
+        configs += getattr(kernel, "configs", [])
+        if isinstance(getattr(kernel, "values", None), dict):
+            heuristics.update(kernel.values)
+        if not hasattr(kernel, "fn") or name_of(kernel):
+            kind = name_of(whole) or f"a {type(whole).__name__}"
+            raise RequestRefusedError(
+                "kernel", f"{name} is no kernel of Triton's: it is {kind}", names=candidates(tree)
+            )
+        kernel = kernel.fn
+    return LoadedKernel(kernel, configs, heuristics)
+
+
+def check_globals(kernel: Any, ledger: Any) -> None:
+    """Refuse a kernel that reads a constant whose value is a stand-in: it would be compiled into the code.
+
+    Decorators that it, or a kernel that it calls, lacks are noted.
+    """
+    waiting, seen = [kernel], set()
+    while waiting:
+        function = getattr(waiting.pop(), "fn", None)
+        if not inspect.isfunction(function) or function in seen:
+            waiting += [function] if hasattr(function, "fn") else []
+            continue
+        code = function.__code__
+        seen.add(function)
+        ledger.bare(function)
+        free = inspect.getclosurevars(function).nonlocals
+        for name in (*code.co_names, *code.co_freevars):
+            value = free.get(name, function.__globals__.get(name))
+            ours = type(value).__module__.partition(".")[0] == "triton"  # a constexpr, or another kernel
+            constant = function.__globals__.get("__annotations__", {}).get(name)  # X: tl.constexpr = ...
+            stood = name_of(getattr(value, "value", None) if ours else value)
+            if stood and (constant or ours):
+                what = f"{name} of {function.__name__} is {stood}"
+                raise unknown(f"{what}, and {stood.partition('.')[0]} is not installed", stood)
+            if ours and hasattr(value, "fn"):
+                waiting.append(value)
+
+
+def package_of(path: str, body: list[ast.stmt]) -> tuple[str, str]:
+    """The package that a file is in, and the folder of that; empty where it is in none.
+
+    As many folders up as have an `__init__.py`, or as relative imports need.
+    """
+    imports = [node for part in body for node in ast.walk(part) if isinstance(node, ast.ImportFrom)]
+    deepest = max((node.level for node in imports), default=0)
+    folder = os.path.dirname(os.path.abspath(path))
+    names: list[str] = []
+    while len(names) < deepest or os.path.exists(os.path.join(folder, "__init__.py")):
+        folder, name = os.path.split(folder)
+        names.insert(0, name)
+        if not name:
+            return "", ""
+    return (".".join(names), folder) if names else ("", "")
+
+
+def _run(what: Callable[[], Any], path: str) -> Any:
+    try:
+        return what()
+    except RequestRefusedError:
+        raise
+    except UnknownError as error:
+        raise unknown(str(error), error.name, _where(error, path)) from None
+    except ImportError as error:  # ModuleNotFoundError included
+        missing = (getattr(error, "name", None) or "").partition(".")[0]
+        gone = isinstance(error, ModuleNotFoundError) and missing not in sys.modules
+        raise RequestRefusedError(
+            "import", str(error), why=_where(error, path), module=missing if gone else ""
+        ) from None
+    except SystemExit as error:
+        raise RequestRefusedError(
+            "file", f"this file ends the program: exit code {error.code}", why=_where(error, path)
+        ) from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
+        said = f"this file cannot be run: {type(error).__name__}: {error}"
+        raise RequestRefusedError("file", said, why=_where(error, path)) from None
+
+
+def _where(error: BaseException, path: str) -> str:
+    """The last line of the user's file that the error passed."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return f"line {frames[-1].lineno}: {frames[-1].line}" if frames else ""

@@ -1,0 +1,222 @@
+"""Processes that take one point after the other; where one dies, that point is a row and another goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import selectors
+import signal
+import subprocess
+import time
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .row import failed
+
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
+    from .json_types import Table
+
+    Report = Callable[[int, Table], None]
+
+# That take as long as a load of a file that imports much: `import torch` takes 3 s of CPU time.
+COMPILES_OF_A_LOAD = 8
+LOOKS_UP = 1.0  # seconds between two looks at whether who started this is still there
+
+
+@dataclasses.dataclass(frozen=True)
+class CompileGroup:
+    """Points for which one load of the kernel's file serves.
+
+    Attributes:
+        target: for which it is loaded and compiled: `cuda:90:32`.
+        loads: each child of the group loads the file by itself.
+    """
+
+    target: str
+    loads: bool
+
+
+class CompileProcess:
+    """One process that compiles points of one group: those for which one load of the file serves."""
+
+    def __init__(
+        self,
+        group: CompileGroup,
+        work: Callable[[Any, Any], None],
+        argv: list[str] | None,
+        siblings: list[CompileProcess],
+    ) -> None:
+        """Start it.
+
+        Args:
+            group: of its points.
+            work: what it does with what comes in and goes out, if it is forked.
+            argv: the command of a process that is started instead, because a fork would not do.
+            siblings: those that are there.
+        """
+        self.group = group
+        self.number = -1
+        self.deadline = self.began = 0.0
+        self.buffer = b""
+        self.process: subprocess.Popen[bytes] | None = None
+        there, self.into = os.pipe()
+        self.out, back = os.pipe()
+        if argv is None:
+            self.pid = os.fork()
+            if self.pid == 0:
+                self._serve(work, there, back, siblings)
+        else:
+            self.process = subprocess.Popen(argv, stdin=there, stdout=back, start_new_session=True)
+            self.pid = self.process.pid
+        os.close(there)
+        os.close(back)
+
+    def _serve(
+        self, work: Callable[[Any, Any], None], there: int, back: int, siblings: list[CompileProcess]
+    ) -> None:
+        code = 1
+        try:
+            os.setpgid(0, 0)
+            for child in (self, *siblings):  # or their pipes would never seem closed
+                os.close(child.into)
+                os.close(child.out)
+            with open(there, encoding="ascii") as reader, open(back, "w", encoding="utf-8") as writer:
+                try:
+                    work(reader, writer)
+                except BaseException:  # why; before the pipes close, and it is killed
+                    traceback.print_exc()
+                    raise
+            code = 0
+        finally:
+            os._exit(code)
+
+    def give(self, number: int, timeout: float) -> None:
+        """Let it compile a point."""
+        self.number, self.began = number, time.monotonic()
+        self.deadline = self.began + timeout
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.into, b"%d\n" % number)
+
+    def end(self) -> str:
+        """Stop it with all that it started; how it ended, in words."""
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.close(self.into)
+        os.close(self.out)
+        if self.process:
+            code = self.process.wait()
+        else:
+            status = os.waitpid(self.pid, 0)[1]
+            code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+        with contextlib.suppress(ValueError):
+            return f"the compiler died: {signal.Signals(-code).name}"
+        return f"the compiler ended the process: exit code {code}"
+
+
+class CompilePool:
+    """Hands points to children, and rows to `report`."""
+
+    def __init__(
+        self,
+        request: Table,
+        groups: list[CompileGroup],
+        start: Callable[[CompileGroup, list[CompileProcess]], CompileProcess],
+        report: Report,
+    ) -> None:
+        """Nothing runs yet.
+
+        Args:
+            request: what is asked for.
+            groups: of each point.
+            start: starts a child for a group, beside others.
+            report: is told the result of each point.
+        """
+        self.request, self.start, self.report = request, start, report
+        self.waiting: dict[CompileGroup, list[int]] = {}
+        for number in reversed(range(len(groups))):
+            self.waiting.setdefault(groups[number], []).append(number)
+        self.chosen = selectors.DefaultSelector()
+        self.children: list[CompileProcess] = []
+        self.asker = os.getppid()
+
+    def run(self) -> None:
+        """Until every point has its row."""
+        try:
+            for _ in range(min(self.request["jobs"], len(self.request["points"]))):
+                self._more()
+            while self.children:
+                if os.getppid() != self.asker:  # killed: nobody waits for this, and its lock is free
+                    raise KeyboardInterrupt
+                nearest = min(child.deadline for child in self.children) - time.monotonic()
+                for key, _ in self.chosen.select(min(max(0.0, nearest), LOOKS_UP)):
+                    self._hear(key.data)
+                for child in [one for one in self.children if one.deadline < time.monotonic()]:
+                    seconds = self.request["timeout"]
+                    self._lost(child, "timeout", f"given up after {seconds} s")
+        finally:
+            for child in list(self.children):
+                child.end()
+
+    def _more(self) -> None:
+        group = self._next()
+        if group is not None:
+            child = self.start(group, self.children)
+            self.children.append(child)
+            self.chosen.register(child.out, selectors.EVENT_READ, child)
+            child.give(self.waiting[group].pop(), self.request["timeout"])
+
+    def _next(self) -> CompileGroup | None:
+        """The group that needs a child most; None if all have as many as are worth it.
+
+        Where each child has to load the file, another one costs as much time as several compiles.
+        """
+        busy = [child.group for child in self.children]
+        left = {group: len(waiting) for group, waiting in self.waiting.items() if waiting}
+        worth = [
+            group
+            for group, count in left.items()
+            if group not in busy or not group.loads or count > COMPILES_OF_A_LOAD * busy.count(group)
+        ]
+        return min(worth, key=lambda group: (busy.count(group), -left[group]), default=None)
+
+    def _hear(self, child: CompileProcess) -> None:
+        heard = os.read(child.out, 1 << 16)
+        if not heard:
+            self._lost(child, "crashed", "")
+            return
+        child.buffer += heard
+        if child.buffer.endswith(b"\n"):
+            result, child.buffer = json.loads(child.buffer), b""
+            self.report(child.number, result)
+            if self.waiting[child.group]:
+                child.give(self.waiting[child.group].pop(), self.request["timeout"])
+            else:
+                self._gone(child)
+                self._more()
+
+    def _lost(self, child: CompileProcess, status: str, error: str) -> None:
+        ended = self._gone(child)
+        self.report(child.number, failed(status, error or ended, child.began))
+        self._more()
+
+    def _gone(self, child: CompileProcess) -> str:
+        self.chosen.unregister(child.out)
+        self.children.remove(child)
+        return child.end()
+
+
+def can_fork() -> bool:
+    """Whether nothing but this thread runs: a lock that another holds would stay locked in the child."""
+    if not hasattr(os, "fork"):
+        return False
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        import threading
+
+        return threading.active_count() == 1

@@ -1,0 +1,127 @@
+"""Finders for `import`: one gives stubs for modules that are not installed, one adds to those that are."""
+
+from __future__ import annotations
+
+import ast
+import importlib.abc
+import linecache
+import sys
+import types
+from collections.abc import Callable, Iterable
+from importlib.machinery import ModuleSpec
+from typing import TYPE_CHECKING, Any
+
+from .frames import frames, user_frame
+from .ledger import Ledger
+from .stubs import is_stub_module, stub_module
+
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
+    Provider = Callable[[types.ModuleType], None]
+    Around = Callable[[Callable[[], None], types.ModuleType], None]
+
+_ASKERS = ("importlib.util", "pkgutil")  # whether there is a module, and do not import it
+_MISSES = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
+
+
+class ImportWatcher(importlib.abc.MetaPathFinder):
+    """The first finder: modules are found and run as ever, and something happens around that.
+
+    Attributes:
+        around: name of a module, to what is called with its run and itself.
+    """
+
+    def __init__(self, around: dict[str, Around]) -> None:
+        self.around = around
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """What another finder gives, with a loader that does more; nothing for a stand-in."""
+        if name not in self.around:
+            return None
+        others = (one for one in sys.meta_path if one is not self and hasattr(one, "find_spec"))
+        found = (one.find_spec(name, path, target) for one in others)
+        spec = next((one for one in found if one), None)
+        if spec and spec.loader and not isinstance(spec.loader, StubFinder):
+            run = spec.loader.exec_module
+
+            def exec_module(module: types.ModuleType) -> None:
+                self.around[name](lambda: run(module), module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """The last finder: a module that nothing else finds, and that a compile can do without.
+
+    Attributes:
+        names: packages that have stand-ins.
+        ledger: of what these answer.
+        provide: puts what is known into a new stand-in, such as the GPU into `torch.cuda`.
+    """
+
+    def __init__(self, names: Iterable[str], ledger: Ledger, provide: Provider | None = None) -> None:
+        self.names = frozenset(names)
+        self.ledger = ledger
+        self.provide = provide
+
+    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
+        """A spec for packages that have stand-ins, and for all below a stand-in.
+
+        A package that is installed and lacks a module has no such module. Where the code that imports says
+        what happens without, that happens.
+        """
+        parent, _, _ = name.rpartition(".")
+        known = is_stub_module(sys.modules.get(parent)) if parent else name in self.names
+        if not known:
+            return None
+        if self._optional():
+            if not parent:
+                self.ledger.miss(name)
+                return None
+            self.ledger.doubt(name, "the presence")
+        return ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """The stand-in."""
+        return stub_module(spec.name, self.ledger)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """There is nothing to run."""
+        self.ledger.use(module.__name__)
+        if self.provide:
+            self.provide(module)
+
+    def _optional(self) -> bool:
+        """Whether who imports goes on without."""
+        asks = [frame for frame in frames() if frame.f_globals.get("__name__") in _ASKERS]
+        user = user_frame()
+        return bool(asks) or (user is not None and guarded(user.f_code.co_filename, user.f_lineno))
+
+
+def guarded(path: str, number: int) -> bool:
+    """Whether a line of a file stands where an ImportError is caught."""
+    linecache.checkcache(path)  # a file of that name may have been there before
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except SyntaxError:
+        return False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try) and _covers(node.body, number):
+            caught = [handler.type for handler in node.handlers]
+            if any(one is None or names_in(one) & set(_MISSES) for one in caught):
+                return True
+        if isinstance(node, ast.With) and _covers(node.body, number):
+            calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
+            if any("suppress" in names_in(call.func) and names_in(call) & set(_MISSES) for call in calls):
+                return True
+    return False
+
+
+def _covers(body: list[ast.stmt], number: int) -> bool:
+    return body[0].lineno <= number <= (body[-1].end_lineno or 0)
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Names and attributes that an expression mentions."""
+    words = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return words | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}

@@ -1,0 +1,227 @@
+"""Stand-ins for what a module that is not installed would give.
+
+A stub can be inherited from, called, put on as a decorator, be a key of a dictionary or an annotation: that
+decides nothing. Where its value decides something (a truth, a comparison, a length, a text), the answer is
+noted as a doubt while a kernel's file is loaded, and refused while a kernel is compiled.
+"""
+
+from __future__ import annotations
+
+import abc
+import types
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from .frames import asks_whether, frames, is_jit, only_looks, package_name
+from .ledger import Ledger, is_kernel
+
+
+class Stub:
+    """Stands for whatever a module that is not installed would give."""
+
+    def __init__(self, name: str, ledger: Ledger) -> None:
+        self.__name, self.__ledger = name, ledger
+        self.__name__ = self.__qualname__ = name.rpartition(".")[2]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__triton_builtin__" and is_jit(_caller()):
+            return True  # the search for what a kernel depends on passes over it: it may be an annotation
+        if name.startswith(("__", "_Stub__")):
+            raise AttributeError(name)
+        return attribute(self.__ledger, self.__name, name)
+
+    def __repr__(self) -> str:
+        return f"<stand-in {self.__name}>"
+
+    def __str__(self) -> str:
+        """A program may look for `bfloat16` in `str(dtype)`; Triton has it in keys and messages only."""
+        if package_name(_caller()) != "triton":
+            self.__decides("the text")
+        return repr(self)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Something new; a function or class that it is put on as a decorator stays.
+
+        A kernel that calls one has it do something: what that was nobody knows.
+        """
+        if self.__ledger.strict:
+            self.__ledger.refuse(self.__name, "a call")
+        thing = args[0] if len(args) == 1 and not kwargs else None
+        if (callable(thing) or is_kernel(thing)) and not isinstance(thing, Stub):
+            self.__ledger.take_off(self.__name, thing)
+            return thing
+        return Stub(f"{self.__name}()", self.__ledger)
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        return (base_class(self.__name, self.__ledger, bases),)
+
+    def __deepcopy__(self, _: Any) -> Any:
+        return self
+
+    def __copy__(self) -> Any:
+        return self
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if self is not other:
+            self.__decides("a comparison")
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __bool__(self) -> bool:
+        self.__decides("the truth")
+        return False
+
+    def __iter__(self) -> Iterator[Any]:
+        self.__decides("the elements")
+        return iter(())
+
+    def __len__(self) -> int:
+        self.__decides("the length")
+        return 0
+
+    def __contains__(self, _: object) -> bool:
+        self.__decides("the elements")
+        return False
+
+    def __instancecheck__(self, _: object) -> bool:
+        self.__decides("an instance")
+        return False
+
+    def __subclasscheck__(self, _: type) -> bool:
+        self.__decides("a subclass")
+        return False
+
+    def __lt__(self, _: Any) -> bool:
+        self.__decides("a comparison")
+        return False
+
+    __gt__ = __le__ = __ge__ = __lt__
+
+    def _no_number(self) -> NoReturn:
+        self.__ledger.refuse(self.__name, "the number")
+
+    __index__ = __int__ = __float__ = _no_number
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __getitem__(self, _: Any) -> Any:
+        return self
+
+    def __setitem__(self, *_: Any) -> None:
+        pass
+
+    def _itself(self, *_: Any) -> Any:
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _itself
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __invert__ = _itself
+    __or__ = __ror__ = __and__ = __rand__ = __lshift__ = __rshift__ = __matmul__ = _itself
+
+    def __decides(self, what: str) -> None:
+        if not only_looks(_caller()):
+            self.__ledger.doubt(self.__name, what)
+
+
+def attribute(ledger: Ledger, parent: str, name: str) -> Any:
+    """What a stand-in has under a name."""
+    full = f"{parent}.{name}"
+    ledger.use(full)
+    if asks_whether(_caller()) and package_name(_caller()) != "triton":  # which looks up what a kernel names
+        ledger.doubt(full, "the presence")
+    return stub(full, ledger)
+
+
+def stub(name: str, ledger: Ledger) -> Stub:
+    """The stub of this name: the same one each time, so that it can be a key."""
+    return ledger.stubs.setdefault(name, Stub(name, ledger))
+
+
+def name_of(value: Any) -> str:
+    """The full name that a stand-in stands for; empty for what is none."""
+    return value._Stub__name if type(value) is Stub else ""  # noqa: SLF001 - a class of this file
+
+
+def _caller() -> types.FrameType:
+    """Who asked: the first frame outside of this file."""
+    return next(frame for frame in frames() if frame.f_code.co_filename != __file__)
+
+
+class _Attributes(abc.ABCMeta):
+    """Of classes that inherit from a stand-in: what they do not define, the stand-in would."""
+
+    def __getattr__(cls, name: str) -> Any:
+        inherited = next((vars(base) for base in cls.__mro__ if "_smith_ledger" in vars(base)), None)
+        if inherited is None or name.startswith("__"):
+            raise AttributeError(name)
+        return attribute(inherited["_smith_ledger"], inherited["_smith_name"], name)
+
+
+class _Base:
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def __init_subclass__(cls, **_: Any) -> None:
+        pass
+
+    def __class_getitem__(cls, _: Any) -> Any:
+        return cls
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(type(self), name)
+
+
+_bases: dict[tuple[str, type], type] = {}
+
+
+def base_class(name: str, ledger: Ledger, bases: tuple[Any, ...]) -> type:
+    """A class to inherit from in the place of a stand-in.
+
+    Args:
+        name: of the stand-in.
+        ledger: its own.
+        bases: all that the new class inherits from: no metaclass, such as Enum's, may be in conflict.
+    """
+    usual: set[type] = {type, abc.ABCMeta, _Attributes}
+    others = {type(base) for base in bases if isinstance(base, type)} - usual
+    kind: type = type if others else _Attributes
+    known = _bases.get((name, kind))
+    if known is None:
+        content = {"_smith_name": name, "_smith_ledger": ledger, "__module__": name.rpartition(".")[0]}
+        known = _bases[name, kind] = kind(name.rpartition(".")[2], (_Base,), content)
+    return known
+
+
+def stub_module(name: str, ledger: Ledger) -> types.ModuleType:
+    """A module in the place of one that is not installed.
+
+    It is a plain module: of others Triton thinks that a kernel which names one reads a variable.
+    """
+
+    def __getattr__(attr: str) -> Any:  # noqa: N807 - PEP 562
+        if attr == "__version__":
+            full = f"{name}.{attr}"
+            ledger.use(full)
+            ledger.doubt(full, "the value '0'")
+            return "0"
+        if attr.startswith("__"):
+            raise AttributeError(attr)
+        return attribute(ledger, name, attr)
+
+    module = types.ModuleType(name)
+    vars(module).update(__getattr__=__getattr__, _smith_ledger=ledger)
+    return module
+
+
+def is_stub_module(module: types.ModuleType | None) -> bool:
+    """Whether `stub_module` made it."""
+    return "_smith_ledger" in getattr(module, "__dict__", {})

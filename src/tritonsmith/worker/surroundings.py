@@ -1,0 +1,86 @@
+"""What a kernel's file finds around it that is not installed here: modules, the GPU; and Triton, imported."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import types
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from .disassemble import find_disassemblers
+from .fake_gpu import FakeDriver, FakeGpu
+from .fake_torch import PROVIDED, patched, provide
+from .ledger import Ledger, UnknownError
+from .refusal import RequestRefusedError
+from .stub_finder import ImportWatcher, StubFinder
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+# What OpenMP and the libraries for linear algebra that NumPy and torch bring read, when they are imported.
+SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class FileSurroundings:
+    """What a kernel's file finds around it that is not here: modules, and the GPU.
+
+    Attributes:
+        ledger: what was replaced, and what hangs on it.
+        gpu: the one that is asked for.
+    """
+
+    def __init__(self, modules: Iterable[str], gpus: Table) -> None:
+        self.ledger = Ledger(PROVIDED)
+        self.gpu = FakeGpu(self.ledger.note, UnknownError, gpus)
+        self._watcher = ImportWatcher({"torch": functools.partial(patched, self.gpu)})
+        sys.meta_path.insert(0, self._watcher)
+        sys.meta_path.append(StubFinder(modules, self.ledger, functools.partial(provide, self.gpu)))
+
+    def become(self, target: Any) -> None:
+        """The GPU is another one from now on."""
+        import triton
+
+        self.gpu.become(target)
+        triton.runtime.driver.set_active(FakeDriver(self.gpu))
+
+    def tolerate(self, package: str) -> None:
+        """Go on where the `__init__.py` of a package, or of one that it is in, cannot be run to its end.
+
+        It often imports all that the package has, with compiled extensions that are not here; a kernel needs
+        little of that, and what it lacks then is an error of its own.
+        """
+
+        def run(rest: Callable[[], None], module: types.ModuleType) -> None:
+            try:
+                rest()
+            except (Exception, UnknownError) as error:  # noqa: BLE001 - whatever it does
+                self.ledger.note(f"{module.__name__}/__init__.py was not run to its end: {error}")
+
+        parts = package.split(".")
+        for length in range(1, len(parts) + 1):
+            self._watcher.around[".".join(parts[:length])] = run
+
+
+def prepare(request: Table) -> FileSurroundings:
+    """Import Triton; what a file finds around it."""
+    for name in SINGLE_THREADED:  # threads that a library starts when it is imported forbid to fork
+        os.environ.setdefault(name, "1")
+    around = FileSurroundings(request["stand-ins"], request["gpus"])
+    try:
+        import triton
+        import triton.compiler.code_generator  # imported late by itself, in each process
+        import triton.compiler.compiler
+        import triton.runtime.cache
+    except ImportError as error:
+        raise RequestRefusedError(
+            "triton", "this interpreter cannot import Triton 3.0 or later", why=str(error)
+        ) from None
+    # The key of a cache names the Triton that filled it; nobody else sees this run's cache, and the
+    # digest of libtriton.so, which may have gigabytes, takes longer than `import triton`.
+    for module in (triton.compiler.compiler, triton.runtime.cache):
+        if hasattr(module, "triton_key"):
+            module.triton_key = lambda: "tritonsmith"
+    request["missing"] = find_disassemblers(request, os.path.dirname(triton.__file__))
+    return around

@@ -1,0 +1,56 @@
+"""Values and types as JSON carries them, and as Triton takes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .refusal import unknown
+from .stubs import name_of
+
+
+def decoded(value: Any) -> Any:
+    """A value as Triton takes it: lists of JSON are tuples, {"dtype": "float16"} is tl.float16."""
+    if isinstance(value, list):
+        return tuple(map(decoded, value))
+    if isinstance(value, dict):
+        import triton.language as tl
+
+        return getattr(tl, value["dtype"])
+    return value
+
+
+def encoded(value: Any) -> Any:
+    """The opposite.
+
+    Raises:
+        RequestRefusedError: it is a stand-in.
+        TypeError: JSON cannot carry it.
+    """
+    if name_of(value):
+        stood = name_of(value)
+        raise unknown(
+            f"a value of the kernel is {stood}, and {stood.partition('.')[0]} is not installed", stood
+        )
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [encoded(part) for part in value]
+    import triton.language as tl
+
+    for name, known in vars(tl).items():
+        if known is value and isinstance(known, tl.dtype):
+            return {"dtype": name}
+    raise TypeError(f"a {type(value).__name__} cannot be written down")
+
+
+def nested(kind: str) -> Any:
+    """`(i32,*fp32)` as a tuple of types; a plain type as it is."""
+    if not kind.startswith("("):
+        return kind
+    parts, depth, begin = [], 0, 1
+    for position, char in enumerate(kind):
+        depth += (char in "([<") - (char in ")]>")
+        if (char == "," and depth == 1) or depth == 0:
+            parts.append(kind[begin:position])
+            begin = position + 1
+    return tuple(nested(part) for part in parts if part)
