@@ -113,7 +113,7 @@ def test_a_compile_error_is_shown_in_short_with_its_place_and_the_log(built: Smi
     assert f"{broken}:3" in error
     assert "undeclared_name" in error
     assert len(error.splitlines()) <= 20
-    log = Path(error.rpartition("the whole log: ")[2].strip())
+    log = Path(error.rpartition("full log: ")[2].strip())
     assert "undeclared_name" in log.read_text(encoding="utf-8")
     built("build-triton", "--debug")
 

@@ -263,7 +263,7 @@ def test_a_storage_that_is_killed_in_the_middle_costs_time_only(
 def test_a_password_in_an_env_file_is_refused_and_not_repeated(team: tuple[Smith, Smith]) -> None:
     env = env_file(team[0], "team", 'remote = "redis://s3cret@127.0.0.1"')
     done = team[0](*ASKED, "--env", env, code=1)
-    assert "[cache] remote holds a user or a password" in done.err
+    assert "[cache] remote contains a user name or a password" in done.err
     assert "CCACHE_REMOTE_STORAGE" in done.err
     assert "s3cret" not in done.out + done.err
     assert not any("s3cret" in path.read_text(encoding="utf-8") for path in team[0].home.rglob("*.log"))

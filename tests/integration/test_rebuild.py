@@ -133,7 +133,7 @@ def test_a_changed_flag_in_cmakes_files_is_told_before_and_after_cmake_ran(pinne
     assert re.search(r"command line of 6 objects \(.+, ...\) changed: -Werror -> -Wall\n", told)
     kept = pinned.build() / "tritonsmith-built"
     kept.rename(kept.with_name("other"))
-    assert "the former one is not on record" in pinned("build.explain").out
+    assert "the old command line is not recorded" in pinned("build.explain").out
     lists.write_text(whole, encoding="utf-8")
     pinned("build-triton", "--debug")
     assert steps(pinned) == ["Re-running CMake..."] or steps(pinned) == []
@@ -161,7 +161,7 @@ def test_why_the_compiler_cache_did_not_answer(pinned: Smith, tmp_path: Path) ->
     build("one", f"{whole}int one;\n")
     build("two", f"{whole}int two;\n")
     told = pinned("build.explain", "--cache-debug", tmp_path / "two", "--cache-before", tmp_path / "one").out
-    assert "- amd.c.o: the source text is another, first in " in told
+    assert "- amd.c.o: the preprocessed source changed, first in " in told
     assert "amd.c\n0 answered by the cache, 1 not\n" in told
     build("three", f"{whole}int one;\n")
     told = pinned(
@@ -171,7 +171,7 @@ def test_why_the_compiler_cache_did_not_answer(pinned: Smith, tmp_path: Path) ->
     error = pinned(
         "build.explain", "--cache-debug", tmp_path, "--cache-before", pinned.root / "gone", code=1
     ).error
-    assert "ccache wrote down no compile here" in error
+    assert "ccache recorded no compile here" in error
     build("four", whole)
 
 
@@ -180,7 +180,7 @@ def test_changed_settings_are_told_by_name(pinned: Smith) -> None:
     cache = pinned.build() / "tritonsmith-cache.cmake"
     text = cache.read_text(encoding="utf-8")
     cache.write_text(text.replace("[amd;nvidia]", "[amd]").replace("[nvidia;amd]", "[amd]"), encoding="utf-8")
-    assert "CMake is run anew: TRITON_CODEGEN_BACKENDS: " in pinned("build.explain").out
+    assert "CMake runs again: TRITON_CODEGEN_BACKENDS: " in pinned("build.explain").out
     pinned("build-triton", "--debug")
     assert steps(pinned) == []
 
@@ -199,8 +199,8 @@ def test_a_moved_pin_takes_the_llvm_that_setup_mlir_gives_and_says_so(pinned: Sm
     pinned("setup-mlir", "--provider", "system", "--llvm-dir", new)
     done = pinned("build-triton", "--debug")
     assert f"the checkout's LLVM pin changed from {OLD[:12]} to {NEW[:12]} ({PIN})" in done.err
-    assert f"the LLVM is another than before: {pinned.root / 'old-llvm'} -> {new}" in done.err
-    assert "CMake is run anew: LLVM_DIR: " in done.err
+    assert f"the LLVM changed: {pinned.root / 'old-llvm'} -> {new}" in done.err
+    assert "CMake runs again: LLVM_DIR: " in done.err
     cache = (pinned.build() / "CMakeCache.txt").read_text(encoding="utf-8")
     assert str(new) in cache
     assert "old-llvm" not in cache
@@ -211,11 +211,11 @@ def test_a_moved_pin_takes_the_llvm_that_setup_mlir_gives_and_says_so(pinned: Sm
 def test_another_llvm_at_the_same_path_is_seen_though_its_headers_are_older(pinned: Smith) -> None:
     prefix = llvm_at(pinned.root / "new-llvm", NEW, version="19.1.8")
     told = pinned("build.explain").out
-    assert "CMake is run anew: LLVM: 19.1.7 -> 19.1.8" in told
-    assert "everything is compiled again, through the compiler cache" in told
+    assert "CMake runs again: LLVM: 19.1.7 -> 19.1.8" in told
+    assert "everything is recompiled, through the compiler cache" in told
     before = pinned.ccache()
     done = pinned("build-triton", "--debug")
-    assert "CMake is run anew: LLVM: 19.1.7 -> 19.1.8" in done.err
+    assert "CMake runs again: LLVM: 19.1.7 -> 19.1.8" in done.err
     assert any("Dialect.cpp.o" in name for name in steps(pinned))
     assert pinned.ccache()["cache_miss"] == before["cache_miss"]
     assert f"LLVM_DIR:UNINITIALIZED={prefix}" in _cached(pinned) or str(prefix) in _cached(pinned)

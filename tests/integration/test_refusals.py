@@ -79,7 +79,7 @@ def test_a_folder_that_holds_no_llvm_is_refused(fresh: Smith) -> None:
 
 def test_without_a_compiler_there_is_one_clear_error(fresh: Smith, tmp_path: Path, lacking: Path) -> None:
     error = replace(fresh, more=_path(tmp_path, "git"))("build-triton", "--llvm-dir", lacking, code=1).error
-    assert error.count("[no-compiler] there is no clang++ on PATH") == 1
+    assert error.count("[no-compiler] clang++ is not on PATH") == 1
     assert "[no-linker]" in error
     assert not fresh.build().exists()
 
@@ -89,14 +89,14 @@ def test_without_a_compiler_llvm_is_not_built_either(fresh: Smith, tmp_path: Pat
     bare = replace(fresh, more=_path(tmp_path, "git"))
     asked = ("--provider", "source", "--llvm-source", sources, "--any-commit", "--target", "FileCheck")
     error = bare("setup-mlir", *asked, code=1).error
-    assert error.count("there is no clang++ on PATH") == 1
+    assert error.count("clang++ is not on PATH") == 1
     assert not fresh.home.exists()
 
 
 def test_an_empty_path_is_no_bug_of_the_tool(fresh: Smith, tmp_path: Path, lacking: Path) -> None:
     bare = replace(fresh, more=_path(tmp_path))
     error = bare("build-triton", "--llvm-dir", lacking, code=1).error
-    assert "there is no clang++ on PATH" in error
+    assert "clang++ is not on PATH" in error
 
 
 @pytest.mark.parametrize("place", ["/proc/tritonsmith", "file", "file/below"])

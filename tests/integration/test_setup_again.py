@@ -142,12 +142,12 @@ def test_reconfigure_configures_an_entry_of_the_store(world: World, provider: st
     world.setup(one)
     when, call = configured(world.prefix("one"))
     said = world.setup(two, "--reconfigure")
-    assert "is used by one" in said
+    assert "is also used by one" in said
     again, other = configured(world.prefix("two"))
     assert world.prefix("two") == world.prefix("one")
     assert again > when
     assert other != call
-    assert "is used by" not in world.setup(one)
+    assert "is also used by" not in world.setup(one)
 
 
 def test_a_part_that_is_adopted_is_given_out_once_all_of_it_is_built(world: World) -> None:
@@ -161,7 +161,7 @@ def test_a_part_that_is_adopted_is_given_out_once_all_of_it_is_built(world: Worl
     assert "changed since it was adopted" in world.setup(env, code=1)
     assert "warning" not in world.smith(*adopt).err
     said = world.setup(env, "--reconfigure")
-    assert "is not configured anew: it is adopted" in said
+    assert "is not reconfigured: the entry is adopted" in said
     assert world.prefix("two") == tree
 
 

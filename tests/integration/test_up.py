@@ -85,7 +85,7 @@ def test_without_an_index_there_is_one_clear_error(tmp_path: Path) -> None:
     assert "Python environment failed" in error
     assert "triton" in error
     assert "check that pip reaches its index" in error
-    log = Path(error.rpartition("the whole log: ")[2].strip())
+    log = Path(error.rpartition("full log: ")[2].strip())
     assert "pip install" in log.read_text(encoding="utf-8")
     assert not lonely.env("wheel").joinpath("receipts").exists()
     assert len(error.splitlines()) <= 20

@@ -52,17 +52,17 @@ def plan(place: DatabaseLink, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
     """
     if not databases:
         raise FactError(
-            "there is no compile_commands.json to link to",
+            "compile_commands.json does not exist yet",
             where=env.build,
-            why="it is written when Triton is configured",
+            why="configuring Triton writes it",
             hints=["run `invoke build-triton` first"],
         )
     if place.state == "folder":
         raise FactError(
-            "a folder lies where the link should be; it is left alone",
+            "a folder is in the place of the link; nothing was changed",
             where=place.path,
-            why="upstream's own setup.py would delete it with everything in it",
-            hints=["move it away, then run this again"],
+            why="upstream's setup.py would delete that folder and its contents",
+            hints=["move the folder away, then run the command again"],
         )
     merged = env.path / NAME
     merge = (sys.executable, "-m", "tritonsmith.builder.merge_compile_commands", "--output", str(merged))

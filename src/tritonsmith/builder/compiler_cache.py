@@ -1,6 +1,6 @@
-"""What stands before each compile: the compiler cache, with settings that a bare `ninja` has too.
+"""The compiler cache that launches each compile; its settings also apply to a bare `ninja`.
 
-Folders must not matter, or no worktree would have anything of another's. ccache makes paths below its
+Folders must not matter, or worktrees could not share results. ccache makes paths below its
 `base_dir` relative to the build folder, but the way from there to a checkout holds the checkout's name. So
 each build folder has a link `source` to its checkout, and `through_link.sh` spells the checkout's paths
 through it: `source/lib/Foo.cpp` is the same everywhere. `-fdebug-compilation-dir=.` keeps the build folder
@@ -119,7 +119,7 @@ def steps(folders: Folders | None, *, phase: str) -> tuple[Step, ...]:
 def problems(
     settings: CacheSettings, compilers: Compilers, debug_info: DebugInfo, *, icecc: bool
 ) -> Iterator[Problem]:
-    """What will fail or be of no use, for the preflight.
+    """Report settings that would fail or have no effect, for the preflight.
 
     Args:
         settings: the env's `[cache]`.
@@ -131,20 +131,20 @@ def problems(
     if compilers.launcher and compilers.launcher.name == "sccache" and clang and debug_info == "split":
         yield (
             "sccache-split-dwarf",
-            "sccache stops at clang's split debug info (mozilla/sccache#1593)",
-            'take launcher = "ccache" under [cache], or debug-info = "full" under [llvm]',
+            "sccache does not support clang's split debug info (mozilla/sccache#1593)",
+            'set launcher = "ccache" under [cache], or debug-info = "full" under [llvm]',
         )
     if settings.distribute == "icecc" and not icecc:
         yield (
             "no-icecc",
-            "there is no icecc on PATH, which ccache would call for each compile",
-            "install it (Debian: apt install icecc), or take distribute out of [cache]",
+            "icecc, which ccache would call for each compile, is not on PATH",
+            "install icecc (Debian: apt install icecc), or remove distribute from [cache]",
         )
     if compilers.launcher is None and (settings.remote or settings.distribute):
         yield (
             "no-ccache",
-            "remote and distribute under [cache] do nothing without ccache, which is not on PATH",
-            "install it (Debian: apt install ccache)",
+            "remote and distribute under [cache] have no effect without ccache, which is not on PATH",
+            "install ccache (Debian: apt install ccache)",
         )
 
 
@@ -163,7 +163,7 @@ def _remote(settings: CacheSettings, ccache: Tool) -> dict[str, str]:
         raise FactError(
             f"ccache {ccache.version} has no remote storage",
             where=ccache.path,
-            hints=["install ccache 4.4 or later", "or take remote out of [cache]"],
+            hints=["install ccache 4.4 or later", "or remove remote from [cache]"],
         )
     old = bool(version) and version < _REMOTE_STORAGE
     name = "CCACHE_SECONDARY_STORAGE" if old else "CCACHE_REMOTE_STORAGE"
@@ -174,7 +174,7 @@ def _remote(settings: CacheSettings, ccache: Tool) -> dict[str, str]:
 def _check(settings: CacheSettings) -> None:
     if not settings.remote:
         if settings.remote_write:
-            raise ConfigError("[cache] remote-write = true, but there is no remote")
+            raise ConfigError("[cache] remote-write = true needs a remote, and none is set")
         wanted = "distribute" if settings.distribute else ""
     else:
         wanted = "remote"
@@ -182,12 +182,12 @@ def _check(settings: CacheSettings) -> None:
     if wanted and settings.launcher != "ccache":
         raise ConfigError(
             f"[cache] {wanted} works through ccache, but the launcher is {settings.launcher!r}",
-            hints=[f'take {wanted} out, or launcher = "ccache"', "docs/scale-out.md has the choices"],
+            hints=[f'remove {wanted}, or set launcher = "ccache"', "docs/scale-out.md lists the choices"],
         )
 
 
 def check_remote(remote: str) -> None:
-    """See that an env file may name this storage.
+    """Check that an env file may name this storage.
 
     Args:
         remote: `[cache] remote`.
@@ -197,27 +197,29 @@ def check_remote(remote: str) -> None:
     """
     shown = redact.hidden(remote)
     secret = [
-        "say the whole of it in CCACHE_REMOTE_STORAGE, or as remote_storage in your ccache.conf (mode 600)",
-        'leave remote out of the env file, and say precompiled-headers = "off" under [llvm]',
+        "put the whole value into CCACHE_REMOTE_STORAGE, or remote_storage in ccache.conf (mode 600)",
+        'leave remote out of the env file, and set precompiled-headers = "off" under [llvm]',
     ]
     parts = urlsplit(remote)
     if "@" in parts.netloc:
-        raise ConfigError("[cache] remote holds a user or a password", where=shown, why=_SHARED, hints=secret)
+        raise ConfigError(
+            "[cache] remote contains a user name or a password", where=shown, why=_SHARED, hints=secret
+        )
     if re.search(r"[\s|]", remote):
         raise ConfigError(
-            "[cache] remote is one URL, without ccache's attributes",
+            "[cache] remote must be a single URL, without ccache attributes",
             where=re.split(r"[\s|]", shown)[0],
-            why=f"one of them may be a token; {_SHARED}",
+            why=f"an attribute may be a token; {_SHARED}",
             hints=secret,
         )
     if parts.scheme not in SCHEMES:
         hints = [f"one of {', '.join(f'{name}://' for name in SCHEMES)}"]
         if parts.scheme == "https":
-            hints.append("ccache speaks plain HTTP; put a tunnel or a proxy on this machine that speaks TLS")
-        raise ConfigError("[cache] remote is no storage of ccache's", where=shown, hints=hints)
+            hints.append(
+                "ccache supports only plain HTTP; run a tunnel or a proxy that adds TLS on this machine"
+            )
+        raise ConfigError("[cache] remote is not a storage that ccache supports", where=shown, hints=hints)
     if parts.scheme == "file" and not parts.path.startswith("/"):
-        raise ConfigError(
-            "[cache] remote names no absolute folder", where=shown, hints=["file:///nfs/ccache"]
-        )
+        raise ConfigError("[cache] remote is not an absolute path", where=shown, hints=["file:///nfs/ccache"])
     if parts.scheme != "file" and not parts.hostname:
-        raise ConfigError("[cache] remote names no host", where=shown, hints=["redis://cache.example.org"])
+        raise ConfigError("[cache] remote has no host", where=shown, hints=["redis://cache.example.org"])

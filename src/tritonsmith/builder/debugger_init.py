@@ -1,4 +1,4 @@
-"""What gdb and lldb are told of a build folder: where its sources are, and how LLVM's types are printed."""
+"""Start-up files for gdb and lldb: where a build's sources are, and how to print LLVM's types."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def steps(build: Path, *, relative: bool, llvm: Path | None, phase: str) -> tupl
 
 def _usage(program: str, file: Path) -> tuple[str, ...]:
     return (
-        f"# Written by tritonsmith: {program} {shlex.quote(str(file))}, or `source` it in yours.",
-        "# Symbols are looked for when a program is loaded, so these come first.",
+        f"# Written by tritonsmith. Use: {program} {shlex.quote(str(file))}, or `source` this file.",
+        "# Symbols are searched when a program is loaded, so these commands come first.",
     )
 
 

@@ -1,4 +1,4 @@
-"""From a failed command to its first error, and, where it is known, to cause and remedy."""
+"""Find the first error of a failed command and, where known, its cause and remedy."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class Diagnosis:
 
     @property
     def in_words(self) -> str:
-        """The cause, and how sure that is."""
-        return f"perhaps {self.cause}; not sure: {self.unsure}" if self.unsure else self.cause
+        """The cause, and how certain it is."""
+        return f"possibly {self.cause}; uncertain: {self.unsure}" if self.unsure else self.cause
 
 
 def first_error(output: Sequence[str]) -> FirstError | None:
@@ -104,7 +104,7 @@ def _block(output: Sequence[str], start: int) -> tuple[str, ...]:
 
 
 def failing(output: Sequence[str]) -> tuple[tuple[str, FirstError], ...]:
-    """What each failing command of Ninja's was to make, and its first error.
+    """The output and the first error of each failed Ninja command.
 
     Args:
         output: of Ninja with `-k 0`, which goes on after a failure.
@@ -136,26 +136,26 @@ def diagnose(output: Sequence[str], *, near_pin: bool = False) -> Diagnosis | No
 
 
 def evidence_in(output: Sequence[str]) -> Evidence | None:
-    """What tells of an LLVM that is not the pin, in an error's own lines."""
+    """Evidence in an error's lines that the LLVM is not the pin."""
     found = first_error(output)
     return near_pin.evidence(found.block) if found else None
 
 
 def of_near_pin(unsure: str = "") -> Diagnosis:
-    """The failure of an LLVM that is near the pin."""
+    """The diagnosis "this LLVM is near the pin"."""
     rows = configs.load("diagnoses")["diagnosis"]
     row = next(row for row in rows if row.get("structure") == "near-pin")
     return Diagnosis(row["id"], row["cause"], tuple(row["remedy"]), unsure)
 
 
 def explain(failure: CommandFailedError, *, llvm: str = "", pin: str = "", dirty: bool = False) -> StepError:
-    """The error that a person reads.
+    """Build the error that the user sees.
 
     Args:
         failure: from the runner.
         llvm: the LLVM at hand, in words, if it is not the pin; empty otherwise.
         pin: the pin, in words.
-        dirty: the checkout has changes of its own, which may be the reason as well.
+        dirty: the checkout has local changes, which may be the reason as well.
     """
     found = first_error(failure.output)
     known = diagnose(_telling(failure.output, found), near_pin=bool(llvm))
@@ -170,7 +170,7 @@ def explain(failure: CommandFailedError, *, llvm: str = "", pin: str = "", dirty
             lines += both(llvm, pin)
     lines += found.lines if found else failure.output[-MAX_LINES:]
     where = f"{found.file}:{found.line}" if found and found.file else failure.log
-    hints = [*(known.remedy if known else ()), f"the whole log: {failure.log}"]
+    hints = [*(known.remedy if known else ()), f"full log: {failure.log}"]
     return StepError(
         f"{failure.step.phase} failed (exit code {failure.code})",
         where=where,
@@ -180,12 +180,12 @@ def explain(failure: CommandFailedError, *, llvm: str = "", pin: str = "", dirty
 
 
 def weighed(known: Diagnosis | None, *, dirty: bool) -> Diagnosis | None:
-    """What is known of a compile error against an LLVM that is not the pin, with what else it may be."""
+    """The diagnosis of a compile error against an LLVM that is not the pin, with other possible causes."""
     if known is None:
-        clean = "the sources are as they were committed, and nothing in the error points to LLVM"
+        clean = "the sources are unmodified, and nothing in the error points to LLVM"
         return None if dirty else of_near_pin(clean)
     if known.id == of_near_pin().id and dirty and not known.unsure:
-        return of_near_pin("the checkout has changes of its own")
+        return of_near_pin("the checkout has local changes")
     return known
 
 

@@ -1,4 +1,4 @@
-"""How many compiles and links may run at once, bounded apart from cores and memory."""
+"""How many compiles and links may run at once, each bounded by cores and by memory."""
 
 from __future__ import annotations
 

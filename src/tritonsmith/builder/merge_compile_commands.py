@@ -18,7 +18,7 @@ _PRECOMPILED = re.compile(r""" -Winvalid-pch -Xclang -include-pch -Xclang ("[^"]
 
 
 def merge(databases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Entries of all databases; where a file occurs in more than one, the first one's stands.
+    """Merge the entries of all databases; the first entry of a file wins.
 
     Args:
         databases: parsed `compile_commands.json` files.

@@ -1,6 +1,6 @@
-"""Errors of an LLVM that is near the pin and is not the pin: told by what they point to, not by their words.
+"""Errors caused by an LLVM near the pin, recognised by the place they point to, not by their text.
 
-An API that changed shows itself in the compiler's output by a place: the error, or a note of it, points to a
+A changed API shows in the compiler's output as a place: the error, or a note of it, points to a
 declaration in LLVM's headers, or the error is about a header, a library or a name of LLVM's.
 """
 
@@ -28,7 +28,7 @@ _NAME = re.compile(
 
 @dataclass(frozen=True)
 class Evidence:
-    """Why an error is about the LLVM.
+    """Why an error is attributed to the LLVM.
 
     Attributes:
         why: in words.
@@ -40,7 +40,7 @@ class Evidence:
 
 
 def evidence(error: Sequence[str]) -> Evidence | None:
-    """What tells that an error is about the LLVM; None if nothing does.
+    """Find evidence that an error is about the LLVM; None if there is none.
 
     Args:
         error: its lines, with all its notes, up to the next error.
@@ -60,12 +60,12 @@ def evidence(error: Sequence[str]) -> Evidence | None:
             return Evidence(f"it points to {place['file']}")
     first = _PLACE.match(error[0])
     if first and first["file"].endswith(".inc"):
-        return Evidence("it lies in a file that this LLVM's mlir-tblgen made", sure=False)
+        return Evidence("it is in a file that this LLVM's mlir-tblgen generated", sure=False)
     if first and (named := _NAME.search(first["text"])):
-        return Evidence(f"it names {named['name']}, and points to no declaration of LLVM's", sure=False)
+        return Evidence(f"it names {named['name']} but points to no LLVM declaration", sure=False)
     return None
 
 
 def _is_missing(line: str) -> bool:
-    """Whether an error is that a file or library is not there, in the words of compilers and linkers."""
+    """Whether an error line of a compiler or linker reports a missing file or library."""
     return bool(re.search(r"not found|[Nn]o such file|(?:unable to|cannot|not) find", line))

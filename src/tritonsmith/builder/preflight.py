@@ -1,4 +1,4 @@
-"""What would fail minutes into a build and can be seen before it starts."""
+"""Predictable failures, reported before a build starts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Problem:
 
 
 def enforce(problems: Iterable[Problem], *, force: bool) -> tuple[str, ...]:
-    """Raise if something is fatal, unless forced.
+    """Raise an error if a problem is fatal, unless forced.
 
     Args:
         problems: from the checks below.
@@ -64,7 +64,7 @@ def enforce(problems: Iterable[Problem], *, force: bool) -> tuple[str, ...]:
             why="\n".join(f"[{problem.id}] {problem.what}" for problem in fatal),
             hints=[
                 *(f"[{problem.id}] {problem.remedy}" for problem in fatal),
-                "or go on in spite of it: --force",
+                "to ignore preflight errors: --force",
             ],
         )
     return tuple(f"[{problem.id}] {problem.what} ({problem.remedy})" for problem in found)
@@ -95,7 +95,7 @@ def triton(inputs: Inputs, request: LlvmRequest, *, disk_free: float, lit: str =
 
 
 def cache(settings: Settings, compilers: Compilers) -> Iterator[Problem]:
-    """What `[cache]` asks for and is not there, or does not work together.
+    """Settings under `[cache]` that are unavailable or incompatible.
 
     Args:
         settings: the env.
@@ -139,7 +139,7 @@ def llvm(
 
 
 def resources(machine: Machine, jobs: Jobs, debug_info: DebugInfo) -> Iterator[Problem]:
-    """Memory against the jobs that will run."""
+    """Check that the jobs fit into memory."""
     need = configs.load("resources")["memory"]
     for kind, count, each in (
         ("compile", jobs.compile, need["compile-job"]),
@@ -149,9 +149,9 @@ def resources(machine: Machine, jobs: Jobs, debug_info: DebugInfo) -> Iterator[P
         if wanted > machine.memory_gib:
             yield Problem(
                 "memory",
-                f"{count} {kind} jobs at {each:g} GiB want {wanted:.0f} GiB; "
-                f"this machine, or its cgroup, has {machine.memory_gib:.1f}",
-                "use fewer: --jobs N, or link-jobs in the env file's [toolchain]",
+                f"{count} {kind} jobs at {each:g} GiB need {wanted:.0f} GiB; "
+                f"this machine (or its cgroup) has {machine.memory_gib:.1f} GiB",
+                "use fewer jobs: --jobs N, or link-jobs in the env file's [toolchain]",
                 fatal=wanted > 2 * machine.memory_gib,
             )
 
@@ -160,8 +160,8 @@ def _disk(free: float, need: float, where: Path) -> Iterator[Problem]:
     if free < need:
         yield Problem(
             "disk",
-            f"the build needs about {need:.0f} GiB, {free:.1f} GiB are free at {where}",
-            "free some space, or set TRITONSMITH_HOME to a larger disk",
+            f"the build needs about {need:.0f} GiB; {free:.1f} GiB are free in {where}",
+            "free some space, or set TRITONSMITH_HOME to a folder on a larger disk",
         )
 
 
@@ -171,15 +171,15 @@ def _llvm(inputs: Inputs, request: LlvmRequest) -> Iterator[Problem]:
         yield Problem(
             "llvm-lacks",
             f"LLVM {tree.version} in {tree.prefix} lacks {missing}",
-            "install the rest of it, or take another: invoke setup-mlir --provider source",
+            "install the missing parts, or build an LLVM: invoke setup-mlir --provider source",
         )
     fit = request.fit(tree.commit)
     if fit != "pin" and request.pin:
-        about = f"commit {tree.commit[:12]}" if tree.commit else "a distribution's, without a commit"
+        about = f"commit {tree.commit[:12]}" if tree.commit else "a distribution's build without a commit"
         yield Problem(
             "llvm-not-the-pin",
             f"LLVM {tree.version} in {tree.prefix} ({about}) is not the pin {request.describe_pin()}",
-            "files that use a changed API will fail; invoke setup-mlir gives the pin",
+            "files that use a changed API will fail; invoke setup-mlir provides the pin",
             fatal=False,
         )
 
@@ -188,25 +188,25 @@ def _tools(compilers: Compilers, machine: Machine, *, linker: str) -> Iterator[P
     if compilers.cxx is None:
         yield Problem(
             "no-compiler",
-            "there is no clang++ on PATH",
-            "install it (Debian: apt install clang), or name one: [toolchain] compiler",
+            "clang++ is not on PATH",
+            "install clang (Debian: apt install clang), or set one: [toolchain] compiler",
         )
     elif compilers.cc is None:
         yield Problem(
             "no-compiler",
-            f"there is no C compiler beside {compilers.cxx.path}",
-            "install the whole compiler package",
+            f"there is no C compiler next to {compilers.cxx.path}",
+            "install the complete compiler package",
         )
     if compilers.linker is None and linker != "default" and machine.system != "Darwin":
         yield Problem(
             "no-linker",
-            f"there is no {linker} on PATH",
-            f'install it (Debian: apt install {linker}), or take linker = "default"',
+            f"{linker} is not on PATH",
+            f'install {linker} (Debian: apt install {linker}), or set linker = "default"',
         )
 
 
 def _newer_compiler(inputs: Inputs) -> Iterator[Problem]:
-    """A compiler released after the checkout was committed warns of more, and Triton has `-Werror`."""
+    """A compiler newer than the checkout has more warnings, and Triton is built with `-Werror`."""
     cxx, committed = inputs.compilers.cxx, inputs.checkout.committed
     released = eras.clang_released(cxx.major) if cxx and "clang" in cxx.path.name else None
     apple = inputs.machine.system == "Darwin"  # Apple numbers its clang by itself
@@ -217,9 +217,9 @@ def _newer_compiler(inputs: Inputs) -> Iterator[Problem]:
         "werror",
         f"clang {cxx.version} is newer (released {released}) than this checkout ({committed[:10]}), "
         f"and Triton is built with -Werror",
-        "take werror = true out of the env file, or an older compiler: [toolchain] compiler"
+        "remove werror = true from the env file, or use an older compiler: [toolchain] compiler"
         if strict
-        else f"warnings known to be new stay warnings: {' '.join(eras.relaxed_warnings())}",
+        else f"these new warnings are not treated as errors: {' '.join(eras.relaxed_warnings())}",
         fatal=False,
     )
 
@@ -228,7 +228,7 @@ def _lit(inputs: Inputs, version: str) -> Iterator[Problem]:
     wanted = eras.lit_requirement()
     if version and not SpecifierSet(wanted.removeprefix("lit")).contains(version):
         pip = f"{inputs.env.python} -m pip install {shlex.quote(wanted)}"
-        what = f"lit {version} in {inputs.env.venv} refuses Triton's test/lit.cfg.py"
+        what = f"lit {version} in {inputs.env.venv} rejects Triton's test/lit.cfg.py"
         yield Problem("lit", what, pip, fatal=False)
 
 
@@ -239,8 +239,8 @@ def _cmake_version(inputs: Inputs) -> Iterator[Problem]:
     if version and not specifier.contains(version):
         yield Problem(
             "cmake-version",
-            f"CMake is {version}, this Triton wants {wanted}",
-            "./bootstrap installs one that fits",
+            f"CMake is {version}; this Triton requires {wanted}",
+            "run ./bootstrap, which installs a suitable CMake",
         )
 
 
@@ -257,7 +257,7 @@ def _python(inputs: Inputs) -> Iterator[Problem]:
         yield Problem(
             "python-version",
             f"Python {python.version}; this Triton supports {oldest} to {newest}",
-            "name another: [python] interpreter",
+            "set another interpreter: [python] interpreter",
             fatal=False,
         )
 
@@ -287,13 +287,13 @@ def _bin(inputs: Inputs, targets: tuple[str, ...]) -> Iterator[Problem]:
             "bin-backends",
             f"{what} will not compile: bin/RegisterTritonDialects.h includes headers of "
             f"{' and '.join(missing)}, which --backends {','.join(backends)} leaves out",
-            "libtriton alone can be built so: build-triton with --target triton; all of it: "
+            "to build only libtriton: build-triton with --target triton; to build everything: "
             f"--backends {','.join((*backends, *missing))}",
         )
 
 
 def _nvidia(inputs: Inputs) -> Iterator[Problem]:
-    """Headers that no step of the plan will bring."""
+    """Headers that no step of the plan provides."""
     if not inputs.checkout.has("nvidia-backend") or "nvidia" not in inputs.settings.triton.backends:
         return
     names = {part.name for part in toolchain.components(inputs.checkout, inputs.workspace, proton=False)}
@@ -301,13 +301,13 @@ def _nvidia(inputs: Inputs) -> Iterator[Problem]:
     if "cudart" not in names and not header.is_file():
         yield Problem(
             "cuda-headers",
-            f"{header} is missing and the checkout names no version of it",
-            "copy CUDA's headers there",
+            f"{header} is missing, and the checkout does not name a version to install",
+            "copy the CUDA headers there",
         )
 
 
 def setup_py(inputs: Inputs, place: DatabaseLink) -> Iterator[Problem]:
-    """What upstream's setup.py would do to things that are not its own.
+    """What upstream's setup.py would do to files that it did not create.
 
     Args:
         inputs: the checkout.
@@ -317,9 +317,9 @@ def setup_py(inputs: Inputs, place: DatabaseLink) -> Iterator[Problem]:
         yield from _bin(inputs, ())
     links_itself = inputs.checkout.has("build-dir-variable")  # both came with 3.5
     if links_itself and place.state in ("folder", "file"):
-        does = "delete" if place.state == "folder" else "stop at"
+        does = "delete" if place.state == "folder" else "fail on"
         yield Problem(
             "compile-commands",
             f"setup.py would {does} the {place.state} {place.path} (upstream's update_symlink)",
-            "move it away; `invoke link-compile-commands` keeps a plain file as a backup",
+            "move it away, or run `invoke link-compile-commands`, which keeps a plain file as a backup",
         )

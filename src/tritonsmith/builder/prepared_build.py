@@ -1,4 +1,4 @@
-"""What a use case hands back: a plan, and what is to be said and written down about it."""
+"""The result of planning a build: the plan, its warnings, and its receipt."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _explain(failure: CommandFailedError) -> StepError:
     said = [line for line in failure.output if line.strip()]
     lines = [line for line in said if not line.startswith("WARNING: Retrying")][-12:]
     lines += _of_pip(failure)
-    hints = [f"the whole log: {failure.log}"]
+    hints = [f"full log: {failure.log}"]
     if failure.step.phase == venv.PHASE and len(lines) < len(said):
         hints = ["check that pip reaches its index; behind a proxy set https_proxy", *hints]
     elif failure.step.phase == venv.PHASE:

@@ -70,7 +70,7 @@ def _misses(after: str, before: str, *, json: bool) -> None:
         raise UsageError(
             "--cache-debug and --cache-before go together",
             hints=[
-                "build with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder, once before and once after",
+                "build twice, before and after, each with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder",
             ],
         )
     found = cache_misses.explain(Path(after).expanduser(), Path(before).expanduser())

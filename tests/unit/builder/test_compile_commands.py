@@ -80,13 +80,13 @@ def test_a_plain_file_is_kept_under_a_free_name(checkout: Path, env: EnvDir) -> 
 
 def test_a_folder_is_refused(checkout: Path, env: EnvDir) -> None:
     (checkout / NAME).mkdir()
-    with pytest.raises(FactError, match="left alone") as caught:
+    with pytest.raises(FactError, match="in the place of the link") as caught:
         planned(checkout, env)
     assert caught.value.where == str(checkout / NAME)
 
 
 def test_nothing_configured_yet(checkout: Path, env: EnvDir) -> None:
-    with pytest.raises(FactError, match="to link to") as caught:
+    with pytest.raises(FactError, match="does not exist yet") as caught:
         compile_commands.plan(look(checkout), env, ())
     assert "invoke build-triton" in str(caught.value)
 

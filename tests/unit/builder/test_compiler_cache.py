@@ -103,14 +103,14 @@ def test_storages_that_an_env_file_may_name(remote: str) -> None:
 @pytest.mark.parametrize(
     ("remote", "what"),
     [
-        ("redis://:s3cret@h", "a user or a password"),
-        ("redis://s3cret@h", "a user or a password"),
-        ("http://me:s3cret@h/c", "a user or a password"),
-        ("http://h/c|bearer-token=s3cret", "one URL"),
-        ("http://h/c @bearer-token=s3cret", "one URL"),
-        ("https://h/c", "no storage"),
-        ("/nfs/ccache", "no storage"),
-        ("file://nfs", "no absolute folder"),
+        ("redis://:s3cret@h", "a user name or a password"),
+        ("redis://s3cret@h", "a user name or a password"),
+        ("http://me:s3cret@h/c", "a user name or a password"),
+        ("http://h/c|bearer-token=s3cret", "a single URL"),
+        ("http://h/c @bearer-token=s3cret", "a single URL"),
+        ("https://h/c", "not a storage"),
+        ("/nfs/ccache", "not a storage"),
+        ("file://nfs", "not an absolute path"),
         ("redis://", "no host"),
         ("http:///c", "no host"),
     ],
@@ -124,7 +124,7 @@ def test_storages_that_it_may_not(remote: str, what: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "what"),
     [
-        (CacheSettings(remote_write=True), "there is no remote"),
+        (CacheSettings(remote_write=True), "none is set"),
         (CacheSettings(launcher="sccache", remote=REDIS), "the launcher is 'sccache'"),
         (CacheSettings(launcher="none", distribute="icecc"), "the launcher is 'none'"),
     ],

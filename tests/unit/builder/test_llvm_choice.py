@@ -71,7 +71,7 @@ def test_then_upstreams_archive() -> None:
     assert taken.commit == made.PIN
     assert any(isinstance(step, Download) for step in taken.plan.steps)
     assert [name for name, _ in taken.refused] == ["system", "store"]
-    assert "does not tell its commit; the pin is a66376b0dc3b (cmake/llvm-info.json)" in taken.refused[0][1]
+    assert "does not record its commit; the pin is a66376b0dc3b (cmake/llvm-info.json)" in taken.refused[0][1]
 
 
 def test_then_sources() -> None:
@@ -80,9 +80,9 @@ def test_then_sources() -> None:
     assert taken.prefix.parent == made.workspace().llvm
     assert any(isinstance(step, GitFetch) for step in taken.plan.steps)
     assert dict(taken.refused) == {
-        "system": "no installed LLVM was found under the usual prefixes",
-        "store": f"nothing is in {made.store().root} yet",
-        "prebuilt": "cmake/llvm-hash.txt has no checksum for ubuntu-x64: give one with --sha256 HEX",
+        "system": "no installed LLVM found under the usual prefixes",
+        "store": f"{made.store().root} is empty",
+        "prebuilt": "cmake/llvm-hash.txt has no checksum for ubuntu-x64: give it with --sha256 HEX",
     }
 
 
@@ -97,8 +97,8 @@ def test_then_sources() -> None:
         (made.llvm(tools=frozenset({"clang++", "mlir-tblgen"})), "lacks FileCheck (bin/FileCheck)"),
         (made.llvm(tools=frozenset({"FileCheck", "mlir-tblgen"})), "lacks clang++ (bin/clang++), which"),
         (made.llvm(tools=frozenset({"FileCheck", "clang++"})), "lacks mlir-tblgen (bin/mlir-tblgen)"),
-        (made.llvm(static=False), "a dylib alone gives duplicate options"),
-        (made.llvm(static=False, build_tree=True), "it is not built yet"),
+        (made.llvm(static=False), "linking only the dylib registers options twice"),
+        (made.llvm(static=False, build_tree=True), "not built yet"),
     ],
 )
 def test_why_an_installed_llvm_is_not_taken(tree: LlvmTree, reason: str) -> None:
@@ -157,19 +157,19 @@ def test_a_short_commit_is_the_pin_as_far_as_it_goes() -> None:
 
 def test_prebuilt_by_name_says_why_not() -> None:
     request = replace(made.request(provider="prebuilt"), pin=WITH_SUMS)
-    assert "nothing says which commit is wanted" in refused(replace(request, pin=None), facts())
+    assert "the wanted commit is unknown" in refused(replace(request, pin=None), facts())
     elsewhere = facts(means=made.means(machine=made.machine(arch="ppc64le")))
-    assert "upstream builds none for Linux on ppc64le" in refused(request, elsewhere)
+    assert "upstream provides no build for Linux on ppc64le" in refused(request, elsewhere)
     message = refused(request, facts(offline="the server answered 404 Not Found"))
-    assert "llvm-a66376b0-ubuntu-x64-2.tar.gz cannot be reached: the server answered 404" in message
-    assert "let the tool fetch and build LLVM: --provider source" in message
+    assert "llvm-a66376b0-ubuntu-x64-2.tar.gz: the server answered 404" in message
+    assert "let tritonsmith fetch and build LLVM: --provider source" in message
 
 
 def test_an_archive_that_was_fetched_before_needs_no_server(tmp_path: Path) -> None:
     space = Workspace(tmp_path)
     request = replace(made.request(provider="prebuilt"), pin=WITH_SUMS)
     offline = facts(offline="Name or service not known")
-    with pytest.raises(FactError, match="no LLVM that fits"):
+    with pytest.raises(FactError, match="no LLVM matches"):
         choose(request, offline, space)
     space.downloads.mkdir()
     (space.downloads / "llvm-a66376b0-ubuntu-x64-2.tar.gz").touch()
@@ -186,7 +186,7 @@ def test_an_archive_that_was_extracted_before_needs_no_server(tmp_path: Path) ->
     stamp.path.write_text(stamp.key, encoding="utf-8")
     assert choose(request, facts(offline="Name or service not known"), space).provider == "prebuilt"
     taken.prefix.rmdir()
-    with pytest.raises(FactError, match="no LLVM that fits"):
+    with pytest.raises(FactError, match="no LLVM matches"):
         choose(request, facts(offline="Name or service not known"), space)
 
 
@@ -209,7 +209,7 @@ def test_a_mirror_is_asked_instead_of_upstream() -> None:
 
 
 def test_without_a_pin() -> None:
-    with pytest.raises(UsageError, match="nothing says which commit"):
+    with pytest.raises(UsageError, match="the wanted LLVM commit is unknown"):
         take(made.request(None, provider="source"), facts())
     message = refused(made.request(None), facts(made.llvm()))
     for provider in providers.ORDER:
@@ -234,7 +234,7 @@ def test_a_commit_of_the_fork_is_fetched_from_the_fork_when_upstream_lacks_it() 
 
 def test_an_abbreviated_pin_cannot_be_fetched_but_may_be_in_a_clone() -> None:
     short = replace(made.request(provider="source"), pin=LlvmPin("c5dede880d17", "python/setup.py"))
-    with pytest.raises(UsageError, match="all of its digits"):
+    with pytest.raises(UsageError, match="needs its full hash"):
         take(short, facts())
     clone = facts(source=LlvmSource("checkout", "/home/dev/llvm-project", made.OTHER))
     assert take(short, clone).commit == "c5dede880d17"
@@ -315,7 +315,7 @@ def test_changed_sources_that_are_named_are_not_passed_over() -> None:
     mine = LlvmSource("checkout", "/home/dev/llvm-project", made.PIN, dirty=True)
     taken = take(request, facts(entries=(entry(request),), source=mine))
     assert taken.provider == "source"
-    assert dict(taken.refused)["store"] == "the sources that you name are changed: /home/dev/llvm-project"
+    assert dict(taken.refused)["store"] == "the given sources have local changes: /home/dev/llvm-project"
 
 
 def test_an_entry_at_the_pin_comes_before_a_newer_one_elsewhere() -> None:
@@ -401,10 +401,10 @@ def test_a_build_that_is_configured_already_stays_published(tmp_path: Path, comm
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"kind": "adopted"}, "it is adopted, and was configured where it was built"),
-        ({"kind": "imported"}, "it is imported"),
-        ({"commit": "", "key": ""}, "its sources tell no commit"),
-        ({"key": "0" * 16}, "it was made with another compiler or other options"),
+        ({"kind": "adopted"}, "the entry is adopted and was configured where it was built"),
+        ({"kind": "imported"}, "the entry is imported"),
+        ({"commit": "", "key": ""}, "the commit of its sources is unknown"),
+        ({"key": "0" * 16}, "built with another compiler or other options"),
     ],
 )
 def test_what_is_not_configured_anew_is_taken_as_it_is_and_says_why(
@@ -416,12 +416,12 @@ def test_what_is_not_configured_anew_is_taken_as_it_is_and_says_why(
     given = facts(entries=(stored,), store=Store(tmp_path, tmp_path))
     taken = choose(request, given, made.workspace(), again=True)
     assert taken.plan.steps == ()
-    assert f"{stored.name} is not configured anew: {why}" in taken.warnings[-1]
+    assert f"{stored.name} is not reconfigured: {why}" in taken.warnings[-1]
 
 
 def test_an_installed_one_is_not_configured_anew() -> None:
     taken = choose(made.request(), facts(AT_THE_PIN), made.workspace(), again=True)
-    assert taken.warnings == ("nothing is configured anew: the LLVM in /opt/llvm-pin is not built here",)
+    assert taken.warnings == ("--reconfigure has no effect: the LLVM in /opt/llvm-pin is not built here",)
 
 
 def test_an_entry_of_the_tools_own_is_configured_anew(tmp_path: Path) -> None:

@@ -193,8 +193,8 @@ def test_setup_py_builds_bin_whatever_the_targets(good: Inputs) -> None:
 def test_strict_warnings_change_the_advice(good: Inputs) -> None:
     newer = with_clang("22.1.8")(good)
     (relaxed,), (strict,) = found(newer), found(with_settings(werror=True)(newer))
-    assert relaxed.remedy.startswith("warnings known to be new stay warnings")
-    assert strict.remedy.startswith("take werror = true out")
+    assert relaxed.remedy.startswith("these new warnings are not treated as errors")
+    assert strict.remedy.startswith("remove werror = true")
 
 
 @pytest.mark.parametrize(("free", "seen"), [(2.9, ["disk"]), (3.0, [])])
@@ -251,7 +251,7 @@ def test_disk_for_llvm(build_type: BuildType) -> None:
     ("version", "state", "seen"),
     [
         ("3.5", "folder", "would delete the folder"),
-        ("3.5", "file", "would stop at the file"),
+        ("3.5", "file", "would fail on the file"),
         ("3.5", "link", None),
         ("3.5", "absent", None),
         ("3.4", "folder", None),  # its setup.py makes no link
@@ -281,7 +281,7 @@ def test_fatal_problems_stop_it_all_together() -> None:
     assert caught.value.hints == (
         "[disk] buy another",
         "[no-linker] install it",
-        "or go on in spite of it: --force",
+        "to ignore preflight errors: --force",
     )
     assert caught.value.exit_code == 1
 

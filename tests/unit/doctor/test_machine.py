@@ -126,7 +126,7 @@ def test_libstdcxx_without_a_checkout(subject: DoctorContext) -> None:
     ("glibc", "glibcxx", "status", "told"),
     [
         ("2.36", "3.4.30", "ok", "the ubuntu-x64 build runs here"),
-        ("2.31", "3.4.28", "warning", "almalinux-x64 taken instead"),  # Debian 11, Ubuntu 20.04
+        ("2.31", "3.4.28", "warning", "using almalinux-x64 instead"),  # Debian 11, Ubuntu 20.04
         ("2.36", "3.4.29", "warning", "GLIBCXX_3.4.29"),  # a libstdc++ that is older than its glibc
         ("2.17", "3.4.19", "ok", "the centos-x64 build runs here"),
         ("", "", "note", "upstream builds no LLVM"),  # musl

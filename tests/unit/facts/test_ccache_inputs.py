@@ -81,13 +81,13 @@ def test_the_last_compile_of_an_object_counts(tmp_path: Path) -> None:
     ("was", "now", "why"),
     [
         ("-g", "-gsplit-dwarf", "flags: -g -> -gsplit-dwarf"),
-        ("int f(){return 1;}", "int f(){return 2;}", "the source text is another, first in x.cpp"),
-        ('" 1\n# 2', '" 1\nint more;\n# 2', "the source text is another, first in ./h.h"),
-        ("8ba48l5e", "9ba48l5e", "the source itself is another"),
-        ("1750791925000000000", "2", "the compiler is another file"),
-        ("/work", "/other", "it is compiled in another folder, which the debug info would name (hash_dir)"),
-        ("\nii\n", "\ni\n", "ext is another: ii -> i"),
-        ("x", "x", "nothing differs: the result was not there (any more)"),
+        ("int f(){return 1;}", "int f(){return 2;}", "the preprocessed source changed, first in x.cpp"),
+        ('" 1\n# 2', '" 1\nint more;\n# 2', "the preprocessed source changed, first in ./h.h"),
+        ("8ba48l5e", "9ba48l5e", "the source file changed"),
+        ("1750791925000000000", "2", "the compiler changed"),
+        ("/work", "/other", "compiled in a different folder, which the debug info records (hash_dir)"),
+        ("\nii\n", "\ni\n", "ext changed: ii -> i"),
+        ("x", "x", "nothing differs: the result was never stored or was evicted"),
     ],
 )
 def test_why_it_was_missed(tmp_path: Path, was: str, now: str, why: str) -> None:
@@ -104,7 +104,7 @@ def test_another_folder_hits_and_what_is_new(tmp_path: Path) -> None:
     written(after, TEXT, "unsupported_source_language", name="two/bin/w.o")
     found = cache_misses.explain(after, before)
     assert (found.hits, found.misses) == (1, 1)
-    assert found.rows == (RebuildReason(("bin/z.cpp.o",), "it was not compiled before"),)
+    assert found.rows == (RebuildReason(("bin/z.cpp.o",), "not compiled before"),)
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_act_leaves_the_answer_in_the_receipt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "hint"), [(venv.PHASE, "apt install python3-venv"), (smoke_test.PHASE, "the whole log: ")]
+    ("phase", "hint"), [(venv.PHASE, "apt install python3-venv"), (smoke_test.PHASE, "full log: ")]
 )
 def test_act_explains_a_failure(phase: str, hint: str) -> None:
     script = "for i in 1 2 3; do echo line $i; echo; done; exit 4"
@@ -49,7 +49,7 @@ def test_act_explains_a_failure(phase: str, hint: str) -> None:
             up.execute(up.PreparedUp(Plan("x", (step,)), ()), running)
         assert running.log.is_file()
     assert hint in caught.value.hints[0] + caught.value.hints[-1]
-    assert caught.value.hints[-1] == f"the whole log: {running.log}"
+    assert caught.value.hints[-1] == f"full log: {running.log}"
     assert caught.value.why == "line 1\nline 2\nline 3"
     assert receipts.read(running.env.receipt("up")) is None
 

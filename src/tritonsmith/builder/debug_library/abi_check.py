@@ -1,4 +1,4 @@
-"""What must agree between an LLVM and the library that is compiled again: each point read, none hoped for."""
+"""What must agree between an LLVM and a recompiled library of it; every point is read, none assumed."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def before(
         AbiRow("release", tree.version, sources.version, tree.version.startswith(sources.version)),
         AbiRow("commit", *commits, not known or same_commit(tree.commit, sources.commit)),
         AbiRow(
-            "headers that it includes",
-            f"{same} the same",
+            "included headers",
+            f"{same} identical",
             _listed(differing, "differ") + ("; the LLVM's are used" if differing else ""),
             len(differing) <= (0 if "git" in tree.version else _PATCHED * (same + len(differing))),
         ),
@@ -84,7 +84,7 @@ def before(
 
 
 def after(old: Traits, new: Traits) -> tuple[AbiRow, ...]:
-    """Compare the new objects with those that they stand in for.
+    """Compare the new objects with those that they replace.
 
     Args:
         old: the LLVM's own archive of the library.
@@ -95,19 +95,19 @@ def after(old: Traits, new: Traits) -> tuple[AbiRow, ...]:
     other = sorted((old.hidden ^ new.hidden) & both)
     return (
         AbiRow("symbols", f"{len(old.strong)}", _listed(lost, "missing"), not lost),
-        AbiRow("symbols of its own", "none", _listed(extra, "more"), agrees=True),  # somebody's edit
+        AbiRow("additional symbols", "none", _listed(extra, "added"), agrees=True),  # the user's edit
         AbiRow("visibility", f"{len(old.hidden)} hidden", _listed(other, "differ"), not other),
         AbiRow("assertions", _in(old.assertions), _in(new.assertions), old.assertions or not new.assertions),
         _same("ABI-breaking checks", old.checks, new.checks),
         AbiRow("RTTI", _in(old.rtti), _in(new.rtti), old.rtti or not new.rtti),
         AbiRow("exceptions", _in(old.exceptions), _in(new.exceptions), old.exceptions or not new.exceptions),
-        _same("std::string of the new ABI", old.cxx11, new.cxx11),
+        _same("std::string with the new ABI", old.cxx11, new.cxx11),
         _same("libc++", old.libcxx, new.libcxx),
     )
 
 
 def enforce(rows: Iterable[AbiRow], what: str, where: Path, hints: Iterable[str]) -> None:
-    """Refuse if a point does not agree.
+    """Raise an error if a point does not agree.
 
     Args:
         rows: from the functions above.
@@ -141,7 +141,7 @@ def _headers(tree: LlvmTree, sources: LlvmSources, reached: Reached) -> tuple[in
 
 def _claim(what: str, claimed: bool, *, seen: bool) -> AbiRow:
     """What the CMake package claims; objects that show the opposite refute it, silent ones do not."""
-    return AbiRow(what, _in(claimed), "seen in its objects" if seen else "not seen", claimed or not seen)
+    return AbiRow(what, _in(claimed), "found in its objects" if seen else "not found", claimed or not seen)
 
 
 def _same(what: str, old: bool | None, new: bool | None) -> AbiRow:

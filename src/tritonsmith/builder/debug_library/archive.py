@@ -1,4 +1,4 @@
-"""What an archive of objects shows of the way in which it was compiled: its members and its symbols."""
+"""How an archive of objects was compiled, as far as its members and symbols show."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def read(archive: Path, tree: LlvmTree) -> Traits:
 
 
 def parse(lines: Iterable[str]) -> Traits:
-    """What the lines of `objdump --syms` tell."""
+    """Parse the output of `objdump --syms`."""
     strong: set[str] = set()
     hidden: set[str] = set()
     names: set[str] = set()
@@ -120,7 +120,7 @@ def _program(name: str, other: str, tree: LlvmTree) -> str:
     tool = tools.find(name, folders=[tree.bin], names=[f"{name}-{tree.major}", other])
     if tool is None:
         raise FactError(
-            f"there is no {name}, and no {other}",
+            f"neither {name} nor {other} was found",
             hints=["install LLVM's tools (Debian: apt install llvm) or binutils"],
         )
     return str(tool.path)

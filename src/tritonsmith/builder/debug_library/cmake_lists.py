@@ -1,4 +1,4 @@
-"""What LLVM's CMake files say of a library: sources, include folders, definitions, generated headers.
+"""What LLVM's CMake files say about a library: sources, include folders, definitions, generated headers.
 
 CMake itself reads them (`read_lists.cmake`), so conditions, loops and variables mean what they mean in LLVM's
 build.
@@ -90,7 +90,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Library:
-    """What the CMake files say of one library.
+    """What the CMake files say about one library.
 
     Attributes:
         name: as CMake's packages call it: `MLIRTransforms`.
@@ -163,15 +163,15 @@ def read(name: str, folder: Path, project: Path, tree: LlvmTree, generated: Path
     printed = capture(argv)
     if printed is None:
         raise FactError(
-            "CMake cannot read LLVM's lists of sources",
+            "CMake cannot read LLVM's source lists",
             where=folder / "CMakeLists.txt",
-            hints=["see why: " + " ".join(f"'{word}'" for word in argv)],
+            hints=["to see the error, run: " + " ".join(f"'{word}'" for word in argv)],
         )
     records = [tuple(line.split("\t")[1:]) for line in printed.splitlines() if line.startswith("-- smith\t")]
     library = _library(name, root, generated, records)
     if library is None:
         raise FactError(
-            f"{name} is not a library of this LLVM: its options leave it out",
+            f"{name} is not part of this LLVM: the LLVM was configured without it",
             where=folder / "CMakeLists.txt",
             why=f"read with the options of {tree.prefix}",
         )
@@ -213,7 +213,7 @@ def _library(name: str, root: Path, generated: Path, records: list[tuple[str, ..
 
 @dataclass
 class _Parts:
-    """What the records say of one library, put together."""
+    """What the records say about one library, merged."""
 
     name: str
     folder: Path | None = None

@@ -1,4 +1,4 @@
-"""The use cases behind `debug-library`: which libraries, from which sources, and what Triton links then."""
+"""`debug-library`: select the libraries and their sources, and relink Triton with them."""
 
 from __future__ import annotations
 
@@ -88,19 +88,19 @@ def gather(settings: Settings, space: Workspace, located: TritonSource) -> Input
     """
     if located.fetch.steps:
         raise FactError(
-            "there is no Triton yet that could be linked",
+            "Triton is not built yet",
             where=located.root,
-            hints=[f"build it first: invoke build-triton --env {settings.name}"],
+            hints=[f"build Triton first: invoke build-triton --env {settings.name}"],
         )
     inputs, _ = commands.gather(settings, space, located)
     return inputs
 
 
 def sources_of(inputs: Inputs) -> SourceTree:
-    """The sources of the LLVM: those that are named, those that it was built from, or those of the last time.
+    """The LLVM's sources: the ones given, the ones it was built from, or the ones used last time.
 
     Raises:
-        FactError: nobody knows where they are.
+        FactError: the sources cannot be located.
     """
     settings, tree, space = inputs.settings, inputs.llvm, inputs.workspace
     if settings.llvm.source:
@@ -117,18 +117,18 @@ def sources_of(inputs: Inputs) -> SourceTree:
     if tree.commit:
         return _unstamped(llvm_source.obtain(llvm_source.locate(""), _request(settings, tree), space))
     raise FactError(
-        f"nothing says where the sources of LLVM {tree.version} are",
+        f"cannot locate the sources of LLVM {tree.version}",
         where=tree.prefix,
-        why="it does not tell its commit, and was not built here",
+        why="this LLVM does not record its commit and was not built here",
         hints=[
-            "name them: --llvm-source PATH_OR_URL (a checkout, or a tarball of that release)",
-            f"Debian and Ubuntu: apt source llvm-toolchain-{tree.major}, then --llvm-source on that folder",
+            "give the sources: --llvm-source PATH_OR_URL (a checkout, or a tarball of that release)",
+            f"Debian and Ubuntu: apt source llvm-toolchain-{tree.major}, then --llvm-source with that folder",
         ],
     )
 
 
 def _request(settings: Settings, tree: LlvmTree) -> LlvmRequest:
-    """What `llvm_source` is asked for: the LLVM's own commit stands where Triton's pin would."""
+    """The request to `llvm_source`, with the LLVM's own commit in place of Triton's pin."""
     pin = LlvmPin(tree.commit, str(tree.prefix)) if tree.commit else None
     return LlvmRequest(pin, frozenset(), "", replace(settings.llvm, any_commit=True))
 
@@ -140,7 +140,7 @@ def _unstamped(tree: SourceTree) -> SourceTree:
 
 
 def fetching(tree: SourceTree) -> Plan:
-    """What brings the sources."""
+    """Steps that fetch the sources."""
     return Plan("LLVM's sources", tree.steps)
 
 
@@ -189,9 +189,9 @@ def _library_of(file: Path, table: DebugLibraryContext) -> str:
         if file in table.library(name).sources:
             return name
     raise UsageError(
-        "no library of LLVM's is made from this file",
+        "no LLVM library is built from this file",
         where=file,
-        hints=["a header, or a file of another system? Name the library itself"],
+        hints=["is it a header, or a file for another platform? Name the library itself"],
     )
 
 
@@ -234,7 +234,7 @@ def operate(
 
 
 def undo(only: Iterable[str], inputs: Inputs) -> DebugLibraryOutcome:
-    """Prepare the way back, for some libraries or for all.
+    """Prepare the removal of some or all debug libraries.
 
     Args:
         only: their names; none for all.
@@ -248,12 +248,14 @@ def undo(only: Iterable[str], inputs: Inputs) -> DebugLibraryOutcome:
     present = tuple(dict.fromkeys((*linked, *relink.made(env))))
     for name in gone:
         if name not in present:
-            raise UsageError(f"{name} is not in debug in this environment", hints=did_you_mean(name, present))
+            raise UsageError(
+                f"{name} is not a debug library in this environment", hints=did_you_mean(name, present)
+            )
     listed = inputs.settings.llvm.debug_libraries
     if kept := sorted(set(gone or linked) & set(listed)):
         raise UsageError(
-            f"the env file wants {', '.join(kept)} in debug",
-            hints=["take them out of debug-libraries under [llvm]"],
+            f"the env file lists {', '.join(kept)} in debug-libraries",
+            hints=["remove them from debug-libraries under [llvm]"],
         )
     gone = gone or tuple(name for name in present if name not in listed)
     left = {name: path for name, path in linked.items() if name not in gone}
@@ -268,7 +270,7 @@ def undo(only: Iterable[str], inputs: Inputs) -> DebugLibraryOutcome:
 def with_listed(
     prepared: PreparedBuild, settings: Settings, space: Workspace, located: TritonSource
 ) -> PreparedBuild:
-    """`build-triton` with the libraries that the env file wants in debug; the same where it wants none.
+    """Extend `build-triton` by the env file's debug libraries; unchanged where it lists none.
 
     Args:
         prepared: by `commands.build_triton`.
@@ -286,9 +288,9 @@ def with_listed(
     tree = sources_of(inputs)
     if tree.steps:
         raise FactError(
-            "LLVM's sources, which debug-libraries under [llvm] needs, are not here yet",
+            "LLVM's sources, which debug-libraries under [llvm] needs, are not fetched yet",
             where=tree.path,
-            hints=[f"fetch them, and build: invoke debug-library --env {settings.name}"],
+            hints=[f"fetch the sources and build: invoke debug-library --env {settings.name}"],
         )
     again = any(step.stamp.again for step in prepared.plan.steps if step.stamp)  # --reconfigure
     made = operate(LibraryRequest(), inputs, tree, again=again).prepared
@@ -297,7 +299,7 @@ def with_listed(
 
 
 def missing(settings: Settings, space: Workspace, located: TritonSource) -> tuple[str, ...]:
-    """What `install-triton` says where the env file wants libraries in debug that are not there yet.
+    """The note of `install-triton` where debug libraries of the env file are not built yet.
 
     Args:
         settings: the env.
@@ -315,12 +317,12 @@ def missing(settings: Settings, space: Workspace, located: TritonSource) -> tupl
     if not wanted:
         return ()
     names_ = ", ".join(wanted)
-    return (f"the env file wants {names_} in debug; build-triton does that, and it has not run since",)
+    return (f"the env file lists {names_} in debug-libraries; run build-triton to build them",)
 
 
 @dataclass(frozen=True)
 class ListedLibrary:
-    """A library that could be named.
+    """A library that can be selected.
 
     Attributes:
         name: of the library.
@@ -334,7 +336,7 @@ class ListedLibrary:
 
 
 def listing(inputs: Inputs, tree: SourceTree) -> list[ListedLibrary]:
-    """Every library of which both sources and an archive are there."""
+    """List every library that has both sources and an archive."""
     table, present = bench(inputs, tree), relink.read(inputs.env, inputs.llvm)
     ninja = _ninja_text(inputs.env.build)
     found = []
@@ -386,11 +388,11 @@ def _warnings(operations: Iterable[Operation], inputs: Inputs) -> Iterable[str]:
     for operation in operations:
         if operation.kept:
             count, name = len(operation.kept), operation.library.name
-            yield f"{name}: {count} objects of other kinds (assembly) stay as LLVM built them"
+            yield f"{name}: {count} objects of other kinds (assembly) are reused as LLVM built them"
     if inputs.llvm.dylib and any(relink.of_llvm(operation.library.name) for operation in operations):
         yield (
-            "all of LLVM is linked statically while a library of LLVM itself is in debug: "
-            "the shared libLLVM holds the same code, and both in one process abort"
+            "all of LLVM is linked statically as long as one of its libraries is a debug library: "
+            "the shared libLLVM contains the same code, and a process that loads both aborts"
         )
 
 

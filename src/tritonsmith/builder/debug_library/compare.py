@@ -1,4 +1,4 @@
-"""Compares a library just compiled with the one that it stands in for, before it gets its name.
+"""Compares a newly compiled library with the one that it replaces, before it gets its name.
 
 Its build.ninja calls this:
 `python -m tritonsmith.builder.debug_library.compare LLVM OLD.a NEW.a`
@@ -26,7 +26,7 @@ def main(argv: list[str]) -> int:
     try:
         abi_check.enforce(
             rows,
-            "the new objects cannot stand in for the LLVM's own; nothing was linked",
+            "the new objects cannot replace the LLVM's own; nothing was linked",
             given.new,
             ["are these the sources of this LLVM? A distribution's patches are part of them"],
         )

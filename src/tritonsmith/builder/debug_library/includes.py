@@ -1,6 +1,6 @@
 """Which headers a library's sources reach: followed as text, conditions aside.
 
-It tells the generated headers that a library needs before anything is compiled, and which of LLVM's own
+It finds the generated headers that a library needs before anything is compiled, and which of LLVM's own
 headers it depends on.
 """
 
@@ -17,7 +17,7 @@ _OF_LLVM = ("llvm/", "llvm-c/", "mlir/", "mlir-c/")
 
 @dataclass(frozen=True)
 class Reached:
-    """What includes lead to.
+    """The headers that includes reach.
 
     Attributes:
         public: names of LLVM's own headers, as written: `mlir/IR/Operation.h`.

@@ -17,7 +17,7 @@ _CXX = re.compile(r"set\((?:LLVM_REQUIRED_)?(?:CMAKE_)?CXX_STANDARD (\d+)")
 
 @dataclass(frozen=True)
 class LlvmOptions:
-    """What an LLVM tells of itself besides the facts in `LlvmTree`.
+    """What an LLVM records about itself besides the facts in `LlvmTree`.
 
     Attributes:
         checks: ABI-breaking checks are in (`llvm/Config/abi-breaking.h`).
@@ -65,7 +65,7 @@ def read(tree: LlvmTree) -> LlvmOptions:
     try:
         checks = "#define LLVM_ENABLE_ABI_BREAKING_CHECKS 1" in outside.read_text(header)
     except OSError as error:
-        raise FactError("cannot tell the ABI of this LLVM", where=header, why=error.strerror) from error
+        raise FactError("cannot determine the ABI of this LLVM", where=header, why=error.strerror) from error
     return LlvmOptions(
         checks=checks,
         exceptions=_on(text, "LLVM_ENABLE_EH"),
@@ -76,7 +76,7 @@ def read(tree: LlvmTree) -> LlvmOptions:
 
 
 def sources(path: Path) -> LlvmSources:
-    """Read what sources say of themselves.
+    """Read the version and commit of sources.
 
     Raises:
         FactError: they do not tell their version.
@@ -86,7 +86,7 @@ def sources(path: Path) -> LlvmSources:
     parts = [re.search(rf"set\(LLVM_VERSION_{part} (\d+)\)", text) for part in ("MAJOR", "MINOR", "PATCH")]
     standard = _CXX.search(text)
     if not all(parts) or standard is None:
-        raise FactError("these sources do not tell which LLVM they are", where=path / _VERSION_FILES[1])
+        raise FactError("cannot determine the LLVM version of these sources", where=path / _VERSION_FILES[1])
     version = ".".join(part[1] for part in parts if part)
     return LlvmSources(path, version, llvm_tree.source_commit(path), standard[1])
 

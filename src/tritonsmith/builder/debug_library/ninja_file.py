@@ -68,7 +68,7 @@ def render(made: Compilation) -> str:
     extracted = [f"kept/{path}" for path in _extracted(made)]
     kept = [*extracted, *(str(path) for path in made.kept if path.is_absolute())]
     lines = [
-        "# Written by tritonsmith; a new run of `invoke debug-library` writes it again.",
+        "# Written by tritonsmith; `invoke debug-library` overwrites this file.",
         "ninja_required_version = 1.5",
         *_rules(made),
     ]
@@ -163,9 +163,11 @@ def _rules(made: Compilation) -> list[str]:
         f"rm -f $out.new.* && {archiver} qcs {fresh} @$out.rsp && {compare} {fresh} && mv -f {fresh} $out"
     )
     content = ("rspfile = $out.rsp", "rspfile_content = $in")
-    lines += _rule("archive", archive, "archive $out, and compare its symbols", *content)
+    lines += _rule("archive", archive, "archive $out and compare its symbols", *content)
     names = _command(tuple(map(str, _extracted(made))))
-    lines += _rule("take", f"mkdir -p kept && cd kept && {archiver} x $in {names}", "take what is kept")
+    lines += _rule(
+        "take", f"mkdir -p kept && cd kept && {archiver} x $in {names}", "extract the objects that are reused"
+    )
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The recipe of one debug library: what is read and checked beforehand, and what makes its archive."""
+"""The recipe of one debug library: what is read and checked first, and how its archive is built."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Operation:
 
 
 def prepare(name: str, bench: DebugLibraryContext) -> Operation:
-    """Read everything of a library, check that it can be compiled again, and plan it.
+    """Read a library's sources and flags, check that it can be rebuilt, and plan the build.
 
     Args:
         name: of the library, one of `bench.folders`.
@@ -104,7 +104,7 @@ def prepare(name: str, bench: DebugLibraryContext) -> Operation:
         raise FactError(
             f"this LLVM has no archive of {name}",
             where=own,
-            hints=["a library that it was not built with cannot be put in its place"],
+            hints=["only libraries that this LLVM was built with can be replaced"],
         )
     library = bench.library(name)
     reached = includes.follow(library.sources, library.includes, bench.options.includes)
@@ -113,11 +113,11 @@ def prepare(name: str, bench: DebugLibraryContext) -> Operation:
     rows = abi_check.before(tree, bench.options, bench.sources, library, reached, old, names)
     abi_check.enforce(
         rows,
-        f"{name} of these sources does not agree with this LLVM; nothing was compiled",
+        f"{name} in these sources does not match this LLVM; nothing was compiled",
         bench.sources.path,
         [
-            f"name the sources of LLVM {tree.version} as it was built: --llvm-source PATH_OR_URL",
-            "for a distribution's LLVM, its own source package, with its patches (Debian: apt source)",
+            f"give the sources that LLVM {tree.version} was built from: --llvm-source PATH_OR_URL",
+            "for a distribution's LLVM, use the source package with its patches (Debian: apt source)",
         ],
     )
     tables = tuple(table for table in library.tables if table.output.name in reached.missing)
@@ -151,7 +151,7 @@ def _kept(library: Library, members: tuple[Path, ...], own: Path) -> tuple[Path,
     compiled = {f"{source.name}.o" for source in library.sources}
     kept = tuple(member for member in members if member.name not in compiled)
     if len({member.name for member in kept}) != len(kept):
-        raise FactError("two objects in this archive have one name", where=own)
+        raise FactError("two objects in this archive have the same name", where=own)
     return kept if archive.is_thin(own) else tuple(Path(member.name) for member in kept)
 
 
@@ -202,5 +202,5 @@ def _configure(bench: DebugLibraryContext) -> tuple[Step, ...]:
 def _archiver(bench: DebugLibraryContext) -> Path:
     tool = tools.find("llvm-ar", folders=[bench.inputs.llvm.bin], names=["ar"])
     if tool is None:
-        raise FactError("there is no llvm-ar, and no ar", hints=["install binutils"])
+        raise FactError("neither llvm-ar nor ar was found", hints=["install binutils"])
     return tool.path

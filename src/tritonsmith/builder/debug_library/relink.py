@@ -1,4 +1,4 @@
-"""The file of an environment that puts debug libraries into the places of LLVM's own.
+"""The file of an environment that replaces LLVM's libraries by debug libraries.
 
 CMake includes it after Triton's `project()`. Ninja runs CMake again when it changes, without `--fresh`, and
 then does the links again whose libraries changed; no file of Triton's is compiled.
@@ -46,7 +46,7 @@ def render(tree: LlvmTree, archives: Mapping[str, Path]) -> str:
         tree: the LLVM whose libraries these are.
         archives: library to its archive; may be empty.
     """
-    lines = ["# Written by tritonsmith: `invoke debug-library`, and back: `invoke debug-library --undo`."]
+    lines = ["# Written by tritonsmith: `invoke debug-library`; to remove: `invoke debug-library --undo`."]
     for name, path in sorted(archives.items()):
         words = f"[[{tree.cmake_dir('llvm')}]] {name} [[{path}]]"
         lines.append(f"cmake_language(DEFER CALL tritonsmith_debug_library {words})")

@@ -1,4 +1,4 @@
-"""Which library is meant: by its own name, by a pass, or by a file of LLVM's."""
+"""Find a library by its name, by a pass, or by an LLVM source file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LibrarySource:
 
 
 def check(names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse names that are no library of LLVM or MLIR.
+    """Reject names that are not libraries of LLVM or MLIR.
 
     Raises:
         UsageError: names the nearest.
@@ -51,7 +51,7 @@ def check(names: Iterable[str], known: Iterable[str]) -> None:
                 f"LLVM has no library {name!r}",
                 hints=[
                     *([f"did you mean {' or '.join(map(repr, candidates[:3]))}?"] if candidates else []),
-                    "every name: invoke debug-library --list",
+                    "to list all names: invoke debug-library --list",
                     "or name a pass (--pass cse) or a file (--file CSE.cpp)",
                 ],
             )
@@ -79,14 +79,14 @@ def by_pass(argument: str, project: Path) -> LibrarySource:
             where=project,
             hints=[
                 *([f"did you mean {' or '.join(map(repr, near))}?"] if near else []),
-                "a pass of Triton's own (triton-..., tritongpu-...) needs only `invoke build-triton --debug`",
-                "or name its file: --file CSE.cpp",
+                "Triton's own passes (triton-..., tritongpu-...) need only `invoke build-triton --debug`",
+                "or give its file: --file CSE.cpp",
             ],
         )
     raise UsageError(
         f"more than one file implements {argument!r}",
         why="\n".join(f"{path.relative_to(project)}: {place.words}" for path, place in files.items()),
-        hints=[f"name the one that you mean: --file {path.relative_to(project)}" for path in files],
+        hints=[f"choose one: --file {path.relative_to(project)}" for path in files],
     )
 
 
@@ -108,7 +108,7 @@ def by_file(name: str, project: Path) -> LibrarySource:
         raise UsageError(
             f"more than one file is named {name!r}",
             why="\n".join(str(file.relative_to(project)) for file in found),
-            hints=["name more of its path: --file mlir/lib/Transforms/CSE.cpp"],
+            hints=["give more of its path: --file mlir/lib/Transforms/CSE.cpp"],
         )
     sources = {file.name for root in _lib_folders(project) for file in root.rglob("*.cpp")}
     near = get_close_matches(whole.name, sorted(sources), n=3, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""Why the compiler cache did not answer: the inputs of each compile against those of the same one before."""
+"""Explain cache misses: compare the inputs of each compile with those of the same compile before."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from tritonsmith.facts import ccache_inputs
 from tritonsmith.facts.ccache_inputs import Compile
 from tritonsmith.ui import word_diff
 
-_HINTS = ("build with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder, once before and once after",)
+_HINTS = ("build twice, before and after, each with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder",)
 _WORDS = {  # https://github.com/ccache/ccache/blob/v4.7.5/src/ccache.cpp, `hash_common_info`
-    "cc_mtime": "the compiler is another file",
-    "cc_hash": "the compiler is another file",
-    "cc_content": "the compiler is another file",
-    "cwd": "it is compiled in another folder, which the debug info would name (hash_dir)",
-    "object file": "the object has another path, which split DWARF names",
-    "LANG": "the language of messages is another",
-    "cache entry version": "another ccache wrote it",
+    "cc_mtime": "the compiler changed",
+    "cc_hash": "the compiler changed",
+    "cc_content": "the compiler changed",
+    "cwd": "compiled in a different folder, which the debug info records (hash_dir)",
+    "object file": "the object has a different path, which split DWARF records",
+    "LANG": "the language of messages changed",
+    "cache entry version": "written by a different version of ccache",
 }
-_NOTHING = "nothing differs: the result was not there (any more)"
+_NOTHING = "nothing differs: the result was never stored or was evicted"
 _SOURCE = "sourcecode hash"
 _MARKER = re.compile(r'^# \d+ "$')
 
 
 @dataclass(frozen=True)
 class Misses:
-    """What the cache answered, and why it did not answer the rest.
+    """Hits, misses, and why each compile missed.
 
     Attributes:
-        hits: compiles that it answered.
-        misses: compiles that it did not.
+        hits: compiles that the cache answered.
+        misses: compiles that the cache did not answer.
         rows: why, the most frequent reason first.
     """
 
@@ -70,26 +70,26 @@ def _compiles(folder: Path) -> Mapping[str, Compile]:
     """Compiles by their object, below the folder that holds all of them."""
     found = ccache_inputs.read(folder)
     if not found:
-        raise FactError("ccache wrote down no compile here", where=folder, hints=_HINTS)
+        raise FactError("ccache recorded no compile here", where=folder, hints=_HINTS)
     top = os.path.commonpath([compile_.object.parent for compile_ in found])
     return {str(compile_.object.relative_to(top)): compile_ for compile_ in found}
 
 
 def _why(new: Compile, old: Compile | None) -> str:
     if old is None:
-        return "it was not compiled before"
+        return "not compiled before"
     if flags := word_diff.parts(old.values("arg"), new.values("arg")):
         return "flags: " + "; ".join(f"{one or 'nothing'} -> {other or 'nothing'}" for one, other in flags)
     for (_, name, was), (_, _, value) in zip(old.inputs, new.inputs, strict=False):
         if was == value or name == _SOURCE:
             continue
         if name == "cpp":
-            return f"the source text is another, first in {_place(was.splitlines(), value.splitlines())}"
-        return _WORDS.get(name, f"{name} is another: {_short(was)} -> {_short(value)}")
+            return f"the preprocessed source changed, first in {_place(was.splitlines(), value.splitlines())}"
+        return _WORDS.get(name, f"{name} changed: {_short(was)} -> {_short(value)}")
     if old.values(_SOURCE) != new.values(_SOURCE):
-        return "the source itself is another"  # and there was no look at what it includes
+        return "the source file changed"  # ccache did not get as far as the includes
     more = len(old.inputs) != len(new.inputs)
-    return "more or fewer things go into the key" if more else _NOTHING
+    return "the key has more or fewer inputs" if more else _NOTHING
 
 
 def _place(was: Sequence[str], now: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What changed in a CMake call since it was made: read from the initial-cache file that it left."""
+"""What changed in a CMake call since its last run, as recorded in the initial-cache file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ABOUT = re.compile(r"^# (\w[\w ]*): (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class CMakeChange:
-    """One value that is another than before.
+    """One value that changed.
 
     Attributes:
         name: a CMake variable, or `LLVM`, `compiler`.
@@ -34,7 +34,7 @@ class CMakeChange:
         if self.before is None:
             return f"{self.name}: new, {self.after}"
         if self.after is None:
-            return f"{self.name}: gone, was {self.before}"
+            return f"{self.name}: removed, was {self.before}"
         return f"{self.name}: {word_diff.in_words(_parts(self.before), _parts(self.after))}"
 
 
@@ -69,7 +69,7 @@ def pending(plan: Plan) -> Iterator[CMakeChange]:
 def notes(found: Iterable[CMakeChange]) -> Iterator[str]:
     """A sentence for each change, for `build-triton`."""
     for change in found:
-        yield f"CMake is run anew: {change.in_words}"
+        yield f"CMake runs again: {change.in_words}"
 
 
 def _parts(value: str) -> list[str]:

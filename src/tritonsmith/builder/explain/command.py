@@ -1,4 +1,4 @@
-"""The use case behind `build.explain`: why will this rebuild? It builds nothing and changes no file."""
+"""`build.explain`: explain what the next build will rebuild, and why. Read-only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ENDS = (".a", ".so", ".dylib")
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why something would be made anew.
+    """What will be rebuilt, and why.
 
     Attributes:
         folder: the build folder.
@@ -59,14 +59,14 @@ class Explanation:
         return self.totals.compiles, self.totals.links, self.totals.others
 
     def as_json(self) -> dict[str, Any]:
-        """One table, for programs."""
+        """The explanation as JSON data."""
         return {"schema": SCHEMA, **asdict(self), "folder": str(self.folder)}
 
 
 def of_triton(
     settings: Settings, space: Workspace, located: TritonSource, bare: Settings, targets: Sequence[str] = ()
 ) -> Explanation:
-    """Why `build-triton` would build something, with the settings of the last build.
+    """Explain what `build-triton` would rebuild, with the settings of the last build.
 
     Args:
         settings: the env, with the flags of the last build.
@@ -87,19 +87,19 @@ def of_triton(
     )
     notes = tuple(_flags_matter(settings, bare))
     if own and found.folder.is_dir():
-        notes += ("what Ninja tells is of the folder as it is now, before the steps above",)
+        notes += ("Ninja's answer is for the folder as it is now, before the steps above",)
     return Explanation(found.folder, own, found.regeneration, found.rows, found.totals, notes)
 
 
 def of_llvm(env: EnvDir, targets: Sequence[str] = ()) -> Explanation:
-    """Why Ninja would build something in the LLVM of an environment, of what was built there before.
+    """Explain what Ninja would rebuild in the LLVM of an environment, among what was built before.
 
     Args:
         env: whose.
         targets: of Ninja; what was built before if there are none.
 
     Raises:
-        FactError: there is no LLVM, it is none that is built here, or Ninja does not answer.
+        FactError: there is no LLVM, the LLVM is not built here, or Ninja does not answer.
     """
     receipt = receipts.read(env.receipt("setup-mlir")) or {}
     prefix, ninja = Path(str(receipt.get("prefix") or "")), tools.own("ninja")
@@ -107,13 +107,13 @@ def of_llvm(env: EnvDir, targets: Sequence[str] = ()) -> Explanation:
         raise FactError(
             f"the LLVM of environment {env.name!r} is not built here",
             where=prefix if receipt else env.receipt("setup-mlir"),
-            hints=["without --llvm: why Triton will rebuild"],
+            hints=["leave --llvm out to explain what Triton rebuilds"],
         )
     return of_folder(ninja.path, prefix, tuple(targets) or _built_before(prefix), None)
 
 
 def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | None) -> Explanation:
-    """Why Ninja would build something.
+    """Explain what Ninja would rebuild in a folder.
 
     Args:
         ninja: the program.
@@ -150,7 +150,7 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
 def own_steps(
     plan: Plan, env: EnvDir, last: Mapping[str, Any] | None, inputs: recipe.Inputs
 ) -> Iterator[str]:
-    """A sentence for each thing of a plan whose stamp does not hold.
+    """One sentence for each step of a plan whose stamp is outdated.
 
     Args:
         plan: of `build-triton`.
@@ -165,17 +165,17 @@ def own_steps(
         elif stamp.path.name == cmake.ABOUT_FILE:
             if (env.build / ".ninja_deps").exists():
                 yield (
-                    "everything is compiled again, through the compiler cache: the LLVM or the compiler is "
-                    "another than the one that it was compiled with"
+                    "everything is recompiled, through the compiler cache: the LLVM or the compiler "
+                    "changed since the last compile"
                 )
         elif stamp.path == env.venv / venv.STAMP:
             before, after = (last or {}).get("requirements"), recipe.requirements(inputs.checkout)
             words = word_diff.in_words(before, after) if before else "not installed yet"
             yield f"pip installs into the virtual environment: {words}"
         elif stamp.made is not None and not stamp.made.exists():
-            yield f"{step.phase}: {stamp.made} is not there (any more)"
+            yield f"{step.phase}: {stamp.made} is missing"
         else:
-            yield f"{step.phase}: what it is made from changed"
+            yield f"{step.phase}: an input changed"
 
 
 def _undone(plan: Plan) -> Iterator[tuple[Stamp, Step]]:
@@ -189,23 +189,23 @@ def _undone(plan: Plan) -> Iterator[tuple[Stamp, Step]]:
 
 def _configure(stamp: Stamp, changes: Sequence[CMakeChange]) -> Iterator[str]:
     if stamp.made is not None and not stamp.made.exists():
-        yield "CMake is run: this folder is not configured (any more)"
+        yield "CMake runs: this folder is not configured"
     elif changes:
         yield from cmake_changes.notes(changes)
     else:
-        yield "CMake is run anew: the last run did not end well, or CMake or a file of this tool's is another"
+        yield "CMake runs again: the last run failed, or CMake or a file of tritonsmith changed"
 
 
 def _flags_matter(settings: Settings, bare: Settings) -> Iterator[str]:
-    """Where `build-triton` without the flags of the last build would build another."""
+    """One sentence for each setting that differs without the flags of the last build."""
     alone = {key: value for key, value, _ in keys_of(bare)}
     for key, value, _ in keys_of(settings):
         if alone[key] != value:
-            yield f"as the last build had it: {key} = {value!r}; without flags it is {alone[key]!r}"
+            yield f"settings of the last build: {key} = {value!r}; without flags, the value is {alone[key]!r}"
 
 
 def _built_before(build: Path) -> tuple[str, ...]:
-    """Libraries and programs that Ninja made here and that its graph still has."""
+    """Libraries and programs that Ninja built here and that are still in its graph."""
     made = {
         name
         for name in ninja_dry_run.durations(build)

@@ -19,7 +19,7 @@ _NAMED = 3  # files in a sentence
 
 @dataclass(frozen=True)
 class RebuildReason:
-    """One reason and what it makes anew directly.
+    """One reason and what it directly rebuilds.
 
     Attributes:
         files: outputs, as Ninja writes them.
@@ -56,7 +56,7 @@ def rows(
     changed: Callable[[str], float | None],
     short: Callable[[str], str],
 ) -> tuple[RebuildReason, ...]:
-    """Group reasons; those that make the most anew come first.
+    """Group reasons; those that rebuild the most come first.
 
     Args:
         reasons: from Ninja.
@@ -75,7 +75,7 @@ def rows(
 def regeneration(
     run: DryRun, changed: Callable[[str], float | None], short: Callable[[str], str]
 ) -> list[str]:
-    """Why CMake would be run by Ninja, before anything else."""
+    """Why Ninja would run CMake first."""
     return [
         _with_names(_why(reason, {}, {}, changed, short), [reason.output], short)
         for reason in run.regeneration
@@ -112,7 +112,7 @@ def _why(
     """A sentence with `{files}` where the outputs are named."""
     if reason.kind == "newer":
         seconds = changed(reason.input)
-        when = "is gone" if seconds is None else f"changed {age(seconds)} ago"
+        when = "deleted" if seconds is None else f"changed {age(seconds)} ago"
         return f"{short(reason.input)} is newer than {{files}} ({when})"
     if reason.kind == "command":
         return f"command line of {{files}} changed: {_flags(reason.output, before, after)}"
@@ -120,17 +120,17 @@ def _why(
         return reason.output
     return {
         "missing": "{files} is missing",
-        "unrecorded": "{files}: Ninja has no record of making it",
-        "headers": "{files}: the list of the headers that it read is lost or older than it",
+        "unrecorded": "{files}: Ninja has no record of building it",
+        "headers": "{files}: the list of its included headers is missing or out of date",
     }[reason.kind]
 
 
 def _flags(output: str, before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> str:
     if output not in before or output not in after:
-        return "the former one is not on record (no build of this tool's has ended well here)"
+        return "the old command line is not recorded (no build by tritonsmith has succeeded here)"
     words = word_diff.in_words(before[output], after[output])
     if words == word_diff.NOTHING:
-        return "since before the last build that ended well, which left this file out"
+        return "before the last successful build, which did not include this file"
     return words
 
 
@@ -143,7 +143,7 @@ def _with_names(why: str, files: Sequence[str], short: Callable[[str], str]) -> 
 
 
 def shortener(build: Path, source: Path | None) -> Callable[[str], str]:
-    """Paths as a person reads them: of objects the name, of others what is below a known folder."""
+    """Shorten paths for display: objects to their name, other paths to the part below a known folder."""
     sources = source.resolve() if source else None
 
     def short(path: str) -> str:

@@ -1,4 +1,4 @@
-"""What to build of LLVM: all of it, or just what this Triton links, runs and tests with.
+"""Which part of LLVM to build: all, or only what this Triton links, runs and tests with.
 
 Triton configures against an LLVM that is configured and not yet built, and its graph then names every file of
 LLVM that it takes. So the list is read each time from the checkout at hand, and asking for more later builds
@@ -20,13 +20,13 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import BuildUsed, Step
 from tritonsmith.plan.steps import digest
 
-PHASE_PROBE = "what Triton takes of LLVM"
+PHASE_PROBE = "what Triton uses of LLVM"
 _PYTHON_MODULE = "triton"  # CMake's target of libtriton.so, in every era
 
 
 @dataclass(frozen=True)
 class Consumer:
-    """The Triton that an LLVM is built for.
+    """The Triton for which an LLVM is built.
 
     Attributes:
         configure: steps that configure it against a given LLVM, unbuilt, and the folder that this fills.

@@ -1,4 +1,4 @@
-"""The use case behind `setup-mlir`: an LLVM for an environment, from where it is had soonest."""
+"""`setup-mlir`: provide an environment with an LLVM from the quickest source."""
 
 from __future__ import annotations
 
@@ -86,9 +86,7 @@ def prepare(
         warnings += preflight.enforce(problems, force=force)
         others = _others(store, space, settings.name, choice.entry) if again else ""
         if others:
-            warnings.append(
-                f"{choice.entry} is used by {others}: what changes is built again for all of them"
-            )
+            warnings.append(f"{choice.entry} is also used by {others}; changes are rebuilt for all of them")
     receipt = {
         "env": settings.name,
         "provider": choice.provider,
@@ -117,7 +115,7 @@ def prepare(
 
 
 def _others(store: Store, space: Workspace, env: str, entry: str) -> str:
-    """Who else uses an entry, in words."""
+    """The other users of an entry, in words."""
     uses = leases.look(store, space, time.time()).of(entry)
     found = [use.in_words for use in uses if (use.user.workspace, use.user.env) != (str(space.root), env)]
     return ", ".join(dict.fromkeys(found))
@@ -135,10 +133,10 @@ def _request(settings: Settings, located: TritonSource) -> LlvmRequest:
     request = request_for_revision(settings)
     if request is None:
         raise FactError(
-            f"cannot tell the LLVM pin of Triton {settings.triton.revision!r} without its sources",
+            f"cannot determine the LLVM pin of Triton {settings.triton.revision!r} without its sources",
             hints=[
-                "stand in a checkout, or name one: --source PATH",
-                'or a release: revision = "3.5" under [triton]',
+                "run this in a checkout, or give one: --source PATH",
+                'or set a release: revision = "3.5" under [triton]',
             ],
         )
     return request

@@ -73,8 +73,8 @@ def archive_for(request: LlvmRequest, machine: Machine, base_url: str = "") -> P
     if abi and _too_old(machine, abi):
         note = (
             f"the {suffix} build needs glibc {abi['glibc']} and GLIBCXX_{abi['glibcxx']}, "
-            f"here are glibc {machine.glibc or '?'} and GLIBCXX_{machine.glibcxx or '?'}; "
-            f"{abi['instead']} taken instead"
+            f"this machine has glibc {machine.glibc or '?'} and GLIBCXX_{machine.glibcxx or '?'}; "
+            f"using {abi['instead']} instead"
         )
         suffix = abi["instead"]
     build = f"-{request.pin.build}" if request.pin.build is not None else ""
@@ -85,7 +85,7 @@ def archive_for(request: LlvmRequest, machine: Machine, base_url: str = "") -> P
 
 
 def plan(archive: PrebuiltArchive, workspace: Workspace, store: Store) -> Plan:
-    """The recipe: download, verify, extract, and only then give it its name."""
+    """The recipe: download, verify, extract, and rename to the final name last."""
     target = store.path(archive.name)
     file = workspace.downloads / archive.url.rsplit("/", 1)[-1]
     steps = stamped(
@@ -101,7 +101,7 @@ def plan(archive: PrebuiltArchive, workspace: Workspace, store: Store) -> Plan:
 
 
 def at_hand(archive: PrebuiltArchive, workspace: Workspace, store: Store) -> bool:
-    """Whether it was fetched before, so that the server need not be there."""
+    """Whether the archive is already downloaded or unpacked, so that no server is needed."""
     file = workspace.downloads / archive.url.rsplit("/", 1)[-1]
     steps = plan(archive, workspace, store).steps
     return file.is_file() or all(step.stamp and step.stamp.holds() for step in steps)

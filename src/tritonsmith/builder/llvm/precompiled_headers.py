@@ -1,4 +1,4 @@
-"""Precompiled headers for an LLVM that has none of its own: when they pay, and CMake's variables for them."""
+"""Precompiled headers for LLVMs without their own: when they pay off, and the CMake variables for them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def objection(settings: Settings, compilers: Compilers) -> str | None:
         compilers: what compiles.
     """
     if compilers.cxx is None or "clang" not in compilers.cxx.path.name:
-        return "the compiler is not clang: GCC's headers are larger and slower to read than what they save"
+        return "the compiler is not clang: GCC's precompiled headers cost more to read than they save"
     if settings.cache.remote:
-        return "a precompiled header holds absolute paths, so the remote cache would never answer"
+        return "precompiled headers contain absolute paths, so the remote cache would never hit"
     if settings.cache.distribute:
         return f"{settings.cache.distribute} does not send precompiled headers"
     if settings.cache.launcher in ("sccache", "recc"):
@@ -43,7 +43,7 @@ def used(settings: Settings, compilers: Compilers) -> bool:
         raise UsageError(
             'precompiled-headers = "on" does not work here',
             why=reason,
-            hints=['set precompiled-headers = "auto" under [llvm], or take the remote cache away'],
+            hints=['set precompiled-headers = "auto" under [llvm], or remove the remote cache'],
         )
     return wanted != "off" and reason is None
 

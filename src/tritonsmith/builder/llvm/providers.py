@@ -1,4 +1,4 @@
-"""`setup-mlir`: takes the first provider that fits, and says of each other why it was not taken."""
+"""`setup-mlir`: use the first provider that fits, and record why each other one does not."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ProviderInputs:
 
 @dataclass(frozen=True)
 class ProviderChoice:
-    """The LLVM that will be there once the plan has run.
+    """The LLVM that exists once the plan has run.
 
     Attributes:
         provider: that gives it.
@@ -80,13 +80,13 @@ class ProviderChoice:
 
 
 class _RefusedError(Exception):
-    """A provider does not fit; the text says why."""
+    """A provider does not fit; the message says why."""
 
 
 def choose(
     request: LlvmRequest, facts: ProviderInputs, workspace: Workspace, *, again: bool = False
 ) -> ProviderChoice:
-    """Take a provider: the one that the settings name, or the first that fits.
+    """Choose a provider: the one in the settings, or the first that fits.
 
     Args:
         request: what is asked for.
@@ -114,11 +114,11 @@ def choose(
             refused.append((name, str(reason)))
             continue
         if again and name in ("system", "prebuilt"):
-            nothing = f"nothing is configured anew: the LLVM in {choice.prefix} is not built here"
+            nothing = f"--reconfigure has no effect: the LLVM in {choice.prefix} is not built here"
             choice = replace(choice, warnings=(*choice.warnings, nothing))
         return replace(choice, refused=tuple(refused))
     raise FactError(
-        f"no LLVM that fits the pin {request.describe_pin()}",
+        f"no LLVM matches the pin {request.describe_pin()}",
         why="\n".join(f"{name}: {reason}" for name, reason in refused),
         hints=_hints(refused),
     )
@@ -127,7 +127,7 @@ def choose(
 def _system(request: LlvmRequest, facts: ProviderInputs) -> ProviderChoice:
     explicit = request.settings.provider == "system"
     if not facts.installed:
-        raise _RefusedError("no installed LLVM was found under the usual prefixes")
+        raise _RefusedError("no installed LLVM found under the usual prefixes")
     reasons: list[str] = []
     for tree in facts.installed:
         if missing := request.lacks(tree):
@@ -138,7 +138,7 @@ def _system(request: LlvmRequest, facts: ProviderInputs) -> ProviderChoice:
             warnings = () if fit == "pin" else (_near_the_pin(request, tree),)
             plan = Plan(f"installed LLVM {tree.version} in {tree.prefix}")
             return ProviderChoice("system", tree.prefix, tree.commit, plan, warnings)
-        about = f"is at {tree.commit[:12]}" if tree.commit else "does not tell its commit"
+        about = f"is at {tree.commit[:12]}" if tree.commit else "does not record its commit"
         reasons.append(f"{tree.prefix} ({tree.version}) {about}; the pin is {request.describe_pin()}")
     raise _RefusedError("\n  ".join(reasons))
 
@@ -147,24 +147,24 @@ def _near_the_pin(request: LlvmRequest, tree: LlvmTree) -> str:
     about = f"commit {tree.commit[:12]}" if tree.commit else "its commit is not recorded"
     return (
         f"LLVM {tree.version} in {tree.prefix} is not the pin: {about}, "
-        f"Triton wants {request.describe_pin()}. Files that use an API changed in between will not compile."
+        f"Triton wants {request.describe_pin()}. Files that use an API that changed will not compile."
     )
 
 
 def _prebuilt(request: LlvmRequest, facts: ProviderInputs, workspace: Workspace) -> ProviderChoice:
     archive = prebuilt.archive_for(request, facts.means.machine, request.settings.prebuilt_url)
     if request.pin is None:
-        raise _RefusedError("nothing says which commit is wanted")
+        raise _RefusedError("the wanted commit is unknown")
     if archive is None:
         raise _RefusedError(
-            f"upstream builds none for {facts.means.machine.system} on {facts.means.machine.arch}"
+            f"upstream provides no build for {facts.means.machine.system} on {facts.means.machine.arch}"
         )
     if not archive.sha256:
         raise _RefusedError(
-            f"{request.pin.file} has no checksum for {archive.suffix}: give one with --sha256 HEX"
+            f"{request.pin.file} has no checksum for {archive.suffix}: give it with --sha256 HEX"
         )
     if not prebuilt.at_hand(archive, workspace, facts.store) and (problem := facts.reachable(archive.url)):
-        raise _RefusedError(f"{archive.url} cannot be reached: {problem}")
+        raise _RefusedError(f"cannot reach {archive.url}: {problem}")
     name, machine = archive.name, facts.means.machine
     plan = prebuilt.plan(archive, workspace, facts.store)
     _refuse_read_only(facts.store)
@@ -179,7 +179,7 @@ def _prebuilt(request: LlvmRequest, facts: ProviderInputs, workspace: Workspace)
 
 def _stored(request: LlvmRequest, facts: ProviderInputs, *, again: bool) -> ProviderChoice:
     if facts.source.dirty and request.settings.source:
-        raise _RefusedError(f"the sources that you name are changed: {facts.source.location}")
+        raise _RefusedError(f"the given sources have local changes: {facts.source.location}")
     wanted = store_entry.wanted(request, facts.means.machine, facts.triton)
     if request.pin:
         same = llvm_source.key(SourceTree(Path(), request.pin.commit, ()), request, facts.means)
@@ -187,7 +187,7 @@ def _stored(request: LlvmRequest, facts: ProviderInputs, *, again: bool) -> Prov
     found = matching.choose(facts.entries, wanted)
     if found.entry is None or found.entry.manifest is None:
         reasons = [f"{name}: {why}" for name, why in found.refused]
-        raise _RefusedError("\n  ".join(reasons) or f"nothing is in {facts.store.root} yet")
+        raise _RefusedError("\n  ".join(reasons) or f"{facts.store.root} is empty")
     entry, manifest = found.entry, found.entry.manifest
     named = request.settings.ninja_targets
     warnings = () if request.fit(manifest.commit) == "pin" else (_stored_elsewhere(request, manifest),)
@@ -196,13 +196,13 @@ def _stored(request: LlvmRequest, facts: ProviderInputs, *, again: bool) -> Prov
         reason = _why_not_configured(manifest, tree, request, facts)
         if not reason:
             return _configured(tree, request, facts, "store", warnings, again=True)
-        warnings = (*warnings, f"{entry.name} is not configured anew: {reason}")
+        warnings = (*warnings, f"{entry.name} is not reconfigured: {reason}")
     if found.complete and not named:
         return _taken(entry, manifest, "store", warnings)
     if problem := matching.moved(manifest):
-        raise _RefusedError(f"{entry.name} lacks part of it, and {problem}")
+        raise _RefusedError(f"{entry.name} is incomplete, and {problem}")
     if facts.consumer is None and request.settings.scope != "all" and not named:
-        raise _RefusedError(f"what {entry.name} lacks can be told only from Triton's sources")
+        raise _RefusedError(f"finding out what {entry.name} lacks needs Triton's sources")
     _refuse_read_only(facts.store)
     steps = closure.build(entry.path, request, facts.means, facts.consumer)
     describe_it = store_entry.grown(facts.store, manifest, request, facts.triton)
@@ -238,26 +238,26 @@ def _why_not_configured(
 ) -> str:
     """Why `--reconfigure` leaves an entry as it is; empty if it does not."""
     if manifest.kind != "built":
-        return f"it is {manifest.kind}, and was configured where it was built"
+        return f"the entry is {manifest.kind} and was configured where it was built"
     if not facts.store.writable:
         return "the store is read-only"
     if not manifest.commit:
-        return "its sources tell no commit; --provider source, with the same sources, does it"
+        return "the commit of its sources is unknown; use --provider source with the same sources"
     if moved := matching.moved(manifest):
         return moved
     if llvm_source.key(tree, request, facts.means).digest != manifest.key:
-        return "it was made with another compiler or other options; --provider source makes one of its own"
+        return "built with another compiler or other options; --provider source creates a separate entry"
     return ""
 
 
 def _stored_elsewhere(request: LlvmRequest, manifest: StoreManifest) -> str:
-    about = f"is at {manifest.commit[:12]}" if manifest.commit else "does not tell its commit"
+    about = f"is at {manifest.commit[:12]}" if manifest.commit else "does not record its commit"
     return f"{manifest.name} {about}; Triton wants {request.describe_pin()}"
 
 
 def _refuse_read_only(store: Store) -> None:
     if not store.writable:
-        raise _RefusedError(f"{store.root} is read-only: name another `store` under [llvm], or none")
+        raise _RefusedError(f"{store.root} is read-only: set another `store` under [llvm], or none")
 
 
 def _source(
@@ -282,7 +282,7 @@ def _built_before(
 ) -> ProviderChoice | None:
     """The entry of this very build, if it is finished: as it is, or with more built in it.
 
-    It is not configured anew for what is not in its key: jobs, caches and what makes it quicker. Two
+    It is not reconfigured for what is not in its key: jobs, caches and what makes it quicker. Two
     environments that differ in these would otherwise undo each other's configure at every run.
     """
     means, store = facts.means, facts.store
@@ -293,7 +293,7 @@ def _built_before(
         return None
     whole = all(step.stamp and step.stamp.holds() for step in tree.steps)
     if manifest.source == str(tree.path) and not whole:
-        return None  # a run that was to bring its sources anew was stopped
+        return None  # a run that was to fetch its sources again was stopped
     settled, named = _settled(tree), request.settings.ninja_targets
     wanted = store_entry.wanted(request, means.machine, facts.triton)
     if settled and not named and matching.covers(manifest, wanted) and not matching.homeless(manifest):
@@ -305,7 +305,7 @@ def _built_before(
     if settled:
         describe_it = store_entry.grown(store, manifest, request, facts.triton)
         return _grown(entry, manifest, "source", warnings, steps, describe_it)
-    steps = (*store.retract(key.name), *steps)  # nobody else takes it while it changes
+    steps = (*store.retract(key.name), *steps)  # not to be used while it changes
     describe_it = store_entry.built(store, key, request, means.machine, facts.triton, tree)
     return _grown(entry, manifest, "source", warnings, steps, describe_it)
 
@@ -333,7 +333,7 @@ def _configured(
     steps = (*configure, *closure.build(prefix, request, means, facts.consumer))
     stamps = [step.stamp for step in configure if step.stamp]
     if not _settled(tree) or not all(stamp.holds() for stamp in stamps):
-        steps = (*store.retract(key.name), *steps)  # nobody else takes it while it changes
+        steps = (*store.retract(key.name), *steps)  # not to be used while it changes
     plan = Plan(f"LLVM/MLIR from source in {prefix}", steps)
     describe_it = store_entry.built(store, key, request, means.machine, facts.triton, tree)
     made = ProviderChoice(provider, prefix, tree.commit, plan, warnings, entry=key.name)
@@ -342,9 +342,11 @@ def _configured(
 
 def _hints(refused: list[tuple[str, str]]) -> list[str]:
     names = {name for name, _ in refused}
-    hints = ["an installed LLVM near the pin may do: --provider system --llvm-dir /usr/lib/llvm-NN"]
+    hints = ["an installed LLVM near the pin may work: --provider system --llvm-dir /usr/lib/llvm-NN"]
     if "prebuilt" in names or "source" in names:
-        hints.append("LLVM sources or a mirror that you have: --provider source --llvm-source PATH_OR_URL")
+        hints.append(
+            "use LLVM sources or a mirror that you have: --provider source --llvm-source PATH_OR_URL"
+        )
     if "source" not in names:
-        hints.append("let the tool fetch and build LLVM: --provider source")
+        hints.append("let tritonsmith fetch and build LLVM: --provider source")
     return hints

@@ -1,4 +1,4 @@
-"""What is asked of an LLVM: a commit, and what this Triton's build needs of it."""
+"""What an LLVM must provide: a commit, and everything that this Triton's build needs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LlvmRequest:
         return tuple(name for name, (feature, _) in _TOOLS.items() if not feature or feature in self.features)
 
     def lacks(self, tree: LlvmTree) -> list[str]:
-        """What this Triton's build needs and an LLVM does not have, in words; empty if it has all."""
+        """What this Triton's build needs and an LLVM lacks, in words; empty if nothing is missing."""
         missing = [
             words for name, words in _PACKAGES.items() if name in self.projects and name not in tree.packages
         ]
@@ -84,5 +84,5 @@ class LlvmRequest:
 
 def _why_not_static(tree: LlvmTree) -> str:
     if tree.shared:
-        return "it has shared ones (`shared = true` under [llvm] takes them)"
-    return "it is not built yet" if tree.build_tree else "a dylib alone gives duplicate options"
+        return "only shared ones exist (`shared = true` under [llvm] allows them)"
+    return "not built yet" if tree.build_tree else "linking only the dylib registers options twice"

@@ -52,7 +52,7 @@ class LlvmSource:
 
 
 def locate(source: str) -> LlvmSource:
-    """Tell what `[llvm] source` names.
+    """Classify what `[llvm] source` names.
 
     Args:
         source: path or URL; empty for upstream's repository.
@@ -73,16 +73,16 @@ def locate(source: str) -> LlvmSource:
     if (path / "HEAD").is_file() or (path / ".git").exists():
         return LlvmSource("git", str(path))
     raise FactError(
-        "these are no sources of LLVM",
+        "not a source tree of LLVM",
         where=path,
-        why="neither a checkout (llvm/CMakeLists.txt), nor a git repository, nor a tar archive",
-        hints=["name a checkout, a git URL, or a tarball: --llvm-source PATH_OR_URL"],
+        why="this is neither a checkout (llvm/CMakeLists.txt) nor a git repository nor a tar archive",
+        hints=["give a checkout, a git URL, or a tarball: --llvm-source PATH_OR_URL"],
     )
 
 
 @dataclass(frozen=True)
 class SourceTree:
-    """Sources that will be there once the steps have run.
+    """Sources that exist once the steps have run.
 
     Attributes:
         path: folder that holds `llvm/`.
@@ -100,7 +100,7 @@ class SourceTree:
 
 
 def obtain(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> SourceTree:
-    """Steps that bring the sources at the pin. A tree of the user's is read, never changed.
+    """Steps that fetch the sources at the pin. The user's own tree is read, never changed.
 
     Raises:
         UsageError: there is no pin to fetch, or a tarball's URL has no checksum.
@@ -111,10 +111,10 @@ def obtain(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> So
         return SourceTree(Path(source.location), source.commit, (), source.dirty)
     if request.pin is None:
         raise UsageError(
-            "nothing says which commit of LLVM is wanted",
+            "the wanted LLVM commit is unknown",
             hints=[
-                "stand in a Triton checkout, or name one: --source PATH",
-                "with LLVM sources of your own: --llvm-source PATH --any-commit",
+                "run this in a Triton checkout, or give one: --source PATH",
+                "or use your own LLVM sources: --llvm-source PATH --any-commit",
             ],
         )
     return _worktree(source, request, request.pin.commit, workspace)
@@ -129,9 +129,9 @@ def _worktree(source: LlvmSource, request: LlvmRequest, commit: str, workspace: 
     else:
         if len(commit) < _FULL:
             raise UsageError(
-                "a remote gives a commit only by all of its digits",
+                "fetching a commit from a remote needs its full hash",
                 why=f"the pin is {request.describe_pin()}",
-                hints=["name a clone of LLVM that has it: --llvm-source PATH"],
+                hints=["give a clone of LLVM that contains the commit: --llvm-source PATH"],
             )
         repository = workspace.sources / "llvm-project"
         upstream = configs.load("triton-eras")["llvm-source"]["repositories"]
@@ -173,7 +173,7 @@ def _tarball(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> 
     if source.location.startswith(_SCHEMES):
         if not sha256:
             raise UsageError(
-                "a tarball from a URL needs its checksum",
+                "a tarball from a URL needs a checksum",
                 where=source.location,
                 hints=["add --sha256 HEX (or sha256 = in the env file's [llvm])"],
             )
@@ -194,7 +194,7 @@ def _tarball(source: LlvmSource, request: LlvmRequest, workspace: Workspace) -> 
 
 
 def _told(archive: Path) -> str:
-    """What tells a tarball without a checksum from another one."""
+    """What identifies a tarball that has no checksum."""
     return f"{archive.name}:{archive.stat().st_size if archive.is_file() else 0}"
 
 
@@ -206,7 +206,7 @@ def _folders(request: LlvmRequest) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class BuildTools:
-    """What a build of LLVM is made with.
+    """The tools and facts of an LLVM build.
 
     Attributes:
         machine: system, architecture, libstdc++.
@@ -262,7 +262,7 @@ def configure(
     root: Path | None = None,
     again: bool = False,
 ) -> tuple[Step, ...]:
-    """Steps that bring the sources and configure them into `build`.
+    """Steps that fetch the sources and configure them into `build`.
 
     Args:
         tree: from `obtain`.

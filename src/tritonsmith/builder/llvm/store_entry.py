@@ -1,4 +1,4 @@
-"""`setup-mlir` and the store: what is asked of it, and what is written down once an LLVM is there."""
+"""`setup-mlir` and the store: the entry that is requested, and the manifest written for a new LLVM."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tritonsmith.store.store import Store
 
 @dataclass(frozen=True)
 class StoreEntryUpdate:
-    """The store's side of one run.
+    """The changes of one run to the store.
 
     Attributes:
         store: which.
@@ -45,7 +45,7 @@ class StoreEntryUpdate:
         return leases.announce(self.store, self.user) if self.describe else ()
 
     def steps(self) -> tuple[Step, ...]:
-        """Publish it and register the user; in a store that is read-only, nothing."""
+        """Steps that publish the entry and register its user; none in a read-only store."""
         if not self.store.writable:
             return ()
         published = self.store.publish(self.describe()) if self.describe else ()
@@ -53,7 +53,7 @@ class StoreEntryUpdate:
 
 
 def wanted(request: LlvmRequest, machine: Machine, triton: str) -> LlvmNeeds:
-    """What this Triton asks of an entry.
+    """What this Triton needs from an entry.
 
     Args:
         request: commit, build type, parts.
@@ -116,7 +116,7 @@ def built(
 def grown(
     store: Store, manifest: StoreManifest, request: LlvmRequest, triton: str
 ) -> Callable[[], StoreManifest]:
-    """Describes an entry again, once more of it is built.
+    """Updates an entry's description once more of it is built.
 
     Args:
         store: that it lies in.

@@ -1,6 +1,6 @@
-"""The use cases behind `setup-mlir`, `build-triton`, `install-triton` and `link-compile-commands`.
+"""`build-triton`, `install-triton` and `link-compile-commands`: from facts to plans.
 
-Each reads facts, makes a plan from them, and either hands the plan back (a dry run) or acts on it.
+Each command reads facts and plans from them; the plan is shown (a dry run) or executed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def build_triton(
 def install_triton(
     settings: Settings, space: Workspace, located: TritonSource, proof: Plan, *, force: bool = False
 ) -> PreparedBuild:
-    """Prepare the editable install; builds first what is not built yet.
+    """Prepare the editable install; missing parts of Triton are built first.
 
     Args:
         settings: the env.
@@ -107,12 +107,12 @@ def install_triton(
     if _provable(inputs):
         plan += proof
     if attempt := attempts.read(inputs.env):
-        tried = (*tried, f"goes on with the {attempt.task} that did not end well: {_kind(settings)}")
+        tried = (*tried, f"continuing the {attempt.task} that did not finish: {_kind(settings)}")
     return _prepared(replace(plan, notes=(*plan.notes, *tried)), inputs, request, warnings)
 
 
 def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[str, ...]]:
-    """With what is compiled first, if the LLVM is not the pin and nothing was built against it; and notes."""
+    """Add the files to compile first, if the LLVM is not the pin and was never built against; and notes."""
     tree, pin, root = inputs.llvm, request.pin, inputs.checkout.root
     if pin is None or request.fit(tree.commit) == "pin":
         return inputs, ()
@@ -127,8 +127,8 @@ def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[
     bumps = suspects.towards(pin_history.around(root), released)
     chosen = suspects.choose(root, bumps, inputs.settings.triton.targets)
     unknown = (
-        "the history of this checkout does not tell which files depend on the LLVM (a shallow clone?), "
-        "so none is tried before the build"
+        "the history of this checkout does not show which files depend on the LLVM (a shallow clone?), "
+        "so no file is tried before the build"
     )
     return replace(inputs, suspects=chosen), () if chosen else (unknown,)
 
@@ -166,7 +166,7 @@ def link_compile_commands(settings: Settings, space: Workspace, located: TritonS
 
 
 def execute(prepared: PreparedBuild, session: Session) -> None:
-    """Run a prepared plan and leave its receipt; failures come back with their first error explained.
+    """Run a prepared plan and write its receipt; failures are raised with their first error explained.
 
     Raises:
         StepError: with the first error, cause and remedy.
@@ -247,7 +247,7 @@ def gather(settings: Settings, space: Workspace, located: TritonSource) -> tuple
 
 
 def last_build(env: str) -> Layer | None:
-    """How Triton was built last, flags included, so that `install-triton` does not build another.
+    """How Triton was built last, flags included, so that `install-triton` uses the same build.
 
     A build that failed or was stopped counts: its folder is configured so, and half of it is compiled.
 
@@ -258,7 +258,7 @@ def last_build(env: str) -> Layer | None:
     attempt, receipt = attempts.read(folder), attempts.succeeded(folder)
     name, last = f"the last {receipt.get('task')}", receipt.get("settings")
     if attempt and attempt.settings:
-        name, last = f"the last {attempt.task}, which did not end well", attempt.settings
+        name, last = f"the last {attempt.task}, which did not finish", attempt.settings
     if last is None:
         return None
     hidden = _hidden(env, name, last)
@@ -269,21 +269,21 @@ def _hidden(env: str, name: str, last: Mapping[str, Any]) -> frozenset[str]:
     """Keys whose values were written down without a secret: the env file still has these.
 
     Raises:
-        UsageError: they came from flags, so nobody knows them any more.
+        UsageError: they came from flags and are not recorded.
     """
     hidden = {key for key, value in last.items() if redact.MARK in str(value)}
     if hidden:
         now = {key: redact.data(value) for key, value, _ in explain(load(env, only_shown=True))}
         if lost := sorted(key for key in hidden if now[key] != last[key]):
             raise UsageError(
-                f"{name} was given a secret by a flag, and that is written down nowhere: {', '.join(lost)}",
-                hints=["put it into the env file", "or build once more without it: invoke build-triton"],
+                f"{name} got a secret from a flag, and secrets are not recorded: {', '.join(lost)}",
+                hints=["put the secret into the env file", "or rebuild without it: invoke build-triton"],
             )
     return frozenset(hidden)
 
 
 def find_triton(settings: Settings) -> tuple[Workspace, TritonSource]:
-    """The workspace and the checkout that a task means."""
+    """The workspace and the checkout that a task works on."""
     space = workspace.default()
     return space, locate(settings, space, Path.cwd())
 
@@ -321,14 +321,14 @@ def _llvm_of(
             where=env.receipt("setup-mlir"),
             hints=[
                 f"run `invoke setup-mlir --env {env.name}` first",
-                "or name an installed one: --llvm-dir /usr/lib/llvm-NN",
+                "or use an installed LLVM: --llvm-dir /usr/lib/llvm-NN",
             ],
         )
     try:
         tree = llvm_tree.read(Path(receipt["prefix"]))
     except FactError as error:
         raise FactError(
-            f"the LLVM of environment {env.name!r} is gone",
+            f"the LLVM of environment {env.name!r} no longer exists",
             where=receipt["prefix"],
             why=error.why,
             hints=[f"run `invoke setup-mlir --env {env.name}` again"],

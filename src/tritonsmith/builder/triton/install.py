@@ -1,4 +1,4 @@
-"""`install-triton`: the editable pip install, which goes on in the build folder of `build-triton`."""
+"""`install-triton`: the editable pip install, which reuses the build folder of `build-triton`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def pip_build_dir(inputs: Inputs) -> Path:
 
 
 def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
-    """The change of the environment under which setup.py builds what `build-triton` built.
+    """Environment variables under which setup.py builds the same as `build-triton`.
 
     Every variable that setup.py reads and that is not set here is removed: `DEBUG=1` meant for another
     tool would silently give another build type.
@@ -99,7 +99,7 @@ def environment(inputs: Inputs) -> tuple[tuple[str, str | None], ...]:
 
 
 def _clang_and_lld(inputs: Inputs) -> bool:
-    """Whether upstream's switch, which means the programs of these very names, says what was chosen."""
+    """Whether upstream's switch, which uses programs named exactly clang and lld, matches the choice."""
     compilers = inputs.compilers
     names = [tool.path.name for tool in (compilers.cc, compilers.cxx, compilers.linker) if tool]
     return names == ["clang", "clang++", "ld.lld"] and inputs.machine.system != "Darwin"

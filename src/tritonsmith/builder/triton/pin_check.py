@@ -1,4 +1,4 @@
-"""A checkout that moved to another LLVM pin: which LLVM is right now, and what to say."""
+"""Checkouts whose LLVM pin moved: select the matching LLVM, and explain."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def right_llvm(
             return other
     raise FactError(
         f"the checkout's LLVM pin changed from {before[:_SHORT]} to {request.describe_pin()}, "
-        f"and no LLVM at hand is at it",
+        f"and no available LLVM matches it",
         where=tree.prefix,
         why=f"environment {env!r} has LLVM {tree.version} at {tree.commit[:_SHORT] or before[:_SHORT]}",
         hints=[
-            f"run `invoke setup-mlir --env {env}`: it takes or builds the right one",
-            f"or keep this one knowingly: --llvm-dir {tree.prefix}",
+            f"run `invoke setup-mlir --env {env}`, which finds or builds the right LLVM",
+            f"or keep the current LLVM deliberately: --llvm-dir {tree.prefix}",
         ],
     )
 
 
 def newer_archive(receipt: Mapping[str, Any] | None, request: LlvmRequest, env: str) -> Iterator[str]:
-    """A sentence where upstream built the archive of the same commit again since it was unpacked.
+    """A note where upstream rebuilt the archive of the same commit since it was unpacked.
 
     Args:
         receipt: of `setup-mlir`; None if there is none.
@@ -72,13 +72,13 @@ def newer_archive(receipt: Mapping[str, Any] | None, request: LlvmRequest, env: 
         return
     if llvm_tree.same_commit(pin.commit, str(had.get("pin") or "")):
         yield (
-            f"upstream built the archive of this LLVM pin again: {pin.file} names build {pin.build}, here is "
-            f"build {before}; `invoke setup-mlir --env {env}` takes the new one"
+            f"upstream rebuilt the archive of this LLVM pin: {pin.file} names build {pin.build}, here is "
+            f"build {before}; `invoke setup-mlir --env {env}` installs the new one"
         )
 
 
 def notes(last: Mapping[str, Any] | None, request: LlvmRequest, tree: LlvmTree) -> Iterator[str]:
-    """Sentences about what is another than at the last build.
+    """Notes about what changed since the last build.
 
     Args:
         last: the receipt of that build; None if there was none.
@@ -91,4 +91,4 @@ def notes(last: Mapping[str, Any] | None, request: LlvmRequest, tree: LlvmTree) 
     if pin and before and not llvm_tree.same_commit(pin.commit, before):
         yield f"the checkout's LLVM pin changed from {before[:_SHORT]} to {request.describe_pin()}"
     if (prefix := str(last.get("llvm") or "")) and Path(prefix) != tree.prefix:
-        yield f"the LLVM is another than before: {prefix} -> {tree.prefix}"
+        yield f"the LLVM changed: {prefix} -> {tree.prefix}"

@@ -25,7 +25,7 @@ from tritonsmith.wheels import venv
 
 PHASE_CONFIGURE = "configure Triton"
 PHASE_BUILD = "build Triton"
-PHASE_SUSPECTS = "files that an LLVM near the pin breaks"
+PHASE_SUSPECTS = "files likely to break with an LLVM near the pin"
 _HERE = Path(__file__).parent
 _NEVER_FROM_CMAKE = ("cmake", "ninja")  # the tool brings its own
 
@@ -93,7 +93,7 @@ def plan(inputs: Inputs, *, again: bool = False) -> Plan:
 
 
 def _first(inputs: Inputs, jobs: int) -> tuple[Step, ...]:
-    """What shows in a minute whether this LLVM fits: objects that the build needs anyway."""
+    """Steps that show within a minute whether this LLVM fits: objects that the build needs anyway."""
     if not inputs.suspects:
         return ()
     ninja, build = inputs.tools.ninja, inputs.env.build
@@ -127,7 +127,7 @@ def configure(inputs: Inputs, build: Path, *, phase: str, again: bool = False) -
 
 
 def _about(inputs: Inputs) -> dict[str, str]:
-    """What may become another at the same path: the LLVM, and the compiler."""
+    """What may change without changing its path: the LLVM, and the compiler."""
     cxx = inputs.compilers.cxx
     return {
         "LLVM": inputs.llvm.in_words,

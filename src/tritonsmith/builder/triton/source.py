@@ -1,4 +1,4 @@
-"""Which Triton is meant: a flag, the env file, the checkout that one stands in, or a clone of the tool's."""
+"""Locate Triton's sources: a flag, the env file, the checkout around the current folder, or a clone."""
 
 from __future__ import annotations
 
@@ -49,14 +49,17 @@ def locate(settings: Settings, workspace: Workspace, cwd: Path) -> TritonSource:
     is_url = "://" in source or source.startswith("git@")
     around = checkouts.enclosing(cwd)
     if source and not is_url:
-        return TritonSource(Path(source).expanduser().absolute(), Plan("Triton's sources are there"))
+        return TritonSource(Path(source).expanduser().absolute(), Plan("Triton's sources are present"))
     if around and not (is_url and from_flag):
-        return TritonSource(around, Plan("Triton's sources are there"))
+        return TritonSource(around, Plan("Triton's sources are present"))
     if not source:
         raise FactError(
-            f"environment {settings.name!r} names no sources of Triton, and there is no checkout here",
+            f"environment {settings.name!r} has no Triton source, and this folder is not in a checkout",
             where=cwd,
-            hints=["stand in a checkout, or name one: --source PATH", "or another environment: --env dev"],
+            hints=[
+                "run this in a checkout, or give one: --source PATH",
+                "or use another environment: --env dev",
+            ],
         )
     return _clone(source, settings.triton.revision, settings.name, workspace)
 
@@ -77,12 +80,12 @@ def _clone(url: str, revision: str, name: str, workspace: Workspace) -> TritonSo
 
 
 def request_for(settings: Settings, checkout: TritonCheckout) -> LlvmRequest:
-    """What this checkout wants of an LLVM."""
+    """What this checkout needs from an LLVM."""
     return LlvmRequest(checkout.pin, checkout.features, checkout.version, settings.llvm)
 
 
 def request_for_revision(settings: Settings) -> LlvmRequest | None:
-    """What a released version wants of an LLVM, without a checkout; None if the revision is no version."""
+    """What a release needs from an LLVM, without a checkout; None if the revision is not a version."""
     match = _VERSION.match(settings.triton.revision)
     if not match:
         return None

@@ -104,7 +104,7 @@ def explain(
     checkout: TritonCheckout,
     backends: Iterable[str],
 ) -> StepError:
-    """All that failed at once, why, and what can be built without it.
+    """The error for all files that failed: why, and what can be built without them.
 
     Args:
         failure: from the runner.
@@ -131,14 +131,14 @@ def explain(
     count = len(step.found())
     first = failed[0][1]
     return StepError(
-        f"of {count} files that were compiled first {len(failed)} fail; the rest was not started",
+        f"{len(failed)} of the {count} files compiled first failed; the rest of the build was not started",
         where=f"{first.file}:{first.line}" if first.file else failure.log,
         why="\n".join(lines),
         hints=[
             *without(checkout, backends, [made for made, _ in failed]),
             *best.remedy,
-            "or go on in spite of it: --force",
-            f"the whole log: {failure.log}",
+            "to build anyway: --force",
+            f"full log: {failure.log}",
         ],
     )
 
@@ -159,7 +159,7 @@ def without(checkout: TritonCheckout, backends: Iterable[str], failed: Iterable[
     if any(checkout.has(f"bin-needs-{name}") for name in owners):
         yield (
             f"only files of {gone} fail, and bin/ needs {gone}; "
-            f"libtriton alone can be built without: --backends {chosen} --target triton"
+            f"to build only libtriton: --backends {chosen} --target triton"
         )
     else:
         yield f"only files of {gone} fail, so leave {gone} out: --backends {chosen}"

@@ -1,4 +1,4 @@
-"""What pip's setup.py would have downloaded, from registry packages (`configs/toolchain.toml`)."""
+"""What setup.py would download, taken from registry packages instead (`configs/toolchain.toml`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MACOS_PLATFORMS = {"arm64": "manylinux2014_aarch64", "x86_64": "manylinux2014_x
 
 @dataclass(frozen=True)
 class Component:
-    """One thing that Triton's build or runtime takes from NVIDIA.
+    """A part of CUDA that Triton's build or runtime uses.
 
     Attributes:
         name: of the row in `configs/toolchain.toml`.
@@ -43,7 +43,7 @@ class Component:
 
 
 def components(checkout: TritonCheckout, workspace: Workspace, *, proton: bool) -> tuple[Component, ...]:
-    """The components that a checkout names a version of.
+    """The components for which a checkout names a version.
 
     Args:
         checkout: names versions, and where the files belong.
@@ -74,7 +74,7 @@ def components(checkout: TritonCheckout, workspace: Workspace, *, proton: bool) 
 
 
 def json_prefix(checkout: TritonCheckout, workspace: Workspace) -> Path:
-    """Prefix with `include/nlohmann/json.hpp`: what `JSON_SYSPATH` wants."""
+    """Prefix with `include/nlohmann/json.hpp`, for `JSON_SYSPATH`."""
     table = configs.load("toolchain")["json"]
     return _unpacked(_json_requirement(checkout), workspace) / str(table["path"])
 
@@ -103,7 +103,7 @@ def plan(
 
 
 def _copy(part: Component, workspace: Workspace, checkout: Path) -> Step:
-    """Copy it, unless the files are as they were after the last copy of just this version.
+    """Copy a component, unless its files are unchanged since the last copy of the same version.
 
     The 40 MB would be compared at every build. What lies there is told by sizes and time stamps: a copy
     changes them, so the run after it compares once more, and those that follow skip it.

@@ -150,7 +150,7 @@ def _explain(version: str, failure: CommandFailedError) -> SmithError:
         return UsageError(f"the package index has no Triton {version} for this Python", why=why, hints=hints)
     hints = (
         "check that pip reaches its index; behind a proxy set https_proxy",
-        f"the whole log: {failure.log}",
+        f"full log: {failure.log}",
     )
     what = f"Triton {version} could not be installed (exit code {failure.code})"
     return StepError(what, where=failure.log, why=why, hints=hints)

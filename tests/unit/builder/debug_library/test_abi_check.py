@@ -118,9 +118,9 @@ def test_headers_tell_another_commit(
 ) -> None:
     reached = headers(tree, project, count, other)
     rows = before(replace(tree, version=version), project, reached=reached)
-    row = rows["headers that it includes"]
+    row = rows["included headers"]
     assert row.agrees is agrees
-    assert row.llvm == f"{count - other} the same"
+    assert row.llvm == f"{count - other} identical"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_headers_tell_another_commit(
         ({"assertions": True}, ["assertions"]),
         ({"checks": True}, ["ABI-breaking checks"]),
         ({"exceptions": True}, ["exceptions"]),
-        ({"cxx11": False}, ["std::string of the new ABI"]),
+        ({"cxx11": False}, ["std::string with the new ABI"]),
         ({"libcxx": True}, ["libc++"]),
         ({"rtti": False}, []),
     ],
@@ -154,7 +154,7 @@ def test_new_rtti_in_an_llvm_without(tmp_path: Path) -> None:
 def test_sources_that_do_not_tell_their_version(tmp_path: Path) -> None:
     (tmp_path / "llvm").mkdir()
     (tmp_path / "llvm" / "CMakeLists.txt").write_text("project(LLVM)\n", encoding="utf-8")
-    with pytest.raises(FactError, match="do not tell which LLVM they are"):
+    with pytest.raises(FactError, match="cannot determine the LLVM version of these sources"):
         llvm_options.sources(tmp_path)
 
 

@@ -36,7 +36,7 @@ def test_changes_in_words() -> None:
         "LIST: without nvidia",
         "FLAGS: -g -> -gsplit-dwarf",
         "NEW: new, 2",
-        "GONE: gone, was 1",
+        "GONE: removed, was 1",
     ]
     assert cmake_changes.changes(old, old) == ()
 

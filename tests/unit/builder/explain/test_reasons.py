@@ -21,7 +21,7 @@ def test_a_newer_input() -> None:
     assert why(Reason("newer", "lib/CSE.cpp.o", "CSE.cpp")) == [
         "CSE.cpp is newer than CSE.cpp.o (changed 2 min ago)"
     ]
-    assert why(Reason("newer", "a.o", "gone.h")) == ["gone.h is newer than a.o (is gone)"]
+    assert why(Reason("newer", "a.o", "gone.h")) == ["gone.h is newer than a.o (deleted)"]
 
 
 def test_one_flag_is_one_line_and_the_largest_group_comes_first() -> None:
@@ -41,12 +41,12 @@ def test_one_flag_is_one_line_and_the_largest_group_comes_first() -> None:
 def test_a_command_whose_former_self_is_not_known() -> None:
     assert why(Reason("command", "a.o"), after={"a.o": FLAGS}) == [
         (
-            "command line of a.o changed: the former one is not on record "
-            "(no build of this tool's has ended well here)"
+            "command line of a.o changed: the old command line is not recorded "
+            "(no build by tritonsmith has succeeded here)"
         )
     ]
     assert why(Reason("command", "a.o"), before={"a.o": FLAGS}, after={"a.o": FLAGS}) == [
-        "command line of a.o changed: since before the last build that ended well, which left this file out"
+        "command line of a.o changed: before the last successful build, which did not include this file"
     ]
 
 
@@ -54,8 +54,8 @@ def test_the_other_kinds() -> None:
     assert why(
         Reason("unrecorded", "a.o"), Reason("headers", "b.o"), Reason("other", "a later Ninja's words")
     ) == [
-        "a.o: Ninja has no record of making it",
-        "b.o: the list of the headers that it read is lost or older than it",
+        "a.o: Ninja has no record of building it",
+        "b.o: the list of its included headers is missing or out of date",
         "a later Ninja's words",
     ]
 

@@ -126,15 +126,15 @@ mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 ln -sfn /home/dev/triton /home/dev/.local/share/tritonsmith/envs/dev/triton/source
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/gdbinit <<'EOF'
-# Written by tritonsmith: gdb -ix /home/dev/.local/share/tritonsmith/envs/dev/triton/gdbinit, or `source` it in yours.
-# Symbols are looked for when a program is loaded, so these come first.
+# Written by tritonsmith. Use: gdb -ix /home/dev/.local/share/tritonsmith/envs/dev/triton/gdbinit, or `source` this file.
+# Symbols are searched when a program is loaded, so these commands come first.
 directory "/home/dev/.local/share/tritonsmith/envs/dev/triton"
 python gdb.execute('set debug-file-directory ' + gdb.parameter('debug-file-directory') + ':' + '/home/dev/.local/share/tritonsmith/envs/dev/triton')
 EOF
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit <<'EOF'
-# Written by tritonsmith: lldb -s /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit, or `source` it in yours.
-# Symbols are looked for when a program is loaded, so these come first.
+# Written by tritonsmith. Use: lldb -s /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit, or `source` this file.
+# Symbols are searched when a program is loaded, so these commands come first.
 settings append target.source-map . "/home/dev/.local/share/tritonsmith/envs/dev/triton"
 settings append target.debug-file-search-paths "/home/dev/.local/share/tritonsmith/envs/dev/triton"
 EOF

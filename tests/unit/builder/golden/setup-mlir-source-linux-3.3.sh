@@ -98,7 +98,7 @@ EOF
 
 # CUDA headers and tools: as in install-triton-linux-3.3.sh
 
-# what Triton takes of LLVM
+# what Triton uses of LLVM
 # always:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure
 # until done, as /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about tells:

@@ -65,7 +65,7 @@ EOF
 
 # CUDA headers and tools: as in install-triton-macos-2.1.sh
 
-# what Triton takes of LLVM
+# what Triton uses of LLVM
 # always:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure'
 # until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about tells:

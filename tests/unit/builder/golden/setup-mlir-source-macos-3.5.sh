@@ -69,7 +69,7 @@ EOF
 
 # CUDA headers and tools: as in install-triton-macos-3.5.sh
 
-# what Triton takes of LLVM
+# what Triton uses of LLVM
 # always:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure'
 # until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about tells:

@@ -100,7 +100,7 @@ def test_too_old_for_ubuntus_build_means_almalinuxs(machine: Machine, suffix: st
     assert archive.suffix == suffix
     assert archive.sha256 == dict(SUMS).get(suffix, "")
     changed = suffix.startswith("almalinux")
-    assert archive.note.endswith(f"{suffix} taken instead") is changed
+    assert archive.note.endswith(f"using {suffix} instead") is changed
     plan = prebuilt.plan(archive, made.workspace(), made.store())
     assert plan.notes == ((archive.note,) if changed else ())
 

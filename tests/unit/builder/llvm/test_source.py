@@ -88,7 +88,7 @@ def test_a_tarball_on_this_disk(tmp_path: Path, name: str) -> None:
 def test_a_path_without_sources_is_an_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(FactError, match="no sources of LLVM") as caught:
+    with pytest.raises(FactError, match="not a source tree of LLVM") as caught:
         locate(str(tmp_path / name))
     assert caught.value.where == str(tmp_path / name)
 
@@ -190,7 +190,7 @@ def test_a_tarball_from_a_url_is_verified_twice() -> None:
 
 
 def test_a_tarball_from_a_url_needs_a_checksum() -> None:
-    with pytest.raises(UsageError, match="needs its checksum") as caught:
+    with pytest.raises(UsageError, match="needs a checksum") as caught:
         obtain(locate(TARBALL), made.request(), SPACE)
     assert "--sha256 HEX" in str(caught.value)
 

@@ -25,7 +25,7 @@ from tritonsmith.plan import Plan, Run, Step
 from tritonsmith.plan.runner import Runner
 from tritonsmith.ui.progress import PhaseProgress
 
-THERE = Plan("Triton's sources are there")
+THERE = Plan("Triton's sources are present")
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_an_installed_llvm_has_no_database(
 
 
 def test_nothing_to_link_before_the_first_build(space: Workspace, checkout: Path) -> None:
-    with pytest.raises(FactError, match="no compile_commands"):
+    with pytest.raises(FactError, match="compile_commands\\.json does not exist"):
         commands.link_compile_commands(made.settings(), space, TritonSource(checkout, THERE))
 
 
@@ -104,7 +104,7 @@ def test_no_llvm_yet(space: Workspace, checkout: Path) -> None:
 
 def test_an_llvm_that_is_gone(space: Workspace, env: EnvDir, checkout: Path, tmp_path: Path) -> None:
     leave_receipt(env, tmp_path / "llvm")
-    with pytest.raises(FactError, match="is gone") as caught:
+    with pytest.raises(FactError, match="no longer exists") as caught:
         commands.gather(made.settings(), space, TritonSource(checkout, THERE))
     assert caught.value.where == str(tmp_path / "llvm")
 
@@ -117,7 +117,7 @@ def test_a_named_llvm_that_is_none(space: Workspace, checkout: Path, tmp_path: P
 
 def test_a_pin_needs_sources_or_a_release(space: Workspace, tmp_path: Path) -> None:
     fetch = Plan("fetch", (Run(("git",), cwd=tmp_path, phase="sources"),))
-    with pytest.raises(FactError, match="cannot tell the LLVM pin of Triton 'main'") as caught:
+    with pytest.raises(FactError, match="cannot determine the LLVM pin of Triton 'main'") as caught:
         command.prepare(made.settings(), space, TritonSource(tmp_path / "absent", fetch))
     assert "--source PATH" in str(caught.value)
 
@@ -304,7 +304,7 @@ def test_a_secret_of_the_last_build_is_in_the_env_file_or_lost(opened: Workspace
     assert chosen.triton.cmake_args == ("-DA=1", "-DB_TOKEN=canary")
     assert chosen.triton.build_type == "Debug"
     file.write_text('[triton]\ncmake-args = ["-DA=1"]\n')
-    with pytest.raises(UsageError, match="given a secret by a flag"):
+    with pytest.raises(UsageError, match="got a secret from a flag"):
         commands.last_build(str(file))
 
 
@@ -337,7 +337,7 @@ def test_an_install_goes_on_with_a_build_that_did_not_end_well(
     chosen = settings.load("dev", {}, commands.last_build("dev"))
     assert chosen.triton.build_type == "Debug"
     told = dict(chosen.origin)["triton.build-type"]
-    assert told == "the last build-triton, which did not end well"
+    assert told == "the last build-triton, which did not finish"
     attempt = attempts.read(opened.env("dev"))
     assert attempt is not None
     assert attempt.interrupted is isinstance(error, InterruptedRunError)

@@ -69,7 +69,7 @@ def test_what_is_told() -> None:
     new = made.llvm(Path("/llvm/new"), made.PIN)
     assert list(pin_check.notes(last, made.request(), new)) == [
         f"the checkout's LLVM pin changed from {OLD[:12]} to {made.request().describe_pin()}",
-        "the LLVM is another than before: /llvm/old -> /llvm/new",
+        "the LLVM changed: /llvm/old -> /llvm/new",
     ]
 
 

@@ -149,6 +149,6 @@ def test_a_release_before_all_others_is_an_error() -> None:
 
 
 def test_an_env_without_sources_outside_of_any_checkout(outside: Path, space: Workspace) -> None:
-    with pytest.raises(FactError, match="names no sources of Triton") as caught:
+    with pytest.raises(FactError, match="has no Triton source") as caught:
         locate(chosen(), space, outside)
     assert any("--source" in hint for hint in caught.value.hints)

@@ -179,7 +179,7 @@ def explained(log: str, tmp_path: Path, *, without: tuple[str, ...] = (), dirty:
 
 def test_all_that_fails_is_told_at_once_with_both_llvms(tmp_path: Path) -> None:
     error = explained("llvm-near-pin-several", tmp_path)
-    assert error.what == "of 3 files that were compiled first 2 fail; the rest was not started"
+    assert error.what == "2 of the 3 files compiled first failed; the rest of the build was not started"
     assert error.where == "/home/dev/triton/include/triton/Analysis/Alias.h:89"
     assert error.why is not None
     assert error.why.splitlines()[0].endswith("[llvm-near-pin]")
@@ -188,14 +188,14 @@ def test_all_that_fails_is_told_at_once_with_both_llvms(tmp_path: Path) -> None:
     assert "virtual function 'visitOperation' has a different return type" in error.why
     assert "LLVMDIScope.cpp:104:27: error: no matching function" in error.why
     assert not any("--backends" in hint for hint in error.hints)  # all backends share these files
-    assert "or go on in spite of it: --force" in error.hints
+    assert "to build anyway: --force" in error.hints
 
 
 @pytest.mark.parametrize(
     ("bin_needs_amd", "hint"),
     [
         (False, "only files of amd fail, so leave amd out: --backends nvidia"),
-        (True, "libtriton alone can be built without: --backends nvidia --target triton"),
+        (True, "to build only libtriton: --backends nvidia --target triton"),
     ],
 )
 def test_what_can_be_built_without_a_backend(tmp_path: Path, bin_needs_amd: bool, hint: str) -> None:
