@@ -1,1 +1,1 @@
-"""Finds what costs people hours, by reading files."""
+"""Diagnoses the environment, by reading files."""

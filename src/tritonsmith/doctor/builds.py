@@ -1,4 +1,4 @@
-"""Group `builds`: what was built, against what its sources and its LLVM say today."""
+"""Group `builds`: builds, compared with the current state of their sources and LLVM."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _LINES = 4  # of a failed build's reason
 _AFTER = 60.0  # seconds between a link's end and its receipt, at most
 
 
-@check("builds.llvm", "the LLVM that was set up, or built against")
+@check("builds.llvm", "the LLVM that was set up or last built against")
 def llvm(subject: DoctorContext) -> Iterator[Finding]:
-    """Is it still there, and still what the receipt says?"""
+    """Check that the LLVM still exists, and still is what the receipt records."""
     receipt, built = subject.receipt("setup-mlir") or {}, subject.receipt("build-triton") or {}
     prefix = _text(receipt, "prefix") or _text(built, "llvm")
     if not prefix:
@@ -39,13 +39,13 @@ def llvm(subject: DoctorContext) -> Iterator[Finding]:
     try:
         tree = llvm_tree.read(Path(prefix))
     except FactError as error:
-        seen = f"the LLVM is gone: {error.why or error.what}"
+        seen = f"the LLVM no longer exists: {error.why or error.what}"
         yield Finding("error", seen, prefix, affects="Triton cannot be built", **mend)
         return
     was = _text(receipt, "commit") if receipt else _text(built, "llvm_commit")
     if was and not llvm_tree.same_commit(tree.commit, was):
         seen = f"set up at {_short(was)}, now at {_short(tree.commit)}"
-        affects = "what was built against it no longer fits"
+        affects = "builds against the old LLVM no longer match"
         yield Finding("warning", seen, str(tree.prefix), affects=affects, **mend)
     else:
         kind = tree.build_type or "build type unknown"
@@ -53,9 +53,9 @@ def llvm(subject: DoctorContext) -> Iterator[Finding]:
         yield ok(f"LLVM {tree.version} ({kind}), from {source}", tree.prefix)
 
 
-@check("builds.triton", "the Triton that was built, against its sources")
+@check("builds.triton", "the built Triton against its sources")
 def triton(subject: DoctorContext) -> Iterator[Finding]:
-    """Commit and pin of the receipt against those of the checkout."""
+    """Compare the receipt's commit and pin with the checkout's."""
     receipt = subject.receipt("build-triton") or {}
     source = _text(receipt, "source")
     if not source:
@@ -71,7 +71,7 @@ def triton(subject: DoctorContext) -> Iterator[Finding]:
             "error",
             f"the sources cannot be read: {error.why or error.what}",
             source,
-            affects="nothing can be rebuilt",
+            affects="Triton cannot be rebuilt",
         )
         return
     kind = _text(receipt, "build_type") or "build type unknown"
@@ -79,7 +79,9 @@ def triton(subject: DoctorContext) -> Iterator[Finding]:
     commit, pin = _text(receipt, "commit"), _text(receipt, "pin")
     if tree.commit and tree.commit != commit:
         told = f"{seen} was built at {_short(commit)}, the checkout is at {_short(tree.commit)}"
-        yield Finding("warning", told, source, affects="you run other code than you read", **mend)
+        yield Finding(
+            "warning", told, source, affects="the code that runs is not the code in the checkout", **mend
+        )
     elif tree.pin and not llvm_tree.same_commit(tree.pin.commit, pin):
         told = f"{seen} was built for LLVM {_short(pin)}, the checkout pins {_short(tree.pin.commit)}"
         yield Finding("warning", told, source, affects="the next build may not compile", **mend)
@@ -89,14 +91,14 @@ def triton(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("builds.last", "how the last build of Triton ended")
 def last(subject: DoctorContext) -> Iterator[Finding]:
-    """A build that failed or was stopped: where, and why."""
+    """Report a build that failed or was stopped: where, and why."""
     attempt = attempts.read(subject.env)
     if attempt is None:
         built = attempts.succeeded(subject.env)
         yield ok("it succeeded", _text(built, "source")) if built else skipped("nothing was built here")
         return
     if holder := locks.holder(subject.env.lock):
-        yield skipped(f"one runs now: {holder}")
+        yield skipped(f"a build is running now: {holder}")
         return
     kind = _text(dict(attempt.content), "build_type")
     source = shlex.quote(_text(dict(attempt.content), "source"))
@@ -105,23 +107,25 @@ def last(subject: DoctorContext) -> Iterator[Finding]:
     if backends and backends != list(subject.settings.triton.backends):
         command += f" --backends {','.join(backends)}"
     mend: dict[str, Any] = {
-        "affects": "what is built is a part, or older than what was asked for",
+        "affects": "the build is incomplete, or older than requested",
         "commands": (command,),
     }
     said = f"{attempt.task} ({kind}) of {attempt.when[:16].replace('T', ' ')} UTC"
     if attempt.interrupted or not attempt.what:
-        how = "was stopped by ^C" if attempt.interrupted else "did not come to its end: it was killed"
-        yield Finding("warning", f"{said} {how}", attempt.log, remedy="the same command goes on", **mend)
+        how = "was stopped by ^C" if attempt.interrupted else "was killed before it finished"
+        yield Finding(
+            "warning", f"{said} {how}", attempt.log, remedy="run the same command to continue", **mend
+        )
         return
     reason = " / ".join(line.strip() for line in attempt.why.splitlines()[:_LINES])
     where = attempt.where if attempt.where != attempt.log else ""
     seen = f"{said}: {attempt.what}" + (f"; {where}" if where else "") + (f": {reason}" if reason else "")
-    remedy = f"its log has the whole error: {attempt.log}"
+    remedy = f"the full error is in the log: {attempt.log}"
     yield Finding("error", seen, attempt.log, remedy=remedy, **mend)
 
 
 def _text(receipt: dict[str, Any], key: str) -> str:
-    """What a receipt says; empty if it is older than the key."""
+    """Return a receipt's value; empty if the receipt predates the key."""
     return str(receipt.get(key) or "")
 
 
@@ -135,9 +139,9 @@ def _checkout_at(root: Path, subject: DoctorContext) -> TritonCheckout:
     return at_hand if at_hand and at_hand.root == root else checkouts.read(root)
 
 
-@check("builds.cmake-paths", "folders and programs that CMake's cache names")
+@check("builds.cmake-paths", "folders and programs named in CMake's cache")
 def cmake_paths(subject: DoctorContext) -> Iterator[Finding]:
-    """Values that point to what is gone: a temporary environment of pip's, an uninstalled compiler."""
+    """Report paths that no longer exist: a temporary environment of pip's, an uninstalled compiler."""
     caches = list(_caches(subject))
     broken = False
     for cache in caches:
@@ -148,7 +152,7 @@ def cmake_paths(subject: DoctorContext) -> Iterator[Finding]:
     if not caches:
         yield skipped("nothing is configured")
     elif not broken:
-        yield ok(f"all there, in {len(caches)} caches", caches[0].file)
+        yield ok(f"all exist, in {len(caches)} caches", caches[0].file)
 
 
 def _gone(cache: CmakeCache, gone: list[tuple[str, Path]]) -> Finding:
@@ -157,18 +161,18 @@ def _gone(cache: CmakeCache, gone: list[tuple[str, Path]]) -> Finding:
     more = f", and {len(gone) - 1} more" if len(gone) > 1 else ""
     return Finding(
         "error",
-        f"{name} is {path}, which is gone{more}",
+        f"{name} is {path}, which no longer exists{more}",
         str(cache.file),
-        affects="Ninja configures again and fails",
-        remedy="it was pip's isolated environment: install with --no-build-isolation (triton#5076)"
+        affects="Ninja reconfigures and fails",
+        remedy="pip's isolated build environment had it: install with --no-build-isolation (triton#5076)"
         if isolated
-        else "configure anew: the cache moves aside, and the next build writes another",
+        else "reconfigure: the cache is moved aside, and the next build writes a new one",
         commands=("invoke build-triton --reconfigure",),
         fix=_aside(cache),
     )
 
 
-@check("builds.cmake-llvm", "which LLVM CMake's cache points to")
+@check("builds.cmake-llvm", "the LLVM that CMake's cache points to")
 def cmake_llvm(subject: DoctorContext) -> Iterator[Finding]:
     """A cached `LLVM_DIR`, or a `-D` that stuck, outlives the variable that set it (Triton 3.7 and later)."""
     caches, wanted = list(_caches(subject)), subject.llvm_prefix
@@ -183,10 +187,10 @@ def cmake_llvm(subject: DoctorContext) -> Iterator[Finding]:
                 other = True
                 yield Finding(
                     "error",
-                    f"{name} is {value}; wanted is the LLVM in {wanted}",
+                    f"{name} is {value}; expected the LLVM in {wanted}",
                     str(cache.file),
-                    affects="two LLVMs in one build, or silently the old one",
-                    remedy="configure anew: the cache moves aside, and the next build writes another",
+                    affects="the build mixes two LLVMs, or silently uses the old one",
+                    remedy="reconfigure: the cache is moved aside, and the next build writes a new one",
                     commands=("invoke build-triton --reconfigure",),
                     fix=_aside(cache),
                 )
@@ -196,18 +200,18 @@ def cmake_llvm(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _below(path: Path, prefix: Path) -> bool:
-    """By name or by what links lead to: either may be written through one."""
+    """Compare by name and by resolved path: either may go through a link."""
     return path.is_relative_to(prefix) or path.resolve().is_relative_to(prefix.resolve())
 
 
 def _aside(cache: CmakeCache) -> tuple[Move, ...]:
-    """What makes the next configure start from nothing; moving it back undoes it."""
+    """Make the next configure start from scratch; moving the cache back undoes this."""
     beside = filesystems.free_name(cache.file, ".stale")
     return (Move(cache.file, beside, phase="stale CMake caches"),)
 
 
 def _caches(subject: DoctorContext) -> Iterator[CmakeCache]:
-    """CMake's own build folder of the env, and those that pip made in the checkout."""
+    """The env's CMake build folder, and those that pip created in the checkout."""
     folders = [subject.env.build]
     if subject.checkout:
         folders += sorted(subject.checkout.setup_dir.glob("build/cmake.*"))
@@ -217,35 +221,35 @@ def _caches(subject: DoctorContext) -> Iterator[CmakeCache]:
             yield cache
 
 
-@check("builds.libtriton", "whose libtriton.so lies in the checkout")
+@check("builds.libtriton", "the libtriton.so in the checkout, and who built it")
 def libtriton(subject: DoctorContext) -> Iterator[Finding]:
     """One file per checkout, whoever built it last: another env, Python or build type."""
     tree = subject.checkout
     if tree is None:
-        yield skipped("no checkout of Triton is at hand")
+        yield skipped("no Triton checkout found")
         return
     folder = tree.root / "python" / "triton" / "_C"
     found = sorted(folder.glob("libtriton.*so"))  # not libtriton_amd_codegen.so (triton#11485)
     if not found:
-        yield skipped(f"none is built in {folder}")
+        yield skipped(f"no libtriton.so in {folder}")
     elif len(found) > 1:
         yield Finding(
             "error",
             f"{len(found)} of them: {', '.join(path.name for path in found)}",
             str(folder),
-            affects="which one is imported depends on the Python; the others are stale (triton#4995)",
-            remedy="keep the one that your Python names, and move the others away",
+            affects="which one is imported depends on the Python version; the others are stale (triton#4995)",
+            remedy="keep the one for your Python, and move the others away",
         )
     else:
         yield _built_by(found[0], subject)
 
 
 def _built_by(library: Path, subject: DoctorContext) -> Finding:
-    """The first thing that is not as the last build of this environment left it."""
+    """Return the first difference from what the last build of this environment left."""
     name, checkout = subject.settings.name, shlex.quote(str(library.parents[3]))
     receipt = subject.receipt("build-triton") or {}
     mend: dict[str, Any] = {
-        "affects": "you run a build that you did not mean (triton#4272)",
+        "affects": "the build that runs is not the one you expect (triton#4272)",
         "commands": (f"invoke install-triton --env {subject.named} --source {checkout}",),
     }
     if Path(_text(receipt, "source")) != library.parents[3]:
@@ -260,15 +264,15 @@ def _differences(
 ) -> Iterator[tuple[Status, str]]:
     newest, last = max(_builders(subject, _text(receipt, "source")))
     if newest != _finished(receipt) and last != subject.settings.name:
-        yield "warning", f"environment {last!r} built it last"
+        yield "warning", f"environment {last!r} was the last to build it"
     if newest and library.stat().st_mtime > newest + _AFTER:
-        yield "warning", "it is newer than the last build here: something else built it"
+        yield "warning", "it is newer than this environment's last build: something else built it"
     python, was = subject.packages, _text(receipt, "python")
     if python and was and not was.startswith(python.minor + "."):
         yield "error", f"built for Python {was}, the environment has {python.version}"
     holds, meant = libtriton_file.read(library).llvm_commit, _text(receipt, "llvm_commit")
     if holds and meant and not llvm_tree.same_commit(holds, meant):
-        yield "warning", f"it holds LLVM {_short(holds)}, the last build was against {_short(meant)}"
+        yield "warning", f"it contains LLVM {_short(holds)}, the last build used {_short(meant)}"
     cache = cmake_cache.read(subject.env.build)
     kind, built = cache.get("CMAKE_BUILD_TYPE") if cache else "", _text(receipt, "build_type")
     if kind and built and kind != built:
@@ -276,7 +280,7 @@ def _differences(
 
 
 def _builders(subject: DoctorContext, source: str) -> Iterator[tuple[float, str]]:
-    """When each environment built these sources, in seconds since the epoch, and its name."""
+    """The environments that built these sources, with the time in seconds since the epoch."""
     for path in subject.space.root.glob("envs/*/receipts/*-triton.json"):
         receipt = receipts.read(path)
         if receipt and receipt.get("source") == source:
@@ -284,7 +288,7 @@ def _builders(subject: DoctorContext, source: str) -> Iterator[tuple[float, str]
 
 
 def _finished(receipt: dict[str, Any]) -> float:
-    """Seconds since the epoch; 0 if it does not say."""
+    """Seconds since the epoch; 0 if the receipt does not record the time."""
     try:
         return datetime.fromisoformat(_text(receipt, "finished")).timestamp()
     except ValueError:
@@ -295,16 +299,16 @@ def _finished(receipt: dict[str, Any]) -> float:
 def backends(subject: DoctorContext) -> Iterator[Finding]:
     """A dangling one counts as a backend, or hides the one that is meant (triton#5570)."""
     if subject.checkout is None:
-        yield skipped("no checkout of Triton is at hand")
+        yield skipped("no Triton checkout found")
         return
     package = subject.checkout.root / "python" / "triton"
     places = [package / name for name in _LINKED]
     links = [path for place in places for path in (place, *sorted(place.glob("*"))) if path.is_symlink()]
     dangling = [path for path in links if not path.exists()]
     for path in dangling:
-        seen = f"{path.name} points to {path.readlink()}, which is gone"
+        seen = f"{path.name} points to {path.readlink()}, which no longer exists"
         if path.parent.name == "backends" and path.name not in subject.settings.triton.backends:
-            remedy = "no backend of this environment: the link can go"
+            remedy = "not a backend of this environment: the link can be deleted"
             yield Finding("note", seen, str(path), remedy=remedy, commands=(shlex.join(("rm", str(path))),))
             continue
         yield Finding(
@@ -312,31 +316,31 @@ def backends(subject: DoctorContext) -> Iterator[Finding]:
             seen,
             str(path),
             affects="`0 active drivers`, or an import error (triton#5570)",
-            remedy="install again: upstream's setup.py makes the links that it needs; remove one that stays",
+            remedy="reinstall: upstream's setup.py creates the links it needs; delete any that still dangle",
             commands=(f"invoke install-triton --env {subject.named}",),
         )
     if not dangling:
-        yield ok(f"{len(links)} links, none dangles", package)
+        yield ok(f"{len(links)} links, none dangling", package)
 
 
 @check("builds.compile-commands", "compile_commands.json at the checkout's root")
 def database(subject: DoctorContext) -> Iterator[Finding]:
     """Where clangd looks, and what upstream's setup.py stumbles over."""
     if subject.checkout is None:
-        yield skipped("no checkout of Triton is at hand")
+        yield skipped("no Triton checkout found")
         return
     place = compile_commands.look(subject.checkout.root)
     merged = subject.env.path / compile_commands.NAME
     mend: dict[str, Any] = {"commands": (f"invoke link-compile-commands --env {subject.named}",)}
     if place.state == "absent":
-        yield skipped("there is none; `invoke link-compile-commands` makes it")
+        yield skipped("none; `invoke link-compile-commands` creates it")
     elif place.state == "link" and not place.path.exists():
-        seen = f"a link to {place.path.readlink()}, which is gone"
+        seen = f"a link to {place.path.readlink()}, which no longer exists"
         fix = (Link(place.path, merged, phase="compile commands"),) if merged.is_file() else ()
         yield Finding("warning", seen, str(place.path), affects="clangd finds no commands", fix=fix, **mend)
     elif place.state in ("file", "folder"):
         grave: Any = "error" if place.state == "folder" else "note"
-        does = "delete it" if place.state == "folder" else "stop at it"
+        does = "delete it" if place.state == "folder" else "fail on it"
         affects = f"setup.py of Triton 3.5 and later would {does}"
         yield Finding(grave, f"a {place.state}, not a link", str(place.path), affects=affects, **mend)
     else:

@@ -1,7 +1,7 @@
-"""Group `caches`: what Triton and TorchInductor have compiled and kept, and what hurts in it.
+"""Group `caches`: the compile caches of Triton and TorchInductor.
 
-A cache may hold 100,000 entries, and the doctor has well under a second for everything: it looks into so
-many of them and reads so many files as `configs/triton-cache.toml` allows, and says so where that is a part.
+A cache may hold 100,000 entries, and the doctor has well under a second for everything: it checks as
+many of them and reads as many files as `configs/triton-cache.toml` allows, and says where that is a part.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _GIB = float(1 << 30)
 _NANOSECONDS = 1_000_000_000
 _HOUR = 3600.0
 _PHASE = "remove leftovers"
-_NOTHING = "there is no cache yet"
+_NOTHING = "no cache yet"
 
 
 @check("caches.size", "size and age of Triton's caches")
 def size(subject: DoctorContext) -> Iterator[Finding]:
-    """All caches together; the current one is named."""
+    """Report the size of all caches together, and name the current one."""
     contents = [content for content in subject.caches if content.total]
     entries = _looked_at(contents)
     if not entries:
@@ -53,8 +53,8 @@ def size(subject: DoctorContext) -> Iterator[Finding]:
             "note",
             seen,
             where,
-            affects="disk space; Triton never removes an entry, and every rebuild of it orphans all of them",
-            remedy="clear what is old, or what no installed Triton made",
+            affects="disk space; Triton never removes entries, and every rebuild orphans all of them",
+            remedy="clear old entries, or those that no installed Triton made",
             commands=("invoke clear-cache --older-than 30d", "invoke clear-cache --stale"),
         )
     else:
@@ -63,7 +63,7 @@ def size(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("caches.stale", "entries made by another Triton")
 def stale(subject: DoctorContext) -> Iterator[Finding]:
-    """By the version in the metadata, and where there is none by the spelling of the name."""
+    """Count stale entries by the version in the metadata, or, if there is none, by the form of the name."""
     contents = subject.caches
     entries = _newest(_looked_at(contents))
     installed = installed_tritons.find(subject.environ, subject.space, subject.packages)
@@ -76,7 +76,7 @@ def stale(subject: DoctorContext) -> Iterator[Finding]:
     eras = ", ".join(f"{count} {era} ({known[era]})" for era, count in spellings.most_common())
     part = _part(entries, total)
     if not installed:
-        yield skipped(f"no Triton is installed to compare with; names of entries: {eras}{part}")
+        yield skipped(f"no Triton installed to compare with; entry names: {eras}{part}")
         return
     verdicts = Counter(caches_stale.judge(entry, installed) for entry in entries)
     versions = ", ".join(sorted({found.version for found in installed}))
@@ -88,7 +88,7 @@ def stale(subject: DoctorContext) -> Iterator[Finding]:
             "note",
             seen,
             where,
-            affects="disk space only: no installed Triton will ever find them",
+            affects="disk space only: no installed Triton will use them",
             remedy="clear them",
             commands=("invoke clear-cache --stale --all",),
         )
@@ -96,9 +96,9 @@ def stale(subject: DoctorContext) -> Iterator[Finding]:
         yield ok(seen, where)
 
 
-@check("caches.leftovers", "what compiles that were killed left behind")
+@check("caches.leftovers", "leftovers of killed compiles")
 def leftovers(subject: DoctorContext) -> Iterator[Finding]:
-    """Unfinished writes of processes that are gone, files without content, what a stopped clear left."""
+    """Find unfinished writes of dead processes, empty files, and what an interrupted clear left."""
     contents = subject.caches
     entries = _looked_at(contents)
     steps = [step for content in contents if (step := _mending(content, time.time()))]
@@ -112,51 +112,55 @@ def leftovers(subject: DoctorContext) -> Iterator[Finding]:
     names = [seen.name for step in steps for seen in step.entries]
     empty = sum("tmp." not in name for name in names)
     what = [f"{empty} with empty files"] if empty else []
-    what += [f"{len(names) - empty} that nobody will finish"] if len(names) > empty else []
-    what += ["what a stopped clear had moved away"] if any(content.trash for content in contents) else []
+    what += [f"{len(names) - empty} unfinished"] if len(names) > empty else []
+    what += (
+        ["files that an interrupted clear had moved away"]
+        if any(content.trash for content in contents)
+        else []
+    )
     example = f", such as {names[0]}" if names else ""
     yield Finding(
         "warning",
         f"{' and '.join(what)}{example}{part}",
         str(steps[0].root),
-        affects="an empty file fails to load, again and again" if empty else "disk space",
+        affects="an empty file fails to load every time" if empty else "disk space",
         remedy="remove them",
         commands=("invoke doctor --fix --only caches.leftovers",),
         fix=tuple(steps),
     )
 
 
-@check("caches.dangling", "indexes that name files which are gone")
+@check("caches.dangling", "indexes that name missing files")
 def dangling(subject: DoctorContext) -> Iterator[Finding]:
-    """Since 3.0 an index names whole paths: a cache that was moved, copied or swept dangles."""
+    """Since 3.0 an index names absolute paths: those of a moved, copied or swept cache dangle."""
     contents = subject.caches
     everything = _looked_at(contents)
     kernels = [entry for entry in everything if entry.kind == "kernel"]
     entries = _newest(kernels)
     if not entries:
-        yield skipped("there is no compiled kernel yet")
+        yield skipped("no compiled kernel yet")
         return
     broken = [(entry, gone[0]) for entry in entries if (gone := triton_metadata.dangling(entry))]
     others = len(everything) - len(kernels)
     part = _part(entries, sum(content.total for content in contents) - others)
     if not broken:
-        yield ok(f"all files of {len(entries)} kernels are there{part}")
+        yield ok(f"all files of {len(entries)} kernels exist{part}")
         return
     entry, path = broken[0]
     where = entry.root.path
     yield Finding(
         "warning",
-        f"{len(broken)} of {len(entries)} kernels name files that are gone, such as {path}{part}",
+        f"{len(broken)} of {len(entries)} kernels name missing files, such as {path}{part}",
         entry.path,
-        affects="before 3.8 such a kernel may fail to load (triton#10411), since then it is compiled again",
-        remedy="clear that cache: it was moved, copied or swept, and is of no use where it is",
+        affects="before 3.8 such a kernel may fail to load (triton#10411); later versions recompile it",
+        remedy="clear this cache: it was moved, copied or swept, and is unusable in its current place",
         commands=(f"invoke clear-cache --root {shlex.quote(str(where))}",),
     )
 
 
 @check("caches.filesystem", "caches on a network file system")
 def filesystem(subject: DoctorContext) -> Iterator[Finding]:
-    """Triton's cache counts on what local file systems promise."""
+    """Triton's cache relies on guarantees of local file systems."""
     far = []
     kinds = set()
     for content in subject.caches:
@@ -167,14 +171,14 @@ def filesystem(subject: DoctorContext) -> Iterator[Finding]:
         if found.network:
             far.append((content.root, found))
     if not kinds:
-        yield skipped("the system does not tell what is mounted")
+        yield skipped("the system does not report its mounts")
     for root, found in far:
         yield Finding(
             "warning",
             f"{found.kind} ({found.mount}) holds the cache {root.label}",
             str(root.path),
-            affects="ranks that compile together fail with EBUSY, ESTALE or FileNotFoundError (triton#11512)",
-            remedy="a cache on a local disk of each machine",
+            affects="concurrent ranks fail with EBUSY, ESTALE or FileNotFoundError (triton#11512)",
+            remedy="put the cache on a local disk of each machine",
             commands=(f"export {_variable(root.kind)}=/tmp/triton-cache-$USER",),
         )
     if kinds and not far:
@@ -183,7 +187,7 @@ def filesystem(subject: DoctorContext) -> Iterator[Finding]:
 
 @check("caches.inductor", "TorchInductor's cache")
 def inductor(subject: DoctorContext) -> Iterator[Finding]:
-    """It keeps kernels of its own, which clearing Triton's cache does not touch."""
+    """TorchInductor keeps its own kernels, which clearing Triton's cache does not touch."""
     folder = cache_roots.inductor_folder(subject.environ)
     if not os.path.lexists(folder):
         yield skipped("TorchInductor has no cache here")
@@ -193,13 +197,13 @@ def inductor(subject: DoctorContext) -> Iterator[Finding]:
             "warning",
             problem,
             str(folder),
-            affects="torch.compile fails when it wants to write there",
-            remedy="give TorchInductor a folder of its own",
+            affects="torch.compile fails when it writes there",
+            remedy="give TorchInductor its own folder",
             commands=("export TORCHINDUCTOR_CACHE_DIR=$HOME/.cache/torchinductor",),
         )
         return
     kernels = sum(content.total for content in subject.caches if content.root.kind == "inductor")
-    seen = f"{formats.entries(kernels)} of Triton's in it"
+    seen = f"including {formats.entries(kernels)} of Triton's"
     if kernels and subject.environ.get("TRITON_CACHE_DIR"):
         yield Finding(
             "note",
@@ -226,21 +230,21 @@ def _looked_at(contents: list[Content] | tuple[Content, ...]) -> list[CacheEntry
 
 
 def _newest(entries: list[CacheEntry]) -> list[CacheEntry]:
-    """As many as files may be read."""
+    """The newest entries, as many as the limit on files allows."""
     return sorted(entries, key=lambda entry: -entry.changed)[: _limits()["files"]]
 
 
 def _part(entries: list[CacheEntry], total: int) -> str:
-    return f" (looked at {len(entries)} of {total})" if len(entries) < total else ""
+    return f" (checked {len(entries)} of {total})" if len(entries) < total else ""
 
 
 def _whole_size(content: Content) -> int:
-    """Bytes, reckoned from those that were looked at."""
+    """Bytes, extrapolated from the entries that were checked."""
     return round(content.bytes * content.total / len(content.entries)) if content.entries else 0
 
 
 def _mending(content: Content, now: float) -> RemoveEntries | None:
-    """What removes a cache's leftovers, and nothing that somebody may want."""
+    """Steps that remove a cache's leftovers, and nothing that is still of use."""
     found = [seen for entry in content.entries for seen in _leftovers(entry, now)]
     if not found and not content.trash:
         return None
@@ -248,7 +252,7 @@ def _mending(content: Content, now: float) -> RemoveEntries | None:
 
 
 def _leftovers(entry: CacheEntry, now: float) -> Iterator[SeenEntry]:
-    """A whole entry if it holds an empty file or is a bundle that came to nothing; else its temporaries."""
+    """The whole entry if it has an empty file or is an unfinished bundle; else its temporary files."""
     if (entry.empty or not entry.era) and not in_use.reason(entry, None, now):
         yield SeenEntry(entry.name, entry.changed)
         return
@@ -264,12 +268,8 @@ def _leftovers(entry: CacheEntry, now: float) -> Iterator[SeenEntry]:
 
 def _unusable(folder: Path) -> str:
     if not folder.is_dir():
-        return "it is no folder"
-    return (
-        ""
-        if os.access(folder, os.W_OK)
-        else f"it cannot be written to, and belongs to {folder.stat().st_uid}"
-    )
+        return "not a folder"
+    return "" if os.access(folder, os.W_OK) else f"not writable, owned by user {folder.stat().st_uid}"
 
 
 def _variable(kind: cache_roots.RootKind) -> str:

@@ -1,4 +1,4 @@
-"""A check: a name, a title, and a function from the subject to findings; its crash is a finding too."""
+"""A check: a name, a title, and a function from the subject to findings; a crash is a finding too."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Look = Callable[[DoctorContext], Iterable[Finding]]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that the doctor can look at.
+    """A named check of the doctor.
 
     Attributes:
         id: `group.name`; also the head of its section in docs/doctor.md.
-        title: what it looks at, in a few words.
-        look: yields findings, without the check's id; one at least.
-        deep: it runs something, and only with `--deep`.
+        title: what the check covers, in a few words.
+        look: yields findings, without the check's id; at least one.
+        deep: the check runs programs, and only with `--deep`.
     """
 
     id: str
@@ -33,12 +33,12 @@ class Check:
         return self.id.partition(".")[0]
 
     def __call__(self, subject: DoctorContext) -> tuple[Finding, ...]:
-        """Look, whatever happens."""
+        """Run the check; an exception becomes a finding."""
         try:
             found = tuple(self.look(subject))
         except Exception as error:  # noqa: BLE001 - a crash of one check is a finding, not a traceback
             seen = f"{type(error).__name__}: {error}"
-            found = (Finding("crashed", seen, remedy="report this: it is a bug of the doctor"),)
+            found = (Finding("crashed", seen, remedy="report this: it is a bug in the doctor"),)
         return tuple(replace(finding, check=self.id) for finding in found)
 
 

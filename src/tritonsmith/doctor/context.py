@@ -1,4 +1,4 @@
-"""What the doctor looks at: facts, each read once, when the first check asks for it."""
+"""The facts that checks look at, each read once, on first use."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class DoctorContext:
         settings: the env.
         space: the workspace.
         environ: the environment's variables.
-        python: an interpreter to look at instead of the env's.
+        python: an interpreter to check instead of the env's.
         cwd: the current folder.
-        unreadable: why the checkout that is meant cannot be read; None if it can, or before it was asked for.
+        unreadable: why the checkout cannot be read; None if it can, or before `checkout` was read.
     """
 
     settings: Settings
@@ -52,7 +52,7 @@ class DoctorContext:
 
     @property
     def named(self) -> str:
-        """The environment as it is named on a command line."""
+        """The environment's name as on a command line."""
         return shlex.quote(self.asked or self.settings.name)
 
     @property
@@ -74,17 +74,17 @@ class DoctorContext:
 
     @cached_property
     def ccache(self) -> Ccache | None:
-        """What the compiler cache says of itself."""
+        """The compiler cache's configuration and statistics."""
         program = self.programs["ccache"]
         return ccache.read(program.path) if program else None
 
     def receipt(self, task: str) -> dict[str, Any] | None:
-        """What a task left behind in this env."""
+        """The receipt that a task wrote in this env."""
         return receipts.read(self.env.receipt(task))
 
     @cached_property
     def checkout(self) -> TritonCheckout | None:
-        """The Triton that the env is about; None if there is none, or an `unreadable` one.
+        """The env's Triton checkout; None if there is none, or it is `unreadable`.
 
         A path in its file, the checkout around the current folder, the one built last, the env's own clone.
         """
@@ -106,25 +106,25 @@ class DoctorContext:
 
     @property
     def llvm_prefix(self) -> Path | None:
-        """Where the LLVM of the env's builds is, or was: the one named, the one used last, `LLVM_SYSPATH`."""
+        """Prefix of the LLVM for the env's builds: the configured one, the one used last, `LLVM_SYSPATH`."""
         named = self.settings.llvm.dir or self._last_llvm() or self.environ.get("LLVM_SYSPATH", "")
         return self.cwd / Path(named).expanduser() if named else None
 
     def _last_llvm(self) -> str:
-        """That of the last setup-mlir or build-triton, which may have been given another by `--llvm-dir`."""
+        """The LLVM of the last setup-mlir or build-triton, which `--llvm-dir` may have overridden."""
         said = ((self.receipt("setup-mlir") or {}, "prefix"), (self.receipt("build-triton") or {}, "llvm"))
         used = [(str(one.get("finished")), str(one[key])) for one, key in said if one.get(key)]
         return max(used, default=("", ""))[1]
 
     @cached_property
     def llvm(self) -> LlvmTree | None:
-        """That LLVM; None if there is none (any more)."""
+        """The LLVM at `llvm_prefix`; None if there is none (any more)."""
         prefix = self.llvm_prefix
         return llvm_tree.read(prefix) if prefix and llvm_tree.is_tree(prefix) else None
 
     @cached_property
     def interpreter(self) -> Path | None:
-        """The Python to look at: the one named, the env's, or the environment that is active here."""
+        """The Python to check: the one given, the env's, or that of the active environment."""
         if self.python:
             return self.python
         active = [self.environ.get(name, "") for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
@@ -134,7 +134,7 @@ class DoctorContext:
 
     @cached_property
     def caches(self) -> tuple[Content, ...]:
-        """What Triton's caches hold; of many entries only some are looked into."""
+        """The contents of Triton's caches; where there are many entries, only some are read."""
         left = int(configs.load("triton-cache")["doctor"]["entries"])
         found = []
         for root in cache_roots.find(self.environ, self.space):
@@ -144,17 +144,17 @@ class DoctorContext:
 
     @cached_property
     def gpus(self) -> Gpus:
-        """The GPUs that are here, and their driver."""
+        """The GPUs of this machine, and their driver."""
         return gpus.read()
 
     @cached_property
     def packages(self) -> PythonEnv | None:
-        """What that Python says of itself; None if there is none, or it does not run."""
+        """Facts about `interpreter`; None if there is none, or it does not run."""
         return python_env.read(self.interpreter) if self.interpreter else None
 
     @property
     def installed_triton(self) -> str:
-        """Version of the distribution that owns `triton/` in that Python; empty if there is none."""
+        """Version of the distribution that owns `triton/` in `interpreter`; empty if there is none."""
         installed = dict(self.packages.dists) if self.packages else {}
         owners = self.packages.triton_owners if self.packages else ()
         return next((installed[name] for name in owners), "")

@@ -1,4 +1,4 @@
-"""What the environment of a subject says to Triton, and how findings show it."""
+"""Environment variables that Triton reads, and how findings show them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tritonsmith.facts import eras, variables
 from tritonsmith.facts.variables import TritonVariable
 from tritonsmith.ui import redact
 
-BY_HAND = "a `pip install` by hand (`invoke install-triton` sets or removes what setup.py reads)"
+BY_HAND = "a manual `pip install` (`invoke install-triton` sets or removes what setup.py reads)"
 _SHORT = 40  # characters of a value that are shown
 
 
 def given(subject: DoctorContext) -> list[tuple[TritonVariable, str]]:
-    """Variables that are set and that this version heeds, in the order of the table, with their values."""
+    """Variables that are set and that this version reads, in the order of the table, with their values."""
     rows = variables.table().values()
     version = subject.triton_version
     return [
@@ -27,7 +27,7 @@ def given(subject: DoctorContext) -> list[tuple[TritonVariable, str]]:
 
 
 def on(subject: DoctorContext) -> dict[str, TritonVariable]:
-    """Those of them that are on: a true flag, or any other value that does not plainly say no."""
+    """The given variables that are on: a true flag, or any other value that is not a clear no."""
     version = subject.triton_version
     return {
         row.name: row
@@ -38,12 +38,12 @@ def on(subject: DoctorContext) -> dict[str, TritonVariable]:
 
 
 def dumps(subject: DoctorContext) -> list[TritonVariable]:
-    """Those that ask for something while a kernel is compiled."""
+    """The variables that dump something while a kernel is compiled."""
     return [row for row in on(subject).values() if row.effect == "dump"]
 
 
 def folder(subject: DoctorContext, name: str, default: str) -> Path:
-    """A folder of Triton's at run time: the one that a variable names, else one below `.triton`."""
+    """A run-time folder of Triton: the one that a variable names, else one below `.triton`."""
     rows, version = variables.table(), subject.triton_version
     if subject.environ.get(name) and rows[name].exists(version):
         return Path(subject.environ[name])
@@ -54,7 +54,7 @@ def folder(subject: DoctorContext, name: str, default: str) -> Path:
 
 
 def has_entries(path: Path) -> bool:
-    """Whether there is a folder with something in it."""
+    """Whether the folder exists and is not empty."""
     try:
         with os.scandir(path) as entries:
             return next(entries, None) is not None
@@ -63,7 +63,7 @@ def has_entries(path: Path) -> bool:
 
 
 def triton(version: str) -> str:
-    """`Triton 3.5.0`; the newest known where nothing says which."""
+    """`Triton 3.5.0`; the newest known version if none is given."""
     return f"Triton {version}" if version else f"Triton {eras.releases()[-1].version} (the newest known)"
 
 
@@ -78,7 +78,7 @@ def shown(subject: DoctorContext, name: str) -> str:
 
 
 def short(value: str) -> str:
-    """A value in a line of text, without secrets, quoted where it must be."""
+    """A value for a line of text, without secrets, quoted where needed."""
     value = redact.hidden(value)  # before it is cut: the @ behind one may be lost
     return shlex.quote(value if len(value) <= _SHORT else f"{value[: _SHORT - 3]}...")
 

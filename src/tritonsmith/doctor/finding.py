@@ -1,4 +1,4 @@
-"""What a check says."""
+"""The result of a check."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _GRAVITY: tuple[Status, ...] = ("not applicable", "ok", "note", "warning", "erro
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """One result of a check.
 
     Attributes:
-        status: how it is.
-        seen: what was seen.
-        where: file, folder or program that it was seen in.
-        affects: what suffers, if something is wrong.
-        remedy: what to do about it, in words.
-        commands: what to do about it, to be typed.
-        fix: steps that mend it, where that is safe and can be undone.
+        status: the verdict.
+        seen: what the check found.
+        where: the file, folder or program that the finding is about.
+        affects: the consequence, if something is wrong.
+        remedy: how to fix it, in words.
+        commands: how to fix it, as commands.
+        fix: steps that fix it, where that is safe and can be undone.
         check: id of the check: `tools.cmake`.
     """
 
@@ -44,32 +44,32 @@ class Finding:
 
     @property
     def name(self) -> str:
-        """Of the check, within its group: `cmake`."""
+        """The check's name within its group: `cmake`."""
         return self.check.partition(".")[2]
 
     @property
     def wrong(self) -> bool:
-        """Whether somebody should do something about it."""
+        """Whether the user should act on it."""
         return self.status in ("warning", "error", "crashed")
 
     @property
     def docs(self) -> str:
-        """The page of the check, in this project."""
+        """The check's documentation, relative to this repository."""
         return f"docs/doctor.md#{self.check.replace('.', '')}"
 
 
 def ok(seen: str, where: object = "") -> Finding:
-    """It is as it should be."""
+    """A finding that everything is as expected."""
     return Finding("ok", seen, str(where))
 
 
 def skipped(why: str) -> Finding:
-    """There is nothing here that the check could look at."""
+    """A finding that the check does not apply here."""
     return Finding("not applicable", why)
 
 
 def of_error(check: str, error: SmithError) -> Finding:
-    """What stopped the doctor before it could look at anything."""
+    """The finding for an error that stopped the doctor before any check."""
     return Finding(
         "error",
         error.what,
@@ -86,7 +86,7 @@ def as_json(findings: tuple[Finding, ...]) -> dict[str, Any]:
 
 
 def worst(findings: tuple[Finding, ...]) -> Status:
-    """The gravest status among findings."""
+    """The most severe status among findings."""
     return max((finding.status for finding in findings), key=_GRAVITY.index, default="ok")
 
 

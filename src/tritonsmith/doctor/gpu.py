@@ -1,4 +1,4 @@
-"""Group `gpu`: the GPUs that are here, against the ptxas and the Triton that compile for them."""
+"""Group `gpu`: this machine's GPUs, against the ptxas and the Triton that compile for them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from tritonsmith.facts.gpus import Driver, Gpu
 from tritonsmith.facts.variables import covers
 from tritonsmith.versions import version_key
 
-_NO_NVIDIA = "there is no NVIDIA GPU"
-_NO_AMD = "there is no AMD GPU"
-_HIDDEN = {"": "set to nothing", "-1": "-1", "NoDevFiles": "NoDevFiles"}  # what hides all of them
+_NO_NVIDIA = "no NVIDIA GPU"
+_NO_AMD = "no AMD GPU"
+_HIDDEN = {"": "empty", "-1": "-1", "NoDevFiles": "NoDevFiles"}  # what hides all of them
 
 
 class _Ptxas(NamedTuple):
     """The ptxas that a Triton would run for a GPU.
 
     Attributes:
-        path: None if it is not where Triton looks.
-        release: of CUDA; empty if it does not tell.
-        variable: that names another one.
-        folders: where it was looked for.
+        path: None if there is none where Triton looks.
+        release: the CUDA release; empty if unknown.
+        variable: the variable that selects another ptxas.
+        folders: the folders that were searched.
     """
 
     path: Path | None
@@ -42,14 +42,14 @@ class _Ptxas(NamedTuple):
 
 @check("gpu.devices", "GPUs and their drivers")
 def devices(subject: DoctorContext) -> Iterator[Finding]:
-    """None is no fault: Triton compiles for any GPU without one."""
+    """No GPU is not a fault: Triton compiles for any GPU without one."""
     seen = subject.gpus
     for vendor, driver in (("NVIDIA", seen.nvidia), ("AMD", seen.amd)):
         found = seen.of(vendor.lower())
         if found and driver:
             yield ok(f"{', '.join(_counted(found))}; driver {_named(driver)}")
         elif driver and not driver.problem:
-            yield Finding("note", f"{vendor}'s driver {_named(driver)} is here, and no GPU that it shows")
+            yield Finding("note", f"{vendor}'s driver {_named(driver)} is loaded but reports no GPU")
     if seen.nvidia and seen.nvidia.problem:
         yield _silent(seen.nvidia)
     hidden = subject.environ.get("CUDA_VISIBLE_DEVICES")
@@ -57,15 +57,15 @@ def devices(subject: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             "note",
             f"CUDA_VISIBLE_DEVICES is {_HIDDEN[hidden]}",
-            affects="programs that are started from here see no NVIDIA GPU",
+            affects="programs started from this shell see no NVIDIA GPU",
             commands=(env_vars.unset("CUDA_VISIBLE_DEVICES"),),
         )
     if not seen.all and not seen.nvidia and not seen.amd:
         yield Finding(
             "note",
             "no GPU",
-            affects="kernels can be compiled for any target and looked at, not run",
-            remedy="name a target where Triton asks for one: GPUTarget('cuda', 90, 32)",
+            affects="kernels can be compiled for any target and inspected, but not run",
+            remedy="pass a target where Triton asks for one: GPUTarget('cuda', 90, 32)",
         )
 
 
@@ -74,11 +74,11 @@ def _silent(driver: Driver) -> Finding:
     mismatch = "mismatch" in driver.problem
     return Finding(
         "error",
-        f"NVIDIA's device files are here, but {driver.problem}{loaded}",
+        f"NVIDIA's device files exist, but {driver.problem}{loaded}",
         affects="no kernel runs: 0 active drivers (triton#5570)",
-        remedy="the driver was updated underneath: load its new module, or restart"
+        remedy="the driver was updated while loaded: load the new module, or restart"
         if mismatch
-        else "see that the driver is loaded and whole; a container must be given it (docker run --gpus all)",
+        else "check that the driver is loaded and complete; containers need docker run --gpus all",
         commands=("cat /proc/driver/nvidia/version", "nvidia-smi"),
     )
 
@@ -97,7 +97,7 @@ def _named(driver: Driver) -> str:
 
 @check("gpu.driver", "the driver's CUDA against the ptxas that Triton would run")
 def driver(subject: DoctorContext) -> Iterator[Finding]:
-    """A driver loads machine code of every ptxas of its own CUDA major, or of an older one."""
+    """A driver loads machine code from any ptxas of its own CUDA major or an older one."""
     seen = subject.gpus.nvidia
     if not seen or not seen.cuda or not subject.gpus.of("nvidia"):
         yield skipped(_NO_NVIDIA)
@@ -107,9 +107,7 @@ def driver(subject: DoctorContext) -> Iterator[Finding]:
         if not ptxas.release:
             yield skipped(_no_ptxas(ptxas))
         elif version_key(ptxas.release)[0] <= version_key(seen.cuda)[0]:
-            how = (
-                "" if version_key(ptxas.release) <= version_key(seen.cuda) else ", as it does within a major"
-            )
+            how = "" if version_key(ptxas.release) <= version_key(seen.cuda) else ", as within any CUDA major"
             yield ok(f"driver {_named(seen)} loads code of CUDA {ptxas.release}{how}", ptxas.path or "")
         else:
             yield _too_new(seen, ptxas)
@@ -123,7 +121,7 @@ def _too_new(seen: Driver, ptxas: _Ptxas) -> Finding:
         "error",
         f"ptxas of CUDA {ptxas.release}, driver {_named(seen)}",
         str(ptxas.path),
-        affects="kernels compile and do not load: 'device kernel image is invalid' (triton#2971)",
+        affects="kernels compile but do not load: 'device kernel image is invalid' (triton#2971)",
         remedy=f"a driver for CUDA {major}{wanted}, or a ptxas of CUDA {seen.cuda.partition('.')[0]}",
         commands=(f"export {ptxas.variable}=/usr/local/cuda-{seen.cuda}/bin/ptxas",),
     )
@@ -131,7 +129,7 @@ def _too_new(seen: Driver, ptxas: _Ptxas) -> Finding:
 
 @check("gpu.arch", "the GPU's architecture against ptxas and against this Triton")
 def arch(subject: DoctorContext) -> Iterator[Finding]:
-    """A ptxas that is older than the GPU does not know its name."""
+    """A ptxas that is older than the GPU does not know the GPU's name."""
     if not subject.gpus.of("nvidia"):
         yield skipped(_NO_NVIDIA)
         return
@@ -147,8 +145,8 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
         return Finding(
             "warning",
             f"{target}, and {env_vars.triton(version)} supports compute capability {oldest} and newer",
-            affects="some kernels do not compile there, and nobody tests them",
-            remedy="take an older Triton, or another GPU",
+            affects="some kernels do not compile for it, and nothing is tested on it",
+            remedy="use an older Triton, or another GPU",
         )
     row, ptxas = table["capability"].get(capability), _ptxas(subject, capability)
     if not ptxas.release:
@@ -158,28 +156,28 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
         return too_new
     seen = f"{target}, ptxas of CUDA {ptxas.release}"
     if row is None:
-        return Finding("note", f"{seen}; no table here knows this GPU", str(ptxas.path))
+        return Finding("note", f"{seen}; this GPU is in no table of tritonsmith's", str(ptxas.path))
     if version_key(row["first"]) <= version_key(ptxas.release) <= version_key(row.get("last", "99")):
         return ok(seen, ptxas.path or "")
     good = f"CUDA {row['first']} to {row['last']}" if "last" in row else f"CUDA {row['first']} or newer"
     return Finding(
         "error",
-        f"{seen}, which does not know it",
+        f"{seen}, which does not support it",
         str(ptxas.path),
         affects=f"no kernel compiles: Value '{target}a' is not defined for option 'gpu-name' (triton#8539)",
-        remedy=f"a newer Triton, or a ptxas of {good}",
+        remedy=f"use a newer Triton, or a ptxas of {good}",
         commands=(f"export {ptxas.variable}=/usr/local/cuda-{row['first']}/bin/ptxas",),
     )
 
 
 def _refused(version: str, ptxas: _Ptxas) -> Finding | None:
-    """Triton derives the version of PTX from its ptxas, and stops at a release that it does not know."""
+    """Triton derives the PTX version from its ptxas, and stops at an unknown release."""
     major = version_key(ptxas.release)[0]
     for row in configs.load("gpus")["nvidia"]["newest-cuda"]:
         if covers(version, "0", row["until"]) and major > row["major"]:
             return Finding(
                 "error",
-                f"{env_vars.triton(version)} takes no ptxas of CUDA {ptxas.release}",
+                f"{env_vars.triton(version)} does not accept ptxas of CUDA {ptxas.release}",
                 str(ptxas.path),
                 affects="no kernel compiles: 'Triton only support CUDA 10.0 or higher'",
                 remedy=f"a ptxas of CUDA {row['major']}",
@@ -218,14 +216,14 @@ def _folders(subject: DoctorContext, table: dict[str, list[str]]) -> tuple[Path,
 
 def _no_ptxas(ptxas: _Ptxas) -> str:
     if ptxas.path:
-        return f"{ptxas.path} does not tell which CUDA it is of"
-    looked = " and ".join(map(str, ptxas.folders)) or "there is neither a checkout nor an installed Triton"
+        return f"cannot read the CUDA release of {ptxas.path}"
+    looked = " and ".join(map(str, ptxas.folders)) or "neither a checkout nor an installed Triton"
     return f"no ptxas to compare with: {looked}"
 
 
 @check("gpu.libcuda", "whether Triton finds the driver's libcuda.so.1")
 def libcuda(subject: DoctorContext) -> Iterator[Finding]:
-    """It asks /sbin/ldconfig, and nothing else if that program is missing."""
+    """Triton asks /sbin/ldconfig, and nothing else if that program is missing."""
     if not subject.gpus.of("nvidia"):
         yield skipped(_NO_NVIDIA)
         return
@@ -239,14 +237,14 @@ def libcuda(subject: DoctorContext) -> Iterator[Finding]:
         "error",
         found.problem,
         affects="no kernel is launched: 'libcuda.so cannot found!' (triton#2110, triton#2883)",
-        remedy="name the folder that it lies in, or refresh the linker's cache",
+        remedy="name the folder of libcuda.so.1, or refresh the linker's cache",
         commands=(f"export TRITON_LIBCUDA_PATH={there or '/path/of/a/folder'}", "sudo /sbin/ldconfig"),
     )
 
 
-@check("gpu.amd", "AMD GPUs: in what this Triton supports, and open to this user")
+@check("gpu.amd", "AMD GPUs: supported by this Triton, and accessible to this user")
 def amd(subject: DoctorContext) -> Iterator[Finding]:
-    """The kernel's driver gives /dev/kfd to a group, `render` or `video`."""
+    """The kernel driver assigns /dev/kfd to a group, `render` or `video`."""
     seen, found = subject.gpus.amd, subject.gpus.of("amd")
     if not seen or not found:
         yield skipped(_NO_AMD)
@@ -259,26 +257,26 @@ def amd(subject: DoctorContext) -> Iterator[Finding]:
             seen.problem,
             "/dev/kfd",
             affects="no kernel runs: HIP finds no device",
-            remedy="join the groups that ROCm's installation asks for, and log in again; "
+            remedy="join the groups that ROCm requires, and log in again; "
             "a container needs --device=/dev/kfd --device=/dev/dri",
             commands=(f"sudo usermod -a -G render,video {getpass.getuser()}",),
         )
     else:
-        yield ok("/dev/kfd is open to this user", "/dev/kfd")
+        yield ok("this user can open /dev/kfd", "/dev/kfd")
 
 
 def _family(version: str, name: str) -> Finding:
     rows = [row for row in configs.load("gpus")["amd"]["family"] if _is_of(name, row)]
     for row in rows:
         if covers(version, row["since"], row.get("until", "")):
-            return ok(f"{name} ({row['name']}), which {env_vars.triton(version)} compiles for")
+            return ok(f"{name} ({row['name']}), supported by {env_vars.triton(version)}")
     later = rows and not covers(version, rows[0]["since"])
-    since = f"; {rows[0]['since']} is the first that does" if later else ""
+    since = f"; supported since {rows[0]['since']}" if later else ""
     return Finding(
         "error",
-        f"{name}: {env_vars.triton(version)} does not compile for it{since}",
+        f"{name}: not supported by {env_vars.triton(version)}{since}",
         affects='kernels stop with "unsupported target" (triton#8992)',
-        remedy="take a Triton that knows it, or another GPU",
+        remedy="use a Triton that supports it, or another GPU",
     )
 
 

@@ -1,4 +1,4 @@
-"""What `doctor --report` says of the machine: its system, processor, GPUs and their libraries."""
+"""The machine part of `doctor --report`: system, processor, GPUs and their libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLO
 
 
 def rows(subject: DoctorContext) -> Iterator[tuple[str, str]]:
-    """What is named, and how it is."""
+    """Names and values, one row each."""
     yield from _system(subject)
     yield from _gpus(subject)
     yield from _libraries(subject)
@@ -55,7 +55,7 @@ def _libraries(subject: DoctorContext) -> Iterator[tuple[str, str]]:
     toolkit = f"nvcc {nvcc.version or '?'}" if nvcc else ""
     runtimes = (gpu_runtimes.wheels(dists, "cuda-runtime"), toolkit)
     yield "CUDA runtime", ", ".join(filter(None, runtimes)) or "none found"
-    yield "cuDNN", gpu_runtimes.wheels(dists, "cudnn") or "no wheel of it (`--deep` asks torch)"
+    yield "cuDNN", gpu_runtimes.wheels(dists, "cudnn") or "no wheel of it (`--deep` queries torch)"
     rocm = gpu_runtimes.rocm(Path(subject.environ.get("ROCM_PATH") or "/opt/rocm"))
     yield "HIP runtime", f"{rocm.hip or 'none found'}{f', ROCm {rocm.version}' if rocm.version else ''}"
     yield "MIOpen", rocm.miopen or "none found"

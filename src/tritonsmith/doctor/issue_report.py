@@ -1,7 +1,7 @@
-"""`doctor --report`: one Markdown block for an issue, with everything that upstream's template asks for.
+"""`doctor --report`: one Markdown block for an issue, with all that upstream's issue template asks for.
 
-It has every field of PyTorch's `torch/utils/collect_env.py`, of the processor what matters to a compiler, and
-is read without importing torch.
+It has every field of PyTorch's `torch/utils/collect_env.py` (of the processor only what matters to a
+compiler), and is collected without importing torch.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ print(json.dumps({
 
 
 def render(subject: DoctorContext, findings: tuple[Finding, ...], *, deep: bool = False) -> str:
-    """The block.
+    """Render the Markdown block.
 
     Args:
-        subject: what was looked at.
+        subject: what was checked.
         findings: what was found.
-        deep: ask the interpreter's torch too, which imports it.
+        deep: also query the interpreter's torch, which imports it.
     """
     folders = {subject.space.root: "$TRITONSMITH_HOME"}
     folders |= {subject.checkout.root: "$TRITON"} if subject.checkout else {}
@@ -64,7 +64,7 @@ def render(subject: DoctorContext, findings: tuple[Finding, ...], *, deep: bool 
         "|---|---|",
         *rows,
         "",
-        *(wrong or ["No check found anything wrong."]),
+        *(wrong or ["No check found a problem."]),
         "",
         "</details>",
     ]
@@ -138,12 +138,12 @@ def _torch(subject: DoctorContext, *, deep: bool) -> Iterator[tuple[str, str]]:
     built = {"cuda": torch.cuda, "hip": torch.hip, "xpu": torch.xpu}
     yield "PyTorch built for", ", ".join(f"{name} {version or 'none'}" for name, version in built.items())
     if not deep:
-        yield "PyTorch says", "not asked (`--deep` imports it)"
+        yield "PyTorch says", "not queried (`--deep` imports it)"
         return
     answer = capture((str(python.executable), "-I", "-c", _ASK), timeout=120)
     said = json.loads(answer.splitlines()[-1]) if answer else {}
     told = ", ".join(f"{name}: {value}" for name, value in said.items())
-    yield "PyTorch says", told or "it does not import (see python.import)"
+    yield "PyTorch says", told or "torch cannot be imported (see python.import)"
 
 
 def _cell(text: str) -> str:

@@ -26,7 +26,7 @@ _SKEW = 2.0  # seconds; coarser than the time stamps of any file system that a b
 
 @check("machine.memory", "memory for each compile and link job")
 def memory(subject: DoctorContext) -> Iterator[Finding]:
-    """RAM, or what the cgroup grants of it, against the jobs that would run."""
+    """Compare RAM, or the cgroup's limit, with the jobs that would run."""
     host, settings = subject.host, subject.settings
     need = configs.load("resources")["memory"]
     link = need["link-job"][settings.llvm.debug_info]
@@ -39,7 +39,7 @@ def memory(subject: DoctorContext) -> Iterator[Finding]:
     if wanted > host.memory_gib:
         yield Finding(
             "warning",
-            f"{seen}, which want {wanted:.0f} GiB",
+            f"{seen}, which need {wanted:.0f} GiB",
             affects="compiles or links are killed (triton#4249)",
             remedy="fewer jobs (jobs and link-jobs under [toolchain]), more swap, or another machine",
             commands=("invoke build-triton --jobs 1",),
@@ -48,17 +48,17 @@ def memory(subject: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             "note",
             seen,
-            affects=f"a plain `pip install` of Triton starts {pips} jobs (2 per core) whatever the memory",
-            remedy="bound it; `invoke install-triton` does so by itself",
+            affects=f"a plain `pip install` of Triton starts {pips} jobs (2 per core), regardless of memory",
+            remedy="limit the jobs; `invoke install-triton` does so itself",
             commands=(f"export MAX_JOBS={jobs.compile}",),
         )
     else:
         yield ok(seen)
 
 
-@check("machine.disk", "free space where builds go")
+@check("machine.disk", "free disk space for builds")
 def disk(subject: DoctorContext) -> Iterator[Finding]:
-    """Free space in the workspace against Triton's build and LLVM's."""
+    """Compare the free space in the workspace with what builds of Triton and LLVM need."""
     root = subject.space.root
     if why := _unusable(root):
         yield Finding(
@@ -66,7 +66,7 @@ def disk(subject: DoctorContext) -> Iterator[Finding]:
             why,
             str(root),
             affects="nothing can be set up or built",
-            remedy="set TRITONSMITH_HOME to a folder that you can write to",
+            remedy="set TRITONSMITH_HOME to a writable folder",
         )
         return
     free = machines.disk_free(root)
@@ -89,72 +89,72 @@ def disk(subject: DoctorContext) -> Iterator[Finding]:
             seen,
             str(root),
             affects=f"LLVM from source ({build_type}) needs about {need['llvm-build'][build_type]:.0f} GiB",
-            remedy="take an installed or prebuilt LLVM, or set TRITONSMITH_HOME to a larger disk",
+            remedy="use an installed or prebuilt LLVM, or set TRITONSMITH_HOME to a larger disk",
         )
     else:
         yield ok(seen, root)
 
 
 def _unusable(root: Path) -> str:
-    """Why the workspace cannot be written to; empty if it can, or can be made."""
+    """Why the workspace is not writable; empty if it is, or can be created."""
     nearest = next(path for path in (root, *root.parents) if os.path.lexists(path))
     if not nearest.is_dir():
-        return f"{nearest} is no folder"
-    return "" if os.access(nearest, os.W_OK | os.X_OK) else f"{nearest} cannot be written to"
+        return f"{nearest} is not a folder"
+    return "" if os.access(nearest, os.W_OK | os.X_OK) else f"{nearest} is not writable"
 
 
 @check("machine.libstdcxx", "glibc and libstdc++ for upstream's prebuilt LLVM")
 def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
-    """The C and C++ runtime against the prebuilt LLVM that would be chosen."""
+    """Compare the C and C++ runtime with the prebuilt LLVM that would be chosen."""
     host, checkout = subject.host, subject.checkout
     seen = f"glibc {host.glibc or 'none'}, GLIBCXX_{host.glibcxx or 'none'}"
     if host.system != "Linux":
         yield skipped(f"{host.system} has neither")
         return
     if checkout is None or checkout.pin is None:
-        yield skipped(f"{seen}; there is no checkout whose LLVM would have to fit")
+        yield skipped(f"{seen}; no checkout, so no prebuilt LLVM to compare with")
         return
     archive = prebuilt.archive_for(source.request_for(subject.settings, checkout), host)
     if archive is None:
         yield Finding(
             "note",
             seen,
-            affects=f"upstream builds no LLVM for {host.system} {host.arch} with this C library",
+            affects=f"upstream has no prebuilt LLVM for {host.system} {host.arch} with this C library",
             commands=("invoke setup-mlir --provider source",),
         )
     elif archive.note:
         yield Finding(
             "warning",
             seen,
-            affects=f"upstream's setup.py takes one that does not run here (triton#7088): {archive.note}",
-            remedy="setup-mlir takes the other one; for a plain pip build of Triton 3.5 or later say so",
+            affects=f"upstream's setup.py downloads one that does not run here (triton#7088): {archive.note}",
+            remedy="setup-mlir downloads the right one; for a plain pip build (Triton 3.5 or later) set",
             commands=(f"export TRITON_LLVM_SYSTEM_SUFFIX={archive.suffix}",),
         )
     else:
         yield ok(f"{seen}; the {archive.suffix} build runs here")
 
 
-@check("machine.clock", "files that were written in the future")
+@check("machine.clock", "files with time stamps in the future")
 def clock(subject: DoctorContext) -> Iterator[Finding]:
-    """Ninja compares time stamps: a skewed clock builds everything, or nothing."""
+    """Ninja compares time stamps: with a skewed clock it rebuilds everything, or nothing."""
     now = time.time()
     looked = [path for path in _telling(subject) if path.is_file()]
     ahead = {path: path.stat().st_mtime - now for path in looked}
     late = {path: seconds for path, seconds in ahead.items() if seconds > _SKEW}
     if not looked:
-        yield skipped("nothing is built here whose time stamps would tell")
+        yield skipped("nothing built here yet, so no time stamps to check")
     elif late:
         path, seconds = max(late.items(), key=lambda item: item[1])
         yield Finding(
             "warning",
             f"written {seconds:.0f} s from now",
             str(path),
-            affects="Ninja builds too much or too little; ccache passes over new headers",
-            remedy="set the clock (chronyc, timedatectl), or build on a local disk; then touch that file",
+            affects="Ninja rebuilds too much or too little; ccache ignores new headers",
+            remedy="correct the clock (chronyc, timedatectl), or build on a local disk; then touch the file",
             commands=("timedatectl",),
         )
     else:
-        yield ok(f"no file is from the future ({len(looked)} looked at)")
+        yield ok(f"no file is from the future ({len(looked)} checked)")
 
 
 def _telling(subject: DoctorContext) -> Iterator[Path]:
@@ -180,7 +180,7 @@ def _telling(subject: DoctorContext) -> Iterator[Path]:
 
 @check("machine.filesystem", "network file systems under builds and compiler caches")
 def filesystem(subject: DoctorContext) -> Iterator[Finding]:
-    """Builds and caches on another machine's disk."""
+    """Find builds and caches on another machine's disk."""
     places = {
         "workspace": subject.space.root,
         "checkout": subject.checkout.root if subject.checkout else None,
@@ -191,10 +191,10 @@ def filesystem(subject: DoctorContext) -> Iterator[Finding]:
     for what, system in remote.items():
         yield Finding(
             "warning",
-            f"the {what} lies on {system.kind}, mounted at {system.mount}",
+            f"the {what} is on {system.kind}, mounted at {system.mount}",
             str(places[what]),
-            affects="each of some thousand files is a round trip, locks and time stamps may not hold",
-            remedy="put it on a local disk",
+            affects="each of thousands of files costs a round trip; locks and time stamps may be unreliable",
+            remedy=f"move the {what} to a local disk",
             commands=_ELSEWHERE.get(what, ()),
         )
     if not remote:

@@ -1,4 +1,4 @@
-"""The deepest look: a kernel, compiled in the interpreter in question; needs no GPU."""
+"""The deepest check: compile a kernel in the interpreter in question; needs no GPU."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tritonsmith.versions import version_key
 _OLDEST = (3, 0)  # `triton.compile(..., target=GPUTarget)`, which asks no driver
 
 
-@check("python.compile", "vector-add, compiled for the GPU that is here or for cuda:80", deep=True)
+@check("python.compile", "vector-add compiles, for this machine's GPU or for cuda:80", deep=True)
 def compiles(subject: DoctorContext) -> Iterator[Finding]:
-    """Everything that a compile needs: libtriton, the backend, ptxas, a cache that can be written."""
+    """Check everything that a compile needs: libtriton, the backend, ptxas, a writable cache."""
     python = subject.interpreter
     version = subject.installed_triton
     if python is None or not version or version_key(version)[:2] < _OLDEST:
-        yield skipped("no Triton 3.0 or later is installed")
+        yield skipped("no Triton 3.0 or later installed")
         return
     wanted = _targets(subject)
     with tempfile.TemporaryDirectory(prefix="tritonsmith-") as folder:
@@ -39,8 +39,8 @@ def compiles(subject: DoctorContext) -> Iterator[Finding]:
                 "error",
                 f"Triton {version} does not compile vector-add for {wanted[0]}: {' '.join(last)}",
                 str(python),
-                affects="no kernel can be compiled with it",
-                remedy="see what python.import and python.ptxas say; the whole output follows from this",
+                affects="no kernel can be compiled with this Triton",
+                remedy="see python.import and python.ptxas; for the full output run this",
                 commands=(f"{python} -c 'import triton'",),
             )
             return

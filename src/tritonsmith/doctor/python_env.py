@@ -1,4 +1,4 @@
-"""Group `python`: whose `triton` is installed, and which one an import finds; nothing is imported."""
+"""Group `python`: who owns the installed `triton`, and which one an import finds; nothing is imported."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ from tritonsmith.versions import version_key
 _MIB = float(1 << 20)
 
 
-@check("python.version", "Python's version against the era, and its headers")
+@check("python.version", "Python's version against this Triton's range, and its headers")
 def version(subject: DoctorContext) -> Iterator[Finding]:
     """Each release line of Triton supports a range of Pythons; building takes Python.h."""
     python = subject.packages
     if python is None and subject.interpreter:
         yield Finding(
-            "error", "this Python does not run", str(subject.interpreter), affects="nothing runs in it"
+            "error",
+            "this Python does not run",
+            str(subject.interpreter),
+            affects="nothing runs in this Python",
         )
         return
     if python is None:
@@ -55,7 +58,7 @@ def _in_range(python: PythonEnv, subject: DoctorContext) -> Finding:
     try:
         oldest, newest = tree.python if tree else eras.release(triton).python
     except UsageError:
-        return ok(f"Python {python.version}; no Triton to hold it against", python.executable)
+        return ok(f"Python {python.version}; no Triton to compare with", python.executable)
     seen = f"Python {python.version}; Triton {triton} supports {oldest} to {newest}"
     minor = version_key(python.minor)
     if version_key(oldest) <= minor <= version_key(newest):
@@ -65,14 +68,14 @@ def _in_range(python: PythonEnv, subject: DoctorContext) -> Finding:
         "error" if old else "warning",
         seen,
         str(python.executable),
-        affects="neither builds nor imports" if old else "there is no wheel, and nobody has tested a build",
-        remedy=f'another interpreter for the environment: [python] interpreter = "{newest}" in its file',
+        affects="Triton neither builds nor imports" if old else "there is no wheel, and builds are untested",
+        remedy=f'choose another interpreter: [python] interpreter = "{newest}" in the env file',
     )
 
 
-@check("python.owners", "distributions that own files under triton/")
+@check("python.owners", "installed distributions that own triton/")
 def owners(subject: DoctorContext) -> Iterator[Finding]:
-    """More than one overwrite each other's files, and uninstalling one breaks the other."""
+    """Several distributions overwrite each other's files, and uninstalling one breaks the other."""
     python = subject.packages
     if python is None:
         yield no_python(subject)
@@ -87,12 +90,12 @@ def owners(subject: DoctorContext) -> Iterator[Finding]:
             "warning",
             f"{first.title} hides {', '.join(one.title for one in found if one.site != first.site)}",
             ", ".join(map(str, sites)),
-            affects="pip and torch may judge by one, and an import takes the other",
+            affects="pip and torch may see one, and an import loads the other",
         )
     alone = [finding for site in python.sites for finding in _orphaned(site, python, subject)]
     yield from alone
     if not found and not alone:
-        yield skipped(f"no Triton is installed in {python.prefix}")
+        yield skipped(f"no Triton installed in {python.prefix}")
 
 
 def _shared(found: tuple[Distribution, ...], site: Path, subject: DoctorContext) -> Iterator[Finding]:
@@ -105,7 +108,7 @@ def _shared(found: tuple[Distribution, ...], site: Path, subject: DoctorContext)
         f"{len(found)} distributions own triton/: {names}",
         str(site),
         affects="their files are mixed, and uninstalling one breaks the other (triton#3359, triton#5058)",
-        remedy="remove all of them, then install the one that you want",
+        remedy="remove all of them, then install the one you want",
         commands=_purge(subject),
     )
 
@@ -114,27 +117,27 @@ def _orphaned(site: Path, python: PythonEnv, subject: DoctorContext) -> Iterator
     if os.path.lexists(site / uninstall.NAME):
         yield Finding(
             "error",
-            "a purge was killed halfway",
+            "a purge was interrupted",
             str(site / uninstall.NAME),
             affects="files of triton/ are missing",
-            remedy="run it again: it puts them back, or goes on where it was",
+            remedy="run the purge again: it restores the files, or continues",
             commands=_purge(subject),
         )
     alone = untracked_files.read(site, [one for one in python.distributions if one.site == site])
     if alone.any:
         yield Finding(
             "warning",
-            f"files that nobody owns: {alone.words} ({alone.size / _MIB:.1f} MiB)",
+            f"files without an owner: {alone.words} ({alone.size / _MIB:.1f} MiB)",
             str(site),
-            affects="an import may take them, and no uninstall removes them",
-            remedy="they go with the next purge",
+            affects="an import may load them, and no uninstall removes them",
+            remedy="the next purge removes them",
             commands=_purge(subject),
         )
 
 
 @check("python.editable", "where editable installs of Triton point")
 def editable(subject: DoctorContext) -> Iterator[Finding]:
-    """An editable install leads to a source tree, which may be gone, or another than the one you work in."""
+    """An editable install points to a source tree, which may be missing, or not the one you work in."""
     python = subject.packages
     if python is None:
         yield no_python(subject)
@@ -143,7 +146,7 @@ def editable(subject: DoctorContext) -> Iterator[Finding]:
     for one in found:
         yield _leads(one, subject)
     if not found:
-        yield skipped("no Triton is installed editable")
+        yield skipped("no editable install of Triton")
 
 
 def _leads(one: Distribution, subject: DoctorContext) -> Finding:
@@ -152,33 +155,33 @@ def _leads(one: Distribution, subject: DoctorContext) -> Finding:
     target = project or package
     where = str(hooks[0]) if hooks else str(one.info)
     if target is None:
-        return Finding("note", f"{one.title} is editable, and does not say where it leads", where)
+        return Finding("note", f"{one.title} is editable, but does not record its source tree", where)
     gone = next((folder for folder in (project, package) if folder and not folder.exists()), None)
     if gone:
         return Finding(
             "error",
-            f"{one.title} leads to {gone}, which is gone",
+            f"{one.title} points to {gone}, which no longer exists",
             where,
-            affects="import triton fails, or finds another one",
-            remedy="install it again from where the sources are now, or remove it",
+            affects="import triton fails, or finds another Triton",
+            remedy="reinstall from where the sources are now, or uninstall",
             commands=(*installing(subject), *_purge(subject)),
         )
     tree = sources(subject)
     if tree and not target.resolve().is_relative_to(tree.root.resolve()):
         return Finding(
             "warning",
-            f"{one.title} leads to {target}; you work in {tree.root}",
+            f"{one.title} points to {target}; you work in {tree.root}",
             where,
-            affects="what you change and build here is not what runs",
-            remedy="install this one, or look at the environment of that one",
+            affects="what you edit and build here is not what runs",
+            remedy="install this checkout, or check the environment of the other one",
             commands=installing(subject),
         )
-    return ok(f"{one.title} leads to {target}", where)
+    return ok(f"{one.title} points to {target}", where)
 
 
 @check("python.spec", "what `import triton` finds")
 def spec(subject: DoctorContext) -> Iterator[Finding]:
-    """The path, `.pth` files and finders decide; a folder named triton in front of them wins."""
+    """`sys.path`, `.pth` files and finders decide; an earlier folder named triton wins."""
     python = subject.packages
     if python is None:
         yield no_python(subject)
@@ -190,30 +193,35 @@ def spec(subject: DoctorContext) -> Iterator[Finding]:
     variable = tuple(subject.cwd / folder for folder in named if folder)
     with_variable = import_resolution.find((*variable, *python.path), finders)
     if with_variable and with_variable != plain:
-        yield _shadow(with_variable, plain, "PYTHONPATH leads to it", "unset PYTHONPATH")
+        yield _shadow(with_variable, plain, "PYTHONPATH contains its parent", "unset PYTHONPATH")
     here = import_resolution.find((subject.cwd, *variable, *python.path), finders)
     if here and here != with_variable:
-        yield _shadow(here, with_variable, "python -c and -m look here first", "cd somewhere else")
+        yield _shadow(
+            here,
+            with_variable,
+            "python -c and -m search the current folder first",
+            "change to another folder",
+        )
 
 
 def _found(found: ResolvedImport | None, subject: DoctorContext) -> Finding:
     tree = sources(subject)
     if found is None:
-        return skipped("import triton would find nothing")
+        return skipped("import triton finds nothing")
     if found.namespace:
         return Finding(
             "error",
             f"import triton finds a folder without __init__.py: {found.folder}",
             str(found.by),
-            affects="the import works, and gives a module without jit (triton#1693, triton#2099)",
-            remedy="rename that folder, or take its parent from the path",
+            affects="the import succeeds, but the module has no jit (triton#1693, triton#2099)",
+            remedy="rename that folder, or remove its parent from the path",
         )
     if tree and not found.folder.resolve().is_relative_to(tree.root.resolve()):
         return Finding(
             "warning",
             f"import triton finds {found.folder}, not the checkout {tree.root}",
             str(found.by),
-            affects="what you change and build is not what runs",
+            affects="what you edit and build is not what runs",
             remedy="install the checkout into this environment",
             commands=installing(subject),
         )
@@ -221,14 +229,14 @@ def _found(found: ResolvedImport | None, subject: DoctorContext) -> Finding:
 
 
 def _shadow(found: ResolvedImport, otherwise: ResolvedImport | None, why: str, command: str) -> Finding:
-    kind = "a folder without __init__.py" if found.namespace else "another one"
+    kind = "a folder without __init__.py" if found.namespace else "another Triton"
     instead = f" instead of {otherwise.folder}" if otherwise else ""
     return Finding(
         "warning",
         f"import triton finds {kind}{instead}: {why}",
         str(found.folder),
         affects="an empty module without jit (triton#1693)" if found.namespace else "another Triton runs",
-        remedy="rename that folder, or run from elsewhere",
+        remedy="rename that folder, or run from another one",
         commands=(command,),
     )
 

@@ -1,4 +1,4 @@
-"""Group `python`, second half: the installed Triton against torch, its LLVM and bindings; whether it runs."""
+"""Group `python`, second half: the installed Triton against torch, its LLVM and bindings; a test run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ except BaseException as error:
 
 @check("python.torch", "what torch requires of Triton")
 def torch(subject: DoctorContext) -> Iterator[Finding]:
-    """A release of PyTorch is tested with one Triton, and its compiler uses what is private in it."""
+    """A PyTorch release is tested with one Triton, and uses private parts of it."""
     python = subject.packages
     if python is None:
         yield no_python(subject)
@@ -48,17 +48,23 @@ def torch(subject: DoctorContext) -> Iterator[Finding]:
     at_hand = next((one for one in python.distributions if one.name == "torch"), None)
     if at_hand is None:
         yield (
-            Finding("note", f"{_titles(owners)} without torch") if owners else skipped("neither is installed")
+            Finding("note", f"{_titles(owners)} without torch")
+            if owners
+            else skipped("neither torch nor Triton installed")
         )
         return
     requires = distributions.required_triton(at_hand, python.minor)
     seen = f"{at_hand.title} requires {requires or 'no Triton'}"
     if not owners:
         lacks = (
-            "torch.compile works on no GPU" if requires else "CPU builds, and builds from sources, need none"
+            "torch.compile does not work on GPUs"
+            if requires
+            else "CPU builds and builds from source need none"
         )
         commands = _wanted(requires, subject)
-        yield Finding("note", f"{seen}; there is none", str(at_hand.info), affects=lacks, commands=commands)
+        yield Finding(
+            "note", f"{seen}; no Triton installed", str(at_hand.info), affects=lacks, commands=commands
+        )
         return
     yield _pair(at_hand, requires, owners, subject)
 
@@ -81,14 +87,16 @@ def _pair(
         "note" if own else "warning",
         seen,
         where,
-        affects="torch.compile calls what another Triton lacks or has changed",
-        remedy="you built this one yourself: then it is meant" if own else "install what this torch requires",
+        affects="torch.compile uses internals that this Triton lacks or has changed",
+        remedy="ignore this if you built this Triton yourself on purpose"
+        if own
+        else "install the Triton that this torch requires",
         commands=() if own else _wanted(requires, subject),
     )
 
 
 def _wanted(requires: str, subject: DoctorContext) -> tuple[str, ...]:
-    """What to type to get the Triton that a torch requires."""
+    """The command that installs the Triton that a torch requires."""
     if not subject.python:
         return (f"invoke env-triton --env {subject.named}",) if requires else ()
     plain = requires.partition(";")[0].strip()
@@ -97,7 +105,7 @@ def _wanted(requires: str, subject: DoctorContext) -> tuple[str, ...]:
 
 @check("python.llvm-revision", "the LLVM in the installed libtriton.so")
 def llvm_revision(subject: DoctorContext) -> Iterator[Finding]:
-    """Read from the library itself: what it was really built from, whatever its version says."""
+    """Read from the library itself the LLVM that it was really built from, whatever its version says."""
     python = subject.packages
     if python is None:
         yield no_python(subject)
@@ -116,26 +124,26 @@ def _library(library: Libtriton, python: PythonEnv, subject: DoctorContext) -> F
     host = _ARCHITECTURES.get(subject.host.arch, subject.host.arch)
     if library.machine and library.machine != host:
         affects = f"it does not load on {host} (triton#2921)"
-        return Finding("error", f"it is for {library.machine}", where, affects=affects)
+        return Finding("error", f"it is built for {library.machine}", where, affects=affects)
     tag = python.tag
     stable = library.tag == "abi3" and not python.free_threaded
     if library.tag.startswith(("cpython", "abi3")) and not stable and library.tag != tag:
         affects = "it does not load (triton#4995)"
         commands = installing(subject)
         return Finding(
-            "error", f"it is for {library.tag}, not {tag}", where, affects=affects, commands=commands
+            "error", f"it is built for {library.tag}, not {tag}", where, affects=affects, commands=commands
         )
     if not library.llvm_version:
-        return Finding("note", "which LLVM is in it cannot be read", where)
-    seen = f"LLVM {library.llvm_version}, {library.llvm_commit or 'whose commit was not recorded'}"
+        return Finding("note", "cannot read which LLVM it contains", where)
+    seen = f"LLVM {library.llvm_version}, {library.llvm_commit or 'commit not recorded'}"
     wanted, whose = _wanted_llvm(python, subject)
     if library.llvm_commit and wanted and not llvm_tree.same_commit(library.llvm_commit, wanted):
         return Finding(
             "warning",
             f"{seen}; {whose} {wanted[:12]}",
             where,
-            affects="IR and code may differ from what others see with this version",
-            remedy="it was built with another LLVM; build or install it again if that is not meant",
+            affects="IR and code may differ from what others get with this version",
+            remedy="it was built with another LLVM; rebuild or reinstall it if that is not intended",
             commands=installing(subject) if sources(subject) else (),
         )
     same = f", that of {whose.removesuffix(' has')}" if library.llvm_commit and wanted else ""
@@ -143,7 +151,7 @@ def _library(library: Libtriton, python: PythonEnv, subject: DoctorContext) -> F
 
 
 def _wanted_llvm(python: PythonEnv, subject: DoctorContext) -> tuple[str, str]:
-    """The LLVM that it should be, and who says so: the checkout's pin, or that version's published wheel."""
+    """The expected LLVM, and its origin: the checkout's pin, or that version's published wheel."""
     owners = distributions.owners(python.distributions)
     tree = sources(subject)
     if any(one.editable for one in owners):
@@ -155,12 +163,12 @@ def _wanted_llvm(python: PythonEnv, subject: DoctorContext) -> tuple[str, str]:
     return "", ""
 
 
-@check("python.bindings", "pybind11 or nanobind, as the checkout wants it")
+@check("python.bindings", "pybind11 or nanobind, in the version that the checkout requires")
 def bindings(subject: DoctorContext) -> Iterator[Finding]:
-    """Bindings of another version compile with errors, or crash; nanobind is pinned to one version."""
+    """Bindings of another version fail to compile, or crash; nanobind is pinned to one version."""
     python, tree = subject.packages, sources(subject)
     if python is None or tree is None or python.executable != subject.env.python:
-        yield skipped("no checkout is built in this Python")
+        yield skipped("no checkout built in this Python")
         return
     versions = dict(python.dists)
     for line in tree.requires:
@@ -168,7 +176,9 @@ def bindings(subject: DoctorContext) -> Iterator[Finding]:
         if requirement.name not in _BINDINGS:
             continue
         there = versions.get(requirement.name)
-        seen = f"{requirement.name} {there or 'is not installed'}; the checkout wants {requirement.specifier}"
+        seen = (
+            f"{requirement.name} {there or 'is not installed'}; the checkout requires {requirement.specifier}"
+        )
         if there and requirement.specifier.contains(there, prereleases=True):
             yield ok(seen, python.purelib)
         else:
@@ -177,14 +187,14 @@ def bindings(subject: DoctorContext) -> Iterator[Finding]:
                 seen,
                 str(python.purelib),
                 affects="the Python module does not compile",
-                remedy="build again: that installs what the checkout requires",
+                remedy="rebuild: this installs what the checkout requires",
                 commands=(f"invoke build-triton --env {subject.named}",),
             )
 
 
-@check("python.import", "import triton and torch, in a process of their own", deep=True)
+@check("python.import", "import triton and torch, in a separate process", deep=True)
 def imports(subject: DoctorContext) -> Iterator[Finding]:
-    """What is seen on disk may still not load: a missing GLIBCXX, an undefined symbol."""
+    """What is on disk may still not load: a missing GLIBCXX, an undefined symbol."""
     python = subject.packages
     if python is None:
         yield no_python(subject)
@@ -195,7 +205,7 @@ def imports(subject: DoctorContext) -> Iterator[Finding]:
     for name in names:
         yield _imported(name, python)
     if not names:
-        yield skipped("neither triton nor torch is installed")
+        yield skipped("neither triton nor torch installed")
 
 
 def _imported(name: str, python: PythonEnv) -> Finding:
@@ -207,20 +217,20 @@ def _imported(name: str, python: PythonEnv) -> Finding:
     if verdict == "version":
         return ok(f"import {name}: {rest}, {took:.1f} s", python.executable)
     if output is None:
-        rest = f"no answer in {_PATIENCE:.0f} s" if took >= _PATIENCE else "the process died"
+        rest = f"no answer in {_PATIENCE:.0f} s" if took >= _PATIENCE else "the process crashed"
     return Finding(
         "error",
         f"import {name}: {rest}",
         str(python.executable),
-        affects="nothing runs",
-        remedy="the message is the last line of the traceback; see python.owners and python.llvm-revision",
+        affects="nothing that imports it runs",
+        remedy="the text is the last line of the traceback; see python.owners and python.llvm-revision",
         commands=(shlex.join((str(python.executable), "-c", f"import {name}")),),
     )
 
 
 @check("python.ptxas", "the installed ptxas runs", deep=True)
 def ptxas(subject: DoctorContext) -> Iterator[Finding]:
-    """Every compile for NVIDIA starts it, and old wheels carry that of another architecture."""
+    """Every compile for NVIDIA runs ptxas, and old wheels contain one for another architecture."""
     python = subject.packages
     if python is None:
         yield no_python(subject)
@@ -231,7 +241,7 @@ def ptxas(subject: DoctorContext) -> Iterator[Finding]:
     for path in found:
         yield _assembler(path, subject)
     if not found:
-        yield skipped("no ptxas is installed with Triton")
+        yield skipped("no ptxas installed with Triton")
 
 
 def _assemblers(package: Path) -> Iterator[Path]:
@@ -243,17 +253,17 @@ def _assembler(path: Path, subject: DoctorContext) -> Finding:
     affects = "nothing compiles for NVIDIA GPUs"
     host = _ARCHITECTURES.get(subject.host.arch, subject.host.arch)
     if not path.is_file():
-        return Finding("error", "TRITON_PTXAS_PATH names no file", str(path), affects=affects)
+        return Finding("error", "TRITON_PTXAS_PATH does not name a file", str(path), affects=affects)
     machine = libtriton.elf_machine(path)
     if machine and machine != host:
         seen = f"{path.name} is for {machine}, this machine is {host} (triton#2921, triton#3134)"
         return Finding("error", seen, str(path), affects=affects)
     if not os.access(path, os.X_OK):
         mend = (shlex.join(("chmod", "+x", str(path))),)
-        return Finding("error", f"{path.name} may not be executed", str(path), affects=affects, commands=mend)
+        return Finding("error", f"{path.name} is not executable", str(path), affects=affects, commands=mend)
     version = tools.version_of(path)
     if not version:
-        return Finding("error", f"{path.name} --version does not answer", str(path), affects=affects)
+        return Finding("error", f"{path.name} --version fails", str(path), affects=affects)
     return ok(f"{path.name} {version}", path)
 
 
@@ -277,15 +287,15 @@ def sources(subject: DoctorContext) -> TritonCheckout | None:
 
 
 def installing(subject: DoctorContext) -> tuple[str, ...]:
-    """What to type to install the checkout; nothing for a Python that is no environment of the tool's."""
+    """The command that installs the checkout; empty for a Python outside the tool's environments."""
     return () if subject.python else (f"invoke install-triton --env {subject.named}",)
 
 
 def no_python(subject: DoctorContext) -> Finding:
-    """There is no interpreter to look at; `python.version` says so if one ought to run."""
+    """The finding for a missing interpreter; `python.version` reports it if there should be one."""
     if subject.interpreter:
-        return skipped(f"{subject.interpreter} is no Python that runs")
-    return skipped("no interpreter that runs: neither the environment's nor an active one")
+        return skipped(f"{subject.interpreter} is not a working Python")
+    return skipped("no working interpreter: neither the environment's nor an active one")
 
 
 CHECKS = (torch, llvm_revision, bindings, imports, ptxas)

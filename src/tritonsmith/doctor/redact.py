@@ -1,4 +1,4 @@
-"""Takes out of a text what says who and where somebody is: names, home, hosts, folders, passwords."""
+"""Removes personal data from a text: names, home, hosts, folders, passwords."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ _SHORT = 3  # letters; a shorter name occurs in other words
 
 @dataclass(frozen=True)
 class Redactor:
-    """What stands for what.
+    """Replaces personal data by placeholders.
 
     Attributes:
-        folders: a folder to the name that stands for it, the longest first.
-        names: words that never appear, to what stands for them.
+        folders: each folder with its placeholder, the longest first.
+        names: words that must not appear, with their placeholders.
     """
 
     folders: tuple[tuple[str, str], ...] = ()
     names: tuple[tuple[str, str], ...] = ()
 
     def __call__(self, text: str) -> str:
-        """The text without them."""
+        """Redact a text."""
         text = _QUOTED.sub(lambda match: self.path(match[0]), redact.hidden(text))
         for folder, label in self.folders:
             text = re.sub(rf"{re.escape(folder)}(?![\w.-])", label, text)
         return self._unnamed(_PATH.sub(lambda match: _last_part(match[0]), text))
 
     def path(self, text: str) -> str:
-        """The same of a text that is one path, or a list of paths: a space does not end one."""
+        """Redact a text that is one path, or a list of paths: a space does not end a path."""
         return "".join(self._whole(part) for part in _BETWEEN.split(redact.hidden(text)))
 
     def _whole(self, path: str) -> str:
@@ -67,10 +67,10 @@ class Redactor:
 
 
 def redactor(folders: Mapping[Path, str]) -> Redactor:
-    """One for this machine and user.
+    """The redactor for this machine and user.
 
     Args:
-        folders: more folders that have a name of their own: the workspace, the checkout.
+        folders: more folders with placeholders of their own: the workspace, the checkout.
     """
     home, node = _home(), platform.node()
     places = {home: "~", **folders}

@@ -1,4 +1,4 @@
-"""All checks, in the order in which they are shown."""
+"""All checks, in display order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def chosen(only: Iterable[str] = (), *, deep: bool = False) -> tuple[Check, ...]
 
     Args:
         only: ids (`tools.cmake`) or groups (`tools`); empty for all.
-        deep: those that run something too. One that `only` names by its id runs anyway.
+        deep: also run those that start programs. A check that `only` names by its id runs anyway.
 
     Raises:
         UsageError: there is no such check.
@@ -49,7 +49,7 @@ def chosen(only: Iterable[str] = (), *, deep: bool = False) -> tuple[Check, ...]
     known = {check.id for check in ALL} | {check.group for check in ALL}
     for name in names:
         if name not in known:
-            raise UsageError(f"there is no check {name!r}", hints=did_you_mean(name, known))
+            raise UsageError(f"no such check: {name!r}", hints=did_you_mean(name, known))
     if not names:
         return tuple(check for check in ALL if deep or not check.deep)
     return tuple(

@@ -1,4 +1,4 @@
-"""The doctor's findings on a screen: group by group, then one line of counts."""
+"""Terminal output of the doctor: findings by group, then one line of counts."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def summary(findings: tuple[Finding, ...]) -> str:
 
 
 def counts(findings: tuple[Finding, ...]) -> str:
-    """How many of each status."""
+    """Number of findings of each status."""
     counted = Counter(finding.status for finding in findings)
     parts = [
         f"{number} {status}{'s' if number > 1 and status in _NOUNS else ''}"
         for status in _MARKS
         if (number := counted[status])
     ]
-    return f"doctor: {', '.join(parts) or 'nothing was looked at'}"
+    return f"doctor: {', '.join(parts) or 'nothing was checked'}"
 
 
 def screen(findings: tuple[Finding, ...], *, whole: bool = True) -> RenderableType:
-    """Findings, group by group: what is well in one line, what is not with what to do.
+    """Findings, group by group: one line for what is fine, and the fix for what is not.
 
     Args:
         findings: in the order of their checks.
-        whole: say of each check that had nothing to look at why; else only name them.
+        whole: say for each check that does not apply why; else only list them.
     """
     blocks: list[Text] = []
     for group, members in groupby(findings, key=lambda finding: finding.group):
@@ -59,7 +59,7 @@ def screen(findings: tuple[Finding, ...], *, whole: bool = True) -> RenderableTy
         blocks += [_lines(finding) for finding in found if whole or finding.status != "not applicable"]
         idle = [finding.name for finding in found if finding.status == "not applicable"]
         if idle and not whole:
-            blocks.append(Text(f"  · nothing to look at: {', '.join(idle)}", style="dim"))
+            blocks.append(Text(f"  · not applicable: {', '.join(idle)}", style="dim"))
     return Group(*blocks)
 
 
@@ -71,7 +71,7 @@ def _lines(finding: Finding) -> Text:
     if finding.affects:
         text.append(f"\n{'':<22}{redact.hidden(finding.affects)}")
     if finding.remedy:
-        text.append(f"\n{'':<22}to mend: {_said(finding.remedy)}")
+        text.append(f"\n{'':<22}fix: {_said(finding.remedy)}")
     for command in finding.commands:
         text.append(f"\n{'':<22}$ {_said(command)}", style="cyan")
     if finding.wrong:
@@ -84,6 +84,6 @@ def _said(text: str) -> str:
 
 
 def listing(checks: Iterable[Check]) -> Grid:
-    """What the doctor can look at."""
+    """The list of all checks."""
     rows = [[check.id, "--deep" if check.deep else "", check.title] for check in checks]
     return tables.plain("checks", ["check", "", "looks at"], rows)

@@ -1,4 +1,4 @@
-"""The use case behind `doctor`: which environment, which interpreter, which checks; and what mends them."""
+"""The use case behind `doctor`: which environment, which interpreter, which checks; and the fixes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEFAULT = "dev"
 
 
 def subject(env: str = "", python: str = "") -> DoctorContext:
-    """What to look at.
+    """Resolve the environment and interpreter to check.
 
     Args:
         env: name or path of an env file; empty for the environment that was used last.
@@ -27,14 +27,14 @@ def subject(env: str = "", python: str = "") -> DoctorContext:
     """
     path = Path(python).expanduser().absolute() if python else None
     if path and not path.is_file():
-        raise UsageError("there is no such interpreter", where=path, hints=["--python /path/to/bin/python"])
+        raise UsageError("no such interpreter", where=path, hints=["--python /path/to/bin/python"])
     space = workspace.default()
     asked = str(settings.find(env)) if env.endswith(".toml") else ""
     return DoctorContext(settings.load(env or last_used(space)), space, python=path, asked=asked)
 
 
 def last_used(space: workspace.Workspace) -> str:
-    """The environment whose receipts are newest, if its env file is still there; else `dev`."""
+    """The environment with the newest receipts, if its env file still exists; else `dev`."""
     known = {name for name, _, _ in settings.available()}
     newest = {
         path.parents[1].name: path.stat().st_mtime
@@ -45,12 +45,12 @@ def last_used(space: workspace.Workspace) -> str:
 
 
 def examine(chosen: Settings) -> tuple[Finding, ...]:
-    """Look at the machine and one environment, without running anything of it."""
+    """Check the machine and one environment, without running anything in it."""
     return registry.examine(DoctorContext(chosen, workspace.default()), registry.chosen())
 
 
 def mending(findings: tuple[Finding, ...]) -> Plan:
-    """What mends the findings that can be mended safely, in one plan; empty if there is nothing."""
+    """A plan with the fixes of all findings that can be fixed safely; empty if there are none."""
     steps = dict.fromkeys(step for finding in findings if finding.wrong for step in finding.fix)
     notes = tuple(f"{found.check}: {found.seen}" for found in findings if found.wrong and found.fix)
-    return Plan("mend what can be undone", tuple(steps), notes)
+    return Plan("apply fixes that can be undone", tuple(steps), notes)

@@ -1,4 +1,4 @@
-"""Group `sources`: the checkout, its pins, and the LLVM that is used for it."""
+"""Group `sources`: the checkout, its pins, and the LLVM in use."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 
 _WHOLE = 40  # hex digits of a commit
 _BUILT_WITH = {"FileCheck", "clang++"}  # programs of the LLVM that some era's build runs
-_NO_CHECKOUT = "no checkout of Triton is at hand"
+_NO_CHECKOUT = "no Triton checkout found"
 
 
 @check("sources.checkout", "the checkout: version, commit, changes")
 def checkout(subject: DoctorContext) -> Iterator[Finding]:
-    """What is checked out, and how far it is from upstream."""
+    """Report what is checked out, and how far it is from upstream."""
     tree, error = subject.checkout, subject.unreadable
     if error:
         why, advice = error.why or "", "; ".join(error.hints)
@@ -41,10 +41,10 @@ def checkout(subject: DoctorContext) -> Iterator[Finding]:
     if tree.git_problem:
         yield Finding(
             "warning",
-            f"{parts[0]}; git does not answer: {tree.git_problem}",
+            f"{parts[0]}; git fails: {tree.git_problem}",
             str(tree.root),
-            affects="nobody can tell whether a build belongs to these sources",
-            remedy="mend the repository; in a container with another owner's folder, trust it",
+            affects="it is unknown whether a build belongs to these sources",
+            remedy="repair the repository; in a container, if another user owns the folder, mark it as safe",
             commands=(shlex.join(("git", "config", "--global", "--add", "safe.directory", str(tree.root))),)
             if "ownership" in tree.git_problem
             else (),
@@ -64,7 +64,7 @@ def pins(subject: DoctorContext) -> Iterator[Finding]:
         return
     if not subject.checkout.pins:
         yield Finding(
-            "warning", "no pin was found", str(subject.checkout.root), affects="any LLVM is a guess"
+            "warning", "no pin found", str(subject.checkout.root), affects="no LLVM can be chosen for certain"
         )
     for pin in subject.checkout.pins:
         yield _core(pin, subject) if pin.role == "core" else _other(pin)
@@ -87,7 +87,7 @@ def _core(pin: LlvmPin, subject: DoctorContext) -> Finding:
         f"{told}; LLVM {tree.version} is {tree.commit[:12] or 'of an unknown commit'}",
         str(tree.prefix),
         affects="files that use an API that changed in between do not compile (triton#9776)",
-        remedy="take the LLVM at the pin",
+        remedy="use the LLVM at the pin",
         commands=(f"invoke setup-mlir --env {name}",),
     )
 
@@ -96,16 +96,16 @@ def _other(pin: LlvmPin) -> Finding:
     return Finding(
         "note",
         f"{pin.file} pins {pin.commit[:12]} for the backend {pin.role}",
-        affects="its code generator is built apart and ignores LLVM_SYSPATH (triton#11485)",
+        affects="its code generator is built separately and ignores LLVM_SYSPATH (triton#11485)",
     )
 
 
-@check("sources.branches", "branches that are named like commits")
+@check("sources.branches", "branches named like commits")
 def branches(subject: DoctorContext) -> Iterator[Finding]:
     """`git checkout -b HASH` makes a branch of that name wherever HEAD is (triton#5521)."""
     looked = [root for root in _repositories(subject) if git.common_folder(root)]
     if not looked:
-        yield skipped("no git repository of Triton's or LLVM's is at hand")
+        yield skipped("no git repository of Triton or LLVM found")
         return
     misleading = False
     for root in looked:
@@ -116,8 +116,8 @@ def branches(subject: DoctorContext) -> Iterator[Finding]:
                     "error",
                     f"the branch {name[:12]} is at {commit[:12]}",
                     str(root),
-                    affects="what was built as that commit is another one (triton#5521)",
-                    remedy="give the branch another name, and check the commit out without -b",
+                    affects="builds of that name are of another commit (triton#5521)",
+                    remedy="rename the branch, and check out the commit without -b",
                     commands=(
                         shlex.join(("git", "-C", str(root), "branch", "-m", name, f"was-{name[:8]}")),
                         shlex.join(("git", "-C", str(root), "checkout", "--detach", name)),
@@ -128,7 +128,7 @@ def branches(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _misleads(root: Path, name: str, commit: str) -> bool:
-    """A whole hash always does; fewer digits may be a date, so they do if git has an object of that name."""
+    """Whether a branch name misleads: a full hash does, fewer digits only if git has such an object."""
     if not re.fullmatch(r"[0-9a-f]{7,40}", name) or commit.startswith(name):
         return False
     return len(name) == _WHOLE or git.has_object(root, name)
@@ -144,9 +144,9 @@ def _repositories(subject: DoctorContext) -> Iterator[Path]:
         yield source
 
 
-@check("sources.llvm", "what the LLVM in use has and lacks for this Triton")
+@check("sources.llvm", "what this Triton needs of the LLVM in use")
 def llvm(subject: DoctorContext) -> Iterator[Finding]:
-    """Build type, assertions, targets, lld, clang++, FileCheck, RTTI, shared or static."""
+    """Report build type, assertions, targets, lld, clang++, FileCheck, RTTI, shared or static."""
     tree = subject.llvm
     if tree is None:
         yield _no_llvm(subject)
@@ -159,7 +159,7 @@ def llvm(subject: DoctorContext) -> Iterator[Finding]:
                 f"LLVM {tree.version} lacks {words}",
                 str(tree.prefix),
                 affects=f"Triton {subject.checkout.version} does not build against it",
-                remedy="install the rest of it, or build one that is whole",
+                remedy="install the missing parts, or build a complete one",
                 commands=(f"invoke setup-mlir --env {subject.named} --provider source",),
             )
         if missing:
@@ -171,8 +171,8 @@ def llvm(subject: DoctorContext) -> Iterator[Finding]:
             "note",
             _describe(tree),
             str(tree.prefix),
-            affects="no checks of LLVM's and MLIR's own, no -debug-only; upstream's prebuilt has both",
-            remedy="to debug passes, take one with assertions",
+            affects="no internal checks of LLVM and MLIR, no -debug-only; upstream's prebuilt has both",
+            remedy="to debug passes, use one with assertions",
             commands=(f"invoke setup-mlir --env {subject.named} --provider source --assertions",),
         )
 
@@ -182,12 +182,12 @@ def _no_llvm(subject: DoctorContext) -> Finding:
     if named is None:
         return skipped("no LLVM is set up")
     if str(named) == (subject.receipt("setup-mlir") or {}).get("prefix"):
-        return skipped("the one that was set up is gone (see builds.llvm)")
+        return skipped("the LLVM that was set up no longer exists (see builds.llvm)")
     return Finding(
         "error",
-        "there is no LLVM in this folder",
+        "no LLVM in this folder",
         str(named),
-        affects="Triton cannot be built: `dir` under [llvm], or LLVM_SYSPATH, leads nowhere (triton#4463)",
+        affects="Triton cannot be built: `dir` under [llvm], or LLVM_SYSPATH, is not an LLVM (triton#4463)",
         remedy="name the prefix that has lib/cmake/llvm",
     )
 
@@ -210,7 +210,7 @@ def _linked(tree: LlvmTree) -> str:
     return "static" if tree.static or not tree.shared else "shared components"
 
 
-@check("sources.worktrees", "worktrees with different pins on one LLVM slot")
+@check("sources.worktrees", "worktrees with different pins that share one LLVM folder")
 def several_pins(subject: DoctorContext) -> Iterator[Finding]:
     """Upstream's own builds keep one LLVM in `$TRITON_HOME/.triton/llvm`; another pin deletes it."""
     tree = subject.checkout
@@ -221,14 +221,14 @@ def several_pins(subject: DoctorContext) -> Iterator[Finding]:
     home = Path(subject.environ.get("TRITON_HOME") or Path.home())
     slot = home / ".triton" / "llvm"
     if len(set(pinned.values())) <= 1 or not slot.is_dir():
-        yield ok(f"no two pins on one LLVM slot (worktrees: {len(pinned)})", tree.root)
+        yield ok(f"no two pins share an LLVM folder (worktrees: {len(pinned)})", tree.root)
         return
     yield Finding(
         "warning",
         "; ".join(f"{root} pins {pin}" for root, pin in pinned.items()),
         str(slot),
-        affects="pip builds share this slot, and each deletes the other's LLVM (triton#10540)",
-        remedy="a TRITON_HOME for each pin (3.2 and later); tritonsmith itself does without the slot",
+        affects="pip builds share this folder, and each deletes the other's LLVM (triton#10540)",
+        remedy="set a TRITON_HOME for each pin (3.2 and later); tritonsmith itself does not use the folder",
         commands=(f"export TRITON_HOME={shlex.quote(str(tree.root / '.triton-home'))}",),
     )
 

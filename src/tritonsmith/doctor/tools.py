@@ -1,4 +1,4 @@
-"""Group `tools`: the programs that building takes, in versions that fit this Triton."""
+"""Group `tools`: the programs that builds need, in versions that suit this Triton."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _program(row: dict[str, Any]) -> Check:
     def look(subject: DoctorContext) -> Iterator[Finding]:
         yield _judge(row, subject.programs[row["name"]], subject)
 
-    return Check(f"tools.{row['id']}", f"{row['name']}: there, and in a version that fits", look)
+    return Check(f"tools.{row['id']}", f"{row['name']}: installed, in a supported version", look)
 
 
 def _judge(row: dict[str, Any], tool: Tool | None, subject: DoctorContext) -> Finding:
@@ -42,14 +42,14 @@ def _judge(row: dict[str, Any], tool: Tool | None, subject: DoctorContext) -> Fi
         return Finding("error" if building and row["needed"] else "note", f"no {row['name']}", **advice)
     seen = f"{row['name']} {tool.version or 'of unknown version'}"
     if not _fits(tool.version, row["range"]):
-        return Finding("warning", f"{seen}; wanted {row['range']}", str(tool.path), **advice)
+        return Finding("warning", f"{seen}; required: {row['range']}", str(tool.path), **advice)
     asked = _asked(row["name"], subject)
     if not _fits(tool.version, asked):
         return Finding(
             "note",
-            f"{seen}; this checkout's pyproject.toml asks for {asked}",
+            f"{seen}; this checkout's pyproject.toml requires {asked}",
             str(tool.path),
-            affects="a pip build with build isolation takes another one than `invoke build-triton`",
+            affects="a pip build with build isolation uses another version than `invoke build-triton`",
         )
     return ok(seen, tool.path)
 
@@ -59,12 +59,12 @@ def _fits(version: str, wanted: str) -> bool:
 
 
 def _asked(name: str, subject: DoctorContext) -> str:
-    """What the checkout's own pyproject.toml asks for; empty if nothing."""
+    """What the checkout's own pyproject.toml requires; empty if nothing."""
     asked = map(Requirement, subject.checkout.requires if subject.checkout else ())
     return next((str(asks.specifier) for asks in asked if asks.name == name), "")
 
 
-@check("tools.cmake-on-path", "the CMake that a plain pip build would run")
+@check("tools.cmake-on-path", "the CMake on PATH, which a plain pip build runs")
 def cmake_on_path(subject: DoctorContext) -> Iterator[Finding]:
     """Upstream's setup.py runs the `cmake` of PATH; tritonsmith its own."""
     found = tools.find("cmake")
@@ -76,10 +76,10 @@ def cmake_on_path(subject: DoctorContext) -> Iterator[Finding]:
     if not _fits(found.version, wanted):
         yield Finding(
             "note",
-            f"cmake {found.version}; this Triton wants {wanted}",
+            f"cmake {found.version}; this Triton requires {wanted}",
             str(found.path),
             affects="`pip install -e .` and `make` outside tritonsmith fail to configure (triton#6330)",
-            remedy="put one that fits before it on PATH",
+            remedy="put a supported one before it on PATH",
             commands=(f"pip install 'cmake{known}'",),
         )
     else:
@@ -87,15 +87,15 @@ def cmake_on_path(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _ccache(subject: DoctorContext) -> Ccache | str:
-    """What ccache says of itself, or why it is not asked."""
+    """Statistics of ccache, or why they are not available."""
     if subject.settings.cache.launcher != "ccache" or subject.settings.triton.wheel:
         return "this environment compiles nothing through ccache"
-    return subject.ccache or "no ccache that answers (see tools.ccache)"
+    return subject.ccache or "no working ccache (see tools.ccache)"
 
 
-@check("tools.ccache-size", "the compiler cache's limit against this build")
+@check("tools.ccache-size", "the compiler cache's size limit against this build's size")
 def ccache_size(subject: DoctorContext) -> Iterator[Finding]:
-    """A cache smaller than one build forgets its beginning before its end."""
+    """A cache smaller than one build evicts the start of the build before its end."""
     seen = _ccache(subject)
     if isinstance(seen, str):
         yield skipped(seen)
@@ -114,16 +114,16 @@ def ccache_size(subject: DoctorContext) -> Iterator[Finding]:
     ruled = bool(subject.environ.get("CCACHE_MAXSIZE"))  # which ccache.conf cannot overrule
     yield Finding(
         "warning",
-        f"{text}; this environment's build wants about {wanted:.1f}",
+        f"{text}; this environment's build needs about {wanted:.1f}",
         str(seen.folder),
-        affects="the cache forgets the beginning of a build before its end, so nothing hits",
-        remedy=f"raise its limit (max_size={seen.limit_gib:.3g}Gi brings back the old one)",
+        affects="the cache evicts the start of a build before its end, so nothing hits",
+        remedy=f"raise the limit (max_size={seen.limit_gib:.3g}Gi restores the old one)",
         commands=(f"export CCACHE_MAXSIZE={size}" if ruled else shlex.join(setting),),
         fix=() if ruled else (Run(setting, cwd=subject.cwd, phase="compiler cache"),),
     )
 
 
-@check("tools.ccache-hits", "how many compiles the cache answers")
+@check("tools.ccache-hits", "the compiler cache's hit rate")
 def ccache_hits(subject: DoctorContext) -> Iterator[Finding]:
     """A poor rate over many compiles means that something in the key changes from build to build."""
     seen = _ccache(subject)
@@ -133,9 +133,9 @@ def ccache_hits(subject: DoctorContext) -> Iterator[Finding]:
     table = configs.load("resources")["ccache"]
     compiles = seen.hits + seen.misses
     if seen.hit_rate is None or compiles < table["enough-compiles"]:
-        yield ok(f"{compiles} compiles so far: too few for a rate", seen.folder)
+        yield ok(f"{compiles} compiles so far: too few for a hit rate", seen.folder)
         return
-    text = f"{100 * seen.hit_rate:.0f} % of {compiles} compiles were answered"
+    text = f"{100 * seen.hit_rate:.0f} % of {compiles} compiles were hits"
     if seen.hit_rate >= table["poor-hit-rate"]:
         yield ok(text, seen.folder)
         return
@@ -143,8 +143,8 @@ def ccache_hits(subject: DoctorContext) -> Iterator[Finding]:
         "note",
         text,
         str(seen.folder),
-        affects="rebuilds compile what was compiled before",
-        remedy="zero the statistics, build twice, and see what misses",
+        affects="rebuilds recompile what was compiled before",
+        remedy="zero the statistics, build twice, and look at the misses",
         commands=("ccache --zero-stats", "ccache --show-stats --verbose"),
     )
 
@@ -155,7 +155,7 @@ def ccache_base_dir(subject: DoctorContext) -> Iterator[Finding]:
     seen = _ccache(subject)
     several = git.worktrees(subject.checkout.root) if subject.checkout else ()
     if isinstance(seen, str) or len(several) <= 1:
-        yield skipped(seen if isinstance(seen, str) else "there is one worktree at most")
+        yield skipped(seen if isinstance(seen, str) else "at most one worktree")
         return
     bases = [part for part in seen.base_dir.split(":") if part]  # ccache 4.13 takes a list
     held = all(any(root.is_relative_to(part) for part in bases) for root in several)
@@ -171,7 +171,7 @@ def ccache_base_dir(subject: DoctorContext) -> Iterator[Finding]:
         "note",
         text,
         str(seen.folder),
-        affects="pip's build folders, inside the worktrees, compile what another has compiled",
+        affects="pip's build folders, inside the worktrees, recompile what another worktree has compiled",
         remedy="make paths relative below the folder that holds them all, and leave the current folder out"
         " of the key (debug info then names the folder of the first compile)",
         commands=tuple(shlex.join(("ccache", "--set-config", setting)) for setting in wanted),
@@ -183,30 +183,30 @@ def lit(subject: DoctorContext) -> Iterator[Finding]:
     """Releases from 20 on refuse Triton's test/lit.cfg.py."""
     packages = subject.packages
     if packages is None:
-        yield skipped("there is no Python environment yet")
+        yield skipped("no Python environment yet")
         return
     wanted = eras.lit_requirement()
     version = dict(packages.dists).get("lit", "")
     if not version:
-        yield skipped(f"not installed for {packages.executable}; `invoke build-triton` does that")
+        yield skipped(f"not installed for {packages.executable}; `invoke build-triton` installs it")
     elif SpecifierSet(wanted.removeprefix("lit")).contains(version, prereleases=True):
         yield ok(f"lit {version}", packages.executable)
     else:
         yield Finding(
             "warning",
-            f"lit {version}; wanted {wanted}",
+            f"lit {version}; required: {wanted}",
             str(packages.executable),
-            affects="`check-triton-lit-tests` stops at test/lit.cfg.py",
+            affects="`check-triton-lit-tests` fails in test/lit.cfg.py",
             commands=(f"{packages.executable} -m pip install '{wanted}'",),
         )
 
 
-@check("tools.libstdcxx", "an older libstdc++ in front of the system's")
+@check("tools.libstdcxx", "an older libstdc++ that hides the system's")
 def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
-    """One of conda's, or on LD_LIBRARY_PATH, is loaded before the system's (triton#1543)."""
+    """A libstdc++ of conda, or on LD_LIBRARY_PATH, is loaded before the system's (triton#1543)."""
     system = subject.host.glibcxx
     if not system:
-        yield skipped("no libstdc++ of the system's to compare with")
+        yield skipped("no system libstdc++ to compare with")
         return
     conda = subject.environ.get("CONDA_PREFIX")
     folders = [Path(part) for part in subject.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
@@ -221,13 +221,13 @@ def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
                 f"GLIBCXX_{tag}, the system's has GLIBCXX_{system}",
                 str(library),
                 affects="a libtriton.so built here does not load (triton#1543, triton#7946)",
-                remedy="bring that environment's libstdc++ up to date, or take it off LD_LIBRARY_PATH",
+                remedy="update that environment's libstdc++, or remove it from LD_LIBRARY_PATH",
                 commands=("conda install -c conda-forge libstdcxx-ng",)
                 if conda and library.is_relative_to(conda)
                 else ("unset LD_LIBRARY_PATH",),
             )
     if not older:
-        yield ok(f"GLIBCXX_{system}, and nothing older in front of it")
+        yield ok(f"GLIBCXX_{system}, and no older one hides it")
 
 
 PROGRAMS = tuple(map(_program, configs.load("tools")["tool"]))

@@ -1,4 +1,4 @@
-"""Group `tools`, its part on compiler caches that reach beyond this machine."""
+"""Group `tools`, second part: compiler caches that reach beyond this machine."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def _compiles(subject: DoctorContext) -> bool:
     return not subject.settings.triton.wheel
 
 
-@check("tools.ccache-remote", "the remote storage of compiles: there, quick, and of use")
+@check("tools.ccache-remote", "the compiler cache's remote storage: reachable, fast, with hits")
 def remote(subject: DoctorContext) -> Iterator[Finding]:
-    """Only an environment that names one is asked for it."""
+    """Applies only to environments that name a remote storage."""
     cache = subject.settings.cache
     if not (cache.remote and _compiles(subject)):
-        yield skipped("this environment names no remote storage")
+        yield skipped("this environment has no remote storage")
         return
     try:
         compiler_cache.check_remote(cache.remote)
@@ -39,18 +39,18 @@ def remote(subject: DoctorContext) -> Iterator[Finding]:
     if answer.trouble:
         yield Finding(
             "warning",
-            f"no use: {answer.trouble}",
+            f"unusable: {answer.trouble}",
             cache.remote,
-            affects="everything that this machine has not compiled itself is compiled here",
-            remedy=f"start it, or take remote out of the env file; {_GUIDE}",
+            affects="results of other machines are not found: everything compiles here",
+            remedy=f"start the storage, or remove `remote` from the env file; {_GUIDE}",
         )
     elif answer.seconds > limit:
         yield Finding(
             "warning",
             f"answers after {answer.seconds * 1000:.0f} ms",
             cache.remote,
-            affects=f"ccache gives up a connection after {limit * 1000:.0f} ms, so most compiles miss it",
-            remedy="use one that is nearer, or a folder that is mounted here",
+            affects=f"ccache's connections time out after {limit * 1000:.0f} ms, so most compiles miss",
+            remedy="use a closer storage, or a mounted folder",
         )
     else:
         yield ok(f"answers in {answer.seconds * 1000:.0f} ms; {_rate(subject)}", cache.remote)
@@ -60,46 +60,46 @@ def _rate(subject: DoctorContext) -> str:
     seen = subject.ccache
     asked = seen.remote_hits + seen.remote_misses if seen else 0
     if seen is None or not asked:
-        return "nothing was asked of it so far"
+        return "no requests so far"
     failed = f", {seen.remote_errors} errors" if seen.remote_errors else ""
-    return f"it had {100 * seen.remote_hits / asked:.0f} % of {asked} results{failed}"
+    return f"{100 * seen.remote_hits / asked:.0f} % of {asked} requests were hits{failed}"
 
 
-@check("tools.ccache-headers", "precompiled headers where other machines are to share compiles")
+@check("tools.ccache-headers", "precompiled headers where machines share compiles")
 def headers(subject: DoctorContext) -> Iterator[Finding]:
-    """They hold absolute paths, and icecc does not send them."""
+    """Precompiled headers contain absolute paths, and icecc does not send them."""
     cache, wanted = subject.settings.cache, subject.settings.llvm.precompiled_headers
     if not _compiles(subject) or cache.launcher != "ccache":
         yield skipped("this environment compiles nothing through ccache")
         return
     outside = not cache.remote and subject.ccache is not None and subject.ccache.remote
     if not (cache.remote or cache.distribute or outside):
-        yield skipped("no other machine has to do with compiles")
+        yield skipped("compiles are not shared with other machines")
     elif wanted == "on" or (wanted == "auto" and outside):
         told = " of ccache's own settings" if outside else ""
         yield Finding(
             "warning",
             f'precompiled-headers = "{wanted}" and a remote storage{told}, or other machines that compile',
-            affects="an LLVM from source: what uses such a header is compiled here, each time",
+            affects="an LLVM from source: files that use such a header are compiled here each time",
             remedy='precompiled-headers = "off" under [llvm] of the env file',
         )
     else:
         yield ok("off")
 
 
-@check("tools.icecc", "the daemon that sends compiles to other machines")
+@check("tools.icecc", "icecc's daemon, which sends compiles to other machines")
 def icecc(subject: DoctorContext) -> Iterator[Finding]:
-    """Without the program no compile starts; without the daemon all of them run here."""
+    """Without the program no compile starts; without the daemon all compiles run here."""
     if subject.settings.cache.distribute != "icecc" or not _compiles(subject):
-        yield skipped("this environment sends no compiles away")
+        yield skipped("this environment does not distribute compiles")
         return
     program = tools.find("icecc")
     if program is None:
         yield Finding(
             "error",
-            "there is no icecc on PATH, which ccache would call for each compile",
+            "no icecc on PATH; ccache runs it for each compile",
             affects="no compile starts",
-            remedy=f"install it, or take distribute out of the env file; {_GUIDE}",
+            remedy=f"install icecc, or remove `distribute` from the env file; {_GUIDE}",
             commands=("apt install icecc",),
         )
         return
@@ -112,15 +112,15 @@ def icecc(subject: DoctorContext) -> Iterator[Finding]:
             "warning",
             "no iceccd answers on this machine",
             str(program.path),
-            affects="all compiles run here, each after a vain look for it",
-            remedy=f"start it, with the scheduler's address; {_GUIDE}",
+            affects="all compiles run here, each after looking for the daemon in vain",
+            remedy=f"start the daemon with the scheduler's address; {_GUIDE}",
             commands=("systemctl start iceccd",),
         )
 
 
-@check("tools.launcher", "a launcher other than ccache, against what this build asks of it")
+@check("tools.launcher", "launchers other than ccache: installed, and compatible with this build")
 def launcher(subject: DoctorContext) -> Iterator[Finding]:
-    """Their settings come from the environment, where they are looked for."""
+    """Other launchers read their settings from environment variables."""
     name, debug_info = subject.settings.cache.launcher, subject.settings.llvm.debug_info
     if name not in ("sccache", "recc") or not _compiles(subject):
         yield skipped("the launcher is ccache, or none")
@@ -149,24 +149,27 @@ def launcher(subject: DoctorContext) -> Iterator[Finding]:
         yield ok(f"{name} {program.version}".strip(), program.path)
 
 
-@check("tools.ccache-folders", "the build folder's own settings of ccache")
+@check("tools.ccache-folders", "the ccache settings stored in the build folder")
 def folders(subject: DoctorContext) -> Iterator[Finding]:
-    """What `CMAKE_CXX_COMPILER_LAUNCHER` says, against the env file and the disk."""
+    """Compare `CMAKE_CXX_COMPILER_LAUNCHER` with the env file and the disk."""
     cache = cmake_cache.read(subject.env.build)
     words = cache.get("CMAKE_CXX_COMPILER_LAUNCHER").split(";") if cache else []
     said = dict(word.split("=", 1) for word in words if word.startswith("CCACHE_") and "=" in word)
     base = said.get("CCACHE_BASEDIR")
     if not base:
-        yield skipped("no build of this environment has settings for ccache of its own")
+        yield skipped("no build of this environment stores ccache settings")
         return
     remote = said.get("CCACHE_REMOTE_STORAGE", said.get("CCACHE_SECONDARY_STORAGE", ""))
     link = subject.env.build / "source"
     if not subject.env.build.is_relative_to(base) or not link.is_dir():
-        seen, affects = f"base_dir {base} and {link}: moved or gone", "other worktrees' compiles do not fit"
+        seen, affects = (
+            f"base_dir {base} and {link}: moved or missing",
+            "compiles of other worktrees do not hit",
+        )
     elif remote.partition("|")[0] != subject.settings.cache.remote:
         seen = f"configured with {remote.partition('|')[0] or 'no remote storage'}, the env file says "
         seen += subject.settings.cache.remote or "none"
-        affects = "a bare `ninja` uses the older setting"
+        affects = "a plain `ninja` uses the old setting"
     else:
         yield ok(f"paths below {base} are relative, and so is the debug info", subject.env.build)
         return

@@ -1,4 +1,4 @@
-"""The check `variables.contradictory`: each is fine by itself."""
+"""The check `variables.contradictory`: variables that conflict although each is fine alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tritonsmith.facts import cmake_cache, variables
 
 @check("variables.contradictory", "variables that contradict or need each other")
 def contradictory(subject: DoctorContext) -> Iterator[Finding]:
-    """Each is fine by itself."""
+    """Find variables that conflict although each is fine alone."""
     found = [
         *_build_types(subject),
         *_offline(subject),
@@ -24,7 +24,7 @@ def contradictory(subject: DoctorContext) -> Iterator[Finding]:
         *_interpreted(subject),
         *_alone(subject),
     ]
-    yield from found or [ok("nothing contradicts itself")]
+    yield from found or [ok("no contradictions")]
 
 
 def _build_types(subject: DoctorContext) -> Iterator[Finding]:
@@ -46,8 +46,8 @@ def _offline(subject: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             "warning",
             f"TRITON_OFFLINE_BUILD without {' and '.join(missing)}",
-            affects=f"{env_vars.BY_HAND}: it stops with a RuntimeError (triton#4461, triton#10540)",
-            remedy="name both, and NVIDIA's tools too: without TRITON_PTXAS_PATH they are left out silently",
+            affects=f"{env_vars.BY_HAND}: fails with a RuntimeError (triton#4461, triton#10540)",
+            remedy="set both, and NVIDIA's tools: without TRITON_PTXAS_PATH they are silently left out",
             commands=tuple(f"export {name}=..." for name in missing),
         )
 
@@ -61,8 +61,8 @@ def _build_dir(subject: DoctorContext) -> Iterator[Finding]:
             "warning",
             f"TRITON_BUILD_DIR={named} was configured for {source}, not for {subject.checkout.root}",
             str(cache.file),
-            affects=f"{env_vars.BY_HAND}: CMake refuses, or the worktrees overwrite each other's build",
-            remedy="one folder for each worktree",
+            affects=f"{env_vars.BY_HAND}: CMake fails, or the worktrees overwrite each other's build",
+            remedy="use one build folder per worktree",
             commands=(env_vars.unset("TRITON_BUILD_DIR"),),
         )
 
@@ -79,8 +79,8 @@ def _llvm_debug(subject: DoctorContext) -> Iterator[Finding]:
         yield Finding(
             "warning",
             f"{', '.join(asked)}, but {' and '.join(reasons)}",
-            affects="LLVM_DEBUG is compiled out there: those parts print nothing",
-            remedy="take an LLVM with assertions, and a build type of Triton that keeps them",
+            affects="LLVM_DEBUG is compiled out there, so nothing is printed",
+            remedy="use an LLVM with assertions, and a build type of Triton with assertions",
             commands=(f"invoke setup-mlir --env {subject.named}",),
         )
 
@@ -92,7 +92,7 @@ def _override(subject: DoctorContext) -> Iterator[Finding]:
     if not env_vars.has_entries(folder):
         yield Finding(
             "warning",
-            "TRITON_KERNEL_OVERRIDE is on, and there is nothing to take instead",
+            "TRITON_KERNEL_OVERRIDE is on, but there are no kernels to override with",
             str(folder),
             affects="kernels are compiled as usual",
             remedy="dump once (TRITON_KERNEL_DUMP=1 TRITON_ALWAYS_COMPILE=1), copy the kernel's folder there",

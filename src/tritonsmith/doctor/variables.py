@@ -1,4 +1,4 @@
-"""Group `variables`: what the environment says to Triton's build and to Triton at run time."""
+"""Group `variables`: environment variables of Triton's build and of Triton at run time."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tritonsmith.facts.variables import TritonVariable
 _TRUE_FOR_CMAKE = {"1", "ON", "YES", "TRUE", "Y"}
 
 
-@check("variables.known", "variables that are set: known to this version, misspelt, or another program's")
+@check("variables.known", "variables that are set: known to this version, misspelled, or of other software")
 def known(subject: DoctorContext) -> Iterator[Finding]:
-    """A name that this Triton does not read does nothing, without a word."""
+    """A name that this Triton does not read is silently ignored."""
     names = variables.about_triton(subject.environ)
     in_tree = variables.read_in(subject.checkout.root, names) if subject.checkout else frozenset()
     owners = {name: variables.foreign(name) for name in names if not variables.find(name)}
@@ -32,7 +32,7 @@ def known(subject: DoctorContext) -> Iterator[Finding]:
     if foreign:
         yield ok(f"of other software: {', '.join(foreign)}")
     if not names:
-        yield ok("none that Triton reads is set")
+        yield ok("no variable that Triton reads is set")
 
 
 def _problem(subject: DoctorContext, name: str, in_tree: frozenset[str]) -> Finding | None:
@@ -40,9 +40,9 @@ def _problem(subject: DoctorContext, name: str, in_tree: frozenset[str]) -> Find
     if name in eras.option_names() and name not in variables.table():
         return _cmake_option(subject, name)
     if row and row.is_inert(version):
-        why = f"nothing of {env_vars.triton(version)} reads it"
+        why = f"{env_vars.triton(version)} does not read it"
         if row.still:
-            why = f"of {env_vars.triton(version)} only {row.still} read it, not Python"
+            why = f"in {env_vars.triton(version)} only {row.still} read it, not Python"
         return None if row.unless in subject.environ else _useless(subject, row, name, why)
     if name in in_tree or (row and row.exists(version)):
         return None
@@ -57,8 +57,8 @@ def _useless(subject: DoctorContext, row: TritonVariable, name: str, why: str) -
     return Finding(
         "warning",
         f"{env_vars.shown(subject, name)}: {why}",
-        affects=f"it was set for: {row.what}",
-        remedy=f"set instead: {better}" if better else "unset it, or take a Triton that has it",
+        affects=f"without effect: {row.what}",
+        remedy=f"set instead: {better}" if better else "unset it, or use a Triton that reads it",
         commands=(env_vars.unset(name),),
     )
 
@@ -66,7 +66,7 @@ def _useless(subject: DoctorContext, row: TritonVariable, name: str, why: str) -
 def _cmake_option(subject: DoctorContext, name: str) -> Finding:
     return Finding(
         "warning",
-        f"{env_vars.shown(subject, name)}: a CMake option, which nothing reads from the environment",
+        f"{env_vars.shown(subject, name)}: a CMake option, not read from the environment",
         affects="it has no effect",
         remedy="pass it on to CMake",
         commands=(f"export TRITON_APPEND_CMAKE_ARGS=-D{name}=...", env_vars.unset(name)),
@@ -82,12 +82,10 @@ def _unknown(subject: DoctorContext, name: str) -> Finding:
             affects="it has no effect",
             commands=(f'export {meant}="${name}"; unset {name}',),
         )
-    return Finding(
-        "note", f"{seen}: no Triton that is known here reads it", remedy="compare its spelling, or leave it"
-    )
+    return Finding("note", f"{seen}: no known Triton reads it", remedy="check the spelling, or ignore this")
 
 
-@check("variables.empty", "variables that are set to nothing where that changes something")
+@check("variables.empty", "empty variables, where empty differs from unset")
 def empty(subject: DoctorContext) -> Iterator[Finding]:
     """`export NAME=` is not `unset NAME`."""
     found = [name for name, value in subject.environ.items() if not value]
@@ -96,18 +94,18 @@ def empty(subject: DoctorContext) -> Iterator[Finding]:
     for name, effect in harmful.items():
         yield Finding(
             "warning",
-            f"{name} is set to nothing: in {env_vars.triton(subject.triton_version)} that {effect.does}",
+            f"{name} is empty: in {env_vars.triton(subject.triton_version)} that {effect.does}",
             affects=env_vars.whom(variables.find(name)),
             commands=(env_vars.unset(name),),
         )
     good = [f"{name} is empty, which {effect.does}" for name, effect in effects.items() if effect]
     if not harmful:
-        yield ok("; ".join(good) or "no variable is empty where that matters")
+        yield ok("; ".join(good) or "no empty variables that matter")
 
 
-@check("variables.values", "flags and numbers whose value is not taken as it is meant")
+@check("variables.values", "flags and numbers whose value is not read as intended")
 def values(subject: DoctorContext) -> Iterator[Finding]:
-    """setup.py, Python and C++ each have their own idea of what is true; the rest is false."""
+    """setup.py, Python and C++ each accept different values as true; the rest is false."""
     version, wrong = subject.triton_version, False
     for row, value in env_vars.given(subject):
         if row.kind == "flag" and row.effect != "build-type" and not variables.is_plain(row, value, version):
@@ -116,7 +114,7 @@ def values(subject: DoctorContext) -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 f"{env_vars.shown(subject, row.name)}:"
-                f" {env_vars.triton(version)} takes only {taken} for true",
+                f" {env_vars.triton(version)} accepts only {taken} as true",
                 affects=f"it counts as off for at least one reader: {row.what}",
                 commands=(f"export {row.name}=1",),
             )
@@ -124,17 +122,17 @@ def values(subject: DoctorContext) -> Iterator[Finding]:
             wrong = True
             yield Finding(
                 "warning",
-                f"{env_vars.shown(subject, row.name)} is no number",
+                f"{env_vars.shown(subject, row.name)} is not a number",
                 affects=f"{env_vars.whom(row)}: {row.what}",
                 commands=(env_vars.unset(row.name),),
             )
     if not wrong:
-        yield ok("every flag and number is taken as it is meant")
+        yield ok("every flag and number is read as intended")
 
 
 @check("variables.paths", "variables that name a program, file or folder")
 def paths(subject: DoctorContext) -> Iterator[Finding]:
-    """Triton falls back to its own tool, stops, or looks in another folder than one thinks."""
+    """Triton falls back to its own tool, stops, or looks in an unexpected folder."""
     wrong = False
     for row, value in env_vars.given(subject):
         separator = {"files": ":", "folders": ";"}.get(row.kind)
@@ -151,32 +149,32 @@ def paths(subject: DoctorContext) -> Iterator[Finding]:
                     commands=(env_vars.unset(row.name),),
                 )
     if not wrong:
-        yield ok("every path that is named is there")
+        yield ok("every path exists")
 
 
 def _path_problem(row: TritonVariable, text: str) -> str:
     path = Path(text)
     if row.effect == "dependency" and not path.is_absolute():
-        return "it is relative, and CMake takes it from its build folder (triton#4463)"
+        return "the path is relative, and CMake resolves it against its build folder (triton#4463)"
     if row.kind in ("folder", "folders") and not path.is_dir():
-        return "that is no folder" if path.exists() else "there is no such folder"
+        return "not a folder" if path.exists() else "no such folder"
     if row.kind in ("file", "files", "program") and not path.is_file():
-        return "that is no file" if path.exists() else "there is no such file"
+        return "not a file" if path.exists() else "no such file"
     if row.kind == "program" and not os.access(path, os.X_OK):
-        return "it is not executable"
+        return "not executable"
     return ""
 
 
-@check("variables.cached-away", "dumps that a cached kernel will not give")
+@check("variables.cached-away", "dumps that do not appear for cached kernels")
 def cached_away(subject: DoctorContext) -> Iterator[Finding]:
-    """Dumps come from compiling; the second run takes the kernel from the cache and prints nothing."""
+    """Dumps come from compiling; the second run loads the kernel from the cache and prints nothing."""
     dumps = env_vars.dumps(subject)
     if not dumps:
-        yield skipped("no dump is asked for")
+        yield skipped("no dump is requested")
         return
     names = ", ".join(row.name for row in dumps)
     if "TRITON_ALWAYS_COMPILE" in env_vars.on(subject):
-        yield ok(f"{names}, and every kernel is compiled again")
+        yield ok(f"{names}, and every kernel is recompiled")
         return
     folder = env_vars.folder(subject, "TRITON_CACHE_DIR", "cache")
     if not env_vars.has_entries(folder):
@@ -185,8 +183,8 @@ def cached_away(subject: DoctorContext) -> Iterator[Finding]:
     always = variables.table()["TRITON_ALWAYS_COMPILE"].exists(subject.triton_version)
     never = [row.name for row in dumps if row.cache != "invalidates"]
     twice = [row.name for row in dumps if row.cache == "invalidates"]
-    affects = [f"{', '.join(never)}: nothing for a kernel that is in the cache"] if never else []
-    affects += [f"{', '.join(twice)}: something on the first run, nothing on the second"] if twice else []
+    affects = [f"{', '.join(never)}: no output for a kernel that is in the cache"] if never else []
+    affects += [f"{', '.join(twice)}: output on the first run, none on the second"] if twice else []
     yield Finding(
         "warning",
         f"{names}, and compiled kernels come from the cache",
@@ -199,26 +197,26 @@ def cached_away(subject: DoctorContext) -> Iterator[Finding]:
     )
 
 
-@check("variables.debug", "DEBUG, which setup.py takes for a build type")
+@check("variables.debug", "DEBUG, which setup.py reads as a build type")
 def debug(subject: DoctorContext) -> Iterator[Finding]:
-    """Many programs read it; set for another one, it makes the next `pip install` a Debug build."""
+    """Many programs read DEBUG; set for another one, it makes the next `pip install` a Debug build."""
     if "DEBUG" not in subject.environ:
         yield skipped("DEBUG is not set")
     elif not variables.is_true(variables.table()["DEBUG"], subject.environ["DEBUG"], subject.triton_version):
-        yield ok(f"{env_vars.shown(subject, 'DEBUG')} is not what setup.py takes for true")
+        yield ok(f"{env_vars.shown(subject, 'DEBUG')} is not a value that setup.py reads as true")
     else:
         yield Finding(
             "warning",
             f"{env_vars.shown(subject, 'DEBUG')}: setup.py builds Triton's Debug type",
-            affects=f"{env_vars.BY_HAND}: links that need far more memory (triton#4249), slow compiles",
-            remedy="unset it if it was meant for something else",
+            affects=f"{env_vars.BY_HAND}: linking needs far more memory (triton#4249), and compiles are slow",
+            remedy="unset it if it is meant for another program",
             commands=(env_vars.unset("DEBUG"),),
         )
 
 
-@check("variables.left-on", "variables that are easily forgotten")
+@check("variables.left-on", "variables that are easily left on")
 def left_on(subject: DoctorContext) -> Iterator[Finding]:
-    """They change every kernel, or what compiling costs."""
+    """Find variables that change every kernel, or what compiling costs."""
     suffers = variables.left_on()
     found = [name for name in env_vars.on(subject) if name in suffers]
     for name in found:
@@ -226,17 +224,17 @@ def left_on(subject: DoctorContext) -> Iterator[Finding]:
             "note", env_vars.shown(subject, name), affects=suffers[name], commands=(env_vars.unset(name),)
         )
     if not found:
-        yield ok("none is on")
+        yield ok("none on")
 
 
-@check("variables.sticky", "what CMake's cache remembers of variables that are not set any more")
+@check("variables.sticky", "variables no longer set that CMake's cache still remembers")
 def sticky(subject: DoctorContext) -> Iterator[Finding]:
-    """setup.py passes them only if they are set, so unsetting one does not go back."""
+    """setup.py passes them only if they are set, so unsetting one does not restore the default."""
     remembered = variables.sticky(subject.triton_version)
     folders = _pip_folders(subject)
     caches = [cache for cache in map(cmake_cache.read, folders) if cache]
     if not remembered or not caches:
-        yield skipped("no build folder of pip's own whose CMake cache could remember one")
+        yield skipped("no CMake cache of a pip build that could remember a variable")
         return
     kept = False
     for cache in caches:
@@ -246,18 +244,18 @@ def sticky(subject: DoctorContext) -> Iterator[Finding]:
                 kept = True
                 yield Finding(
                     "warning",
-                    f"{name} is not set, but was: {env_vars.short(value)}",
+                    f"{name} is not set now, but was: {env_vars.short(value)}",
                     str(cache.file),
-                    affects=f"{env_vars.BY_HAND}: it goes on with the old value",
-                    remedy="set it to nothing once, or delete that file",
+                    affects=f"{env_vars.BY_HAND}: it continues to use the old value",
+                    remedy="set it to an empty value once, or delete the cache file",
                     commands=(f"export {name}={default}",),
                 )
     if not kept:
-        yield ok(f"nothing of {', '.join(str(cache.file) for cache in caches)} is left over")
+        yield ok(f"nothing of {', '.join(str(cache.file) for cache in caches)} is remembered")
 
 
 def _pip_folders(subject: DoctorContext) -> list[Path]:
-    """Build folders that pip configures by itself; those of `invoke build-triton` are told everything."""
+    """Build folders that pip configures by itself; `invoke build-triton` passes everything to its own."""
     named = subject.environ.get("TRITON_BUILD_DIR")
     found = sorted((subject.checkout.setup_dir / "build").glob("cmake.*")) if subject.checkout else []
     return [folder for folder in (*found, *([Path(named)] if named else [])) if not folder.is_symlink()]

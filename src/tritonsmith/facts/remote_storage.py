@@ -59,7 +59,7 @@ def listens(path: Path, *, timeout: float) -> bool:
 
 def _folder(path: Path, *, write: bool) -> str:
     if not path.is_dir():
-        return "there is no such folder"
+        return "no such folder"
     wanted = os.R_OK | os.X_OK | (os.W_OK if write else 0)
     return "" if os.access(path, wanted) else f"it may not be {'written to' if write else 'read'}"
 

@@ -78,7 +78,7 @@ def test_a_build_that_failed_is_told_with_its_first_error(subject: DoctorContext
 
 @pytest.mark.parametrize(
     ("error", "how"),
-    [(None, "did not come to its end: it was killed"), (InterruptedRunError("stopped"), "was stopped by ^C")],
+    [(None, "was killed before it finished"), (InterruptedRunError("stopped"), "was stopped by ^C")],
 )
 def test_a_build_that_was_stopped(
     subject: DoctorContext, error: InterruptedRunError | None, how: str
@@ -142,7 +142,7 @@ def test_an_llvm_that_is_gone(subject: DoctorContext) -> None:
     leave(subject, "setup-mlir", prefix=subject.cwd / "gone", commit=COMMIT)
     found = only(builds.llvm, subject)
     assert (found.status, found.where) == ("error", str(subject.cwd / "gone"))
-    assert found.seen == "the LLVM is gone: lib/cmake/llvm/LLVMConfig.cmake is missing"
+    assert found.seen == "the LLVM no longer exists: lib/cmake/llvm/LLVMConfig.cmake is missing"
     assert found.affects == "Triton cannot be built"
 
 
@@ -219,7 +219,7 @@ def test_sources_that_are_gone(subject: DoctorContext, root: Path, how: str) -> 
     found = only(builds.triton, subject)
     assert (found.status, found.where) == ("error", str(root))
     assert found.seen.startswith("the sources cannot be read: ")
-    assert found.affects == "nothing can be rebuilt"
+    assert found.affects == "Triton cannot be rebuilt"
 
 
 def test_a_receipt_of_a_build_that_says_little(subject: DoctorContext, root: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_receipt_of_a_build_that_says_little(subject: DoctorContext, root: Pat
 def test_a_cache_whose_folders_are_there(subject: DoctorContext, root: Path) -> None:
     file = fakes.cmake_cache(subject.env.build, f"CMAKE_HOME_DIRECTORY:INTERNAL={root}")
     found = only(builds.cmake_paths, subject)
-    assert (found.status, found.seen, found.where) == ("ok", "all there, in 1 caches", str(file))
+    assert (found.status, found.seen, found.where) == ("ok", "all exist, in 1 caches", str(file))
 
 
 def test_a_cache_of_pips_isolated_environment(subject: DoctorContext, root: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_cache_of_pips_isolated_environment(subject: DoctorContext, root: Path
     found = only(builds.cmake_paths, subject)
     assert (found.status, found.where) == ("error", str(file))
     gone = "/tmp/pip-build-env-7x/overlay/bin/ninja"  # noqa: S108
-    assert found.seen == f"CMAKE_MAKE_PROGRAM is {gone}, which is gone, and 1 more"
+    assert found.seen == f"CMAKE_MAKE_PROGRAM is {gone}, which no longer exists, and 1 more"
     assert "--no-build-isolation (triton#5076)" in found.remedy
 
 
@@ -256,7 +256,7 @@ def test_a_compiler_that_was_uninstalled(subject: DoctorContext) -> None:
     file = fakes.cmake_cache(subject.env.build, "CMAKE_CXX_COMPILER:STRING=/usr/lib/llvm-7/bin/clang++")
     found = only(builds.cmake_paths, subject)
     assert found.status == "error"
-    assert found.seen == "CMAKE_CXX_COMPILER is /usr/lib/llvm-7/bin/clang++, which is gone"
+    assert found.seen == "CMAKE_CXX_COMPILER is /usr/lib/llvm-7/bin/clang++, which no longer exists"
     assert found.commands == ("invoke build-triton --reconfigure",)
     mend(subject, doctor_run.mending((found,)))
     assert not file.exists()
@@ -315,7 +315,7 @@ def test_a_cache_with_another_llvm(subject: DoctorContext, name: str) -> None:
     prefix = configured(subject, f"{name}:PATH={other}", "LLVM_DIR:PATH={prefix}/lib/cmake/llvm")
     found = only(builds.cmake_llvm, subject)
     assert found.status == "error"
-    assert found.seen == f"{name} is {other}; wanted is the LLVM in {prefix}"
+    assert found.seen == f"{name} is {other}; expected the LLVM in {prefix}"
     assert found.commands == ("invoke build-triton --reconfigure",)
     mend(subject, doctor_run.mending((found,)))
     assert only(builds.cmake_llvm, subject).status == "not applicable"
@@ -361,7 +361,7 @@ def test_a_checkout_without_a_library(subject: DoctorContext, root: Path) -> Non
     found = only(builds.libtriton, subject)
     assert (found.status, found.seen) == (
         "not applicable",
-        f"none is built in {root / 'python' / 'triton' / '_C'}",
+        f"no libtriton.so in {root / 'python' / 'triton' / '_C'}",
     )
 
 
@@ -402,7 +402,7 @@ def test_a_library_that_another_environment_built_last(subject: DoctorContext, r
     later = datetime.now(UTC).isoformat(timespec="seconds")
     built(subject, root, env="release", finished=later)
     found = only(builds.libtriton, subject)
-    assert (found.status, found.seen) == ("warning", "environment 'release' built it last")
+    assert (found.status, found.seen) == ("warning", "environment 'release' was the last to build it")
     leave(subject, "install-triton", source=root, finished="2999-01-01T00:00:00+00:00")
     assert only(builds.libtriton, subject).status == "ok"
 
@@ -451,7 +451,7 @@ def test_a_library_of_another_llvm(subject: DoctorContext, root: Path, meant: st
     found = only(builds.libtriton, subject)
     assert found.status == status
     if status == "warning":
-        assert found.seen == f"it holds LLVM {COMMIT[:12]}, the last build was against {'f' * 12}"
+        assert found.seen == f"it contains LLVM {COMMIT[:12]}, the last build used {'f' * 12}"
 
 
 @pytest.mark.parametrize("finished", [None, "yesterday", 7])
@@ -473,12 +473,12 @@ def test_links_of_backends(subject: DoctorContext, root: Path, place: str) -> No
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to(root / "third_party" / "nvidia" / "backend")
     found = only(builds.backends, subject)
-    assert (found.status, found.seen) == ("ok", "1 links, none dangles")
+    assert (found.status, found.seen) == ("ok", "1 links, none dangling")
     link.unlink()
     link.symlink_to("/gone/third_party/nvidia")
     found = only(builds.backends, subject)
     assert (found.status, found.where) == ("error", str(link))
-    assert found.seen == f"{link.name} points to /gone/third_party/nvidia, which is gone"
+    assert found.seen == f"{link.name} points to /gone/third_party/nvidia, which no longer exists"
     assert "triton#5570" in found.affects
 
 
@@ -497,7 +497,7 @@ def test_each_dangling_link_is_named(subject: DoctorContext, root: Path) -> None
 
 
 def test_the_database(subject: DoctorContext, root: Path) -> None:
-    assert "`invoke link-compile-commands` makes it" in only(builds.database, subject).seen
+    assert "`invoke link-compile-commands` creates it" in only(builds.database, subject).seen
     merged = subject.env.path / NAME
     merged.parent.mkdir(parents=True)
     merged.write_text("[]")
@@ -510,7 +510,7 @@ def test_a_database_that_is_gone(subject: DoctorContext, root: Path) -> None:
     (root / NAME).symlink_to(root / "build" / NAME)
     found = only(builds.database, subject)
     assert (found.status, found.where, found.fix) == ("warning", str(root / NAME), ())
-    assert found.seen == f"a link to {root / 'build' / NAME}, which is gone"
+    assert found.seen == f"a link to {root / 'build' / NAME}, which no longer exists"
     merged = subject.env.path / NAME
     merged.parent.mkdir(parents=True)
     merged.write_text("[]")
@@ -526,7 +526,7 @@ def test_a_link_in_a_circle(subject: DoctorContext, root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "status", "does"), [("file", "note", "would stop at it"), ("folder", "error", "would delete it")]
+    ("kind", "status", "does"), [("file", "note", "would fail on it"), ("folder", "error", "would delete it")]
 )
 def test_what_setup_py_stumbles_over(
     subject: DoctorContext, root: Path, kind: str, status: str, does: str

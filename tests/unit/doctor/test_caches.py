@@ -92,7 +92,7 @@ def test_a_part_stands_for_all_and_it_says_so(subject: DoctorContext, root: Path
     exact = only(caches.size, subject).seen
     limits(entries=4)
     vars(subject).pop("caches")
-    assert only(caches.size, subject).seen == f"{exact} (looked at 4 of 10)"
+    assert only(caches.size, subject).seen == f"{exact} (checked 4 of 10)"
 
 
 # --- caches.stale
@@ -127,7 +127,7 @@ def test_no_triton_to_compare_with(subject: DoctorContext, root: Path, limits: L
     limits(files=2)
     found = only(caches.stale, subject)
     assert found.status == "not applicable"
-    assert found.seen.endswith("1 md5 (2.0-2.3), 1 base32 (3.3+) (looked at 2 of 3)")
+    assert found.seen.endswith("1 md5 (2.0-2.3), 1 base32 (3.3+) (checked 2 of 3)")
 
 
 # --- caches.leftovers
@@ -180,7 +180,7 @@ def test_files_without_content(subject: DoctorContext, root: Path, tmp_path: Pat
 
 def test_what_a_stopped_clear_left(subject: DoctorContext, root: Path, tmp_path: Path) -> None:
     made.kernel(root / f"{TRASH}0")
-    assert only(caches.leftovers, subject).seen == "what a stopped clear had moved away"
+    assert only(caches.leftovers, subject).seen == "files that an interrupted clear had moved away"
     mend(subject, tmp_path / "log")
     assert list(root.iterdir()) == []
 
@@ -198,7 +198,7 @@ def test_whole_indexes(subject: DoctorContext, root: Path) -> None:
     for era in made.ERAS:
         made.kernel(root, era=era)
     found = only(caches.dangling, subject)
-    assert (found.status, found.seen) == ("ok", "all files of 4 kernels are there")
+    assert (found.status, found.seen) == ("ok", "all files of 4 kernels exist")
 
 
 def test_a_moved_cache(subject: DoctorContext, root: Path, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_moved_cache(subject: DoctorContext, root: Path, tmp_path: Path) -> No
     (tmp_path / "before").rename(root)
     found = only(caches.dangling, subject)
     assert found.status == "warning"
-    assert found.seen.startswith("3 of 4 kernels name files that are gone, such as ")
+    assert found.seen.startswith("3 of 4 kernels name missing files, such as ")
     assert str(tmp_path / "before") in found.seen
     assert found.commands == (f"invoke clear-cache --root {root}",)
 
@@ -219,7 +219,7 @@ def test_a_swept_cache(subject: DoctorContext, root: Path, limits: Limits) -> No
     limits(files=2)
     found = only(caches.dangling, subject)
     assert found.seen.startswith("2 of 2 kernels")
-    assert found.seen.endswith("(looked at 2 of 3)")
+    assert found.seen.endswith("(checked 2 of 3)")
 
 
 # --- caches.filesystem
@@ -284,7 +284,7 @@ def test_no_torchinductor(subject: DoctorContext, root: Path) -> None:
 def test_torchinductors_kernels(subject: DoctorContext, inductor: Path) -> None:
     found = only(caches.inductor, subject)
     assert (found.status, found.where) == ("ok", str(inductor))
-    assert found.seen.startswith("1 entry of Triton's in it")
+    assert found.seen.startswith("including 1 entry of Triton's")
 
 
 def test_kernels_that_are_not_in_use(subject: DoctorContext, inductor: Path, tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_kernels_that_are_not_in_use(subject: DoctorContext, inductor: Path, tmp
 def test_a_file_in_its_place(subject: DoctorContext, root: Path, tmp_path: Path) -> None:
     (root / "file").write_text("x")
     subject.environ = {**subject.environ, "TORCHINDUCTOR_CACHE_DIR": str(root / "file")}
-    assert only(caches.inductor, subject).seen == "it is no folder"
+    assert only(caches.inductor, subject).seen == "not a folder"
     assert tmp_path.is_dir()
 
 
@@ -310,4 +310,4 @@ def test_a_folder_of_somebody_elses(
     found = only(caches.inductor, subject)
     inductor.chmod(0o700)
     assert found.status == "warning"
-    assert f"belongs to {inductor.stat().st_uid}" in found.seen
+    assert f"owned by user {inductor.stat().st_uid}" in found.seen

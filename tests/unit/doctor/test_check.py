@@ -44,5 +44,5 @@ def test_a_check_that_crashes_is_a_finding(subject: DoctorContext) -> None:
         "crashed",
         "KeyError: 'no such key'",
     )
-    assert "a bug of the doctor" in found.remedy
+    assert "a bug in the doctor" in found.remedy
     assert found.wrong

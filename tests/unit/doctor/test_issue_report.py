@@ -150,7 +150,7 @@ def test_findings_follow_and_what_is_well_is_counted(subject: DoctorContext) -> 
     assert "- **error** `builds.triton`: broken\n  affects: all" in text
     assert "fine" not in text
     assert text.endswith("</details>")
-    assert "No check found anything wrong." in issue_report.render(subject, (ok("fine"),))
+    assert "No check found a problem." in issue_report.render(subject, (ok("fine"),))
 
 
 def test_a_pipe_does_not_end_a_cell(subject: DoctorContext) -> None:
@@ -167,11 +167,11 @@ def test_deep_asks_torch_itself(subject: DoctorContext, home: Path) -> None:
     (torch / "backends" / "__init__.py").touch()
     (torch / "backends" / "cudnn.py").write_text("def is_available(): return False\n")
     (torch / "backends" / "xnnpack.py").write_text("enabled = True\n")
-    assert "not asked" in issue_report.render(subject, ())
+    assert "not queried" in issue_report.render(subject, ())
     text = issue_report.render(subject, (), deep=True)
     assert "CUDA available: False, XPU available: False, cuDNN: None, XNNPACK available: True" in text
 
 
 def test_a_torch_that_does_not_answer(subject: DoctorContext, home: Path) -> None:
     (site_of(home / "venv") / "torch" / "__init__.py").write_text("raise ImportError('libcudart')")
-    assert "| PyTorch says | it does not import" in issue_report.render(subject, (), deep=True)
+    assert "| PyTorch says | torch cannot be imported" in issue_report.render(subject, (), deep=True)

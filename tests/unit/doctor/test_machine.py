@@ -46,7 +46,7 @@ def test_jobs_that_were_asked_for_and_do_not_fit(subject: DoctorContext) -> None
     subject.settings = Settings("dev", toolchain=ToolchainSettings(jobs=64))
     found = only(machine.memory, subject)
     assert (found.status, found.commands) == ("warning", ("invoke build-triton --jobs 1",))
-    assert "which want 96 GiB" in found.seen
+    assert "which need 96 GiB" in found.seen
     assert "triton#4249" in found.affects
 
 
@@ -54,7 +54,7 @@ def test_links_with_all_of_their_debug_info(subject: DoctorContext) -> None:
     subject.settings = Settings(
         "dev", toolchain=ToolchainSettings(link_jobs=4), llvm=LlvmSettings(debug_info="full")
     )
-    assert "which want 48 GiB" in only(machine.memory, subject).seen
+    assert "which need 48 GiB" in only(machine.memory, subject).seen
 
 
 def test_the_memory_that_a_cgroup_grants(subject: DoctorContext, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_disk(
 def test_a_workspace_that_is_a_file(subject: DoctorContext) -> None:
     subject.space.root.touch()
     found = only(machine.disk, subject)
-    assert (found.status, found.seen) == ("error", f"{subject.space.root} is no folder")
+    assert (found.status, found.seen) == ("error", f"{subject.space.root} is not a folder")
 
 
 def test_a_workspace_that_may_not_be_written_to(
@@ -108,7 +108,7 @@ def test_a_workspace_that_may_not_be_written_to(
     if os.access(subject.space.root, os.W_OK):
         monkeypatch.setattr("os.access", lambda *_: False)
     found = only(machine.disk, subject)
-    assert (found.status, found.seen) == ("error", f"{subject.space.root} cannot be written to")
+    assert (found.status, found.seen) == ("error", f"{subject.space.root} is not writable")
 
 
 # --- libstdc++
@@ -118,7 +118,7 @@ def test_libstdcxx_without_a_checkout(subject: DoctorContext) -> None:
     found = only(machine.libstdcxx, subject)
     assert (found.status, found.seen) == (
         "not applicable",
-        "glibc 2.36, GLIBCXX_3.4.30; there is no checkout whose LLVM would have to fit",
+        "glibc 2.36, GLIBCXX_3.4.30; no checkout, so no prebuilt LLVM to compare with",
     )
 
 
@@ -129,7 +129,7 @@ def test_libstdcxx_without_a_checkout(subject: DoctorContext) -> None:
         ("2.31", "3.4.28", "warning", "using almalinux-x64 instead"),  # Debian 11, Ubuntu 20.04
         ("2.36", "3.4.29", "warning", "GLIBCXX_3.4.29"),  # a libstdc++ that is older than its glibc
         ("2.17", "3.4.19", "ok", "the centos-x64 build runs here"),
-        ("", "", "note", "upstream builds no LLVM"),  # musl
+        ("", "", "note", "upstream has no prebuilt LLVM"),  # musl
     ],
 )
 def test_libstdcxx(subject: DoctorContext, glibc: str, glibcxx: str, status: str, told: str) -> None:
@@ -178,7 +178,7 @@ def test_a_clock_that_is_right(subject: DoctorContext) -> None:
     built(subject, subject.cwd)
     ahead(subject.env.build / "build.ninja", -3600)
     found = only(machine.clock, subject)
-    assert (found.status, found.seen) == ("ok", "no file is from the future (4 looked at)")
+    assert (found.status, found.seen) == ("ok", "no file is from the future (4 checked)")
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_network_file_system(
     mounts(monkeypatch, ("/", "ext4"), (place, "nfs4"))
     found = only(machine.filesystem, subject)
     assert (found.status, found.where) == ("warning", str(place))
-    assert found.seen == f"the {what} lies on nfs4, mounted at {place}"
+    assert found.seen == f"the {what} is on nfs4, mounted at {place}"
     assert (
         found.commands
         == {

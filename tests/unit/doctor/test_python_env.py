@@ -62,7 +62,7 @@ def test_a_program_that_is_no_python(subject: DoctorContext, check: Check) -> No
     if check.id == "python.version":
         assert found.status == "error"
     elif check.id != "python.bindings":
-        assert (found.status, found.seen) == ("not applicable", "/bin/ls is no Python that runs")
+        assert (found.status, found.seen) == ("not applicable", "/bin/ls is not a working Python")
 
 
 # --- python.version
@@ -190,7 +190,7 @@ def test_an_editable_install_of_another_worktree(subject: DoctorContext, env: Pa
     subject.cwd = fakes.checkout(subject.cwd / "mine", "3.5")
     found = only(python_env.editable, see(subject, env))
     assert found.status == "warning"
-    assert found.seen == f"triton 3.6.0 leads to {other}; you work in {subject.cwd}"
+    assert found.seen == f"triton 3.6.0 points to {other}; you work in {subject.cwd}"
     found = only(python_env.spec, subject)
     assert found.status == "warning"
     assert f"not the checkout {subject.cwd}" in found.seen
@@ -211,7 +211,7 @@ def test_an_editable_install_whose_sources_are_gone(
         assert found.status == "ok"  # a .pth file does not say which package it is for
         return
     assert found.status == "error"
-    assert "which is gone" in found.seen
+    assert "which no longer exists" in found.seen
     assert len(found.commands) == 2
 
 
@@ -250,7 +250,7 @@ def test_another_package_in_the_current_folder(subject: DoctorContext, env: Path
     put(subject.cwd, {"triton/__init__.py": ""})
     found = worst_of(python_env.spec, see(subject, env))
     assert found.status == "warning"
-    assert "finds another one instead of" in found.seen
+    assert "finds another Triton instead of" in found.seen
 
 
 def test_pythonpath(subject: DoctorContext, env: Path) -> None:

@@ -133,7 +133,7 @@ def test_the_llvm_of_an_editable_install_against_the_checkouts_pin(
 
 @pytest.mark.parametrize(
     ("llvm", "status", "says"),
-    [("19.0.0git", "ok", "whose commit was not recorded"), ("", "note", "cannot be read")],
+    [("19.0.0git", "ok", "commit not recorded"), ("", "note", "cannot read which LLVM")],
 )
 def test_an_llvm_that_did_not_record_its_commit(
     subject: DoctorContext, env: Path, llvm: str, status: str, says: str
@@ -147,14 +147,14 @@ def test_an_llvm_that_did_not_record_its_commit(
 def test_a_library_for_another_machine(subject: DoctorContext, env: Path) -> None:
     triton(site_of(env))
     found = only(python_triton.llvm_revision, with_library(subject, env, "19.1.7", machine=elf.AARCH64))
-    assert (found.status, found.seen) == ("error", "it is for aarch64")
+    assert (found.status, found.seen) == ("error", "it is built for aarch64")
 
 
 def test_a_library_for_another_python(subject: DoctorContext, env: Path) -> None:
     triton(site_of(env))
     name = "libtriton.cpython-312-x86_64-linux-gnu.so"
     found = only(python_triton.llvm_revision, with_library(subject, env, "19.1.7", name))
-    assert (found.status, found.seen) == ("error", "it is for cpython-312, not cpython-311")
+    assert (found.status, found.seen) == ("error", "it is built for cpython-312, not cpython-311")
     found = only(python_triton.llvm_revision, see(subject, env, version="3.12.0"))
     assert found.status == "ok"
 
@@ -162,9 +162,9 @@ def test_a_library_for_another_python(subject: DoctorContext, env: Path) -> None
 @pytest.mark.parametrize(
     ("tag", "soabi", "says"),
     [
-        ("cpython-314", "cpython-314t", "it is for cpython-314, not cpython-314t"),
-        ("cpython-314t", "cpython-314", "it is for cpython-314t, not cpython-314"),
-        ("abi3", "cpython-314t", "it is for abi3, not cpython-314t"),
+        ("cpython-314", "cpython-314t", "it is built for cpython-314, not cpython-314t"),
+        ("cpython-314t", "cpython-314", "it is built for cpython-314t, not cpython-314"),
+        ("abi3", "cpython-314t", "it is built for abi3, not cpython-314t"),
         ("cpython-314t", "cpython-314t", ""),
         ("abi3", "cpython-314", ""),
     ],
@@ -200,7 +200,7 @@ def test_bindings(subject: DoctorContext, version: str, status: str) -> None:
         install(site_of(prefix), "nanobind", version)
     found = only(python_triton.bindings, see(subject, prefix))
     assert found.status == status
-    assert "the checkout wants ==2.10.2" in found.seen
+    assert "the checkout requires ==2.10.2" in found.seen
     assert found.commands == (() if status == "ok" else ("invoke build-triton --env dev",))
 
 
@@ -229,7 +229,7 @@ def real(subject: DoctorContext) -> Path:
         ("import no_such_module", "error", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("raise SystemExit(3)", "error", "SystemExit: 3"),
         ("raise ImportError('a.so: undefined symbol: x\\n  of y')", "error", "of y"),
-        ("import os; os.abort()", "error", "the process died"),
+        ("import os; os.abort()", "error", "the process crashed"),
         ("print('noise')\n__version__ = '3.5.0'", "ok", "import triton: 3.5.0"),
     ],
 )
@@ -288,7 +288,7 @@ def test_a_ptxas_that_may_not_be_executed(subject: DoctorContext, env: Path) -> 
 def test_a_ptxas_that_fails(subject: DoctorContext, env: Path) -> None:
     triton(site_of(env))
     ptxas(env, "backends/nvidia/bin", "#!/bin/sh\nexit 1\n")
-    assert only(python_triton.ptxas, see(subject, env)).seen == "ptxas --version does not answer"
+    assert only(python_triton.ptxas, see(subject, env)).seen == "ptxas --version fails"
 
 
 def test_a_ptxas_of_another_machine(subject: DoctorContext, env: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_deep_check_runs_when_it_is_named_or_asked_for(monkeypatch: pytest.Mon
     ("name", "nearest"), [("tools.cmaek", "tools.cmake"), ("tool", "tools"), ("Builds.llvm", "builds.llvm")]
 )
 def test_a_name_that_there_is_not(name: str, nearest: str) -> None:
-    with pytest.raises(UsageError, match=f"there is no check '{name}'") as caught:
+    with pytest.raises(UsageError, match=f"no such check: '{name}'") as caught:
         registry.chosen(["machine", name])
     assert f"did you mean {nearest!r}?" in str(caught.value)
 

@@ -23,7 +23,7 @@ def test_counts_have_an_order_of_their_own() -> None:
         "doctor: 1 ok, 1 not applicable, 1 note, 1 warning, 1 error, 1 crashed"
     )
     assert report.counts(ALL[1:2] * 3) == "doctor: 3 ok"
-    assert report.counts(()) == "doctor: nothing was looked at"
+    assert report.counts(()) == "doctor: nothing was checked"
 
 
 def test_the_summary_lists_what_is_wrong() -> None:
@@ -44,18 +44,18 @@ def test_the_screen_says_what_is_well_in_one_line_and_what_is_not_with_what_to_d
         "  ✓ cmake             3.31  /usr/bin/cmake",
         "  i ccache            not installed",
         "                      slow",
-        "                      to mend: install it",
+        "                      fix: install it",
         "",
         "machine",
         "  ! memory            2 GiB",
         "                      killed",
-        "                      to mend: or [x]",
+        "                      fix: or [x]",
         "                      docs/doctor.md#machinememory",
         "",
         "builds",
         "  ✗ llvm              a link to nowhere  /src",
         "                      no build",
-        "                      to mend: link it",
+        "                      fix: link it",
         "                      $ do this",
         "                      $ then that",
         "                      docs/doctor.md#buildsllvm",
@@ -89,6 +89,6 @@ def test_what_had_nothing_to_look_at_may_be_named_in_one_line() -> None:
         "",
         "sources",
         "  ✓ llvm              fine",
-        "  · nothing to look at: pins, branches",
+        "  · not applicable: pins, branches",
     ]
     assert "  · pins              no checkout" in lines(report.screen(both))

@@ -38,7 +38,7 @@ def test_the_interpreter_that_is_named(home: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(home)
     assert run.subject("dev", "bin/python").interpreter == python
     for nothing in ("~/bin", "~/bin/pyhton"):
-        with pytest.raises(UsageError, match="there is no such interpreter") as caught:
+        with pytest.raises(UsageError, match="no such interpreter") as caught:
             run.subject("dev", nothing)
         assert str(home) in str(caught.value)
 

@@ -50,7 +50,7 @@ def with_llvm(
 
 def test_without_a_checkout(subject: DoctorContext) -> None:
     for check in (sources.checkout, sources.pins, sources.several_pins):
-        assert only(check, subject).seen == "no checkout of Triton is at hand"
+        assert only(check, subject).seen == "no Triton checkout found"
     assert only(sources.branches, subject).status == "not applicable"
 
 
@@ -150,7 +150,7 @@ def test_a_pin_of_the_fork(subject: DoctorContext, root: Path) -> None:
 def test_a_checkout_without_a_pin(subject: DoctorContext, root: Path) -> None:
     (root / "cmake" / "llvm-hash.txt").unlink()
     found = only(sources.pins, subject)
-    assert (found.status, found.seen, found.where) == ("warning", "no pin was found", str(root))
+    assert (found.status, found.seen, found.where) == ("warning", "no pin found", str(root))
 
 
 # --- branches
@@ -301,7 +301,7 @@ def test_an_llvm_that_is_named_and_not_there(subject: DoctorContext) -> None:
     assert (found.status, found.where) == ("error", str(subject.cwd / "build" / "llvm"))
     assert "triton#4463" in found.affects
     leave(subject, "setup-mlir", prefix=subject.cwd / "gone")
-    assert only(sources.llvm, subject).seen == "the one that was set up is gone (see builds.llvm)"
+    assert only(sources.llvm, subject).seen == "the LLVM that was set up no longer exists (see builds.llvm)"
 
 
 # --- several pins on one slot

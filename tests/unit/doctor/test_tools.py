@@ -64,7 +64,7 @@ def test_versions_that_do_not_fit(
     assert wrong.status == status
     assert {one.status for one in found.values()} == {"ok"}
     if status == "warning":
-        assert f"{name} {version}; wanted >=" in wrong.seen
+        assert f"{name} {version}; required: >=" in wrong.seen
         assert wrong.affects
         assert wrong.remedy
         assert wrong.commands
@@ -99,7 +99,7 @@ def test_the_floor_that_the_checkout_asks_for_counts_too(subject: DoctorContext,
     )
     found = replace(subject)
     assert programs_of(found)["tools.cmake"].status == "note"
-    assert "pyproject.toml asks for >=3.35" in programs_of(found)["tools.cmake"].seen
+    assert "pyproject.toml requires >=3.35" in programs_of(found)["tools.cmake"].seen
     project.write_text('[build-system]\nrequires = ["gitpython>=99", "ninja"]\n')
     found = replace(subject)
     assert {one.status for one in programs_of(found).values()} == {"ok"}
@@ -117,7 +117,7 @@ def test_the_cmake_of_a_plain_pip_build(subject: DoctorContext, programs: Progra
     programs({"cmake": "4.0.3"})
     found = only(tools.cmake_on_path, subject)
     assert found.status == "note"
-    assert found.seen == "cmake 4.0.3; this Triton wants >=3.20,<4"
+    assert found.seen == "cmake 4.0.3; this Triton requires >=3.20,<4"
     assert "triton#6330" in found.affects
 
 
@@ -156,7 +156,7 @@ def cache(
         ("5.0G", "ok", "0.5 of 4.7 GiB used"),
         ("5.0 GiB", "ok", "0.5 of 5.0 GiB used"),
         ("0", "ok", "0.5 GiB used, no limit"),
-        ("50.0M", "warning", f"0.5 of 0.0 GiB used; this environment's build wants about {TRITON:.1f}"),
+        ("50.0M", "warning", f"0.5 of 0.0 GiB used; this environment's build needs about {TRITON:.1f}"),
     ],
 )
 def test_the_limit_of_the_compiler_cache(
@@ -172,9 +172,9 @@ def test_an_llvm_from_source_wants_more(subject: DoctorContext, programs: Progra
     wanted = TRITON + NEED["llvm"]["Debug"]
     found = only(tools.ccache_size, cache(subject, programs, "2.0 GiB"))
     assert found.status == "warning"
-    assert f"wants about {wanted:.1f}" in found.seen
+    assert f"needs about {wanted:.1f}" in found.seen
     assert found.commands == (f"ccache --set-config max_size={math.ceil(2 * wanted)}G",)
-    assert found.remedy == "raise its limit (max_size=2Gi brings back the old one)"
+    assert found.remedy == "raise the limit (max_size=2Gi restores the old one)"
     leave(subject, "setup-mlir", provider="prebuilt", prefix="/x")
     assert only(tools.ccache_size, cache(subject, programs, "2.0 GiB")).status == "ok"
 
@@ -185,7 +185,7 @@ def test_a_limit_that_the_environment_sets_is_not_changed_in_a_file(
     seen = cache(subject, programs, "50.0M")
     found = only(tools.ccache_size, seen)
     assert len(found.fix) == 1
-    assert "max_size=0.0466Gi brings back" in found.remedy
+    assert "max_size=0.0466Gi restores" in found.remedy
     seen.environ = {"CCACHE_MAXSIZE": "50M"}
     found = only(tools.ccache_size, seen)
     assert found.fix == ()
@@ -209,10 +209,10 @@ def test_the_fix_raises_the_limit_of_a_real_ccache(
 @pytest.mark.parametrize(
     ("hits", "misses", "status", "seen"),
     [
-        (0, 0, "ok", "0 compiles so far: too few for a rate"),
-        (0, 499, "ok", "499 compiles so far: too few for a rate"),
-        (50, 450, "note", "10 % of 500 compiles were answered"),
-        (100, 400, "ok", "20 % of 500 compiles were answered"),
+        (0, 0, "ok", "0 compiles so far: too few for a hit rate"),
+        (0, 499, "ok", "499 compiles so far: too few for a hit rate"),
+        (50, 450, "note", "10 % of 500 compiles were hits"),
+        (100, 400, "ok", "20 % of 500 compiles were hits"),
     ],
 )
 def test_the_hit_rate(
@@ -236,7 +236,7 @@ def test_an_environment_without_a_compiler_cache(
     none = Settings("dev", cache=CacheSettings(launcher="none"))
     assert only(check, replace(answers, settings=none)).seen == without
     programs({"ccache": "\nexit 1\n"})
-    assert only(check, replace(subject)).seen == "no ccache that answers (see tools.ccache)"
+    assert only(check, replace(subject)).seen == "no working ccache (see tools.ccache)"
 
 
 @pytest.fixture
@@ -286,14 +286,14 @@ def test_worktrees_that_do_not_share(
 
 def test_one_worktree_shares_with_nobody(subject: DoctorContext) -> None:
     subject.cwd, subject.ccache = fakes.checkout(subject.cwd / "triton", "3.5"), ccache.parse("", "")
-    assert only(tools.ccache_base_dir, subject).seen == "there is one worktree at most"
+    assert only(tools.ccache_base_dir, subject).seen == "at most one worktree"
 
 
 # --- lit
 
 
 def test_lit_before_there_is_a_python(subject: DoctorContext) -> None:
-    assert only(tools.lit, subject).seen == "there is no Python environment yet"
+    assert only(tools.lit, subject).seen == "no Python environment yet"
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_lit(subject: DoctorContext, version: str, status: str) -> None:
     python = venv(subject.env.venv, lit=version)
     found = only(tools.lit, subject)
     assert (found.status, found.where) == (status, str(python))
-    assert found.seen == f"lit {version}" + ("; wanted lit>=17,<20" if status == "warning" else "")
+    assert found.seen == f"lit {version}" + ("; required: lit>=17,<20" if status == "warning" else "")
     if status == "warning":
         assert found.commands == (f"{python} -m pip install 'lit>=17,<20'",)
 
@@ -318,7 +318,7 @@ def test_a_python_without_lit(subject: DoctorContext) -> None:
 
 
 def test_nothing_in_front_of_the_systems_libstdcxx(subject: DoctorContext) -> None:
-    assert only(tools.libstdcxx, subject).seen == "GLIBCXX_3.4.30, and nothing older in front of it"
+    assert only(tools.libstdcxx, subject).seen == "GLIBCXX_3.4.30, and no older one hides it"
     subject.host = replace(subject.host, glibcxx="")
     assert only(tools.libstdcxx, subject).status == "not applicable"
 

@@ -57,12 +57,12 @@ def test_a_storage_that_answers(subject: DoctorContext, redis: str) -> None:
     )
     found = only(tools_cache.remote, subject)
     assert (found.status, found.where) == ("ok", redis)
-    assert found.seen.endswith(" ms; it had 90 % of 100 results, 2 errors")
+    assert found.seen.endswith(" ms; 90 % of 100 requests were hits, 2 errors")
 
 
 def test_a_storage_that_was_not_asked_yet(subject: DoctorContext, redis: str) -> None:
     subject.settings = cached(remote=redis)
-    assert only(tools_cache.remote, subject).seen.endswith("; nothing was asked of it so far")
+    assert only(tools_cache.remote, subject).seen.endswith("; no requests so far")
 
 
 def test_a_storage_that_is_gone(subject: DoctorContext) -> None:
@@ -76,7 +76,7 @@ def test_a_folder_as_storage(subject: DoctorContext, tmp_path: Path) -> None:
     subject.settings = cached(remote=f"file://{tmp_path}")
     assert only(tools_cache.remote, subject).status == "ok"
     subject.settings = cached(remote=f"file://{tmp_path}/no")
-    assert only(tools_cache.remote, subject).seen == "no use: there is no such folder"
+    assert only(tools_cache.remote, subject).seen == "unusable: no such folder"
 
 
 def test_a_password_in_an_env_file(subject: DoctorContext) -> None:

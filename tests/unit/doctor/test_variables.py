@@ -79,14 +79,14 @@ def test_what_is_read_is_listed_shortened(subject: DoctorContext) -> None:
         ("3.2.0", "MLIR_DUMP_PATH", "only Triton since 3.3 reads it, this is Triton 3.2.0", "redirection"),
         ("3.9.0", "MLIR_ENABLE_REMARK", "only Triton in 3.2 reads it", "MLIR_ENABLE_DIAGNOSTICS=remarks"),
         ("3.9.0", "USE_TTGIR_LOC", "only Triton 3.0 to 3.1 reads it", "USE_IR_LOC=ttgir"),
-        ("3.9.0", "TRITON_PLUGIN_VERSION_CHECK", "nothing of Triton 3.9.0 reads it", "unset it"),
+        ("3.9.0", "TRITON_PLUGIN_VERSION_CHECK", "Triton 3.9.0 does not read it", "unset it"),
         (
             "3.9.0",
             "TRITON_PLUGIN_PATHS",
-            "of Triton 3.9.0 only triton-opt, triton-lsp and triton-reduce read it, not Python",
+            "in Triton 3.9.0 only triton-opt, triton-lsp and triton-reduce read it, not Python",
             "libtriton.passes.plugin.extend_with(PATH)",
         ),
-        ("3.6.0", "TRITON_USE_ASSERT_ENABLED_LLVM", "nothing of Triton 3.6.0 reads it", "unset it"),
+        ("3.6.0", "TRITON_USE_ASSERT_ENABLED_LLVM", "Triton 3.6.0 does not read it", "unset it"),
         (
             "3.3.1",
             "TRITON_PTXAS_BLACKWELL_PATH",
@@ -226,7 +226,7 @@ def test_values(subject: DoctorContext, version: str, environ: dict[str, str], s
 
 def test_a_value_s_remedy_says_what_is_taken(subject: DoctorContext) -> None:
     (found,) = look(variables.values, subject, MLIR_ENABLE_TIMING="enabled")
-    assert found.seen == "MLIR_ENABLE_TIMING=enabled: Triton 3.9.0 takes only 1, on, true for true"
+    assert found.seen == "MLIR_ENABLE_TIMING=enabled: Triton 3.9.0 accepts only 1, on, true as true"
     assert found.commands == ("export MLIR_ENABLE_TIMING=1",)
 
 
@@ -269,9 +269,9 @@ def test_paths_that_are_not(subject: DoctorContext, program: Path) -> None:
     assert set(found) == set(wrong)
     assert "not executable" in found["TRITON_PTXAS_PATH"]
     assert "no such file" in found["TRITON_CUOBJDUMP_PATH"]
-    assert "that is no file" in found["TRITON_NVDISASM_PATH"]
-    assert "that is no folder" in found["TRITON_LIBCUDA_PATH"]
-    assert found["TRITON_PLUGIN_DIRS"] == f"TRITON_PLUGIN_DIRS names {gone}: there is no such folder"
+    assert "not a file" in found["TRITON_NVDISASM_PATH"]
+    assert "not a folder" in found["TRITON_LIBCUDA_PATH"]
+    assert found["TRITON_PLUGIN_DIRS"] == f"TRITON_PLUGIN_DIRS names {gone}: no such folder"
     assert "relative" in found["LLVM_SYSPATH"]
 
 
@@ -368,8 +368,8 @@ def warm(subject: DoctorContext) -> Path:
 def test_a_dump_and_a_warm_cache(subject: DoctorContext, warm: Path) -> None:
     (found,) = look(variables.cached_away, subject, MLIR_ENABLE_DUMP="1", TRITON_REPRODUCER_PATH="/x")
     assert (found.status, found.where) == ("warning", str(warm))
-    assert "TRITON_REPRODUCER_PATH: nothing for a kernel that is in the cache" in found.affects
-    assert "MLIR_ENABLE_DUMP: something on the first run, nothing on the second" in found.affects
+    assert "TRITON_REPRODUCER_PATH: no output for a kernel that is in the cache" in found.affects
+    assert "MLIR_ENABLE_DUMP: output on the first run, none on the second" in found.affects
     assert found.commands == ("export TRITON_ALWAYS_COMPILE=1",)
     (old,) = look(variables.cached_away, subject, "2.1.0", MLIR_ENABLE_DUMP="1")
     assert old.commands == ('export TRITON_CACHE_DIR="$(mktemp -d)"',)
@@ -434,7 +434,7 @@ def test_what_sticks(subject: DoctorContext, pip_cache: Path) -> None:
     proton, llvm = variables.sticky(subject)
     assert (proton.status, proton.where) == ("warning", str(pip_cache))
     assert proton.commands == ("export TRITON_BUILD_PROTON=ON",)
-    assert llvm.seen == "LLVM_SYSPATH is not set, but was: /opt/llvm"
+    assert llvm.seen == "LLVM_SYSPATH is not set now, but was: /opt/llvm"
     assert llvm.commands == ("export LLVM_SYSPATH=",)
 
 

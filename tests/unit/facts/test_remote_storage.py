@@ -63,7 +63,7 @@ def test_somebody_who_never_answers() -> None:
 
 def test_folders(tmp_path: Path) -> None:
     assert remote_storage.ask(f"file://{tmp_path}", write=True, timeout=1).trouble == ""
-    assert remote_storage.ask(f"file://{tmp_path}/no", timeout=1).trouble == "there is no such folder"
+    assert remote_storage.ask(f"file://{tmp_path}/no", timeout=1).trouble == "no such folder"
     if os.geteuid() == 0:  # whom no mode keeps out
         return
     tmp_path.chmod(0o500)

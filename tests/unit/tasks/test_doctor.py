@@ -126,7 +126,7 @@ def test_an_error_that_cannot_be_mended_stays_one(
 def test_a_dry_run_prints_the_plan_and_does_nothing(smith: Smith, stale: Path) -> None:
     answer = smith("doctor", "--only", "builds", "--fix", "--dry-run")
     assert answer.code == 0
-    assert answer.out.startswith("#!/bin/sh\n# mend what can be undone\n# note: builds.cmake-paths: ")
+    assert answer.out.startswith("#!/bin/sh\n# apply fixes that can be undone\n# note: builds.cmake-paths: ")
     assert f"mv '{stale}' '{stale}.stale'" in answer.out
     checked = subprocess.run(("/bin/sh", "-n"), input=answer.out, text=True, check=False)
     assert checked.returncode == 0
@@ -156,7 +156,7 @@ def test_with_yes_it_is_done(smith: Smith, stale: Path) -> None:
     assert answer.out.index("✗ cmake-paths") < answer.out.index("#!/bin/sh") < answer.out.index("done; look")
     assert not stale.exists()
     (log,) = (workspace.default().root / "logs").iterdir()
-    assert "mend what can be undone" in log.read_text()
+    assert "apply fixes that can be undone" in log.read_text()
     again = smith("doctor", "--only", "builds", "--fix", "--yes")
     assert (again.code, "nothing here can be mended" in again.err) == (0, True)
 

@@ -47,7 +47,7 @@ def test_every_flag_is_explained(name: str) -> None:
         (["doctor", "--only", "tools.cmaek"], "did you mean 'tools.cmake'?"),
         (["doctor", "--only", "machine,buidls"], "did you mean 'builds'?"),
         (["doctor", "--only", "machnie", "--list"], "did you mean 'machine'?"),
-        (["doctor", "--python", "/no/such/python"], "there is no such interpreter"),
+        (["doctor", "--python", "/no/such/python"], "no such interpreter"),
         (["doctor", "--fix", "--json"], "ask for one at a time"),
         (["doctor", "--fix", "--report"], "ask for one at a time"),
         (["doctor", "--jsn"], "did you mean '--json'?"),
