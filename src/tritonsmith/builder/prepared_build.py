@@ -25,7 +25,7 @@ class PreparedBuild:
         llvm_in_words: the LLVM, if it is known not to be the pin; empty otherwise.
         pin_in_words: the pin.
         checkout: Triton's sources, where they are built.
-        shelving: what it means to the store of LLVMs; None if nothing.
+        store_update: what it means to the store of LLVMs; None if nothing.
     """
 
     plan: Plan
@@ -34,5 +34,5 @@ class PreparedBuild:
     beside: Path | None = None
     llvm_in_words: str = ""
     pin_in_words: str = ""
-    shelving: StoreEntryUpdate | None = None
+    store_update: StoreEntryUpdate | None = None
     checkout: TritonCheckout | None = None

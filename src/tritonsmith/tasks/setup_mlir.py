@@ -49,7 +49,7 @@ def setup_mlir(
     force: bool = False,
 ) -> None:
     """Install or build the LLVM/MLIR that the Triton checkout pins."""
-    from tritonsmith.builder.llvm import command as use_case
+    from tritonsmith.builder.llvm import setup_mlir as use_case
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
     from tritonsmith.tasks import output

@@ -21,7 +21,7 @@ from tritonsmith.builder.jobs import bound
 from tritonsmith.builder.llvm import closure, source
 from tritonsmith.builder.llvm import providers as llvm_providers
 from tritonsmith.builder.llvm.closure import Consumer
-from tritonsmith.builder.llvm.providers import ProviderChoice
+from tritonsmith.builder.llvm.provider import ProviderChoice, ProviderInputs
 from tritonsmith.builder.triton import commands, recipe
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.builder.triton.source import TritonSource, request_for
@@ -60,7 +60,8 @@ def choice(version: str, system: System, provider: Provider) -> ProviderChoice:
         facts = made.inputs(version, system, chosen, tree)
         return recipe.configure(facts, probe, phase=closure.PHASE_PROBE), probe
 
-    facts = llvm_providers.ProviderInputs(
+    facts = ProviderInputs(
+        workspace=made.workspace(system),
         means=means,
         installed=(made.installed(system),),
         source=source.locate(""),
@@ -68,7 +69,7 @@ def choice(version: str, system: System, provider: Provider) -> ProviderChoice:
         store=made.store(system),
         consumer=Consumer(configure, ("FileCheck", "opt")),
     )
-    return llvm_providers.choose(request_for(chosen, checkout), facts, made.workspace(system))
+    return llvm_providers.choose(request_for(chosen, checkout), facts)
 
 
 def inputs(version: str, system: System) -> Inputs:

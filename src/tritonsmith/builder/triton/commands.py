@@ -171,7 +171,7 @@ def execute(prepared: PreparedBuild, session: Session) -> None:
     Raises:
         StepError: with the first error, cause and remedy.
     """
-    shelf = prepared.shelving
+    shelf = prepared.store_update
     with shelf.hold(session.task) if shelf else nullcontext():
         if shelf:
             session.note(shelf.announce())

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.builder import made
 from tritonsmith.builder.compile_commands import NAME
-from tritonsmith.builder.llvm import command
+from tritonsmith.builder.llvm import setup_mlir
 from tritonsmith.builder.prepared_build import PreparedBuild
 from tritonsmith.builder.triton import commands
 from tritonsmith.builder.triton.recipe import Inputs
@@ -118,7 +118,7 @@ def test_a_named_llvm_that_is_none(space: Workspace, checkout: Path, tmp_path: P
 def test_a_pin_needs_sources_or_a_release(space: Workspace, tmp_path: Path) -> None:
     fetch = Plan("fetch", (Run(("git",), cwd=tmp_path, phase="sources"),))
     with pytest.raises(FactError, match="cannot determine the LLVM pin of Triton 'main'") as caught:
-        command.prepare(made.settings(), space, TritonSource(tmp_path / "absent", fetch))
+        setup_mlir.prepare(made.settings(), space, TritonSource(tmp_path / "absent", fetch))
     assert "--source PATH" in str(caught.value)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 from tritonsmith.builder import cmake, preflight
 from tritonsmith.builder.jobs import bound
 from tritonsmith.builder.llvm import closure, precompiled_headers, providers, source
 from tritonsmith.builder.llvm.closure import Consumer
-from tritonsmith.builder.llvm.providers import ProviderChoice
+from tritonsmith.builder.llvm.provider import ProviderChoice, ProviderInputs
 from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.builder.llvm.source import BuildTools
 from tritonsmith.builder.llvm.store_entry import StoreEntryUpdate
@@ -47,23 +48,11 @@ def prepare(
         PreflightError: the build would fail.
     """
     request = _request(settings, located)
-    host = machine.read()
-    found = tools.compilers(
-        compiler=settings.toolchain.compiler,
-        linker=settings.toolchain.linker,
-        launcher=settings.cache.launcher,
-    )
-    means = BuildTools(
-        machine=host,
-        compilers=found,
-        tools=cmake.own_tools(),
-        jobs=bound(host, settings.toolchain, settings.llvm.debug_info),
-        precompiled=precompiled_headers.used(settings, found),
-        cache=settings.cache,
-    )
-    named = settings.llvm.dir
+    means = _build_tools(settings)
     store = store_store.open_store(space, settings.llvm.store)
-    facts = providers.ProviderInputs(
+    named = settings.llvm.dir
+    inputs = ProviderInputs(
+        workspace=space,
         means=means,
         installed=(llvm_tree.read(Path(named)),) if named else llvm_tree.installed(),
         source=source.locate(settings.llvm.source),
@@ -71,23 +60,63 @@ def prepare(
         store=store,
         entries=store.entries(),
         consumer=_consumer(settings, space, located, means, again=again),
+        again=again,
     )
-    choice = providers.choose(request, facts, space, again=again)
-    warnings = list(choice.warnings)
+    choice = providers.choose(request, inputs)
+    warnings = [*choice.warnings]
     if choice.provider in ("source", "store") and choice.plan.steps:
-        free = machine.disk_free(store.root)
-        linker = settings.toolchain.linker
-        problems = [
-            *preflight.llvm(
-                request, host, found, means.jobs, linker=linker, disk_free=free, where=store.root
-            ),
-            *preflight.cache(settings, found),
-        ]
-        warnings += preflight.enforce(problems, force=force)
+        warnings += _preflight(request, settings, means, store, force=force)
         others = _others(store, space, settings.name, choice.entry) if again else ""
         if others:
             warnings.append(f"{choice.entry} is also used by {others}; changes are rebuilt for all of them")
-    receipt = {
+    update = None
+    if choice.entry:
+        root = located.root if located.root.is_dir() else None
+        user = leases.me(space.env(settings.name), root, choice.entry)
+        update = StoreEntryUpdate(store, choice.entry, user, choice.describe)
+    receipt = _receipt(request, settings, means, choice)
+    beside = choice.prefix if choice.describe else None
+    return PreparedBuild(choice.plan, tuple(warnings), receipt, beside, store_update=update), choice
+
+
+def _build_tools(settings: Settings) -> BuildTools:
+    host = machine.read()
+    found = tools.compilers(
+        compiler=settings.toolchain.compiler,
+        linker=settings.toolchain.linker,
+        launcher=settings.cache.launcher,
+    )
+    return BuildTools(
+        machine=host,
+        compilers=found,
+        tools=cmake.own_tools(),
+        jobs=bound(host, settings.toolchain, settings.llvm.debug_info),
+        precompiled=precompiled_headers.used(settings, found),
+        cache=settings.cache,
+    )
+
+
+def _preflight(
+    request: LlvmRequest, settings: Settings, means: BuildTools, store: Store, *, force: bool
+) -> list[str]:
+    """Warnings about a build of LLVM.
+
+    Raises:
+        PreflightError: it would fail.
+    """
+    linker, free = settings.toolchain.linker, machine.disk_free(store.root)
+    host, found = means.machine, means.compilers
+    problems = [
+        *preflight.llvm(request, host, found, means.jobs, linker=linker, disk_free=free, where=store.root),
+        *preflight.cache(settings, found),
+    ]
+    return list(preflight.enforce(problems, force=force))
+
+
+def _receipt(
+    request: LlvmRequest, settings: Settings, means: BuildTools, choice: ProviderChoice
+) -> dict[str, Any]:
+    return {
         "env": settings.name,
         "provider": choice.provider,
         "prefix": choice.prefix,
@@ -102,16 +131,9 @@ def prepare(
         "targets": settings.llvm.targets,
         "scope": settings.llvm.scope,
         "ninja_targets": settings.llvm.ninja_targets,
-        "compiler": found.cxx,
+        "compiler": means.compilers.cxx,
         "refused": dict(choice.refused),
     }
-    beside = choice.prefix if choice.describe else None
-    shelving = None
-    if choice.entry:
-        root = located.root if located.root.is_dir() else None
-        user = leases.me(space.env(settings.name), root, choice.entry)
-        shelving = StoreEntryUpdate(store, choice.entry, user, choice.describe)
-    return PreparedBuild(choice.plan, tuple(warnings), receipt, beside, shelving=shelving), choice
 
 
 def _others(store: Store, space: Workspace, env: str, entry: str) -> str:

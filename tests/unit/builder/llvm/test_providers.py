@@ -14,7 +14,8 @@ from tests.unit.builder import made
 from tritonsmith.builder.llvm import providers
 from tritonsmith.builder.llvm import source as llvm_source
 from tritonsmith.builder.llvm.closure import Consumer
-from tritonsmith.builder.llvm.providers import ProviderChoice, ProviderInputs, choose
+from tritonsmith.builder.llvm.provider import ProviderChoice, ProviderInputs
+from tritonsmith.builder.llvm.providers import choose
 from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.builder.llvm.source import LlvmSource, SourceTree
 from tritonsmith.envs.schema import Provider
@@ -35,6 +36,7 @@ NEW = {"needs-filecheck", "needs-lld", "needs-clang"}
 
 def facts(*installed: LlvmTree, offline: str | None = None, **changes: Any) -> ProviderInputs:
     given = ProviderInputs(
+        workspace=made.workspace(),
         means=made.means(),
         installed=installed,
         source=UPSTREAM,
@@ -45,7 +47,7 @@ def facts(*installed: LlvmTree, offline: str | None = None, **changes: Any) -> P
 
 
 def take(request: LlvmRequest, given: ProviderInputs) -> ProviderChoice:
-    return choose(request, given, made.workspace())
+    return choose(request, given)
 
 
 def refused(request: LlvmRequest, given: ProviderInputs) -> str:
@@ -168,26 +170,26 @@ def test_prebuilt_by_name_says_why_not() -> None:
 def test_an_archive_that_was_fetched_before_needs_no_server(tmp_path: Path) -> None:
     space = Workspace(tmp_path)
     request = replace(made.request(provider="prebuilt"), pin=WITH_SUMS)
-    offline = facts(offline="Name or service not known")
+    offline = facts(offline="Name or service not known", workspace=space)
     with pytest.raises(FactError, match="no LLVM matches"):
-        choose(request, offline, space)
+        choose(request, offline)
     space.downloads.mkdir()
     (space.downloads / "llvm-a66376b0-ubuntu-x64-2.tar.gz").touch()
-    assert choose(request, offline, space).provider == "prebuilt"
+    assert choose(request, offline).provider == "prebuilt"
 
 
 def test_an_archive_that_was_extracted_before_needs_no_server(tmp_path: Path) -> None:
     space = Workspace(tmp_path)
     request = replace(made.request(provider="prebuilt"), pin=WITH_SUMS)
-    taken = choose(request, facts(), space)
+    taken = choose(request, facts(workspace=space))
     stamps = {step.stamp for step in taken.plan.steps if step.stamp}
     (stamp,) = stamps
     taken.prefix.mkdir(parents=True)
     stamp.path.write_text(stamp.key, encoding="utf-8")
-    assert choose(request, facts(offline="Name or service not known"), space).provider == "prebuilt"
+    assert choose(request, facts(offline="Name or service not known", workspace=space)).provider == "prebuilt"
     taken.prefix.rmdir()
     with pytest.raises(FactError, match="no LLVM matches"):
-        choose(request, facts(offline="Name or service not known"), space)
+        choose(request, facts(offline="Name or service not known", workspace=space))
 
 
 def test_a_checksum_of_the_users_stands_in_for_a_missing_one() -> None:
@@ -212,7 +214,7 @@ def test_without_a_pin() -> None:
     with pytest.raises(UsageError, match="the wanted LLVM commit is unknown"):
         take(made.request(None, provider="source"), facts())
     message = refused(made.request(None), facts(made.llvm()))
-    for provider in providers.ORDER:
+    for provider in providers.PROVIDERS:
         assert re.search(rf"^\W*(why:)?\s*{provider}: ", message, re.MULTILINE), provider
     assert "--provider system --llvm-dir" in message
     mine = facts(source=LlvmSource("checkout", "/home/dev/llvm-project", made.OTHER))
@@ -243,9 +245,7 @@ def test_an_abbreviated_pin_cannot_be_fetched_but_may_be_in_a_clone() -> None:
 
 def test_again_configures_even_if_nothing_changed() -> None:
     request = made.request(provider="source")
-    once, again = (
-        choose(request, facts(), made.workspace(), again=flag).plan.steps for flag in (False, True)
-    )
+    once, again = (choose(request, facts(again=flag)).plan.steps for flag in (False, True))
     stamps = [[step.stamp for step in steps if step.title == "cmake"] for steps in (once, again)]
     assert [[stamp is not None and stamp.again for stamp in of] for of in stamps] == [[False], [True]]
 
@@ -382,14 +382,16 @@ def test_a_build_that_is_configured_already_stays_published(tmp_path: Path, comm
     """
     request = made.request(provider="source", any_commit=True)
     space = Workspace(tmp_path)
-    given = facts(store=Store(space.llvm, tmp_path), source=LlvmSource("checkout", "/src/llvm", commit))
+    given = facts(
+        workspace=space, store=Store(space.llvm, tmp_path), source=LlvmSource("checkout", "/src/llvm", commit)
+    )
 
     def retracted() -> bool:
-        step = choose(request, given, space).plan.steps[0]
+        step = choose(request, given).plan.steps[0]
         return isinstance(step, Remove) and step.paths[0].suffix == ".json"
 
     assert retracted()
-    for step in choose(request, given, space).plan.steps:
+    for step in choose(request, given).plan.steps:
         if step.stamp:
             step.stamp.path.parent.mkdir(parents=True, exist_ok=True)
             step.stamp.path.write_text(step.stamp.key, encoding="utf-8")
@@ -414,13 +416,13 @@ def test_what_is_not_configured_anew_is_taken_as_it_is_and_says_why(
     (tmp_path / "llvm").mkdir()
     stored = replace(entry(request, **{"source": str(tmp_path), **changes}), path=tmp_path)
     given = facts(entries=(stored,), store=Store(tmp_path, tmp_path))
-    taken = choose(request, given, made.workspace(), again=True)
+    taken = choose(request, replace(given, again=True))
     assert taken.plan.steps == ()
     assert f"{stored.name} is not reconfigured: {why}" in taken.warnings[-1]
 
 
 def test_an_installed_one_is_not_configured_anew() -> None:
-    taken = choose(made.request(), facts(AT_THE_PIN), made.workspace(), again=True)
+    taken = choose(made.request(), facts(AT_THE_PIN, again=True))
     assert taken.warnings == ("--reconfigure has no effect: the LLVM in /opt/llvm-pin is not built here",)
 
 
@@ -428,7 +430,7 @@ def test_an_entry_of_the_tools_own_is_configured_anew(tmp_path: Path) -> None:
     request = made.request(provider="store")
     stored = tree(tmp_path, request)
     given = facts(entries=(stored,), store=Store(tmp_path, tmp_path))
-    taken = choose(request, given, made.workspace(), again=True)
+    taken = choose(request, replace(given, again=True))
     assert (taken.provider, taken.entry, taken.warnings) == ("store", stored.name, ())
     assert isinstance(taken.plan.steps[0], Remove)  # the manifest
     assert "cmake" in [step.title for step in taken.plan.steps]
