@@ -138,4 +138,4 @@ def test_a_mistake_comes_before_a_missing_triton(smith: Smith, tmp_path: Path, t
     empty = with_editor(Smith(tmp_path, cwd=smith.cwd), "true")
     error = empty(task, "no such.py", *SIGNATURE, code=1).error
     assert "no such.py" in error
-    assert "no Python with Triton" not in error
+    assert "no Python interpreter with Triton" not in error

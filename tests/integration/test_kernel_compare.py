@@ -141,7 +141,7 @@ def test_one_target_against_another(smith: Smith) -> None:
 def test_a_kernel_that_b_does_not_compile_fails_any_check(smith: Smith) -> None:
     sides = ("wheel,BLOCK_K=32", "wheel,BLOCK_K=33")
     done = smith("kernel.compare", *sides, *KERNEL, "--target", "h100", "--out", "lost", code=1)
-    assert "it compiles in A, and not in B: failed: arange's range must be a power of 2" in done.error
+    assert "compiles in A but not in B: failed: arange's range must be a power of 2" in done.error
     assert "arange's range must be a power of 2" in done.out
     assert "mat mul.py:10" in done.out
     swapped = smith("kernel.compare", "lost/b", "lost/a", code=1)
@@ -167,7 +167,7 @@ def test_a_dry_run_touches_nothing(smith: Smith) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "what"),
     [
-        (["wheel", "wheel"], 2, "nothing says which kernel"),
+        (["wheel", "wheel"], 2, "no kernel is given"),
         (["o u t/a", "o u t/b", *KERNEL], 2, "no kernel is"),
         (["nothing-like-it", "wheel", *KERNEL], 2, "nothing-like-it"),
         (["wheel", "wheel", "mat mul.py:matmull", "--signature", SIGNATURE], 2, "did you mean 'matmul'?"),
@@ -209,4 +209,4 @@ def test_a_release_is_installed_on_demand_and_kept(smith: Smith) -> None:
 def test_without_a_network_a_release_that_is_not_here_is_one_clear_error(smith: Smith) -> None:
     away = Smith(smith.root, cwd=smith.cwd, more={**smith.more, **OFFLINE}, shared=smith.home)
     error = away("kernel.compare", "3.0.0", "wheel", *KERNEL, code=1).error
-    assert "Triton 3.0.0 could not be installed" in error
+    assert "cannot install Triton 3.0.0" in error

@@ -205,7 +205,7 @@ def test_nobody_at_the_address(smith: Smith) -> None:
     argv = ("kernels.toml", "--triton", python(smith), "--target", "a100", "--out", "nobody")
     address = DEAD.replace("http", "tcp")
     assert (
-        f"no scheduler answers at {address}"
+        f"no Dask scheduler responds at {address}"
         in smith("kernel.study", *argv, "--scheduler", address, code=1).error
     )
     assert "--scheduler cannot be" in smith("kernel.study", *argv, "--scheduler", "x://y", code=2).error
@@ -234,7 +234,7 @@ def test_wrong_input_is_one_clear_error(smith: Smith) -> None:
         (["kernels.toml", "--triton", "h100"], 2, "--triton cannot be 'h100'"),
         (["kernels.toml", "--triton", "weel"], 2, "did you mean 'wheel'?"),
         (["kernels.toml", "--triton", "wheel", "--plot", "x.gif"], 2, "--plot cannot write"),
-        (["kernels.toml", "--triton", "wheel", "--source", "."], 2, "names no git repository"),
+        (["kernels.toml", "--triton", "wheel", "--source", "."], 2, "is not a git repository"),
     ):
         assert what in smith("kernel.study", *argv, code=code).error
     script = smith("kernel.study", "kernels.toml", "--triton", "3.6.0", "--out", "dry", "--dry-run").out

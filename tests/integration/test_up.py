@@ -84,7 +84,7 @@ def test_without_an_index_there_is_one_clear_error(tmp_path: Path) -> None:
     error = lonely("up", code=1).error
     assert "Python environment failed" in error
     assert "triton" in error
-    assert "check that pip reaches its index" in error
+    assert "check that pip can reach its index" in error
     log = Path(error.rpartition("full log: ")[2].strip())
     assert "pip install" in log.read_text(encoding="utf-8")
     assert not lonely.env("wheel").joinpath("receipts").exists()

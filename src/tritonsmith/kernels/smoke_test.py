@@ -68,7 +68,7 @@ def plan_in(place: Path, python: Path, wanted: tuple[Target, ...], programs: Hos
 
 
 def read_response(place: Path) -> dict[str, Any]:
-    """What came out: versions, and per target the stages with their files and sizes in bytes.
+    """The results: versions, and per target the stages with their files and sizes in bytes.
 
     Args:
         place: the folder that the plan was made for.

@@ -71,7 +71,7 @@ def execute(prepared: PreparedUp, session: Session) -> dict[str, Any]:
 
 
 def _of_pip(failure: CommandFailedError) -> list[str]:
-    """Why a new environment got no pip: `venv` tells only the exit code of `ensurepip`."""
+    """Why a new environment has no pip: `venv` reports only the exit code of `ensurepip`."""
     argv = failure.step.argv if isinstance(failure.step, Run) else ()
     if "venv" not in argv or "ensurepip" not in "\n".join(failure.output):
         return []
@@ -85,11 +85,11 @@ def _explain(failure: CommandFailedError) -> StepError:
     lines += _of_pip(failure)
     hints = [f"full log: {failure.log}"]
     if failure.step.phase == venv.PHASE and len(lines) < len(said):
-        hints = ["check that pip reaches its index; behind a proxy set https_proxy", *hints]
+        hints = ["check that pip can reach its index; behind a proxy, set https_proxy", *hints]
     elif failure.step.phase == venv.PHASE:
         hints = [
-            "Debian keeps venv apart: apt install python3-venv",
-            "check that pip reaches its index: pip download triton",
+            "on Debian, venv is a separate package: apt install python3-venv",
+            "check that pip can reach its index: pip download triton",
             *hints,
         ]
     return StepError(

@@ -40,7 +40,7 @@ def test_the_only_kernel_needs_no_name(tmp_path: Path) -> None:
         ("mn", "ttgir", "did you mean 'mm'?"),
         ("mm", "ttgr", "did you mean 'ttgir'?"),
         ("", "ttgir", "--name mm"),
-        ("mm", "cubin", "cubin is no text to change"),
+        ("mm", "cubin", "cubin is a binary stage to change"),
     ],
 )
 def test_what_is_not_there_is_said(tmp_path: Path, kernel: str, stage: str, said: str) -> None:

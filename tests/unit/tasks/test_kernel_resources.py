@@ -71,7 +71,7 @@ def test_an_entry_is_compiled_for_another_target(tmp_path: Path, monkeypatch: py
     """It is looked for as kernel.compile does; an empty kernel is not the current folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
-    with pytest.raises(Exit, match="there is no entry 'NOTHING'"):
+    with pytest.raises(Exit, match="no entry 'NOTHING'"):
         run(from_cache="NOTHING", target=["cuda:90"])
 
 

@@ -31,13 +31,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("gone.py",), "there is no such file"),
+        (("gone.py",), "no such file"),
         (("add.py:ad",), "did you mean 'add'?"),
-        (("add.py", "--signature", "*fp32"), "says nothing about n"),
+        (("add.py", "--signature", "*fp32"), "does not set n"),
         (("add.py", "--signature", "*fp33,i32"), "did you mean 'fp32'?"),
         (("add.py", "--signature", "*fp32:2,i32"), "the hint of x cannot be '2'"),
         (("add.py", "--signature", "*fp32,i32", "--num-warps", "four"), "--num-warps cannot be 'four'"),
-        (("add.py", "--signature", "*fp32,i32"), "there is no Python with Triton here yet"),
+        (("add.py", "--signature", "*fp32,i32"), "no Python interpreter with Triton yet"),
     ],
 )
 def test_mistakes_come_before_a_missing_triton(
@@ -51,7 +51,7 @@ def test_mistakes_come_before_a_missing_triton(
 
 def test_a_folder_is_no_interpreter(smith: Smith, here: Path) -> None:
     answer = smith("kernel.compile", "add.py", "--signature", "*fp32,i32", "--python", str(here))
-    assert (answer.code, "there is no Python" in answer.err) == (1, True)
+    assert (answer.code, "no Python interpreter" in answer.err) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Names and C types of compiled variants, as the Triton that compiled them would give them.
+"""C names and types of compiled variants, as the Triton that compiled them would choose them.
 
-Code that was written against the output of tools/compile.py and tools/link.py finds the same functions here.
+Code written for the output of tools/compile.py and tools/link.py finds the same functions here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DEFAULT_WARPS, _DEFAULT_STAGES = 4, 3  # where the metadata does not say
 
 @dataclass(frozen=True)
 class CArgument:
-    """A parameter of the kernel that is no constant.
+    """A parameter of the kernel that is not a constant.
 
     Attributes:
         name: in Python.
@@ -52,7 +52,7 @@ class CArgument:
 
 @dataclass(frozen=True)
 class Variant:
-    """One compiled point, and what C calls it.
+    """One compiled point, and its names in C.
 
     Attributes:
         point: that was compiled.
@@ -129,12 +129,12 @@ def variant(found: Manifest, point: Point, out_name: str) -> Variant:
         raise SmithError(f"{point.id} did not compile", where=found.folder, why=point.error or None)
     table = configs.load("aot")
     if point.backend not in table["backends"]:
-        raise FactError(f"there is no C launcher for {point.target}", where=found.folder)
+        raise FactError(f"no C launcher supports {point.target}", where=found.folder)
     vendor = table["backends"][point.backend]
     binary = found.path(point, vendor["binary"])
     if binary is None:
-        why = f"it has: {', '.join(point.stages) or 'nothing'}"
-        hints = [f"compile it with all stages, or with --stage {vendor['binary']}"]
+        why = f"its stages: {', '.join(point.stages) or 'none'}"
+        hints = [f"compile the kernel with all stages, or with --stage {vendor['binary']}"]
         raise FactError(f"{point.id} has no {vendor['binary']}", where=found.folder, why=why, hints=hints)
     _refuse(point, found)
     names = _era(found.triton, table["names"])
@@ -144,8 +144,8 @@ def variant(found: Manifest, point: Point, out_name: str) -> Variant:
     constants |= ones if names["ones"] else {}
     name = out_name or found.kernel
     if not _free(name):
-        hints = [f"call it otherwise: --out-name {name}_kernel"]
-        raise UsageError(f"C has a meaning for {name}, the kernel's name", where=found.folder, hints=hints)
+        hints = [f"choose another name: --out-name {name}_kernel"]
+        raise UsageError(f"the kernel's name {name} is reserved in C", where=found.folder, hints=hints)
     arguments = tuple(_arguments(point, _types(found.triton, table), vendor, as_i32=names["ones"]))
     bare = Variant(
         point=point,
@@ -166,7 +166,7 @@ def variant(found: Manifest, point: Point, out_name: str) -> Variant:
 
 
 def check_name(name: str) -> str:
-    """A name for functions in C.
+    """Check a name for functions in C.
 
     Raises:
         UsageError: it cannot be one.
@@ -174,7 +174,7 @@ def check_name(name: str) -> str:
     if name and not (name.isidentifier() and name.isascii() and _free(name)):
         raise UsageError(
             f"--out-name cannot be {name!r}",
-            hints=["letters, digits and _, and no word of C's: --out-name matmul_fp16"],
+            hints=["use letters, digits and _, but no C keyword: --out-name matmul_fp16"],
         )
     return name
 
@@ -232,33 +232,35 @@ def _no_c_type(name: str, kind: str) -> UsageError:
     why, hints = None, ["pass a pointer: *fp32"]
     if kind.startswith("("):
         why, hints = (
-            "upstream's tools/compile.py has no tuples",
-            ["pass its parts as parameters of their own"],
+            "upstream's tools/compile.py does not support tuples",
+            ["pass its elements as separate parameters"],
         )
     elif kind.startswith("tensordesc"):
-        why = "Triton's launcher appends shapes and strides to it, which upstream's C interface does not have"
-        hints = ["pass a pointer, and load and store by pointers"]
-    return UsageError(f"{name} has the type {kind}, which has no place in C", why=why, hints=hints)
+        why = "Triton's launcher appends shapes and strides, which upstream's C interface does not support"
+        hints = ["pass a pointer, and load and store through pointers"]
+    return UsageError(f"{name} has the type {kind}, which has no equivalent in C", why=why, hints=hints)
 
 
 def _refuse(point: Point, found: Manifest) -> None:
-    """What a launch by this interface would do wrong."""
+    """Reject kernels that this interface would launch incorrectly."""
     for name in ("global_scratch_size", "profile_scratch_size"):
         size = point.metadata.get(name) or 0
         if size > 0:
             raise UsageError(
-                f"{point.id} needs scratch memory: {name} is {size} bytes for each program",
+                f"{point.id} needs scratch memory: {name} is {size} bytes per program",
                 where=found.folder,
-                why="nobody allocates it: upstream's tools/compile.py refuses such a kernel too",
-                hints=["tensor descriptors made in the kernel need it: load and store by pointers"],
+                why="nothing allocates that memory: upstream's tools/compile.py rejects such kernels too",
+                hints=["tensor descriptors created in the kernel need it: load and store through pointers"],
             )
     if (point.metadata.get("num_ctas") or 1) > 1:
-        hints = ["compile it with --option num_ctas=1"]
+        hints = ["compile the kernel with --option num_ctas=1"]
         raise UsageError(
-            f"{point.id} is launched in clusters, which upstream's interface has not", hints=hints
+            f"{point.id} is launched in clusters, which upstream's interface does not support", hints=hints
         )
     if point.metadata.get("launch_cooperative_grid"):
-        raise UsageError(f"{point.id} is launched as a cooperative grid, which upstream's interface has not")
+        raise UsageError(
+            f"{point.id} is launched as a cooperative grid, which upstream's interface does not support"
+        )
 
 
 def _suffix(point: Point, which: str) -> str:

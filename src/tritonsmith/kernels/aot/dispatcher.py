@@ -11,7 +11,7 @@ from tritonsmith.kernels.aot.variant_source import fill
 
 
 def header(variants: Sequence[Variant]) -> str:
-    """The text of the `.h`, of variants that `check` let pass."""
+    """The text of the `.h`, for variants that passed `check`."""
     return fill("dispatch.h", _words(variants))
 
 
@@ -39,7 +39,7 @@ def algorithms(variants: Sequence[Variant]) -> dict[str, list[Variant]]:
 
 
 def check(variants: Sequence[Variant]) -> None:
-    """Whether one dispatcher can choose among all of them.
+    """Check that one dispatcher can choose among all variants.
 
     Raises:
         UsageError: two have the same name, or cannot be told apart, or take other arguments than the first.
@@ -50,14 +50,14 @@ def check(variants: Sequence[Variant]) -> None:
             raise UsageError(
                 "these variants take different arguments in C",
                 where=one.point.id,
-                why=f"{_prototype(first)}, and {_prototype(one)}",
-                hints=["make them one by one, each with its own --out-name"],
+                why=f"{_prototype(first)} and {_prototype(one)}",
+                hints=["generate them one at a time, each with its own --out-name"],
             )
     _no_twins(variants, lambda one: one.name, "have the same name in C")
     for group in algorithms(variants).values():
         _no_twins(group, _hints, "cannot be told apart by their arguments")
         if len({str(dict(one.constants)) for one in group}) > 1:
-            raise UsageError(f"other constants, but the same name of the algorithm: {group[0].algorithm}")
+            raise UsageError(f"different constants share the algorithm name: {group[0].algorithm}")
 
 
 def _no_twins(variants: Sequence[Variant], key: Callable[[Variant], object], what: str) -> None:
@@ -67,10 +67,10 @@ def _no_twins(variants: Sequence[Variant], key: Callable[[Variant], object], wha
         if other is not one:
             raise UsageError(
                 f"two variants {what}: {other.name} and {one.name}",
-                why=f"{other.point.id}, and {one.point.id}",
+                why=f"{other.point.id} and {one.point.id}",
                 hints=[
-                    "names tell apart signatures, num_warps and num_stages, and no other option",
-                    "make them one by one, each with its own --out-name",
+                    "names only distinguish signatures, num_warps and num_stages",
+                    "generate them one at a time, each with its own --out-name",
                 ],
             )
 

@@ -67,7 +67,7 @@ class PreparedAot:
 
 
 def compiles(asked: Sequence[CompileRequest], where: Toolchain) -> tuple[run.PreparedCompile, ...]:
-    """One compile for each signature, each with a folder of its own; C needs no text of the binaries.
+    """One compile per signature, each in its own folder; disassembly is not needed.
 
     Raises:
         SmithError: a file, a kernel or a signature is wrong.
@@ -125,7 +125,7 @@ def prepare(
 
 
 def execute(prepared: PreparedAot) -> None:
-    """Write the files, and check them if that was asked for.
+    """Write the files, and check them if requested.
 
     Raises:
         SmithError: a file cannot be written, or the compiler refuses one.
@@ -136,16 +136,16 @@ def execute(prepared: PreparedAot) -> None:
         space.run(prepared.plan, "kernel.aot", quiet=True)
     except CommandFailedError as failure:
         if any("stdlib.h" in line for line in failure.output):  # the first header of cuda.h
-            hints = ["Debian: apt install libc6-dev", "leave --check out"]
+            hints = ["Debian: apt install libc6-dev", "or omit --check"]
             said = "\n".join(failure.output)
             raise FactError(
-                "the C library has no headers here", where=failure.log, why=said, hints=hints
+                "the headers of the C library are missing", where=failure.log, why=said, hints=hints
             ) from None
         raise
 
 
 def resources(variant: Variant) -> ResourceRow:
-    """What a variant takes of its GPU, whether it can be launched there, and what ptxas said of it.
+    """The resources of a variant, whether it can be launched, and the remarks of ptxas.
 
     Nothing is known of a binary that cannot be read; C holds its bytes all the same.
     """
@@ -160,12 +160,12 @@ def resources(variant: Variant) -> ResourceRow:
 
 
 def warnings(prepared: PreparedAot) -> tuple[str, ...]:
-    """What cannot be launched, and what ptxas said of the code."""
+    """Variants that cannot be launched, and the remarks of ptxas."""
     return Measured(tuple(resources(one) for group in prepared.groups for one in group.variants)).warnings
 
 
 def as_json(prepared: PreparedAot, *, checked: bool) -> dict[str, Any]:
-    """What was made, for other programs."""
+    """The result as JSON data."""
     return {
         "schema": 1,
         "folder": str(prepared.folder),
@@ -202,7 +202,7 @@ def _chosen(found: Sequence[Manifest], points: Sequence[str]) -> Iterator[tuple[
             raise UsageError(f"no point {name!r} in {found[0].folder}", hints=did_you_mean(name, names))
     chosen = [(one, point) for one, point in every if not points or point.id in points]
     if not chosen:
-        raise FactError("nothing is compiled here", where=found[0].folder)
+        raise FactError("this folder has no compiled points", where=found[0].folder)
     yield from chosen
 
 
@@ -233,9 +233,9 @@ def _compiler() -> tuple[str, ...]:
         if found:
             return (found, *words[1:])
     raise FactError(
-        "there is no C compiler to check with",
+        "--check needs a C compiler, and none was found",
         where=named[0] if named else "PATH",
-        hints=["install one (Debian: apt install gcc), or set CC", "leave --check out"],
+        hints=["install one (Debian: apt install gcc) or set CC", "or omit --check"],
     )
 
 
@@ -250,9 +250,9 @@ def _checks(groups: Sequence[VariantGroup], compiler: tuple[str, ...], work: Pat
         target = group.variants[0].point.target.replace(":", "-")
         if not group.headers.is_dir():
             raise FactError(
-                "the headers of the driver's interface are not here",
+                "the headers of the driver API are missing",
                 where=group.headers,
-                hints=["compile the kernel again by a Triton of this machine", "leave --check out"],
+                hints=["compile the kernel again with a Triton on this machine", "or omit --check"],
             )
         yield MakeDir(work / target, phase=_CHECK)
         objects = []

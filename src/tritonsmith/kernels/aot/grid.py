@@ -24,13 +24,17 @@ def parse(text: str) -> tuple[str, str, str]:
     """
     parts = values.split(text)
     if not parts:
-        raise UsageError("no grid is given", hints=[f"C over the kernel's parameters: {_EXAMPLE}"])
+        raise UsageError(
+            "--grid is missing", hints=[f"a C expression over the kernel's parameters: {_EXAMPLE}"]
+        )
     if len(parts) > _DIMENSIONS:
-        raise UsageError(f"--grid has {len(parts)} parts, and a grid has 3", why=text, hints=[_EXAMPLE])
+        raise UsageError(f"--grid has {len(parts)} parts; a grid has at most 3", why=text, hints=[_EXAMPLE])
     for part in parts:
         why = _wrong(part)
         if why:
-            raise UsageError(f"--grid cannot be {part!r}", why=why, hints=[f"C: {_EXAMPLE}"])
+            raise UsageError(
+                f"--grid cannot be {part!r}", why=why, hints=[f"write a C expression: {_EXAMPLE}"]
+            )
     x, y, z = [*parts, "1", "1"][:_DIMENSIONS]
     return x, y, z
 
@@ -52,7 +56,7 @@ def render(expression: str, variant: Variant) -> str:
             value = constants[name]
             if not isinstance(value, int):
                 raise UsageError(
-                    f"--grid names {name}, which is {values.spell(value)}: no whole number", why=expression
+                    f"--grid names {name}, which is {values.spell(value)}, not an integer", why=expression
                 )
             return str(int(value))
         if name in here:
@@ -60,7 +64,7 @@ def render(expression: str, variant: Variant) -> str:
         if name in words:
             return name
         names = [*here, *constants]
-        hints = [*did_you_mean(name, names), f"it has {', '.join(names)}"]
+        hints = [*did_you_mean(name, names), f"its parameters: {', '.join(names)}"]
         raise UsageError(
             f"--grid names {name!r}, which the kernel does not have", why=expression, hints=hints
         )
@@ -70,14 +74,14 @@ def render(expression: str, variant: Variant) -> str:
 
 def _wrong(part: str) -> str:
     if not part:
-        return "between two commas there is nothing"
+        return "a part between two commas is empty"
     if "//" in part or "/*" in part:
-        return "// and /* begin a comment in C, where / divides whole numbers"
+        return "// and /* start a comment in C; use / to divide integers"
     if not _TOKENS.fullmatch(part):
-        return "it holds what no expression over parameters does"
+        return "it contains characters that are not part of an expression over parameters"
     depth = 0
     for char in part:
         depth += (char == "(") - (char == ")")
         if depth < 0:
             break
-    return "its parentheses do not match" if depth else ""
+    return "its parentheses are not balanced" if depth else ""

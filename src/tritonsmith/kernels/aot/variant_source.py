@@ -86,7 +86,7 @@ def _words(variant: Variant) -> dict[str, Any]:
 
 
 def comment(text: str) -> str:
-    """A text that can stand in a comment of C: one that ends it would let the rest be code."""
+    """Escape a text for a C comment: a comment end in it would turn the rest into code."""
     return " ".join(text.replace("*/", "* /").split())
 
 

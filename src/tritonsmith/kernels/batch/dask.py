@@ -1,4 +1,4 @@
-"""A Dask cluster as an executor: what runs on other machines, which have this tool installed."""
+"""A Dask cluster as an executor; tritonsmith must be installed on its machines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def connected(address: str) -> Iterator[Client]:
         raise FactError(
             "--scheduler needs Dask, which is not installed",
             why=str(error),
-            hints=["pip install 'tritonsmith[dask]'", "without --scheduler, processes of this machine do it"],
+            hints=["pip install 'tritonsmith[dask]'", "or omit --scheduler to use processes on this machine"],
         ) from None
     logging.getLogger("distributed").setLevel(
         logging.CRITICAL
@@ -47,9 +47,12 @@ def connected(address: str) -> Iterator[Client]:
         client = Client(address, timeout=_CONNECT, set_as_default=False)  # type: ignore[no-untyped-call]
     except OSError as error:
         raise FactError(
-            f"no scheduler answers at {address}",
+            f"no Dask scheduler responds at {address}",
             why=str(error),
-            hints=["`dask scheduler` starts one, and prints its address", "a firewall may be in between"],
+            hints=[
+                "start one with `dask scheduler`, which prints its address",
+                "check whether a firewall blocks the connection",
+            ],
         ) from None
     with client:
         _check(client, address)
@@ -57,7 +60,7 @@ def connected(address: str) -> Iterator[Client]:
 
 
 def executor(client: Client) -> Executor:
-    """What units are submitted to. A worker that dies gives its unit to another one, some times."""
+    """The executor that units are submitted to; the unit of a dead worker is retried elsewhere."""
     made: Executor = client.get_executor(pure=False)  # type: ignore[no-untyped-call]
     return made
 
@@ -68,14 +71,14 @@ def slots(client: Client) -> int:
 
 
 def is_death(error: Exception) -> bool:
-    """Whether that says that workers died of a unit, one after the other."""
+    """Whether an exception means that a unit repeatedly killed its workers."""
     from distributed import KilledWorker  # noqa: PLC0415
 
     return isinstance(error, KilledWorker)
 
 
 def alive(client: Client) -> bool:
-    """Whether there is somebody to do the work."""
+    """Whether any worker is connected."""
     return client.status == "running" and bool(_workers(client))
 
 
@@ -85,20 +88,20 @@ def _workers(client: Client) -> Mapping[str, Any]:
 
 
 def _check(client: Client, address: str) -> None:
-    """That there are workers, and that they have this tool: the same one."""
-    hints = [f"on each machine: pip install '{_PACKAGE}[dask]=={__version__}'"]
+    """Check that there are workers, and that they run the same version of tritonsmith."""
+    hints = [f"run this on each machine: pip install '{_PACKAGE}[dask]=={__version__}'"]
     try:
         client.wait_for_workers(1, timeout=_CONNECT)
     except TimeoutError:
         raise FactError(
-            "this scheduler has no workers",
+            "the Dask scheduler has no workers",
             where=address,
-            hints=["`dask worker ADDRESS` starts one"],
+            hints=["start one with `dask worker ADDRESS`"],
         ) from None
     seen: dict[str, Any] = client.run(metadata.version, _PACKAGE, on_error="return")
     without = [worker for worker, answer in seen.items() if not isinstance(answer, str)]
     if without:
-        raise FactError("a worker has no tritonsmith", where=", ".join(without), hints=hints)
+        raise FactError("tritonsmith is not installed on a worker", where=", ".join(without), hints=hints)
     for version in sorted(set(seen.values()) - {__version__}):
         names = ", ".join(worker for worker, answer in seen.items() if answer == version)
         console.warn(f"tritonsmith is {version} on {names}, and {__version__} here")

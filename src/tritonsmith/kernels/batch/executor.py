@@ -1,4 +1,4 @@
-"""The one interface: an executor, how much it does at once, and whether anybody is still there."""
+"""The interface to an executor: its parallelism, and whether any worker is still alive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class DiedError(StepError):
-    """Whoever a unit was given to died of it, every time."""
+    """A unit of work killed its worker in every attempt."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ExecutorPool:
     alive: Callable[[], bool]
 
     def result(self, future: Future[T]) -> T | SmithError:
-        """What came of a unit that is over; a `DiedError` where nobody lived to tell.
+        """The result of a finished unit; a `DiedError` if its worker died.
 
         Raises:
             Exception: the unit's own.
@@ -45,18 +45,18 @@ class ExecutorPool:
         try:
             return future.result()
         except BrokenProcessPool:
-            return DiedError(f"its process died, {ATTEMPTS} times of {ATTEMPTS}")
+            return DiedError(f"the compiling process died in all {ATTEMPTS} attempts")
         except CancelledError:
-            return DiedError("the cluster gave it up")
+            return DiedError("cancelled by the cluster")
         except Exception as error:
             if self.remote and dask.is_death(error):
-                return DiedError("its workers died", why=str(error))
+                return DiedError("its workers died repeatedly", why=str(error))
             raise
 
 
 @contextmanager
 def opened(scheduler: str, count: int) -> Iterator[ExecutorPool]:
-    """A pool for the body of a `with`. Where that ends by an error, what is left is cancelled.
+    """A pool for the body of a `with`; if the body fails, remaining units are cancelled.
 
     Args:
         scheduler: address of a Dask scheduler; empty for processes of this machine.

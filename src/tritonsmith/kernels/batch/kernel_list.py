@@ -72,7 +72,7 @@ class ListedKernel:
     versions: SpecifierSet = field(default_factory=SpecifierSet)
 
     def fits(self, version: str) -> bool:
-        """Whether it is for this Triton; one whose version nobody knows takes all."""
+        """Whether the kernel is for this Triton; a Triton of unknown version takes all."""
         return not version or self.versions.contains(version, prereleases=True)
 
     def asked(self, folder: Path, wanted: tuple[Target, ...], text: str | None = None) -> CompileRequest:
@@ -95,9 +95,9 @@ class ListedKernel:
     def _signature(self, kernel: KernelSource | None, file: Path) -> str:
         if kernel is None:
             raise ConfigError(
-                f"the parameters of {self.kernel} cannot be read from the file without running it",
+                f"the parameters of {self.kernel} cannot be read without running the file",
                 where=f"{self.where}: {file}",
-                hints=["write a signature instead of arguments"],
+                hints=["give a signature instead of arguments"],
             )
         parts = []
         for parameter in kernel.parameters:
@@ -108,7 +108,7 @@ class ListedKernel:
                 parts.append(f"{parameter.name}={text}")
             elif not parameter.has_default and parameter.name not in kernel.heuristics:
                 raise ConfigError(
-                    f"nothing says what {parameter.name} of {kernel.name} is",
+                    f"no type or value for {parameter.name} of {kernel.name}",
                     where=f"{self.where}: {file}",
                     hints=[f'arguments = {{ {parameter.name} = "i32" }}'],
                 )
@@ -119,17 +119,19 @@ def read(path: Path) -> tuple[ListedKernel, ...]:
     """The kernels of a file, in its order.
 
     Raises:
-        ConfigError: it is no TOML, or an entry is wrong: the error names the entry and the key.
+        ConfigError: it is not valid TOML, or an entry is wrong: the error names the entry and the key.
         UsageError: there is no such file.
     """
     try:
         table = outside.read_toml(path)
     except FileNotFoundError:
         near = [one.name for one in path.parent.glob(f"*{SUFFIX}")]
-        hints = did_you_mean(path.name, near) if near else ["docs/study.md tells what such a list holds"]
-        raise UsageError("there is no such file", where=path, hints=hints) from None
+        hints = (
+            did_you_mean(path.name, near) if near else ["docs/study.md describes the format of kernel lists"]
+        )
+        raise UsageError("no such file", where=path, hints=hints) from None
     except OSError as error:
-        raise ConfigError("this file cannot be read", where=path, why=error.strerror) from error
+        raise ConfigError("cannot read this file", where=path, why=error.strerror) from error
     except ValueError as error:
         raise ConfigError("this file is not valid TOML", where=path, why=str(error)) from error
     _check(table, _TOP, str(path))
@@ -137,7 +139,9 @@ def read(path: Path) -> tuple[ListedKernel, ...]:
     for number, row in enumerate(table.get("kernel", [])):
         entries.append(_entry(row, number, table.get("arguments", {}), path))
     if not entries:
-        raise ConfigError("this file lists no kernels", where=path, hints=["each is a table: [[kernel]]"])
+        raise ConfigError(
+            "this file lists no kernels", where=path, hints=["list each kernel as a table: [[kernel]]"]
+        )
     names = [(entry.name, str(entry.versions)) for entry in entries]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
@@ -156,10 +160,12 @@ def _entry(row: Any, number: int, common: Mapping[str, Any], path: Path) -> List
     if not file:
         raise ConfigError("file is missing", where=where, hints=['file = "matmul.py"'])
     if "signature" in row and "arguments" in row:
-        raise ConfigError("signature and arguments say the same thing", where=where, hints=["leave one out"])
+        raise ConfigError(
+            "signature and arguments are mutually exclusive", where=where, hints=["omit one of them"]
+        )
     if "signature" not in row and "arguments" not in row and not common:
         raise ConfigError(
-            "neither signature nor arguments say what the parameters are",
+            "either signature or arguments is required",
             where=where,
             hints=['signature = "*fp32:16,i32,BLOCK=1024"'],
         )

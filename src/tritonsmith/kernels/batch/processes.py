@@ -1,4 +1,4 @@
-"""Processes of this machine, each for one unit after the other; one that dies takes nobody with it."""
+"""A pool of local processes, each running one unit at a time; a crash affects only its own unit."""
 
 from __future__ import annotations
 

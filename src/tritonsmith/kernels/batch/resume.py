@@ -1,4 +1,4 @@
-"""What an output folder has already, so that it is not compiled again."""
+"""Find results that an output folder already has, so that they are not compiled again."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CompileJob:
 
 
 def check(jobs: Sequence[CompileJob]) -> None:
-    """That each job has a folder of its own, and that folders can be there, before anything is compiled.
+    """Check before compiling that each job has its own folder and that the folders can be created.
 
     Raises:
         UsageError: two jobs have one folder: their files would mix; or a file is where the folder goes.
@@ -51,15 +51,15 @@ def check(jobs: Sequence[CompileJob]) -> None:
     for job in jobs:
         if job.out in seen:
             hints = ['give one of them another name: name = "..."']
-            raise UsageError("two kernels of the list would share a folder", where=job.out, hints=hints)
+            raise UsageError("two kernels of the list would use the same folder", where=job.out, hints=hints)
         seen.add(job.out)
         there = next(path for path in (job.out, *job.out.parents) if path.exists())
         if not there.is_dir():
-            raise UsageError("this is a file, and the output goes into a folder", where=there)
+            raise UsageError("the output folder is a file", where=there)
 
 
 def command(job: CompileJob, env: str) -> str:
-    """What makes the folder again.
+    """The command that recreates the folder.
 
     Args:
         job: its side's targets and options are among what is asked.
@@ -101,7 +101,7 @@ def kept(job: CompileJob, env: str) -> Manifest | None:
 
 
 def rest(job: CompileJob, old: Manifest | None) -> CompileJob | None:
-    """What of a job is still to be compiled; None if nothing is."""
+    """The part of a job that still has to be compiled; None if nothing."""
     there = {point.target for point in old.points} if old else set()
     missing = tuple(target for target in job.asked.targets if str(target) not in there)
     return replace(job, asked=replace(job.asked, targets=missing)) if missing else None

@@ -1,4 +1,4 @@
-"""Many kernels by many Tritons, compiled by a pool into folders here; what is there already is taken."""
+"""Compile many kernels with many Tritons in a pool; existing results are reused."""
 
 from __future__ import annotations
 
@@ -93,15 +93,15 @@ def run(
         except KeyboardInterrupt:
             if not resume:
                 raise InterruptedRunError("interrupted") from None
-            hints = ["the same command goes on from here"]
-            raise InterruptedRunError("interrupted; what is complete is kept", hints=hints) from None
+            hints = ["run the same command again to continue"]
+            raise InterruptedRunError("interrupted; completed results are kept", hints=hints) from None
         if len(refused) == len(wanted) and len(set(map(str, refused))) == 1:
             raise refused[0]
     return [batch_resume.merged(job, env, made[job.out]) for job in wanted]
 
 
 def plan(jobs: Sequence[CompileJob], env: str = "wheel") -> Plan:
-    """What `run` does, as one who has a single process would: make environments, then compile, job after job.
+    """The steps of `run` for a single process: create environments, then compile job by job.
 
     Raises:
         SmithError: a side is wrong.
@@ -185,7 +185,7 @@ def _results(
         now = time.monotonic()
         seen = now if workers.alive() else seen
         if now - seen > _ALONE:
-            lost = DiedError("no worker is left", hints=["start one, and give the same command again"])
+            lost = DiedError("no worker is left", hints=["start a worker, then run the same command again"])
             yield from ((unit, lost) for unit in pending.values())
             return
 

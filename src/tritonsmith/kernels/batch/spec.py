@@ -1,4 +1,4 @@
-"""What is compared: a Triton (release, environment, interpreter), targets, options; or compiled files."""
+"""A side of a comparison: a Triton (release, environment, interpreter), targets, options; or a folder."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ def parse(text: str) -> CompilerSpec:
     """
     words = [word for word in values.split(text) if word]
     if not words:
-        raise UsageError("a side is empty", hints=["a version (3.4.0), an environment, a target, an option"])
+        raise UsageError(
+            "one side is empty", hints=["give a version (3.4.0), an environment, a target or an option"]
+        )
     side = CompilerSpec(text.strip())
     for word in words:
         side = _with(side, word, alone=len(words) == 1)
@@ -79,9 +81,7 @@ def applied(asked: CompileRequest, side: CompilerSpec) -> CompileRequest:
     """
     both = [sweep.name for sweep in asked.sweeps if sweep.name in side.options]
     if both:
-        raise UsageError(
-            f"--sweep names {both[0]}, and so does the side {side.label}", hints=["leave one of them out"]
-        )
+        raise UsageError(f"both --sweep and the side {side.label} set {both[0]}", hints=["omit one of them"])
     fixed = tuple(Sweep(name, (values.spell(value),)) for name, value in side.options.items())
     return replace(asked, targets=side.targets or asked.targets, sweeps=(*asked.sweeps, *fixed))
 
@@ -108,7 +108,7 @@ def _with(side: CompilerSpec, word: str, *, alone: bool) -> CompilerSpec:
     if match := _OPTION.fullmatch(word):
         name = match[1]
         if name in side.options:
-            raise UsageError(f"{side.label} names {name} twice", hints=["leave one of them out"])
+            raise UsageError(f"{side.label} sets {name} twice", hints=["omit one of them"])
         return replace(side, options={**side.options, name: values.parse(match[2])})
     if (found := _targets(word)) is not None:
         return replace(side, targets=tuple(dict.fromkeys((*side.targets, *found))))
@@ -116,7 +116,8 @@ def _with(side: CompilerSpec, word: str, *, alone: bool) -> CompilerSpec:
     if path.is_dir() and next(path.rglob(manifest.FILE), None):
         if not alone:
             raise UsageError(
-                f"{word} is compiled already: nothing else belongs to it", hints=[f"write {word} alone"]
+                f"{word} is already compiled and cannot be combined with other words",
+                hints=[f"give {word} alone"],
             )
         return replace(side, folder=path)
     if side.env or side.version or side.python:
@@ -153,7 +154,7 @@ def _second(side: CompilerSpec, word: str) -> UsageError:
     first = side.env or side.version or side.python
     return UsageError(
         f"{side.label} names two Tritons: {first} and {word}",
-        hints=["a side has one Triton; what it is compared with is the other side"],
+        hints=["each side has one Triton; compare it with the other side"],
     )
 
 
@@ -165,12 +166,12 @@ def _unknown(word: str, path: Path) -> UsageError:
         hints = (
             [f"its interpreter: {python}"]
             if python.is_file()
-            else ["invoke kernel.compile --out DIR makes such folders"]
+            else ["invoke kernel.compile --out DIR creates such folders"]
         )
         return UsageError(f"{word} is a folder without compiled kernels", hints=hints)
     if "/" in word:
-        return UsageError("there is no such interpreter, folder or env file", where=path)
-    hints = [*did_you_mean(word, _known()), "an option is NAME=VALUE, a path has a / in it"]
+        return UsageError("no such interpreter, folder or env file", where=path)
+    hints = [*did_you_mean(word, _known()), "options are NAME=VALUE, paths contain a /"]
     return UsageError(f"{word!r} is neither a Triton nor a target", hints=hints)
 
 

@@ -1,4 +1,4 @@
-"""The environment of a released Triton, made when somebody needs it, and kept: `triton-3.4.0`."""
+"""The environment of a released Triton (`triton-3.4.0`), created on demand and kept."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def plan(version: str) -> Plan:
 
 
 def make(version: str, *, patience: float = _PATIENCE) -> EnvDir:
-    """The environment of a release, made if need be.
+    """Create the environment of a release if needed.
 
     Args:
         version: of Triton, in full.
@@ -86,7 +86,7 @@ def make(version: str, *, patience: float = _PATIENCE) -> EnvDir:
 def place_of(
     side: CompilerSpec, jobs: int | None = None, timeout: int | None = None, env: str = "wheel"
 ) -> Toolchain:
-    """Who compiles for a side; makes the environment of a release if need be.
+    """The toolchain of a side; creates the environment of a release if needed.
 
     Args:
         side: names a Triton, or none.
@@ -103,7 +103,7 @@ def place_of(
 
 
 def python_of(side: CompilerSpec, env: str = "wheel") -> Path:
-    """The interpreter of a side, made or not."""
+    """The interpreter of a side, whether it exists yet or not."""
     if side.version:
         return env_of(side.version).python
     if side.python:
@@ -149,8 +149,8 @@ def _explain(version: str, failure: CommandFailedError) -> SmithError:
         hints = did_you_mean(version, versions)
         return UsageError(f"the package index has no Triton {version} for this Python", why=why, hints=hints)
     hints = (
-        "check that pip reaches its index; behind a proxy set https_proxy",
+        "check that pip can reach its index; behind a proxy, set https_proxy",
         f"full log: {failure.log}",
     )
-    what = f"Triton {version} could not be installed (exit code {failure.code})"
+    what = f"cannot install Triton {version} (exit code {failure.code})"
     return StepError(what, where=failure.log, why=why, hints=hints)

@@ -1,4 +1,4 @@
-"""One unit of work: points of a kernel for one Triton, compiled here or where none of our files are."""
+"""One unit of work: points of a kernel for one Triton, compiled locally or on another machine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RemoteJob:
 
 @dataclass(frozen=True)
 class RemoteResult:
-    """What comes back.
+    """The result of a remote job.
 
     Attributes:
         manifest: its folder is one of the other machine's.
@@ -90,7 +90,7 @@ def pack(asked: CompileRequest, side: CompilerSpec, timeout: int | None, env: st
 
 
 def compile_there(parcel: RemoteJob) -> RemoteResult | SmithError:
-    """What a worker of a cluster does: in its own workspace, with an environment of its own."""
+    """Compile on a cluster worker, in its own workspace and environment."""
     try:
         place = wheel_env.place_of(parcel.side, 1, parcel.timeout, parcel.env)
         with _scratch(place.space) as scratch:
@@ -164,9 +164,12 @@ def _files(asked: CompileRequest) -> Iterator[tuple[str, bytes]]:
         for name in () if asked.from_ir else _imports(source.read(file)):
             if (folder / name / "__init__.py").is_file():
                 raise UsageError(
-                    f"{file.name} imports {name}, a package beside it, which is not sent to other machines",
+                    f"{file.name} imports the package {name}; packages are not sent to other machines",
                     where=folder / name,
-                    hints=["install it on the workers", "put what the kernel needs into one file"],
+                    hints=[
+                        "install the package on the workers",
+                        "or put the code that the kernel needs into one file",
+                    ],
                 )
             module = folder / f"{name}.py"
             if module.is_file() and module not in found:

@@ -1,4 +1,4 @@
-"""Two sides compared: which metrics of each pair are not the same, and what differs in each stage."""
+"""Compare two sides: the metrics that differ in each pair, and the differences in each stage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXTS = tuple(
 
 @dataclass(frozen=True)
 class MetricChange:
-    """A metric that is not the same on both sides.
+    """A metric that differs between the sides.
 
     Attributes:
         metric: which.
@@ -62,7 +62,7 @@ class MetricChange:
 
 @dataclass(frozen=True)
 class Compared:
-    """A pair, and all that is known of it.
+    """A pair and its comparison.
 
     Attributes:
         pair: the two compiles.
@@ -90,7 +90,7 @@ class Compared:
 
     @property
     def stuck(self) -> str:
-        """Why B cannot be launched where A can; empty if it can, if A cannot either, or if nobody knows."""
+        """Why B cannot be launched where A can; empty if it can, if A cannot either, or if unknown."""
         launch = str(self.b.get(LAUNCH) or CAN_LAUNCH)
         return launch if self.a.get(LAUNCH) == CAN_LAUNCH and launch != CAN_LAUNCH else ""
 
@@ -101,7 +101,7 @@ class Compared:
 
     @property
     def changes(self) -> tuple[MetricChange, ...]:
-        """Metrics that are not the same, the compile's time aside."""
+        """Metrics that differ, compile time aside."""
         return tuple(change for change in self._all() if change.metric.key != TIME and change.a != change.b)
 
     @property
@@ -167,7 +167,7 @@ class Comparison:
 def compare(
     a: Sequence[Manifest], b: Sequence[Manifest], *, names: tuple[str, str] = ("A", "B")
 ) -> Comparison:
-    """Pair the compiles of two sides, and look for what is not the same.
+    """Pair the compiles of two sides and find the differences.
 
     Args:
         a: output folders of the first side.
@@ -184,8 +184,8 @@ def compare(
             why="\n".join(
                 f"{one.side}: {one.kernel} {one.member.point.id}: {one.why}" for one in paired.unpaired
             )
-            or "there is no compile at all",
-            hints=["counterparts are of one kernel, and have the same target and sweep: docs/compare.md"],
+            or "neither side has a compile",
+            hints=["counterparts share the kernel, target and sweep: docs/compare.md"],
         )
     rows: dict[tuple[str, str], ResourceRow] = {}
     notes = list(_about_files(paired.pairs))
@@ -210,7 +210,7 @@ def text(member: PairMember, stage: str) -> str:
     try:
         return outside.read_text(path, outside.OURS)
     except OSError as error:
-        raise FactError(f"the {stage} cannot be read", where=path, why=error.strerror) from error
+        raise FactError(f"cannot read the {stage}", where=path, why=error.strerror) from error
 
 
 def _compared(pair: Pair, rows: Mapping[tuple[str, str], ResourceRow]) -> Compared:
@@ -241,4 +241,4 @@ def _about_files(pairs: Sequence[Pair]) -> Iterator[str]:
     for pair in pairs:
         sums = [member.manifest.file_sha256 for member in (pair.a, pair.b)]
         if all(sums) and len(set(sums)) > 1:  # a side that refused the kernel has none
-            yield f"{pair.kernel}: its file is not the same on both sides"
+            yield f"{pair.kernel}: the kernel's file differs between the two sides"

@@ -1,4 +1,4 @@
-"""The output folders of both sides: those that are there, or what is compiled for the comparison."""
+"""The output folders of both sides: existing ones, or those compiled for the comparison."""
 
 from __future__ import annotations
 
@@ -115,13 +115,15 @@ def prepare(
             of a side; two that would share a folder; or that folder cannot be.
     """
     if kernels and a.folder and b.folder:
-        raise UsageError("both sides are compiled already: no kernel is", hints=["leave the file out"])
+        raise UsageError(
+            "both sides are already compiled, so a kernel cannot be given", hints=["omit the file"]
+        )
     if not kernels and not (a.folder and b.folder):
         labels = " and ".join(repr(side.label) for side in (a, b) if not side.folder)
         raise UsageError(
-            f"nothing says which kernel {labels} compiles",
+            f"no kernel is given for {labels}",
             hints=[
-                "name a file: invoke kernel.compare A B matmul.py:matmul --signature ...",
+                "give a file: invoke kernel.compare A B matmul.py:matmul --signature ...",
                 "or give two output folders",
             ],
         )
@@ -131,7 +133,8 @@ def prepare(
     for side, wanted in zip((a, b), jobs, strict=True):
         if not (side.folder or wanted):
             raise UsageError(
-                f"no kernel of the list is for Triton {side.triton}", hints=["look at its versions = ..."]
+                f"no kernel in the list is for Triton {side.triton}",
+                hints=["check versions = ... in the list"],
             )
         resume.check(wanted)
     return ComparisonInputs(a, b, jobs[0], jobs[1], place, own=out is None)
@@ -147,7 +150,7 @@ def plan(gathering: ComparisonInputs, env: str) -> Plan:
 
 
 def held(gathering: ComparisonInputs) -> AbstractContextManager[None]:
-    """Hold the folder of the comparison while something is written to it.
+    """Lock the comparison's folder while it is written to.
 
     Raises:
         LockedError: another comparison writes to it.
@@ -168,7 +171,7 @@ def compile_missing(
     env: str,
     silent: bool,
 ) -> tuple[Manifests, Manifests]:
-    """Compile what is to be compiled, and read the rest; the folder is `held`.
+    """Compile what is missing, and read the rest; the folder is `held`.
 
     Args:
         gathering: of both sides.
@@ -200,8 +203,8 @@ def read(folder: Path) -> Manifests:
         return (manifest.read(folder),)
     found = sorted(path.parent for path in folder.rglob(manifest.FILE))
     if not found:
-        hints = ["invoke kernel.compile --out DIR makes such folders"]
-        raise FactError("no compiled kernel is in this folder", where=folder, hints=hints)
+        hints = ["invoke kernel.compile --out DIR creates such folders"]
+        raise FactError("this folder has no compiled kernel", where=folder, hints=hints)
     return tuple(manifest.read(one) for one in found)
 
 

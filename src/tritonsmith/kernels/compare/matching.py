@@ -1,4 +1,4 @@
-"""Which compile of A belongs to which of B: the same kernel, the same in all but what the sides differ in."""
+"""Pair the compiles of A and B: same kernel, and equal in everything but what the sides vary."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Unpaired:
-    """A compile that the other side has no counterpart of.
+    """A compile without a counterpart on the other side.
 
     Attributes:
         side: which one has it.

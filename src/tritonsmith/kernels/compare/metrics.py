@@ -1,4 +1,4 @@
-"""What is compared of two compiles: resources, instructions by class, sizes, operations, time."""
+"""The compared metrics: resources, instructions by class, sizes, operations, time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Measured = Mapping[
 
 @dataclass(frozen=True)
 class Metric:
-    """One thing that is compared.
+    """One compared quantity.
 
     Attributes:
         key: in JSON and in `--fail-on`; ends with the unit.
@@ -42,7 +42,7 @@ class Metric:
 
 
 def measure(manifest: Manifest, point: Point, row: ResourceRow) -> Measured:
-    """Everything that is known of one compile, in the order in which it is shown.
+    """All metrics of one compile, in display order.
 
     Args:
         manifest: the output folder.
@@ -66,7 +66,7 @@ def measure(manifest: Manifest, point: Point, row: ResourceRow) -> Measured:
 
 
 def metric(key: str) -> Metric:
-    """What is said of a metric, by its key."""
+    """The description of a metric, by its key."""
     return Metric(key, _title(key), _better(key))
 
 
@@ -77,12 +77,12 @@ def side_by_side() -> tuple[Metric, ...]:
 
 
 def summary() -> tuple[str, ...]:
-    """Short names of what is told of each pair in one line."""
+    """Short names of the metrics in the one-line summary of a pair."""
     return tuple(configs.load("kernel-metrics")["summary"])
 
 
 def metric_of(name: str) -> Metric:
-    """What is said of a short name: the better way is that of its keys."""
+    """The description of a short name; which direction is better follows from its keys."""
     row = configs.load("kernel-metrics")["short"][name]
     ways = {_better(key) for key in (*row["cuda"], *row["hip"])}
     return Metric(name, row["title"], ways.pop() if len(ways) == 1 else "")
@@ -100,7 +100,7 @@ def short_names() -> tuple[str, ...]:
 
 
 def known_names() -> tuple[str, ...]:
-    """Everything that `--fail-on` understands."""
+    """All names that `--fail-on` accepts."""
     classes = sorted(known_classes())
     keys = [column.key for column in COLUMNS if column.key not in WORDS]
     stages = [f"{name}{_BYTES}" for name in stage_names()]

@@ -1,4 +1,4 @@
-"""A comparison for a person, as JSON, and as files."""
+"""A comparison as tables, as JSON and as files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def head(comparison: Comparison) -> Iterator[str]:
 
 
 def blocks(comparison: Comparison) -> Iterator[Text | Grid]:
-    """What changed, pair by pair; then, in one line each, what did not and what has no counterpart."""
+    """The changes, pair by pair; then one line each for unchanged and unmatched compiles."""
     for one in comparison.compared:
         if not one.unchanged:
             yield from _block(one)
@@ -86,14 +86,14 @@ def violations(found: Sequence[Violation]) -> Iterator[str]:
 
 
 def verdict(terms: Sequence[Limit], found: Sequence[Violation]) -> str:
-    """What came of the check, in one line.
+    """The result of the check in one line.
 
     Args:
         terms: of `--fail-on`.
         found: what they do not let pass.
     """
     if found and not terms:
-        return "B does not compile or launch all that A does"
+        return "B fails to compile or launch something that A can"
     text = ",".join(one.text for one in terms)
     return f"--fail-on {text}: {_counted(len(found))}" if found else f"--fail-on {text}: passed"
 
@@ -157,7 +157,7 @@ def _block(one: Compared) -> Iterator[Text | Grid]:
     else:
         yield Text("  no metric changed")
     before, after = (duration(member.point.seconds) for member in (one.pair.a, one.pair.b))
-    yield Text(f"  {one.same} metrics are the same; compile time {before} -> {after}, of one run each")
+    yield Text(f"  {one.same} metrics are equal; compile time {before} -> {after}, one run each")
     yield from _of_stages(one)
 
 
@@ -168,7 +168,7 @@ def _failure(side: str, member: PairMember, style: str) -> Iterator[Text]:
     for line in lines[:_OF_ERROR]:
         yield Text(f"     {line}")
     if len(lines) > _OF_ERROR:
-        yield Text(f"     ... {len(lines) - _OF_ERROR} more lines in --json")
+        yield Text(f"     ... {len(lines) - _OF_ERROR} more lines with --json")
 
 
 def _table(one: Compared) -> Grid:
@@ -189,7 +189,7 @@ def _summary(changed: Sequence[Compared]) -> Grid:
             text = _cell(change.a) if change.a == change.b else f"{_cell(change.a)} -> {_cell(change.b)}"
             cells.append(Text(text, style=_STYLES[change.verdict]))
         rows.append(cells)
-    return tables.plain("in short, A -> B", ["kernel", *names], rows, right=names)
+    return tables.plain("summary, A -> B", ["kernel", *names], rows, right=names)
 
 
 def _change(change: MetricChange) -> str:
@@ -212,9 +212,9 @@ def _of_stages(one: Compared) -> Iterator[Text]:
     changed = [f"{stage} +{diff.added} -{diff.removed}" for stage, diff in one.diffs.items() if not diff.same]
     same = [stage for stage, diff in one.diffs.items() if diff.same]
     if changed:
-        yield _folded(f"lines that differ: {', '.join(changed)}")
+        yield _folded(f"differing stages: {', '.join(changed)}")
     if same:
-        yield _folded(f"the same text: {', '.join(same)}")
+        yield _folded(f"equal stages: {', '.join(same)}")
     for stage, side in one.alone.items():
         yield Text(f"  only {side} has {stage}")
 

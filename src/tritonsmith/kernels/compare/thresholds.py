@@ -33,7 +33,7 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
 )
 _EXAMPLES = (
     "write METRIC, a comparison and a value: spills>0, registers>+5%, code>=+1024",
-    "with a sign it is the change from A to B, without one the value of B",
+    "a signed value limits the change from A to B, an unsigned value limits B",
 )
 
 
@@ -70,7 +70,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Violation:
-    """What a check does not let pass.
+    """A violation of a limit.
 
     Attributes:
         kernel: name of the function.
@@ -101,7 +101,7 @@ def parse(text: str) -> tuple[Limit, ...]:
 
 
 def check(limits: Sequence[Limit], comparison: Comparison) -> tuple[Violation, ...]:
-    """Everything that a comparison breaks, in its order.
+    """All violations of a comparison, in its order.
 
     Args:
         limits: the terms; compiles that succeed in A only are violations without any.
@@ -114,7 +114,7 @@ def check(limits: Sequence[Limit], comparison: Comparison) -> tuple[Violation, .
     measured = [one for one in comparison.compared if one.measured]
     if not measured and not found:
         raise FactError(
-            "nothing compiles on both sides", hints=["what the compiler says is above, and in --json"]
+            "nothing compiles on both sides", hints=["the compiler's messages are above and in --json"]
         )
     for limit in limits if measured else ():
         answers = [(one, *_look(limit, one)) for one in measured]
@@ -135,7 +135,7 @@ def _term(text: str) -> Limit:
     if percent and not sign:
         plus = f"{name}{match['comparison']}+{match['number']}%"
         raise UsageError(
-            f"--fail-on cannot be {text!r}: a percentage is a change, and needs a sign",
+            f"--fail-on cannot be {text!r}: a percentage is a change and needs a sign",
             hints=[f"from A to B: {plus}", *_EXAMPLES[1:]],
         )
     value = float(f"{sign}{match['number']}")
@@ -144,17 +144,21 @@ def _term(text: str) -> Limit:
 
 def _unknown(name: str) -> UsageError:
     if name in WORDS:
-        hint = "what B cannot launch and A can is a failure by itself" if name == LAUNCH else "occupancy<-10%"
-        return UsageError(f"--fail-on compares numbers, and the {name} is a word", hints=[hint])
+        hint = (
+            "a kernel that A can launch and B cannot is always a failure"
+            if name == LAUNCH
+            else "occupancy<-10%"
+        )
+        return UsageError(f"--fail-on compares numbers, and {name} is not a number", hints=[hint])
     hint, *_ = did_you_mean(name, metrics.known_names())
     short = f"short names: {', '.join(metrics.short_names())}"
-    more = "columns of --json, and classes of instructions, are names too"
+    more = "columns of --json and instruction classes are names too"
     near = [hint] if hint.startswith("did you mean") else []
-    return UsageError(f"--fail-on knows no metric {name!r}", hints=[*near, short, more])
+    return UsageError(f"--fail-on has no metric {name!r}", hints=[*near, short, more])
 
 
 def _look(limit: Limit, one: Compared) -> tuple[bool, Violation | None]:
-    """Whether a term says something of a pair, and what it does not let pass."""
+    """Whether a term applies to a pair, and the violation, if any."""
     first, second = one.pair.a.point.backend, one.pair.b.point.backend
     here, a = metrics.value_of(limit.metric, one.a, first)
     there, b = metrics.value_of(limit.metric, one.b, second)
@@ -167,7 +171,9 @@ def _look(limit: Limit, one: Compared) -> tuple[bool, Violation | None]:
     needed = (a, b) if limit.change else (b,)
     numbers = [value for value in needed if isinstance(value, (int, float))]
     if len(numbers) < len(needed):
-        return any(value is not None for value in needed), _violation(limit, one, a, b, "it is not known")
+        return any(value is not None for value in needed), _violation(
+            limit, one, a, b, "the value is unknown"
+        )
     if limit.broken(numbers[0], numbers[-1]):
         return True, _violation(limit, one, a, b, "")
     return True, None
@@ -179,9 +185,9 @@ def _violation(limit: Limit, one: Compared, a: Value, b: Value, why: str) -> Vio
 
 def _lost(one: Compared) -> Violation:
     point = one.pair.b.point
-    why = f"it compiles in A, and not in B: {': '.join(filter(None, (point.status, point.gist)))}"
+    why = f"compiles in A but not in B: {': '.join(filter(None, (point.status, point.gist)))}"
     if one.stuck:
-        why = f"A can be launched, and B cannot: {one.stuck.removeprefix('no: ')}"
+        why = f"A can be launched, but B cannot: {one.stuck.removeprefix('no: ')}"
     return Violation(one.pair.kernel, one.pair.point, "", None, None, "", why)
 
 
@@ -189,9 +195,9 @@ def _nothing_to_check(limit: Limit, comparison: Comparison) -> FactError:
     vendors = sorted({backend for one in comparison.compared for backend in one.backends})
     crossed = limit.change and all(not one.pair.one_vendor for one in comparison.compared)
     if crossed:
-        why = f"A and B are for GPUs of two vendors, and {limit.metric} of one is not that of the other"
-        hints: Iterable[str] = ["without a sign it is the value of B: registers>128"]
+        why = f"A and B are for GPUs of different vendors, whose {limit.metric} are not comparable"
+        hints: Iterable[str] = ["use an unsigned value to limit B: registers>128"]
     else:
-        why = f"no compile for {' or '.join(vendors)} has a value of it here"
-        hints = ["--json shows what there is"]
+        why = f"no compile for {' or '.join(vendors)} has a value for it"
+        hints = ["--json shows the available metrics"]
     return FactError(f"--fail-on {limit.text}: no pair has {limit.metric}", why=why, hints=hints)

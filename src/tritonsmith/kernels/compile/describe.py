@@ -1,4 +1,4 @@
-"""What only the env's interpreter can tell of a kernel, and what it refuses."""
+"""Facts about a kernel that only the env's interpreter knows, and its refusals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Described:
 def described(
     asked: CompileRequest, target: Target, kernel: str, python: Path, space: Workspace
 ) -> Described:
-    """What only running a kernel's file tells.
+    """Facts about a kernel that only running its file shows.
 
     Args:
         asked: names the file.
@@ -71,10 +71,10 @@ def described(
         raise _error(seen["refused"], asked, python)
     if not answer or "parameters" not in seen:
         raise FactError(
-            "the kernel's file could not be looked at",
+            "cannot inspect the kernel's file",
             where=asked.file,
-            why=answer.err[-2000:] if answer else f"{python} did not answer in time",
-            hints=[f"{python} -c 'import triton' has to work"],
+            why=answer.err[-2000:] if answer else f"{python} did not respond in time",
+            hints=[f"check that this works: {python} -c 'import triton'"],
         )
     parameters = tuple(KernelParameter(**one) for one in seen["parameters"])
     found = KernelSource(kernel, parameters, tuple(seen["heuristics"]), bool(seen["configs"]))
@@ -82,16 +82,16 @@ def described(
 
 
 def provided(module: str) -> tuple[str, ...]:
-    """What to do where a module is missing: a package is named only if it is known to be what is meant."""
+    """Hints for a missing module; a package is named only if it is known to be the right one."""
     packages: dict[str, str] = configs.load("kernels")["packages"]
-    own = f"a module of your own: PYTHONPATH=/folder/that/has/{module}"
+    own = f"if it is your own module: PYTHONPATH=/folder/that/has/{module}"
     if package := packages.get(module):
         return f"install it into the environment: pip install {package}", own
-    return own, f"a package called {module} may be a stranger's: see what the kernel's own project requires"
+    return own, f"a package named {module} may be unrelated: check the requirements of the kernel's project"
 
 
 def refused(results: Path, asked: CompileRequest, python: Path, failure: CommandFailedError) -> SmithError:
-    """The error about a run of the worker that did nothing."""
+    """The error for a worker run that produced nothing."""
     try:
         lines = results.read_text(encoding="utf-8").splitlines()
         seen = json.loads(lines[-1]) if lines else {}
@@ -99,11 +99,11 @@ def refused(results: Path, asked: CompileRequest, python: Path, failure: Command
         lines, seen = ["cannot be read"], {}
     if "refused" in seen:
         return _error(seen["refused"], asked, python)
-    hints = ["the log has the whole command and its output"]
+    hints = ["the log contains the full command and its output"]
     if not lines:
-        hints = [f"it ended before it compiled anything: perhaps by what {asked.file} does on import", *hints]
+        hints = [f"it ended before compiling anything, perhaps while importing {asked.file}", *hints]
     return SmithError(
-        f"the compiler's process ended with exit code {failure.code}",
+        f"the compiler process failed with exit code {failure.code}",
         where=failure.log,
         why="\n".join(failure.output[-8:]) or None,
         hints=hints,
@@ -111,7 +111,7 @@ def refused(results: Path, asked: CompileRequest, python: Path, failure: Command
 
 
 def _error(about: Mapping[str, Any], asked: CompileRequest, python: Path) -> SmithError:
-    """One clear error from what the worker says."""
+    """One clear error from the worker's report."""
     what, why, module = about["what"], about.get("why") or None, about.get("module", "")
     kind: type[SmithError] = FactError
     where: Path | None = asked.file
@@ -128,17 +128,21 @@ def _error(about: Mapping[str, Any], asked: CompileRequest, python: Path) -> Smi
         kind, where, hints = UsageError, None, did_you_mean(name, names)
     elif module == "triton":
         what, hints = (
-            f"this Triton lacks what the kernel imports: {what}",
-            ("take a newer one: --env, --python",),
+            f"the kernel imports something that this Triton lacks: {what}",
+            ("use a newer Triton: --env, --python",),
         )
     elif module:
         what = f"the kernel needs a module that is not installed: {what}"
         hints = provided(module)
     elif about["kind"] == "unknown":
         package = about.get("package", "")
-        hints = provided(package) if package else ("a constant in the file instead of what is asked here",)
+        hints = (
+            provided(package)
+            if package
+            else ("use a constant in the file instead of a value computed at import",)
+        )
     elif about["kind"] == "triton":
-        where, hints = python, ("invoke up makes an environment with a release of Triton",)
+        where, hints = python, ("invoke up creates an environment with a Triton release",)
     elif about["kind"] == "file":
-        hints = ("of the file only what the kernel needs is run: its definition and the names in it",)
+        hints = ("only what the kernel needs is run from the file: its definition and the names in it",)
     return kind(what, where=where, why=why, hints=hints)

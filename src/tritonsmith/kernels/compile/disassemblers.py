@@ -1,4 +1,4 @@
-"""Programs beside Triton: disassemblers, and the linker that older AMD backends run."""
+"""Programs besides Triton: disassemblers, and the linker that older AMD backends run."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class HostPrograms:
 
 
 def locate(space: Workspace) -> HostPrograms:
-    """What this machine has."""
+    """Find the programs on this machine."""
     return HostPrograms(_disassemblers(space), _linker(space))
 
 
@@ -87,10 +87,10 @@ def _disassemblers(space: Workspace) -> tuple[Disassembler, ...]:
 
 
 def remedy(stage: str) -> str:
-    """What is missing where a stage of text is, and what to do."""
+    """Why a stage of text is missing, and what to do."""
     rows = configs.load("kernels")["disassemblers"].values()
     row = next(row for row in rows if row["stage"] == stage)
-    return f"no {stage}: {row['program']} is not here; {row['remedy']}"
+    return f"no {stage}: {row['program']} is missing; {row['remedy']}"
 
 
 def _linker(space: Workspace) -> tuple[tuple[str, str], ...]:

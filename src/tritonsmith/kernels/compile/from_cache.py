@@ -27,7 +27,7 @@ def asked(
     sweeps: tuple[Sweep, ...] = (),
     stages: tuple[str, ...] = (),
 ) -> CompileRequest:
-    """What an entry holds, for its own target and with its own options unless others are given.
+    """The request that an entry stands for, with its own target and options unless others are given.
 
     Args:
         entry: path of its folder, its name, or how that begins.
@@ -45,15 +45,15 @@ def asked(
         (folder / f"{kernel}.{kind}" for kind in _IR if (folder / f"{kernel}.{kind}").is_file()), None
     )
     if file is None:
-        hints = ["TRITON_STORE_BINARY_ONLY=1 leaves none"]
-        raise FactError("this entry holds neither ttir nor ttgir", where=folder, hints=hints)
+        hints = ["TRITON_STORE_BINARY_ONLY=1 does not store them"]
+        raise FactError("this entry has neither ttir nor ttgir", where=folder, hints=hints)
     table = _metadata(folder / f"{kernel}.json")
     own = _target(table)
     if not wanted and own is None:
         raise FactError(
-            "this entry does not say what it was compiled for",
+            "this entry does not record its target",
             where=folder,
-            hints=["name it: --target cuda:90"],
+            hints=["give one: --target cuda:90"],
         )
     chosen = wanted or tuple(filter(None, (own,)))
     backend = own.backend if own else chosen[0].backend
@@ -77,12 +77,12 @@ def find(entry: str) -> Path:
         return found[0]
     if found:
         hints = [str(folder) for folder in found[:_SHOWN]]
-        raise FactError(f"{len(found)} entries begin with {entry!r}", hints=hints)
+        raise FactError(f"{len(found)} entries start with {entry!r}", hints=hints)
     looked = ", ".join(str(root.path) for root in roots)
     raise FactError(
-        f"there is no entry {entry!r} in the caches",
-        why=f"looked in {looked}",
-        hints=["invoke cache.list shows the entries", "a path of its folder will do too"],
+        f"no entry {entry!r} in the caches",
+        why=f"searched {looked}",
+        hints=["invoke cache.list shows the entries", "or give the path of the entry's folder"],
     )
 
 
@@ -100,12 +100,12 @@ def _kernel(folder: Path) -> str:
         raise FactError("cannot read this entry", where=folder, why=error.strerror) from error
     shape = triton_cache.classify(names, (), "any")
     if isinstance(shape, str) or shape.kind != "kernel":
-        why = shape if isinstance(shape, str) else f"it is of the kind {shape.kind!r}"
+        why = shape if isinstance(shape, str) else f"the entry's kind is {shape.kind!r}"
         raise FactError(
-            "this is no finished entry of a kernel",
+            "not a complete kernel entry",
             where=folder,
             why=why,
-            hints=["invoke cache.list shows them"],
+            hints=["invoke cache.list shows the entries"],
         )
     return shape.kernel
 
@@ -116,7 +116,7 @@ def _metadata(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise FactError("cannot read the metadata of this entry", where=path, why=str(error)) from error
     if not isinstance(table, dict):
-        raise FactError("cannot read the metadata of this entry", where=path, why="it is no object of JSON")
+        raise FactError("cannot read the metadata of this entry", where=path, why="not a JSON object")
     return table
 
 

@@ -1,6 +1,6 @@
-"""What a program that asks for the GPU here is told, where there is only a target: for the worker.
+"""GPU properties for the worker to report to code that asks for the GPU, when there is only a target.
 
-What every GPU of a target has is known; what differs between them is taken from one model, and said to be so.
+Properties common to a target are known; the others are taken from one model, and reported as such.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What compiles of a kernel left behind: `manifest.json` of an output folder, and the files beside it.
+"""The results of compiling a kernel: `manifest.json` of an output folder, and the files next to it.
 
 OUT/manifest.json
 OUT/<point>/<kernel>.<stage>        one folder per point: a target with one choice of options and constants
@@ -90,7 +90,7 @@ class Point:
 
     @property
     def gist(self) -> str:
-        """The error in one line: what follows a piece of source and its caret, or what MLIR or LLVM says."""
+        """The error in one line: the text after the source excerpt and caret, or MLIR's or LLVM's message."""
         lines = [line.strip() for line in self.error.splitlines() if line.strip()]
         after = lines[lines.index("^") + 1 :] if "^" in lines else []
         said = [line for line in after if not line.startswith("at ")]
@@ -142,21 +142,23 @@ class Manifest:
 
 
 def check_output(folder: Path) -> None:
-    """Whether a manifest may be written there: over one of ours, or where there is none.
+    """Check that a manifest may be written there: none exists, or it was written by kernel.compile.
 
     Raises:
-        UsageError: it is no folder, or the manifest in it is somebody else's.
+        UsageError: it is not a folder, or its manifest was not written by kernel.compile.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError("--out names a file, not a folder", where=folder, hints=["name another"])
+        raise UsageError(
+            "--out is a file, not a folder", where=folder, hints=["choose another folder: --out DIR"]
+        )
     path = folder / FILE
     try:
         content = outside.read_json(path, outside.OURS) if path.exists() else dict.fromkeys(_OURS)
     except (OSError, ValueError):
         content = None
     if not isinstance(content, dict) or not content.keys() >= _OURS:
-        what = f"the {FILE} in this folder is not one of kernel.compile's"
-        raise UsageError(what, where=path, hints=["name another folder: --out DIR"])
+        what = f"the {FILE} in this folder was not written by kernel.compile"
+        raise UsageError(what, where=path, hints=["choose another folder: --out DIR"])
 
 
 def read(folder: Path) -> Manifest:
@@ -166,7 +168,7 @@ def read(folder: Path) -> Manifest:
         FactError: it has no manifest, or one that cannot be read.
     """
     path = folder / FILE
-    hints = ["a folder that `invoke kernel.compile --out DIR` wrote has one"]
+    hints = ["`invoke kernel.compile --out DIR` writes one"]
     try:
         content = outside.read_json(path, outside.OURS)
     except FileNotFoundError as error:
@@ -176,11 +178,13 @@ def read(folder: Path) -> Manifest:
     except (OSError, ValueError) as error:
         raise FactError("cannot read this manifest", where=path, why=str(error)) from error
     if not isinstance(content, dict) or not content.keys() >= _OURS:
-        what = f"the {FILE} in this folder is another program's, not one of kernel.compile's"
+        what = f"the {FILE} in this folder was not written by kernel.compile"
         raise FactError(what, where=path, hints=hints)
     if content.pop("schema") != SCHEMA:
         raise FactError(
-            "this manifest is of another version of tritonsmith", where=path, hints=["compile it again"]
+            "this manifest was written by another version of tritonsmith",
+            where=path,
+            hints=["compile the kernel again"],
         )
     try:
         points = tuple(_point(one) for one in content.pop("points"))
@@ -189,16 +193,19 @@ def read(folder: Path) -> Manifest:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
         raise FactError(
-            "this manifest is not whole", where=path, why=why, hints=["compile it again"]
+            "this manifest is incomplete or malformed",
+            where=path,
+            why=why,
+            hints=["compile the kernel again"],
         ) from error
 
 
 def _point(content: dict[str, Any]) -> Point:
-    """A point, checked: somebody may have sent the folder, and a stage that is `/dev/zero` never ends."""
+    """A checked point: the folder may be untrusted, and a stage that is `/dev/zero` never ends."""
     stages = {name: outside.shaped(Stage, stage) for name, stage in content.pop("stages").items()}
     for stage in stages.values():
         outside.place_in(stage.path)
     point = outside.shaped(Point, content, stages=stages)
     if point.target.count(":") != _COLONS:
-        raise ValueError(f"{point.target!r} is no target")
+        raise ValueError(f"{point.target!r} is not a target")
     return point

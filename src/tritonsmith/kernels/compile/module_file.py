@@ -1,4 +1,4 @@
-"""Where the file of a module is, as an interpreter would import it: nothing of it is run."""
+"""Find the file of a module, as an interpreter would import it, without running it."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def file_of(module: str, python: Path) -> Path:
     except (ValueError, IndexError):
         found = {}
     if not found:
-        why = answer.err[-2000:] if answer else f"{python} did not answer in time"
-        raise FactError("the module could not be looked for", where=module, why=why)
+        why = answer.err[-2000:] if answer else f"{python} did not respond in time"
+        raise FactError("cannot search for the module", where=module, why=why)
     if not found["file"]:
         package = module.partition(".")[0]
-        hints = ["name its file", *(provided(package) if found["name"] == package else ())]
-        raise FactError(f"there is no module {found['name']}", where=module, why=f"for {python}", hints=hints)
+        hints = ["give its file instead", *(provided(package) if found["name"] == package else ())]
+        raise FactError(f"no module {found['name']}", where=module, why=f"for {python}", hints=hints)
     if not found["file"].endswith(".py"):
         raise FactError("this module is not written in Python", where=found["file"])
     return Path(found["file"])

@@ -1,4 +1,4 @@
-"""An output folder: its scratch folder, and that one task at a time writes to it."""
+"""An output folder: its scratch folder, and the lock that allows one writer at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def scratch(out: Path, space: Workspace) -> Path:
 
 @contextmanager
 def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
-    """Hold an output folder and its scratch folder for the body of a `with`.
+    """Lock an output folder and its scratch folder for the body of a `with`.
 
     Args:
         out: the output folder; where it lies outside the workspace, other workspaces may write to it, too,
@@ -41,7 +41,7 @@ def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
         try:
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError("--out cannot be made", where=out, why=error.strerror) from error
+            raise UsageError("cannot create the folder of --out", where=out, why=error.strerror) from error
     with ExitStack() as stack:
         for path in paths:
             lock = locks.hold(
@@ -50,7 +50,7 @@ def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
                 busy="in this output folder",
                 hints=[
                     "wait for it to end, or stop it with ^C in its terminal",
-                    "name another folder: --out DIR",
+                    "choose another folder: --out DIR",
                 ],
             )
             stack.enter_context(lock)

@@ -1,4 +1,4 @@
-"""From what is asked to points: one for each target, config and choice of swept values."""
+"""Expand a request into points: one per target, config and combination of swept values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Config:
 
 @dataclass(frozen=True)
 class CompilePoint:
-    """One compile that is still to come.
+    """One compile to be run.
 
     Attributes:
         id: name of its folder: the target, and what differs between points.
@@ -117,8 +117,8 @@ def _point(
         given |= config.values
         if twice := sorted(set(options) & set(config.options)):
             raise UsageError(
-                f"the configs of @triton.autotune set {', '.join(twice)}, and so does a flag",
-                hints=[f"leave the flag out; --sweep {twice[0]}=... wins over the configs"],
+                f"both a flag and the configs of @triton.autotune set {', '.join(twice)}",
+                hints=[f"omit the flag; --sweep {twice[0]}=... overrides the configs"],
             )
         options |= config.options
         every = given | dict(config.options)

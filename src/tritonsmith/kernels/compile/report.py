@@ -1,4 +1,4 @@
-"""A manifest as a person reads it: a table of points and stages, and what went wrong."""
+"""A manifest for the terminal: a table of points and stages, and the failures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def stages(manifest: Manifest) -> tuple[str, ...]:
 
 
 def failures(manifest: Manifest) -> Iterator[str]:
-    """What went wrong, each message once, with the points that it is about."""
+    """The failures, each message once, with the points that it concerns."""
     about: dict[str, list[Point]] = {}
     for point in manifest.points:
         if point.status != "ok":

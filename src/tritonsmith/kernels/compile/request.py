@@ -1,4 +1,4 @@
-"""What somebody wants compiled: a kernel, for which targets, with which values and options."""
+"""A compile request: a kernel, its targets, values and options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AUTOTUNE = "autotune"  # `--sweep autotune`
 
 @dataclass(frozen=True)
 class Sweep:
-    """One thing that takes several values in turn.
+    """One parameter or option that takes several values in turn.
 
     Attributes:
         name: a parameter of the kernel, or an option of the backend.
@@ -30,7 +30,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class CompileRequest:
-    """A kernel and everything that it is to be compiled for and with.
+    """A kernel with all targets, values and options to compile it with.
 
     Attributes:
         file: the Python file, absolute; or the IR file (`.ttir`, `.ttgir`) that a cache entry holds.
@@ -89,7 +89,7 @@ def kernel_of(text: str) -> tuple[Path, str]:
         name, kernel = text, ""
     if not name.strip():
         raise UsageError(
-            "no kernel is named", hints=["name a file, or a file and a kernel: matmul.py:matmul"]
+            "no kernel is given", hints=["give a file, or a file and a kernel: matmul.py:matmul"]
         )
     return Path(name).expanduser().absolute(), kernel
 
@@ -114,7 +114,7 @@ def options_of(texts: Iterable[str]) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         if not equals or not name.strip().isidentifier() or not value.strip():
             raise UsageError(
-                f"--option cannot be {text!r}", hints=["a name and a value: --option maxnreg=128"]
+                f"--option cannot be {text!r}", hints=["give a name and a value: --option maxnreg=128"]
             )
         found[name.strip()] = values.parse(value.strip())
     return found
@@ -136,9 +136,12 @@ def sweeps_of(texts: Iterable[str]) -> tuple[tuple[Sweep, ...], bool]:
         name = name.strip()
         parts = tuple(part for part in values.split(rest) if part)
         if not equals or not name.isidentifier() or not parts:
-            hints = ["a name and its values: --sweep BLOCK_M=64,128", f"or --sweep {AUTOTUNE}"]
+            hints = ["give a name and its values: --sweep BLOCK_M=64,128", f"or --sweep {AUTOTUNE}"]
             raise UsageError(f"--sweep cannot be {text!r}", hints=hints)
         if name in found:
-            raise UsageError(f"--sweep names {name} twice", hints=[f"--sweep {name}=1,2,3 takes all values"])
+            raise UsageError(
+                f"--sweep is given twice for {name}",
+                hints=[f"list all values in one flag: --sweep {name}=1,2,3"],
+            )
         found[name] = Sweep(name, tuple(dict.fromkeys(parts)))
     return tuple(found.values()), autotune

@@ -1,4 +1,4 @@
-"""What the worker leaves of a run: a line of JSON about Triton, and one for each point."""
+"""The results of a worker run: one JSON line about Triton, and one per point."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read(path: Path) -> list[dict[str, Any]]:
     """
     lines = path.read_text(encoding="utf-8").splitlines()
     if not lines:
-        raise SmithError("the worker left no results", where=path)
+        raise SmithError("the worker wrote no results", where=path)
     return [json.loads(line) for line in lines]
 
 
@@ -37,10 +37,12 @@ def replaced(lines: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def warnings(lines: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """What stand-ins decided, and what was not known of a GPU; each once."""
+    """Decisions of stand-ins, and unknown GPU properties; each once."""
     found: dict[str, None] = {}
     for line in lines:
-        found |= {f"{text}; without it another way is taken": None for text in _gone(line.get("gone", {}))}
+        found |= {
+            f"{text}; without it, the code takes another path": None for text in _gone(line.get("gone", {}))
+        }
         found |= dict.fromkeys(line.get("doubts", ()))
     return tuple(found)
 
@@ -60,7 +62,7 @@ def _replaced(stand_ins: Mapping[str, str]) -> Iterator[str]:
 
 
 def notes(head: Mapping[str, Any], made: Manifest, asked: CompileRequest) -> Iterator[str]:
-    """What a person should know of a run that was a success.
+    """Notes about a successful run.
 
     Args:
         head: the line about Triton.
@@ -77,10 +79,10 @@ def notes(head: Mapping[str, Any], made: Manifest, asked: CompileRequest) -> Ite
         if without and stage in head["missing"]:
             yield disassemblers.remedy(stage)
         elif without and not asked.stages:
-            yield f"no {stage} for {', '.join(one.id for one in without)}: the log of a point has the reason"
+            yield f"no {stage} for {', '.join(one.id for one in without)}: see the log of each point"
     good = [one for one in made.points if one.status == "ok"]
     here = {name for one in good for name in one.stages}
     binaries = {row["stage"]: binary for binary, row in texts.items()}
     for name in asked.stages if good else ():
         if name not in here and binaries.get(name) not in here:
-            yield f"no point has a stage {name}: none of these targets makes one"
+            yield f"no point has a stage {name}: none of these targets produces it"

@@ -1,4 +1,4 @@
-"""`kernel.compile`: what is asked, compiled by an interpreter that has Triton: a folder with a manifest."""
+"""`kernel.compile`: compile a request with an interpreter that has Triton, into a folder with a manifest."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Toolchain:
-    """Who compiles, and how much of it at once.
+    """The interpreter that compiles, and its limits.
 
     Attributes:
         python: an interpreter that has Triton.
@@ -63,13 +63,13 @@ class Toolchain:
     programs: HostPrograms = field(default_factory=HostPrograms)
 
     def output(self, asked: CompileRequest, kernel: str) -> Path:
-        """Where the files of a kernel go if nobody says where."""
+        """The default output folder of a kernel."""
         return self.folder / f"{asked.file.stem}.{kernel}"
 
 
 @dataclass(frozen=True)
 class PreparedCompile:
-    """A compile that is still to come.
+    """A compile that is ready to run.
 
     Attributes:
         plan: its steps.
@@ -103,7 +103,7 @@ class PreparedCompile:
 
 @dataclass(frozen=True)
 class CompileResult:
-    """What came out.
+    """The result of a compile.
 
     Attributes:
         manifest: the output folder.
@@ -136,20 +136,20 @@ def toolchain(
             space.root / "kernels",
             ("--python", python),
         )
-        hints = ["name an interpreter that has Triton: --python .venv/bin/python"]
+        hints = ["give an interpreter that has Triton: --python .venv/bin/python"]
     else:
         chosen = settings.load(env)
         made = space.env(chosen.name)
         path, folder, flags = made.python, made.path / "kernels", ("--env", env)
         if chosen.triton.wheel:
-            hints = [f"invoke up --env {env} makes it"]
+            hints = [f"invoke up --env {env} creates it"]
         else:
             hints = [
-                f"invoke install-triton --env {env} makes it, after build-triton",
-                "--env wheel: a release",
+                f"invoke install-triton --env {env} creates it, after build-triton",
+                "or use a release: --env wheel",
             ]
     if not (path.is_file() and os.access(path, os.X_OK)):
-        raise FactError("there is no Python with Triton here yet", where=path, hints=hints)
+        raise FactError("no Python interpreter with Triton yet", where=path, hints=hints)
     here = machine.read()
     fitting = max(1, min(here.cores, here.memory // (table["memory"] * _MIB)))
     programs = disassemblers.locate(space)
@@ -157,7 +157,7 @@ def toolchain(
 
 
 def check(asked: CompileRequest) -> None:
-    """What the text of the file alone tells, so that it is told without a Triton, too.
+    """Check what the file's text alone shows, so that errors do not need a Triton.
 
     Raises:
         SmithError: the file, the kernel or the signature is wrong.
@@ -170,7 +170,7 @@ def check(asked: CompileRequest) -> None:
 
 
 def prepare(asked: CompileRequest, where: Toolchain, out: Path | None = None) -> PreparedCompile:
-    """Find the kernel, make the points and the plan.
+    """Find the kernel, and create the points and the plan.
 
     Raises:
         SmithError: the file, the kernel or the signature is wrong, or the folder is somebody else's.
@@ -236,7 +236,7 @@ def request(
     *,
     strict: bool = False,
 ) -> dict[str, Any]:
-    """What the worker is asked for.
+    """The worker's request.
 
     Args:
         file: with the kernel, or of IR.
@@ -288,7 +288,7 @@ def _in_text(asked: CompileRequest) -> tuple[str, KernelSource | None]:
 
 
 def _not_tuned(name: str) -> UsageError:
-    return UsageError(f"{name} has no @triton.autotune", hints=["leave --sweep autotune out"])
+    return UsageError(f"{name} has no @triton.autotune", hints=["omit --sweep autotune"])
 
 
 def _wanted(asked: CompileRequest, where: Toolchain) -> tuple[str, tuple[CompilePoint, ...]]:

@@ -22,7 +22,7 @@ _NAMED = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
 
 @dataclass
 class BoundSignature:
-    """What is known of a kernel's parameters.
+    """A kernel's parameters with their types, values and hints.
 
     Attributes:
         signature: parameter to type as Triton spells it; `constexpr` for constants; `(i32,*fp32)` for tuples.
@@ -35,7 +35,7 @@ class BoundSignature:
     hints: dict[str, int] = field(default_factory=dict)
 
     def take(self, name: str, text: str, parameter: KernelParameter | None = None) -> str:
-        """Note what an entry of a signature says.
+        """Record an entry of a signature.
 
         Args:
             name: the parameter, or a part of a tuple.
@@ -57,7 +57,7 @@ class BoundSignature:
             if is_type(value):
                 raise UsageError(
                     f"{name} is a tl.constexpr: it takes a value, not the type {value!r}",
-                    hints=[f"give a value: {name}=64", f"a word is meant: {name}='{value}'"],
+                    hints=[f"give a value: {name}=64", f"for a string, use quotes: {name}='{value}'"],
                 )
             self.constexprs[name] = value
             return CONSTEXPR
@@ -85,14 +85,14 @@ def bind(
         swept: entries that a sweep sets; they win over the signature's.
 
     Raises:
-        UsageError: it lacks a parameter, has too many, names one that is not there or one twice.
+        UsageError: a parameter is missing, unknown or set twice, or there are too many entries.
     """
     entries = _assign(text, kernel) | dict(swept)
     twice = sorted(set(entries) & set(given) - set(swept))
     if twice:
         raise UsageError(
-            f"the configs of @triton.autotune set {', '.join(twice)}, and so does the signature",
-            hints=["leave them out of the signature", "or leave --sweep autotune out"],
+            f"both the signature and the configs of @triton.autotune set {', '.join(twice)}",
+            hints=["remove them from the signature", "or omit --sweep autotune"],
         )
     bound = BoundSignature()
     missing = []
@@ -139,9 +139,9 @@ def _assign(text: str, kernel: KernelSource) -> dict[str, str]:
             name, value = names[position], entry
             position += 1
         if name in found:
-            raise UsageError(f"the signature gives {name} twice", why=text)
+            raise UsageError(f"the signature sets {name} twice", why=text)
         if not value:
-            hints = ["between two commas there is nothing"]
+            hints = ["an entry between two commas is empty"]
             raise UsageError(f"the signature has no type or value for {name}", hints=hints)
         found[name] = value
     return found
@@ -157,7 +157,7 @@ def _hint(name: str, text: str) -> tuple[str, int | None]:
         raise UsageError(
             f"the hint of {name} cannot be {hint.strip()!r}",
             why=f"in {text!r}",
-            hints=[":16 says that it is divisible by 16", ":1 says that it is 1"],
+            hints=[":16 means divisible by 16", ":1 means equal to 1"],
         )
     return kind.strip(), int(hint)
 
@@ -171,7 +171,7 @@ def _unknown(name: str, kind: str) -> UsageError:
         hints: tuple[str, ...] = (f"Triton calls it {stars}{other}",)
     else:
         hints = did_you_mean(word, table["scalars"])
-        hints = (*hints, "a pointer has a star before it: *fp32")
+        hints = (*hints, "pointers start with a star: *fp32")
     return UsageError(
         f"the signature gives {name} the type {kind!r}, which Triton does not have", hints=hints
     )
@@ -182,12 +182,10 @@ def _lacks(missing: list[KernelParameter], kernel: KernelSource, text: str) -> U
     whole = ", ".join(parameter.name for parameter in kernel.parameters)
     example = ",".join(f"{one.name}={_example(one)}" for one in missing)
     there = text.strip()
-    hints = [f"by name, after what is there: {there + ',' if there else ''}{example}"]
+    hints = [f"add them by name: {there + ',' if there else ''}{example}"]
     if kernel.autotuned and any(one.constexpr for one in missing):
-        hints.append("it has @triton.autotune: --sweep autotune compiles its configs")
-    return UsageError(
-        f"the signature says nothing about {names}", why=f"{kernel.name} takes {whole}", hints=hints
-    )
+        hints.append("the kernel has @triton.autotune: --sweep autotune compiles its configs")
+    return UsageError(f"the signature does not set {names}", why=f"{kernel.name} takes {whole}", hints=hints)
 
 
 def _example(parameter: KernelParameter) -> str:
@@ -201,5 +199,5 @@ def _too_long(text: str, kernel: KernelSource) -> UsageError:
     return UsageError(
         f"the signature has {len(values.split(text))} entries, and {kernel.name} has {len(names)} parameters",
         why=f"{kernel.name} takes {', '.join(names)}",
-        hints=["commas separate entries; types such as tensordesc<fp16[128,64]> may hold more"],
+        hints=["commas separate entries, except inside types such as tensordesc<fp16[128,64]>"],
     )

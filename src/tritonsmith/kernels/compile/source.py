@@ -57,7 +57,7 @@ class KernelSource:
 
 @dataclass(frozen=True)
 class InnerKernel:
-    """A kernel that a function defines while it runs.
+    """A kernel that a function defines when called.
 
     Attributes:
         maker: name of that function.
@@ -72,11 +72,11 @@ class InnerKernel:
     free: bool
 
     def hints(self, file: Path) -> list[str]:
-        """How it can be named."""
-        ways = [f"what {self.maker}() gave: {file}:{name}" for name in self.bound]
+        """Hints on how to name the kernel."""
+        ways = [f"the result of {self.maker}(): {file}:{name}" for name in self.bound]
         if self.free:
-            ways.append(f"what a call of {self.maker}() defines: {file}:{self.maker}.{self.name}")
-        made = f"bind it in a file of your own: k = {self.maker}(...), and name k"
+            ways.append(f"the kernel that a call of {self.maker}() defines: {file}:{self.maker}.{self.name}")
+        made = f"bind it in your own file: k = {self.maker}(...), and give k as the kernel"
         return ways or [f"{self.maker}() needs arguments; {made}"]
 
 
@@ -84,7 +84,7 @@ def read(file: Path) -> str:
     """The text of a Python file, as Python reads it: a byte order mark and a `coding:` line are obeyed.
 
     Raises:
-        FactError: there is none, or it is no text.
+        FactError: the file does not exist, or is not text.
     """
     try:
         if file.is_dir():
@@ -94,22 +94,22 @@ def read(file: Path) -> str:
     except FileNotFoundError:
         near = [path.name for path in file.parent.glob("*.py")] if file.parent.is_dir() else []
         hints = did_you_mean(file.name, near) if near else ()
-        raise FactError("there is no such file", where=file, hints=hints) from None
+        raise FactError("no such file", where=file, hints=hints) from None
     except (UnicodeDecodeError, SyntaxError) as error:
         raise FactError(
-            "this file is no text in UTF-8, nor in the coding that it names", where=file, why=str(error)
+            "cannot decode this file as UTF-8 or as its declared encoding", where=file, why=str(error)
         ) from error
     except OSError as error:
         raise FactError("cannot read this file", where=file, why=error.strerror) from error
 
 
 def kernels(text: str) -> tuple[str, ...]:
-    """Names of the functions that carry a decorator of Triton's; none where the text is no Python of ours."""
+    """Names of the functions with a Triton decorator; none if the text cannot be parsed."""
     return tuple(dict.fromkeys(function.name for function in _functions(text) if _is_kernel(function)))
 
 
 def inner_kernels(text: str) -> tuple[InnerKernel, ...]:
-    """Those that functions of the module define while they run."""
+    """Kernels that functions of the module define when called."""
     tree = _parse(text)
     calls: dict[str, list[str]] = {}
     for node in tree.body if tree else ():
@@ -139,8 +139,8 @@ def choose(text: str, wanted: str, file: Path) -> str:
     if wanted:
         return wanted
     if wrong := _wrong(text):
-        hints = ["where it is of a newer Python than this tool's: name the kernel, FILE:KERNEL"]
-        raise FactError("this file is no Python", where=file, why=wrong, hints=hints)
+        hints = ["if the file needs a newer Python than tritonsmith runs on, name the kernel: FILE:KERNEL"]
+        raise FactError("cannot parse this file as Python", where=file, why=wrong, hints=hints)
     names = kernels(text)
     if len(names) == 1:
         return names[0]
@@ -152,7 +152,7 @@ def choose(text: str, wanted: str, file: Path) -> str:
     if not names and len(inner) == 1 and len(inner[0].bound) == 1:
         return inner[0].bound[0]
     if not names and inner:
-        what = f"this file has no kernel of its own, but {_listed(inner)}"
+        what = f"this file has no module-level kernel, only {_listed(inner)}"
         raise UsageError(what, where=file, hints=[hint for one in inner for hint in one.hints(file)])
     if not names:
         raise UsageError(
@@ -161,20 +161,22 @@ def choose(text: str, wanted: str, file: Path) -> str:
     raise UsageError(
         f"this file has {len(names)} kernels",
         where=file,
-        hints=[f"name one: {file}:{name}" for name in names],
+        hints=[f"choose one: {file}:{name}" for name in names],
     )
 
 
 def no_such(name: str, text: str, file: Path) -> UsageError:
-    """The error about a kernel that is not there, or not where it can be seen."""
+    """The error for a kernel that does not exist, or not at module level."""
     inner = [one for one in inner_kernels(text) if one.name == name]
     if inner:
         hints = [hint for one in inner for hint in one.hints(file)]
         return UsageError(
-            f"this file has no kernel {name!r} of its own, but {_listed(inner)}", where=file, hints=hints
+            f"this file has no kernel {name!r} at module level, only {_listed(inner)}",
+            where=file,
+            hints=hints,
         )
     return UsageError(
-        f"there is no kernel {name!r} in this file", where=file, hints=did_you_mean(name, kernels(text))
+        f"this file has no kernel {name!r}", where=file, hints=did_you_mean(name, kernels(text))
     )
 
 
@@ -183,7 +185,7 @@ def _listed(inner: Iterable[InnerKernel]) -> str:
 
 
 def find(text: str, name: str, file: Path) -> KernelSource | None:
-    """What the head of a function tells; None if only running the file can tell.
+    """What the head of a function shows; None if only running the file can show it.
 
     Raises:
         UsageError: the file binds no such name.

@@ -1,4 +1,4 @@
-"""What a kernel is compiled for, by Triton's own spelling or by the name of a GPU."""
+"""Compile targets, in Triton's own notation or by the name of a GPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GFX = re.compile(r"gfx[0-9]{1,2}[0-9a-f]{2}(-[a-z]+)*")  # gfx1250-strict is a 
 
 @dataclass(frozen=True)
 class Target:
-    """What a kernel is compiled for: Triton's GPUTarget.
+    """A compile target: Triton's GPUTarget.
 
     Attributes:
         backend: `cuda` or `hip`.
@@ -68,8 +68,8 @@ def parse(text: str) -> Target:
             raise _no_such_wave(text, f"{backend}:{arch}", family, sizes)
         gpu = word if word in names else ""
         return Target(backend, int(arch) if number else arch, int(warp or sizes[0]), gpu)
-    hints = ["write cuda:90 or hip:gfx942", *did_you_mean(word, [*names, ALL, NATIVE])]
-    raise UsageError(f"{text!r} is no target", hints=hints)
+    hints = ["use cuda:90 or hip:gfx942", *did_you_mean(word, [*names, ALL, NATIVE])]
+    raise UsageError(f"{text!r} is not a target", hints=hints)
 
 
 def parse_all(texts: Iterable[str]) -> tuple[Target, ...]:
@@ -78,7 +78,7 @@ def parse_all(texts: Iterable[str]) -> tuple[Target, ...]:
     `all` stands for every one that is known, `native` for the GPUs of this machine.
 
     Raises:
-        UsageError: one of them is no target.
+        UsageError: one of them is not a target.
         FactError: `native` is among them, and no GPU is here.
     """
     found: dict[Target, None] = {}
@@ -94,7 +94,7 @@ def parse_all(texts: Iterable[str]) -> tuple[Target, ...]:
 
 
 def mistaken(text: str) -> UsageError | None:
-    """What is wrong with a target that somebody meant to write; None for what looks like none."""
+    """The error for a word that looks like a target but is not; None for other words."""
     if not _MEANT.match(text.strip().lower()):
         return None
     try:
@@ -105,7 +105,7 @@ def mistaken(text: str) -> UsageError | None:
 
 
 def of_gpus(here: Gpus) -> dict[Target, str]:
-    """What the GPUs of a machine are as targets, each with the name of the first such GPU.
+    """The targets of a machine's GPUs, each with the name of the first such GPU.
 
     Raises:
         FactError: there are none, or their drivers do not tell what they are.
@@ -117,15 +117,15 @@ def of_gpus(here: Gpus) -> dict[Target, str]:
             found.setdefault(parse(word), gpu.name)
     if found:
         return found
-    silent = "".join(f"the driver of {gpu.name} does not tell what it is\n" for gpu in here.all)
+    silent = "".join(f"the driver of {gpu.name} does not report its architecture\n" for gpu in here.all)
     problems = [driver.problem for driver in (here.nvidia, here.amd) if driver and driver.problem]
-    hints = ["name one: --target h100", "invoke doctor --only gpu looks at drivers"]
+    hints = ["give a target: --target h100", "invoke doctor --only gpu checks the drivers"]
     why = silent + "\n".join(problems)
-    raise FactError("native is the GPU of this machine, and none is found here", why=why or None, hints=hints)
+    raise FactError("native needs a GPU in this machine, and none was found", why=why or None, hints=hints)
 
 
 def explained(error: str, target: Target, triton: str) -> str:
-    """A compiler's message, after what it comes of where an AMD GPU is none of that Triton's.
+    """A compiler's message, preceded by the cause if the Triton does not support the AMD GPU.
 
     Args:
         error: the message.
@@ -143,7 +143,7 @@ def explained(error: str, target: Target, triton: str) -> str:
     ]
     near, *_ = did_you_mean(str(target.arch), names)
     hint = f"; {near}" if near.startswith("did you mean") else ""
-    what = f"{target.arch} is no GPU of Triton {triton}: it has instructions of {', '.join(names)}{hint}"
+    what = f"Triton {triton} does not support {target.arch}, only {', '.join(names)}{hint}"
     return f"{what}\n{error}"
 
 
@@ -163,10 +163,10 @@ def _no_such_wave(text: str, target: str, family: str, sizes: tuple[int, ...]) -
     nvidia = target.startswith("cuda")
     what = f"warps of {family} GPUs" if nvidia else f"waves of {family} GPUs"
     lanes = f"{' or '.join(map(str, sizes))} {'threads' if nvidia else 'lanes'}"
-    hints = [f"write {target}"]
+    hints = [f"use {target}"]
     if 32 not in sizes:  # noqa: PLR2004 - lanes
-        hints.append("waves of 32 are RDNA's: gfx10, gfx11 and gfx12")
-    return UsageError(f"{text!r} is no target: {what} have {lanes}, and nothing else", hints=hints)
+        hints.append("only RDNA has waves of 32: gfx10, gfx11 and gfx12")
+    return UsageError(f"{text!r} is not a target: {what} have {lanes}", hints=hints)
 
 
 def known() -> dict[str, str]:

@@ -18,7 +18,7 @@ def split(text: str) -> list[str]:
 
 
 def parse(text: str) -> Any:
-    """What a word means: a number, True, False, None, a tuple, `tl.float16`; else the word itself."""
+    """Parse a word: a number, True, False, None, a tuple, `tl.float16`; else the word itself."""
     if text.lower() in _LITERALS:
         return _LITERALS[text.lower()]
     if text.startswith("tl.") and text[3:].isidentifier():

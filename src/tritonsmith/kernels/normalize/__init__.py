@@ -1,8 +1,8 @@
-"""The text of a stage in a normal form: two compiles that mean the same are the same text, line by line.
+"""The normal form of a stage's text: equivalent compiles have equal text, line by line.
 
-What goes: locations, debug information, comments, addresses, encodings, blank lines. What is renamed: SSA
+Removed: locations, debug information, comments, addresses, encodings, blank lines. Renamed: SSA
 values, virtual registers, blocks and labels (after what defines them, see `names`), layouts, attribute
-groups and metadata (after what they are). What stays: order, types, versions, machine registers, names of
+groups and metadata (after what they are). Kept: order, types, versions, machine registers, names of
 functions.
 
 A text is one module, or a part of it. Nothing here raises, whatever comes in.

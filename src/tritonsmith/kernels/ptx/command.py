@@ -24,13 +24,13 @@ def is_compiled(source: str) -> bool:
 
 
 def default_target() -> str:
-    """What a kernel is compiled for where nobody says."""
+    """The default target."""
     target: str = configs.load("gpu-targets")["up"]["nvidia"]
     return target
 
 
 def compile_one(asked: CompileRequest, where: Toolchain, point: str | None) -> CompiledKernel:
-    """Compile a kernel, and take the point that is meant.
+    """Compile a kernel, and select the point.
 
     Raises:
         SmithError: it does not compile, or several points have PTX and none is named.
@@ -79,7 +79,7 @@ def writing(text: str, out: Path) -> Plan:
 
 
 def write(plan: Plan) -> None:
-    """Act on these steps.
+    """Run these steps.
 
     Raises:
         SmithError: the file cannot be written.

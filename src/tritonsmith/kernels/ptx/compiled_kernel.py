@@ -34,7 +34,7 @@ class KernelArgument:
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """What is known of one compiled kernel.
+    """One compiled kernel and its metadata.
 
     Attributes:
         path: of the PTX.
@@ -58,7 +58,7 @@ class CompiledKernel:
 
     @property
     def shared(self) -> int | None:
-        """Bytes of dynamic shared memory; None if nobody says."""
+        """Bytes of dynamic shared memory; None if unknown."""
         known = self.metadata.get("shared")
         return known if isinstance(known, int) else None
 
@@ -95,8 +95,8 @@ def from_folder(found: Manifest, point: Point) -> CompiledKernel:
     """
     path = found.path(point, "ptx")
     if path is None:
-        why = point.error or f"it has: {', '.join(point.stages) or 'nothing'}"
-        hint = "inline assembly is for CUDA targets: invoke kernel.compile --target cuda:90"
+        why = point.error or f"its stages: {', '.join(point.stages) or 'none'}"
+        hint = "inline assembly needs a CUDA target: invoke kernel.compile --target cuda:90"
         raise FactError(f"the point {point.id} has no PTX", where=found.folder, why=why, hints=[hint])
     left = [
         KernelArgument(name, kind)
@@ -107,7 +107,7 @@ def from_folder(found: Manifest, point: Point) -> CompiledKernel:
 
 
 def choose(found: Manifest, wanted: str | None) -> Point:
-    """The point of a folder that is meant.
+    """Select the point of a folder.
 
     Args:
         found: the folder.
@@ -128,7 +128,7 @@ def choose(found: Manifest, wanted: str | None) -> Point:
     if not able:
         hints = ["invoke kernel.compile FILE:KERNEL --target cuda:90 --out DIR"]
         raise UsageError(f"no point in {found.folder} has PTX", hints=hints)
-    hints = ["name one: --point ID", f"there are: {', '.join(point.id for point in able)}"]
+    hints = ["choose one: --point ID", f"points with PTX: {', '.join(point.id for point in able)}"]
     raise UsageError(f"{len(able)} points in {found.folder} have PTX", hints=hints)
 
 
@@ -141,11 +141,13 @@ def load(source: Path, *, point: str | None = None, metadata: Path | None = None
     """
     if source.is_dir():
         if metadata is not None:
-            raise UsageError("--metadata goes with a .ptx file", hints=["the folder's manifest has it"])
+            raise UsageError(
+                "--metadata is only for a .ptx file", hints=["the folder's manifest contains the metadata"]
+            )
         found = manifest.read(source)
         return from_folder(found, choose(found, point))
     if point is not None:
-        raise UsageError("--point goes with a folder of kernel.compile", hints=["leave it out"])
+        raise UsageError("--point is only for a folder of kernel.compile", hints=["omit --point"])
     return from_ptx(source, metadata)
 
 
@@ -157,7 +159,9 @@ def _compiled(
     if len(entries) != 1:
         names = ", ".join(one.name for one in entries) or "none"
         raise FactError(
-            "inline assembly is made of a PTX file with one kernel", where=path, why=f"its kernels: {names}"
+            "inline assembly needs a PTX file with exactly one kernel",
+            where=path,
+            why=f"its kernels: {names}",
         )
     entry = entries[0]
     scratch = _scratch(metadata, entry)
@@ -183,6 +187,6 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise FactError("cannot read this metadata", where=path, why=str(error)) from error
     if not isinstance(content, dict):
-        hint = "Triton's NAME.json, which lies beside NAME.ptx in its cache"
-        raise FactError("this is no metadata of a kernel", where=path, hints=[hint])
+        hint = "give Triton's NAME.json, which is next to NAME.ptx in its cache"
+        raise FactError("this file is not the metadata of a kernel", where=path, hints=[hint])
     return content

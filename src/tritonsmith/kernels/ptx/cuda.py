@@ -202,20 +202,20 @@ def _comment(inlined: Inlined) -> list[str]:
     compiled = inlined.compiled
     where = f" of {Path(compiled.source).name}" if compiled.source else ""
     target, version = compiled.module.target, compiled.module.version
-    triton = f"Triton {compiled.triton}" if compiled.triton else "a Triton whose version is not known"
+    triton = f"Triton {compiled.triton}" if compiled.triton else "a Triton of unknown version"
     lines = [
         f"{compiled.entry.name}{where}, compiled by {triton}.",
         "",
-        f"target  {target}: nvcc -arch={target}{_flags(compiled)}, of a CUDA that knows PTX {version}",
+        f"target  {target}: nvcc -arch={target}{_flags(compiled)}, from a CUDA that supports PTX {version}",
         f"block   {' x '.join(map(str, _block(compiled)))} threads, all of which must call {inlined.name}",
-        f"grid    as for Triton; the kernel asks for its program ids in {_axes(compiled)}",
+        f"grid    as for Triton; the kernel reads its program ids in {_axes(compiled)}",
         f"shared  {_shared(inlined)}",
     ]
     for name in inlined.scratch:
         size = compiled.metadata.get(f"{name}_size", "unknown")
-        lines.append(f"scratch {name}: {size} bytes of global memory for each block of the grid")
+        lines.append(f"scratch {name}: {size} bytes of global memory per block of the grid")
     if compiled.arguments is None:
-        lines.append("types   from the PTX: no Python signature is known")
+        lines.append("types   from the PTX: the Python signature is unknown")
     lines += ["", "Written by tritonsmith kernel.inline-ptx; include it in one file."]
     return ["/*", *(f" * {line.replace('*/', '* /')}".rstrip() for line in lines), " */"]
 
@@ -248,7 +248,7 @@ def _shared(inlined: Inlined) -> str:
     if not inlined.shared:
         return "none"
     if size is None:
-        return "dynamic; Triton's metadata, which says how much, was not at hand"
+        return "dynamic; the size is in Triton's metadata, which was not given"
     more = ""
     if size > STATIC_SHARED:
         kernel = _identifier(inlined.compiled.entry.name)

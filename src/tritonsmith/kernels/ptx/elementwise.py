@@ -1,6 +1,6 @@
 """A function of registers only, as the string for Triton's `tl.inline_asm_elementwise`.
 
-A kernel itself is never of that shape: it has no result, and what it does, it does to memory. What has it
+A kernel itself never has that form: it has no result, and only changes memory. What has that form
 is a function that Triton compiled on its own (`@triton.jit(noinline=True)`): it takes values and returns one.
 """
 
@@ -86,27 +86,27 @@ def _choose(module: Module, path: Path, name: str | None) -> Function:
     if not fitting and name is not None:
         raise UsageError(f"no function {name!r} in {path}", hints=did_you_mean(name, names))
     raise UsageError(
-        f"{len(names)} functions in {path}", hints=["name one: --function NAME", ", ".join(names)]
+        f"{len(names)} functions in {path}", hints=["choose one: --function NAME", ", ".join(names)]
     )
 
 
 def _of_kernel(kernels: list[Function]) -> Refusal:
-    why = "a kernel has no result, and what it does, it does to memory"
-    hint = "compile what is to be inlined as a function of its own: @triton.jit(noinline=True)"
+    why = "a kernel has no result; it only changes memory"
+    hint = "compile the code to inline as a separate function: @triton.jit(noinline=True)"
     memory = (one for kernel in kernels for one in kernel.body or () if _in_memory(one))
     first = next(memory, None)
     line = first.line if first else kernels[0].line if kernels else 1
     text = str(first) if first else "no instruction that uses memory"
-    return Refusal(line, text, "not a function of registers only", why, (hint,))
+    return Refusal(line, text, "not a pure register function", why, (hint,))
 
 
 def _other(function: Function) -> Iterator[Refusal]:
     forbidden = configs.load("ptx")["elementwise"]["opcodes"]
     for one in function.body or ():
         if _in_memory(one):
-            yield _refusal(one, "it uses memory")
+            yield _refusal(one, "it accesses memory")
         elif isinstance(one, Instruction) and one.parts[0] in forbidden:
-            yield _refusal(one, "it does more than compute a value")
+            yield _refusal(one, "it has effects beyond computing a value")
 
 
 def _in_memory(statement: object) -> bool:
@@ -119,11 +119,11 @@ def _in_memory(statement: object) -> bool:
 
 def _refusal(one: object, why: str) -> Refusal:
     line = one.line if isinstance(one, Instruction) else 0
-    return Refusal(line, str(one), "not a function of registers only", why)
+    return Refusal(line, str(one), "not a pure register function", why)
 
 
 def _shape(function: Function) -> Refusal:
     count = len(function.results)
     text = f".func {function.name} has {count} results and {len(function.params)} parameters"
-    why = "it needs exactly one result, and parameters that it reads"
-    return Refusal(function.line, text, "its shape", why)
+    why = "exactly one result is required, and every parameter must be read"
+    return Refusal(function.line, text, "its signature", why)

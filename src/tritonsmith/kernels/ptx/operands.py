@@ -134,9 +134,9 @@ def _value(param: Param, kind: Literal["param", "result"], where: object) -> Ope
         pass
     size = "" if param.length is None else f"[{param.length}]"
     raise FactError(
-        f"no operand of inline assembly can be a .{param.type} {param.name}{size}",
+        f"inline assembly cannot have an operand .{param.type} {param.name}{size}",
         where=f"{where}:{param.line}",
-        hints=["pass its parts as parameters of their own"],
+        hints=["pass its elements as separate parameters"],
     )
 
 
@@ -146,9 +146,9 @@ def _constant(one: Named, declaration: Declaration, where: object) -> Operand:
     length = _length(one, len(values))
     if declaration.space != "global" or declaration.external or None in values or length is None:
         raise FactError(
-            f"{one.name} is a variable of the module that cannot be carried along",
+            f"cannot carry over the module's variable {one.name}",
             where=f"{where}:{declaration.line}",
-            why="only variables in global memory with numbers for values can",
+            why="only variables in global memory with numeric values can be carried over",
         )
     words = declaration.modifiers.split()
     align = int(words[words.index(".align") + 1]) if ".align" in words else bits // _ELEMENT_BYTES

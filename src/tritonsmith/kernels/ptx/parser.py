@@ -69,7 +69,7 @@ class _PtxParser:
     def next(self) -> Token:
         token = self.now
         if not token.text:
-            raise self.error("it ends in the middle")
+            raise self.error("unexpected end of file")
         self.at += 1
         self._skip()
         return token
@@ -83,24 +83,24 @@ class _PtxParser:
 
     def expect(self, text: str) -> None:
         if not self.take(text):
-            raise self.error(f"expected {text!r} and found {self.now.text[:40]!r}")
+            raise self.error(f"expected {text!r}, found {self.now.text[:40]!r}")
 
     def name(self) -> str:
         if not self.sees("name"):
-            raise self.error(f"expected a name and found {self.now.text[:40]!r}")
+            raise self.error(f"expected a name, found {self.now.text[:40]!r}")
         return self.next().text
 
     def number(self) -> int:
         try:
             value = int(self.now.text.removesuffix("U"), 0)
         except ValueError:
-            raise self.error(f"expected a number and found {self.now.text[:40]!r}") from None
+            raise self.error(f"expected a number, found {self.now.text[:40]!r}") from None
         self.next()
         return value
 
     def error(self, why: str) -> FactError:
         where = f"{self.where}:{self.now.line}"
-        hint = "a .ptx file as Triton, nvcc or LLVM writes it is text that begins with .version and .target"
+        hint = "a .ptx file by Triton, nvcc or LLVM is text that starts with .version and .target"
         return FactError("cannot read this PTX", where=where, why=why, hints=[hint])
 
     def until(self, *ends: str) -> tuple[Token, ...]:
@@ -139,7 +139,7 @@ class _PtxParser:
             else:
                 self._declared(variables, functions)
         if not header[".version"] or not header[".target"]:
-            raise self.error("it names no .version and no .target")
+            raise self.error(".version and .target are missing")
         return Module(header[".version"], header[".target"], tuple(variables), tuple(functions))
 
     def _section(self) -> None:
@@ -162,7 +162,7 @@ class _PtxParser:
             self.until(";")
             self.next()
         else:
-            raise self.error(f"nothing of a module begins with {word[:40]!r}")
+            raise self.error(f"no statement of a module starts with {word[:40]!r}")
 
     def _function(self) -> Function:
         entry = self.next().text == ".entry"
@@ -173,7 +173,7 @@ class _PtxParser:
         placed: dict[str, int] = {}
         while self.now.text not in ("{", ";"):
             if not self.sees("dot"):
-                raise self.error(f"expected the body of {name} and found {self.now.text[:40]!r}")
+                raise self.error(f"expected the body of {name}, found {self.now.text[:40]!r}")
             place, directive = self.now.line, self.next().text[1:]
             if directive == "pragma":
                 self.until(";")
@@ -194,7 +194,7 @@ class _PtxParser:
         while not self.take(")"):
             kind, pointer, line = "", False, self.now.line
             if self.now.text not in (".param", ".reg"):
-                raise self.error(f"expected a parameter and found {self.now.text[:40]!r}")
+                raise self.error(f"expected a parameter, found {self.now.text[:40]!r}")
             self.next()
             while self.sees("dot"):
                 word = self.next().text[1:]

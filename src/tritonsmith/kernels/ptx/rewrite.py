@@ -214,13 +214,13 @@ class _Writer:
         place = _place(words[2:])
         found = self.operands.get(place[0]) if place and words[1] == "," else None
         if place is None or found is None or found[1].kind != "param":
-            return self._refuse(one, "only one value at a time, of a parameter of its own, can be an operand")
+            return self._refuse(one, "only a single value from its own parameter can be an operand")
         offset = place[1]
         number, given = found
         kind, bits = one.parts[-1], width(one.parts[-1])
         held = given.param.bits if given.param else given.bits
         if offset * _BYTE + bits > held:
-            return self._refuse(one, f"it reads beyond the {held} bits of the parameter")
+            return self._refuse(one, f"it reads past the {held} bits of the parameter")
         operand, own = self.dialect.operand.format(number), self._name(words[0], one)
         into, signed = self._width(words[0]) or bits, kind.startswith("s")
         if offset == 0:
@@ -240,7 +240,7 @@ class _Writer:
         place = _place(words[:-2]) if value else None
         found = self.operands.get(place[0]) if place and not place[1] else None
         if found is None or found[1].kind != "result":
-            return self._refuse(one, "only a result that is one value can be an operand")
+            return self._refuse(one, "only a result of a single value can be an operand")
         number, given = found
         bits, held = width(one.parts[-1]), given.param.bits if given.param else given.bits
         own = self._name(value, one) if value.startswith("%") else value
@@ -295,7 +295,7 @@ class _Writer:
         elif name.startswith("%") and _is_special(name):
             return self.dialect.text(name)
         elif name not in configs.load("ptx")["words"]["names"]:
-            self._refuse(one, f"{name} is declared nowhere in it")
+            self._refuse(one, f"{name} is not declared in it")
         return self.dialect.text(name)
 
     def _own(self, name: str) -> str:
@@ -319,7 +319,7 @@ class _Writer:
         return None
 
     def _refuse(self, one: Statement, why: str) -> list[str]:
-        found = Refusal(one.line, str(one), "a name from outside", why)
+        found = Refusal(one.line, str(one), "a name declared outside", why)
         self.refused.append(found if isinstance(one, Instruction) else replace(found, text="directive"))
         return []
 

@@ -17,7 +17,7 @@ _IN_BODIES = ("reg", "local", "shared", "param")  # `param` goes with a call, wh
 
 
 class UnsupportedPtxError(SmithError):
-    """A kernel that no inline assembly can hold."""
+    """A kernel that cannot be expressed as inline assembly."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _of_statement(statement: Statement) -> Iterator[Refusal]:
                 yield _refusal(statement.line, str(statement), group)
                 return
     elif isinstance(statement, Directive) and statement.name not in (*_DROPPED, *_KEPT):
-        why = "this directive is not known to mean the same inside a function"
+        why = "this directive may have another meaning inside a function"
         yield Refusal(statement.line, f".{statement.name}", "directives of an entry", why)
     elif isinstance(statement, Declaration) and statement.space not in _IN_BODIES:
         why = "a variable of this state space belongs to a module"

@@ -1,4 +1,4 @@
-"""What AMD's code object says of its kernel: its metadata is a note in MessagePack (AMDGPUUsage of LLVM)."""
+"""Read the metadata of an AMD code object: a note in MessagePack (AMDGPUUsage of LLVM)."""
 
 from __future__ import annotations
 
@@ -52,12 +52,14 @@ def read(elf: Elf) -> CodeObject:
         FactError: it is of another vendor, or its metadata is not there or not as it should be.
     """
     if elf.backend != "hip" or ".note" not in elf.sections:
-        raise FactError("this file has no metadata of an AMD kernel", hints=["name a Triton hsaco"])
+        raise FactError(
+            "this file has no metadata of an AMD kernel", hints=["give an hsaco written by Triton"]
+        )
     for owner, kind, content in elves.notes(elf.sections[".note"].data):
         if owner == "AMDGPU" and kind == _METADATA:
             return _kernel(_unpacked(content), elf)
     raise FactError(
-        "this code object has no note with metadata", hints=["it has to be of version 3 or later"]
+        "this code object has no metadata note", hints=["code object version 3 or later is required"]
     )
 
 
@@ -89,4 +91,4 @@ def _kernel(table: Any, elf: Elf) -> CodeObject:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
-        raise FactError("the metadata of this code object is not as expected", why=why) from error
+        raise FactError("the metadata of this code object is malformed", why=why) from error

@@ -1,4 +1,4 @@
-"""What a cubin says of its kernel, and what its machine code does with local memory.
+"""Read a cubin: the attributes of its kernel, and its use of local memory.
 
 `.nv.info` is a list of attributes; `cuobjdump -elf` names them (EIATTR_REGCOUNT ...).
 The layout is the same from compute capability 7.0 on.
@@ -65,12 +65,13 @@ def read(elf: Elf) -> Cubin:
     infos = [name for name in elf.sections if name.startswith(".nv.info.")]
     if elf.backend != "cuda" or len(infos) != 1:
         raise FactError(
-            f"this file has {len(infos)} CUDA kernels, and not one", hints=["name a Triton cubin"]
+            f"expected one CUDA kernel in this file, found {len(infos)}",
+            hints=["give a cubin written by Triton"],
         )
     kernel = infos[0].removeprefix(".nv.info.")
     text = elf.sections.get(f".text.{kernel}")
     if text is None:
-        raise FactError(f"this cubin has no code of its kernel {kernel}")
+        raise FactError(f"this cubin has no code for its kernel {kernel}")
     whole = dict(_attributes(elf.sections[".nv.info"].data)) if ".nv.info" in elf.sections else {}
     own = dict(_attributes(elf.sections[infos[0]].data))
     stores, loads = _local(text.data)
@@ -110,7 +111,7 @@ def _of_symbol(attributes: dict[int, bytes], number: int, kernel: str) -> int:
         _, value = struct.unpack("<II", attributes[number])
     except (KeyError, struct.error) as error:
         raise FactError(
-            f"this cubin does not say what {kernel} takes", why=f"attribute {number:#x}"
+            f"this cubin does not record the resources of {kernel}", why=f"attribute {number:#x}"
         ) from error
     return int(value)
 

@@ -72,17 +72,17 @@ def parse(content: bytes) -> Elf:
         FactError: it is neither, or is cut short.
     """
     if content[: len(_MAGIC)] != _MAGIC:
-        raise _wrong("it does not begin as one")
+        raise _wrong("it does not start with the ELF magic number")
     try:
         head = _HEADER.unpack_from(content)
         backend = MACHINES.get(head[2])
         if backend is None:
-            raise _wrong(f"it is for another machine (e_machine {head[2]})")
+            raise _wrong(f"it is for a different architecture (e_machine {head[2]})")
         offset, entry, count, names_at = head[6], head[11], head[12], head[13]
         rows = [_SECTION.unpack_from(content, offset + number * entry) for number in range(count)]
         names = _data(content, rows[names_at])
     except (struct.error, IndexError, OverflowError) as error:
-        raise _wrong(f"it is cut short: {error}") from error
+        raise _wrong(f"truncated: {error}") from error
     sections: dict[str, Section] = {}
     for row in rows:
         name = names[row[0] : names.find(b"\0", row[0])].decode("utf-8", errors="replace")
@@ -101,7 +101,7 @@ def notes(data: bytes) -> Iterator[tuple[str, int, bytes]]:
         try:
             owner_size, size, kind = _NOTE.unpack_from(data, at)
         except struct.error as error:
-            raise _wrong(f"a note is cut short: {error}") from error
+            raise _wrong(f"truncated note: {error}") from error
         owner_at = at + _NOTE.size
         content_at = owner_at + _aligned(owner_size)
         at = content_at + _aligned(size)
@@ -116,7 +116,7 @@ def _data(content: bytes, row: tuple[int, ...]) -> bytes:
     if kind in (0, _NOBITS):
         return b""
     if offset + size > len(content):
-        raise _wrong("a section ends behind the file")
+        raise _wrong("a section extends past the end of the file")
     return content[offset : offset + size]
 
 
@@ -126,7 +126,7 @@ def _aligned(size: int) -> int:
 
 def _wrong(why: str) -> FactError:
     return FactError(
-        "this is no cubin and no code object",
+        "this file is neither a cubin nor a code object",
         why=why,
         hints=["compile the kernel again: invoke kernel.compile"],
     )

@@ -1,4 +1,4 @@
-"""The resources of every kernel in a Triton cache; what did not change is not read again."""
+"""The resources of every kernel in a Triton cache; unchanged entries are not read again."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read(wanted: str, space: Workspace) -> Measured:
     content = triton_cache.scan(Root("named", folder.parent, "--from-cache"))
     entries = [entry for entry in content.entries if entry.name == folder.name and entry.kind == "kernel"]
     if not entries:
-        raise FactError("this is no finished entry of a kernel", where=folder, hints=["invoke cache.list"])
+        raise FactError("not a complete kernel entry", where=folder, hints=["invoke cache.list"])
     read = [_read(entry) for entry in entries]
     if why := read[0]["row"].get("error"):
         raise FactError("cannot read this entry", where=folder, why=why)
@@ -103,11 +103,11 @@ def _read(entry: CacheEntry) -> Known:
     )
     try:
         if binary is None:
-            raise FactError("it has neither a cubin nor an hsaco")  # noqa: TRY301 - told like the others
+            raise FactError("the entry has neither a cubin nor an hsaco")  # noqa: TRY301 - told like the others
         about = outside.read_json(folder / f"{entry.kernel}.json")
         backend, _, arch = metadata.target.partition(":")
         if backend not in elf.MACHINES.values():
-            raise FactError("its metadata does not say what it was compiled for")  # noqa: TRY301
+            raise FactError("its metadata does not record the target")  # noqa: TRY301
         ptx = folder / f"{entry.kernel}.ptx"
         arch = arch.partition(":")[0]
         row["values"] = measure.values(binary, arch, about, ptx if ptx.is_file() else None)
@@ -115,7 +115,7 @@ def _read(entry: CacheEntry) -> Known:
     except FactError as error:
         row["error"] = ": ".join(filter(None, (error.what, error.why)))
     except (OSError, ValueError) as error:
-        row["error"] = f"its metadata cannot be read: {error}"
+        row["error"] = f"cannot read its metadata: {error}"
     return {"stamp": _stamp(entry), "row": row}
 
 
@@ -128,8 +128,8 @@ def _found(read: Sequence[Known]) -> Measured:
     arrays = [row for row in good if row.values.get("spill_store_bytes", 0) is None]
     if arrays:
         notes.append(
-            f"{len(arrays)} kernels keep arrays in local memory, from which only ptxas tells spills: "
-            "invoke kernel.resources --from-cache ENTRY --target ... compiles one again"
+            f"{len(arrays)} kernels keep arrays in local memory, which only ptxas distinguishes from spills: "
+            "invoke kernel.resources --from-cache ENTRY --target ... recompiles an entry"
         )
     good.sort(key=lambda row: (row.kernel, row.target, row.options, row.point))
     return Measured(tuple(good), (*notes, *measure.told(good)))

@@ -34,7 +34,7 @@ class Measured:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What cannot be launched, and what ptxas says of the code."""
+        """Kernels that cannot be launched, and the remarks of ptxas."""
         return tuple(_grouped((row.point, row.warnings) for row in self.rows))
 
 
@@ -72,37 +72,37 @@ def _some(points: Sequence[str]) -> str:
 
 
 def unseen(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a kernel uses that occupancy knows nothing of: `num_ctas` and `tmem_size` of Triton's metadata."""
+    """What a kernel uses that occupancy ignores: `num_ctas` and `tmem_size` of Triton's metadata."""
     blocks, columns = metadata.get("num_ctas"), metadata.get("tmem_size")
     found = []
     if isinstance(blocks, int) and blocks > 1:
-        found.append(f"its blocks come in clusters of {blocks}; occupancy is that of single blocks")
+        found.append(f"its blocks are launched in clusters of {blocks}; occupancy is for single blocks")
     if isinstance(columns, int) and columns > 0:
-        found.append("it uses tensor memory, which occupancy does not look at: less may fit")
+        found.append("it uses tensor memory, which occupancy does not consider: fewer blocks may fit")
     return tuple(found)
 
 
 def without_text(manifest: Manifest) -> Iterator[str]:
-    """A note for each kind of binary that nobody disassembled: its instructions are not counted."""
+    """A note for each kind of binary without disassembly: its instructions are not counted."""
     for binary, row in configs.load("kernels")["disassemblers"].items():
         stage = row["stage"]
         ids = [point.id for point in manifest.points if binary in point.stages and stage not in point.stages]
         if ids:
             yield (
                 f"no {stage} for {', '.join(ids)}: instructions are not counted; "
-                f"invoke kernel.compile makes it with {row['program']}: {row['remedy']}"
+                f"invoke kernel.compile creates it with {row['program']}: {row['remedy']}"
             )
 
 
 def unheard(manifest: Manifest) -> Iterator[str]:
-    """A note about cubins of which nobody knows what ptxas said: an older tritonsmith did not listen."""
+    """A note about cubins without recorded ptxas remarks (compiled by an older tritonsmith)."""
     ids = [one.id for one in manifest.points if "cubin" in one.stages and one.remarks is None]
     if ids:
-        yield f"{_some(ids)}: what ptxas said of the code is not known; compile again to hear it"
+        yield f"{_some(ids)}: the remarks of ptxas were not recorded; compile again to get them"
 
 
 def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | None) -> dict[str, Value]:
-    """What a cubin or a code object takes.
+    """The resources of a cubin or a code object.
 
     Spills are left out where PTX keeps arrays in local memory: the code does not tell them apart.
 
@@ -132,7 +132,7 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
     row = ResourceRow(manifest.kernel, point.id, point.target, options, axes=swept)
     stage = next((name for name in BINARIES if name in point.stages), None)
     if stage is None:
-        why = point.gist or "it has no binary"
+        why = point.gist or "no binary"
         error = f"{point.status}: {why}" if point.status != "ok" else why
         return replace(row, error=error), []
     binary = manifest.path(point, stage)
@@ -145,7 +145,9 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
         if said:
             found |= {"spill_store_bytes": said.stores, "spill_load_bytes": said.loads}
         else:
-            notes = [f"{point.id}: its spills are not known: no ptxas here makes the same cubin of its PTX"]
+            notes = [
+                f"{point.id}: its spills are unknown: no available ptxas reproduces this cubin from its PTX"
+            ]
     assembly = _text(manifest.path(point, "amdgcn"))
     if says := _SAYS.search(assembly):
         found["compiler_waves_per_simd"] = int(says[1])
@@ -155,7 +157,7 @@ def _of_point(manifest: Manifest, point: Point, axes: tuple[str, ...]) -> tuple[
         row, values=found, instructions=counted, notes=unseen(point.metadata), remarks=point.remarks
     )
     if found["launch"] is None:
-        text = "the limits of this GPU are not known: whether it can be launched is not checked"
+        text = "the limits of this GPU are unknown: launchability is not checked"
         row = replace(row, notes=(*row.notes, text))
     return row, notes
 

@@ -1,4 +1,4 @@
-"""Theoretical occupancy: how many warps a multiprocessor holds at once, and what keeps it from more."""
+"""Theoretical occupancy: how many warps a multiprocessor holds at once, and what limits them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def nvidia(
     barriers: int,
     tensor_columns: int = 0,
 ) -> Occupancy | None:
-    """Occupancy of a kernel on an NVIDIA GPU; None if nothing is known of it.
+    """Occupancy of a kernel on an NVIDIA GPU; None if the GPU is unknown.
 
     Args:
         arch: compute capability without its point: `90`.
@@ -98,7 +98,7 @@ def nvidia(
 
 
 def amd(arch: str, *, wave: int, vgprs: int, sgprs: int, threads: int, lds: int) -> Occupancy | None:
-    """Occupancy of a kernel on an AMD GPU; None if nothing is known of it.
+    """Occupancy of a kernel on an AMD GPU; None if the GPU is unknown.
 
     Args:
         arch: `gfx942`.

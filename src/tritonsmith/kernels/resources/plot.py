@@ -21,16 +21,16 @@ _BRIGHT = 0.6  # of the range of values; above it the colour is a bright one
 
 
 def check(path: Path) -> None:
-    """Whether a plot can be made, before anything is compiled for it.
+    """Check that a plot can be drawn, before anything is compiled for it.
 
     Raises:
         UsageError: the name is of another kind of file.
         FactError: matplotlib is not installed.
     """
     if path.suffix not in KINDS:
-        raise UsageError(f"--plot cannot write {path.name}", hints=["name a .png or .svg file"])
+        raise UsageError(f"--plot cannot write {path.name}", hints=["give a .png or .svg file"])
     if find_spec("matplotlib") is None:
-        raise FactError("a plot needs matplotlib", hints=["pip install 'tritonsmith[plot]'"])
+        raise FactError("--plot needs matplotlib", hints=["pip install 'tritonsmith[plot]'"])
 
 
 def write(rows: Sequence[ResourceRow], path: Path) -> None:
@@ -45,7 +45,7 @@ def write(rows: Sequence[ResourceRow], path: Path) -> None:
     """
     good = [row for row in rows if row.values]
     if not good:
-        raise SmithError("there is nothing to plot", hints=["leave --plot out"])
+        raise SmithError("there is nothing to plot", hints=["omit --plot"])
     from matplotlib.figure import Figure  # noqa: PLC0415 - takes a second, and only a plot needs it
 
     targets = list(dict.fromkeys(row.target for row in good))

@@ -1,4 +1,4 @@
-"""`ptxas -v`: it tells spills from arrays in local memory, which the machine code does not."""
+"""`ptxas -v` distinguishes spills from arrays in local memory; the machine code does not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REGISTERS = re.compile(r"Used (\d+) registers")
 
 @dataclass(frozen=True)
 class Said:
-    """What it said of a kernel.
+    """The report of ptxas about a kernel.
 
     Attributes:
         registers: of a thread.
@@ -45,17 +45,17 @@ def parse(text: str) -> Said:
     """
     frame, registers = _FRAME.search(text), _REGISTERS.search(text)
     if frame is None or registers is None:
-        raise FactError("ptxas -v says nothing of a kernel", why=text.strip()[-500:] or None)
+        raise FactError("the output of ptxas -v has no kernel", why=text.strip()[-500:] or None)
     return Said(int(registers[1]), *map(int, frame.groups()))
 
 
 def has_arrays(ptx: str) -> bool:
-    """Whether the PTX itself keeps something in local memory: libdevice's sin and cos do."""
+    """Whether the PTX itself uses local memory, as libdevice's sin and cos do."""
     return bool(_ARRAY.search(ptx))
 
 
 def again(ptx: Path, cubin: Cubin, origin: Path, metadata: Mapping[str, Any]) -> Said | None:
-    """Assemble the PTX as Triton did, and hear what is said; None if no ptxas here makes the same of it.
+    """Assemble the PTX as Triton did, and parse the report; None if no ptxas reproduces the cubin.
 
     Args:
         ptx: its file.

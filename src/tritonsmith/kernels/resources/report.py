@@ -1,4 +1,4 @@
-"""The table for a person, for JSON and for CSV."""
+"""The resource table as text, JSON and CSV."""
 
 from __future__ import annotations
 

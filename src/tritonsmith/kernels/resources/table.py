@@ -34,7 +34,7 @@ COLUMNS = (
     ResourceColumn("registers_per_thread", "registers", "per thread"),
     ResourceColumn("sgprs_per_wave", "SGPRs", "per wave"),
     ResourceColumn("vgprs_per_lane", "VGPRs", "per lane"),
-    ResourceColumn("agprs_per_lane", "of them\nAGPRs"),
+    ResourceColumn("agprs_per_lane", "of which\nAGPRs"),
     ResourceColumn("stack_bytes", "stack", "B/thread"),
     ResourceColumn("scratch_bytes", "scratch", "B/lane"),
     ResourceColumn("spill_store_bytes", "spill\nstores", "B/thread"),
@@ -92,7 +92,7 @@ class ResourceRow:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Why it cannot be launched, and what ptxas says."""
+        """Why the kernel cannot be launched, and the remarks of ptxas."""
         launch = str(self.values.get(LAUNCH) or CAN_LAUNCH)
         refused = () if launch == CAN_LAUNCH else (f"cannot launch: {launch.removeprefix('no: ')}",)
         return (*refused, *(f"ptxas: {_IN_LINE.sub('', text)}" for text in self.remarks or ()))

@@ -1,4 +1,4 @@
-"""Which line of Python each line of a stage comes from, as its debug locations say."""
+"""Map each line of a stage to its line of Python, by debug locations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SourceLine:
 
 
 def of(text: str, stage: str) -> list[SourceLine | None]:
-    """For each line of a stage the line of Python that it comes from; None if it says none."""
+    """For each line of a stage, the line of Python that it comes from; None if unknown."""
     lines = text.splitlines()
     if stage in ("source", "ttir", "glir", "ttgir"):
         return list(_mlir(lines))
@@ -50,7 +50,7 @@ def of(text: str, stage: str) -> list[SourceLine | None]:
 
 
 def interleaved(text: str, stage: str, comment: str) -> str:
-    """A stage with a comment line wherever another line of Python begins.
+    """A stage with a comment wherever a different line of Python starts.
 
     Args:
         text: of the stage.
@@ -89,7 +89,7 @@ def _content(line: SourceLine, sources: dict[str, list[str]]) -> str:
         except OSError:
             sources[line.file] = []
     lines = sources[line.file]
-    return lines[line.number - 1].strip() if 0 < line.number <= len(lines) else "(the file is not here)"
+    return lines[line.number - 1].strip() if 0 < line.number <= len(lines) else "(file not found)"
 
 
 def _mlir(lines: Sequence[str]) -> Iterator[SourceLine | None]:

@@ -58,14 +58,13 @@ def choose(manifest: Manifest, wanted: str) -> Point:
     if wanted:
         near = [point for point in manifest.points if wanted in (point.id, point.target)]
         if len(near) != 1:
-            raise UsageError(
-                f"there is no point {wanted!r}", where=manifest.folder, hints=did_you_mean(wanted, ids)
-            )
+            raise UsageError(f"no point {wanted!r}", where=manifest.folder, hints=did_you_mean(wanted, ids))
     else:
         near = list(manifest.points)
         if len(near) != 1:
             raise UsageError(
-                f"there are {len(near)} points", hints=[f"name one: --point {one}" for one in ids[:10]]
+                f"this folder has {len(near)} points",
+                hints=[f"choose one: --point {one}" for one in ids[:10]],
             )
     (point,) = near
     return point
@@ -76,7 +75,7 @@ def text(manifest: Manifest, point: Point, stage: str) -> str:
 
     Raises:
         FactError: the point has none, because it failed or because its target has no such stage.
-        UsageError: the stage is no text.
+        UsageError: the stage is binary.
     """
     path = manifest.path(point, stage)
     if path is None:
@@ -87,7 +86,9 @@ def text(manifest: Manifest, point: Point, stage: str) -> str:
         raise UsageError(f"{point.id} has no stage {stage!r}", hints=did_you_mean(stage, point.stages))
     if stage in BINARY:
         raise UsageError(
-            f"{stage} is no text", where=path, hints=[f"its disassembly: --stage {BINARY[stage]}"]
+            f"{stage} is a binary stage",
+            where=path,
+            hints=[f"to show its disassembly: --stage {BINARY[stage]}"],
         )
     try:
         return outside.read_text(path, outside.OURS)

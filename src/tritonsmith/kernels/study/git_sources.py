@@ -25,8 +25,8 @@ class History:
             with git_history.opened(self._path):
                 pass
         except FactError as error:
-            hints = ["name a clone of Triton, with its history"]
-            raise UsageError("--source names no git repository", where=self._path, hints=hints) from error
+            hints = ["give a clone of Triton with its history"]
+            raise UsageError("--source is not a git repository", where=self._path, hints=hints) from error
 
     def ref(self, version: str) -> str:
         """The commit for a version of Triton.
@@ -40,12 +40,12 @@ class History:
         """A file as it was.
 
         Raises:
-            UsageError: nobody knows which commit that is.
+            UsageError: the commit of that version is unknown.
             FactError: the clone lacks that commit, or the commit that file.
         """
         if not version and not self._ref:
-            hints = ["--source CLONE@REF takes one commit for all"]
-            raise UsageError("--source has no commit for a Triton whose version nobody knows", hints=hints)
+            hints = ["--source CLONE@REF uses one commit for all versions"]
+            raise UsageError("--source needs the Triton version, which is unknown", hints=hints)
         ref = self.ref(version)
         with git_history.opened(self._path) as repository:
             commit = git_history.resolve(repository, ref)
@@ -53,9 +53,9 @@ class History:
         if not commit:
             hints = [
                 "fetch more of its history: git fetch --unshallow",
-                "or one commit for all: --source CLONE@REF",
+                "or use one commit for all versions: --source CLONE@REF",
             ]
             raise FactError(f"this clone has no commit {ref}", where=self._path, hints=hints)
         if content is None:
-            raise FactError(f"there is no {name} at {ref}, for Triton {version}", where=self._path)
+            raise FactError(f"no file {name} at {ref}, for Triton {version}", where=self._path)
         return content

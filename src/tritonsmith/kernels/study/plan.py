@@ -1,4 +1,4 @@
-"""Kernels, targets and versions: what is compiled, and the rows that come of it."""
+"""Plan and run a study: kernels, targets and versions, and the resulting rows."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def prepare(
     """
     names = [name_of(side) for side in sides]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise UsageError(f"--triton names {twice[0]} twice", hints=["leave one of them out"])
+        raise UsageError(f"--triton is given twice for {twice[0]}", hints=["omit one of them"])
     jobs: list[tuple[str, CompileJob]] = []
     files: dict[Path, Write] = {}
     lost: list[StudyCell] = []
@@ -106,7 +106,7 @@ def prepare(
                 files[asked.file] = Write(asked.file, text, phase="sources")
             jobs.append((entry.name, CompileJob(asked, side, out / name / folder_name(entry.name))))
     if not jobs:
-        raise SmithError("no kernel is for these versions", why=lost[0].row.error if lost else None)
+        raise SmithError("no kernel supports these versions", why=lost[0].row.error if lost else None)
     resume.check([job for _, job in jobs])
     return StudyPlan(tuple(jobs), tuple(files.values()), tuple(lost), out)
 
@@ -119,7 +119,7 @@ def execute(
     timeout: int | None = None,
     silent: bool = False,
 ) -> tuple[StudyCell, ...]:
-    """Compile what is not there yet, and read what came out; sorted by kernel, target and version.
+    """Compile what is missing, and read the results; sorted by kernel, target and version.
 
     Raises:
         LockedError: another study writes to the folder.
@@ -154,7 +154,7 @@ def order(version: str) -> tuple[int, tuple[int, ...], str]:
 
 
 def name_of(side: CompilerSpec) -> str:
-    """What a Triton is called in tables and folders: its version; a build of one's own by its environment."""
+    """The name of a Triton in tables and folders: its version, or the environment of a local build."""
     return re.sub(r"[^\w.+-]", "_", side.env or side.triton or side.label)
 
 

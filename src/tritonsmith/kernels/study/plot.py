@@ -34,7 +34,7 @@ def write(cells: Sequence[StudyCell], path: Path) -> None:
         SmithError: there is nothing to draw, or the file cannot be written.
     """
     if not any(cell.row.values for cell in cells):
-        raise SmithError("there is nothing to plot", hints=["leave --plot out"])
+        raise SmithError("there is nothing to plot", hints=["omit --plot"])
     import matplotlib as mpl  # noqa: PLC0415 - takes a second, and only a plot needs it
     from matplotlib.figure import Figure  # noqa: PLC0415
 

@@ -77,13 +77,13 @@ def tables_of(cells: Sequence[StudyCell]) -> Iterator[Grid]:
 
 
 def warnings(cells: Sequence[StudyCell]) -> tuple[str, ...]:
-    """What cannot be launched, and what ptxas says of the code."""
+    """Kernels that cannot be launched, and the remarks of ptxas."""
     rows = (replace(cell.row, point=f"{cell.row.kernel} {cell.triton} {cell.row.target}") for cell in cells)
     return Measured(tuple(rows)).warnings
 
 
 def failures(cells: Sequence[StudyCell]) -> Iterator[str]:
-    """Each reason once, with what it is about."""
+    """Each reason once, with the cells that it concerns."""
     about: dict[str, list[str]] = {}
     for cell in cells:
         if cell.row.error:

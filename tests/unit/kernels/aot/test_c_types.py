@@ -148,9 +148,12 @@ def test_a_comment_cannot_be_ended_by_what_it_tells(make: Make) -> None:
         ({"global_scratch_size": 128}, "needs scratch memory"),
         ({"num_ctas": 2}, "in clusters"),
         ({"launch_cooperative_grid": True}, "cooperative"),
-        ({"signature": {"t": "(i32,i32)"}, "constexprs": {}, "hints": {}}, "no place in C"),
-        ({"signature": {"t": "tensordesc<fp16[64,64]>"}, "constexprs": {}, "hints": {}}, "no place in C"),
-        ({"signature": {"t": "fp8e5"}, "constexprs": {}, "hints": {}}, "no place in C"),
+        ({"signature": {"t": "(i32,i32)"}, "constexprs": {}, "hints": {}}, "equivalent in C"),
+        (
+            {"signature": {"t": "tensordesc<fp16[64,64]>"}, "constexprs": {}, "hints": {}},
+            "no equivalent in C",
+        ),
+        ({"signature": {"t": "fp8e5"}, "constexprs": {}, "hints": {}}, "equivalent in C"),
     ],
 )
 def test_what_cannot_be_launched_from_c(make: Make, change: dict[str, Any], text: str) -> None:
@@ -221,7 +224,7 @@ def test_a_grid_of_a_variant(make: Make) -> None:
     assert grid.render("n+0xBL", make({"n": "i32"}, {"n": 1}, {})) == "1+0xBL"
     with pytest.raises(UsageError, match="names 'm'"):
         grid.render("m", make())
-    with pytest.raises(UsageError, match="no whole number"):
+    with pytest.raises(UsageError, match="not an integer"):
         grid.render("BLOCK", make(constexprs={"BLOCK": 1.5}))
 
 
@@ -232,7 +235,7 @@ def test_names_that_functions_cannot_have(name: str) -> None:
 
 
 def test_a_kernel_that_is_called_like_a_word_of_c(make: Make) -> None:
-    with pytest.raises(UsageError, match="C has a meaning for double"):
+    with pytest.raises(UsageError, match="name double is reserved in C"):
         make(kernel="double")
     assert make(kernel="double", out_name="twice").algorithm.startswith("twice_")
 
@@ -259,5 +262,5 @@ def test_variants_that_no_dispatcher_can_choose_among(make: Make) -> None:
         dispatcher.check([make(), half])
     with pytest.raises(UsageError, match="different arguments"):
         dispatcher.check([make(), make({**ADD, "n": "i64"})])
-    with pytest.raises(UsageError, match="other constants"):
+    with pytest.raises(UsageError, match="different constants"):
         dispatcher.check([make(constexprs={"BLOCK": "a.b"}), make(constexprs={"BLOCK": "apb"}, hints={})])

@@ -128,7 +128,7 @@ def test_a_process_that_is_killed_is_replaced(tmp_path: Path) -> None:
     assert [point.status for one in made for point in one.points] == ["ok"] * 4
     made = run.run(jobs[1:], count=2, silent=True)
     assert [point.status for one in made for point in one.points] == ["ok", "ok", "crashed", "crashed"]
-    assert "its process died" in made[1].points[0].error
+    assert "the compiling process died" in made[1].points[0].error
     assert manifest.read(tmp_path / "always") == made[1]
 
 

@@ -60,17 +60,17 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "a side is empty"),
+        ("", "one side is empty"),
         ("debg", "did you mean 'debug'"),
         ("h10", "did you mean 'h100'"),
         ("3.4.0,debug", "names two Tritons: 3.4.0 and debug"),
         ("3.4.0,3.4.0", "names two Tritons"),
-        ("num_warps=4,num_warps=8", "names num_warps twice"),
+        ("num_warps=4,num_warps=8", "sets num_warps twice"),
         ("venv/bin/pyton", "no such interpreter"),
         ("venv", "its interpreter: "),
         ("empty", "a folder without compiled kernels"),
         ("missing.toml", "no such env file"),
-        ("out,3.4.0", "is compiled already"),
+        ("out,3.4.0", "is already compiled"),
     ],
 )
 def test_wrong_words(text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,5 +91,5 @@ def test_what_a_side_changes(tmp_path: Path) -> None:
     assert got.targets == (MI300X,)
     assert got.sweeps == (Sweep("N", ("1", "2")), Sweep("num_warps", ("8",)), Sweep("D", ("tl.float16",)))
     assert spec.applied(asked, spec.parse("3.4.0")) == asked
-    with pytest.raises(UsageError, match="--sweep names N"):
+    with pytest.raises(UsageError, match="both --sweep and the side N=4 set N"):
         spec.applied(asked, spec.parse("N=4"))

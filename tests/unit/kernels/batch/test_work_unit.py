@@ -57,7 +57,7 @@ def test_errors_name_the_file_here(tmp_path: Path) -> None:
         replace(parcel(compiler.kernel(tmp_path), python), side=spec.parse("dev"))
     )
     assert isinstance(nobody, SmithError)
-    assert "no Python with Triton" in nobody.what
+    assert "no Python interpreter with Triton" in nobody.what
 
 
 def test_modules_beside_the_file_go_with_it(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_modules_beside_the_file_go_with_it(tmp_path: Path) -> None:
     assert sorted(name for name, _ in parcel(file, python).files) == ["k.py", "one.py", "two.py"]
     (tmp_path / "math").mkdir()
     (tmp_path / "math" / "__init__.py").touch()
-    with pytest.raises(UsageError, match="imports math, a package beside it"):
+    with pytest.raises(UsageError, match="imports the package math"):
         parcel(file, python)
 
 

@@ -93,9 +93,9 @@ def test_the_screen(sides: Comparison) -> None:
     assert "code, B" not in text
     for words in (
         "k cuda-90-32\n",
-        "compile time 2.0 s -> 1.0 s, of one run each",
-        "lines that differ: ttir +1 -1",
-        "the same text: sass",
+        "compile time 2.0 s -> 1.0 s, one run each",
+        "differing stages: ttir +1 -1",
+        "equal stages: sass",
         "only B has ptx",
         "A: ok",
         "B: failed\n     k.py:3: no such thing\n     more\n",
@@ -136,7 +136,7 @@ def test_a_file_that_is_not_the_same_is_noted(tmp_path: Path) -> None:
     a, b = (written(tmp_path / name, [point()]) for name in "ab")
     changed = type(b)(**{**vars(b), "file_sha256": "1" * 64})
     assert not any("file" in note for note in diff.compare([a], [b]).notes)
-    assert "k: its file is not the same on both sides" in diff.compare([a], [changed]).notes
+    assert "k: the kernel's file differs between the two sides" in diff.compare([a], [changed]).notes
 
 
 def test_json(sides: Comparison) -> None:
@@ -183,7 +183,7 @@ def test_violations_are_named(sides: Comparison) -> None:
     found = thresholds.check(thresholds.parse("registers>+5%"), sides)
     assert list(report.violations(found)) == [
         "k cuda-90-32: registers: A 40, B 50; limit registers>+5%",
-        "k cuda-80-32: it compiles in A, and not in B: failed: k.py:3: no such thing",
+        "k cuda-80-32: compiles in A but not in B: failed: k.py:3: no such thing",
     ]
 
 
@@ -255,7 +255,7 @@ def test_many_pairs_end_with_a_line_for_each(tmp_path: Path) -> None:
     a = written(tmp_path / "a", points, registers=40)
     b = written(tmp_path / "b", points, registers=50)
     text = seen(diff.compare([a], [b]))
-    lines = [line.split() for line in text[text.index("in short, A -> B") :].splitlines()]
+    lines = [line.split() for line in text[text.index("summary, A -> B") :].splitlines()]
     assert ["kernel", "registers", "spills", "code"] in lines
     assert ["k", "cuda-90-32", "40", "->", "50", "0", "16"] in lines
     assert ["k", "cuda-80-32", "40", "->", "50", "0", "16"] in lines
@@ -283,7 +283,7 @@ def test_what_only_a_can_launch_is_worse_and_a_failure(tmp_path: Path) -> None:
     assert "B, k: cuda-90-32: cannot launch: shared 262144 > 232448 B" in found.notes
     assert "B, k: cuda-90-32: ptxas: (C7510) Lost" in found.notes
     (violation,) = thresholds.check((), found)
-    assert violation.why == "A can be launched, and B cannot: shared 262144 > 232448 B"
+    assert violation.why == "A can be launched, but B cannot: shared 262144 > 232448 B"
     assert report.as_json(found, (), ())["pairs"][0]["b"]["remarks"] == ["(C7510) Lost"]
     back = diff.compare([b], [a])
     (other,) = back.compared

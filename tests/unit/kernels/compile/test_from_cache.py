@@ -62,9 +62,9 @@ def test_the_beginning_of_a_name_is_enough_if_it_is_the_only_one(cache: Path) ->
     folder = entry(cache)
     assert from_cache.find(NAME[:6]) == folder
     entry(cache, name="A" * 52)
-    with pytest.raises(FactError, match="2 entries begin with 'AAAAAA'"):
+    with pytest.raises(FactError, match="2 entries start with 'AAAAAA'"):
         from_cache.find("AAAAAA")
-    with pytest.raises(FactError, match="there is no entry 'ZZZZZZ'"):
+    with pytest.raises(FactError, match="no entry 'ZZZZZZ'"):
         from_cache.find("ZZZZZZ")
 
 
@@ -74,7 +74,7 @@ def test_the_beginning_of_a_name_is_enough_if_it_is_the_only_one(cache: Path) ->
         ({"json": "{"}, "cannot read the metadata"),
         ({"json": "[]"}, "cannot read the metadata"),
         ({"json": ""}, "cannot read the metadata"),
-        ({"json": "{}"}, "does not say what it was compiled for"),
+        ({"json": "{}"}, "does not record its target"),
     ],
 )
 def test_unreadable_entries(cache: Path, files: dict[str, str], what: str) -> None:
@@ -84,5 +84,5 @@ def test_unreadable_entries(cache: Path, files: dict[str, str], what: str) -> No
 
 def test_what_is_no_entry_of_a_kernel(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("")
-    with pytest.raises(FactError, match="no finished entry"):
+    with pytest.raises(FactError, match="not a complete kernel entry"):
         from_cache.asked(str(tmp_path), (), {})

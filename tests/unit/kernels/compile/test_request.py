@@ -54,7 +54,7 @@ def test_a_module_is_found_and_not_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert module_file.file_of("mine.ops.k", python) == tmp_path / "mine" / "ops" / "k.py"
     assert module_file.file_of("mine.ops", python) == tmp_path / "mine" / "ops" / "__init__.py"
     for name, missing in (("mine.nosuch.k", "mine.nosuch"), ("nosuch_at_all.k", "nosuch_at_all")):
-        with pytest.raises(FactError, match=f"there is no module {missing}"):
+        with pytest.raises(FactError, match=f"no module {missing}"):
             module_file.file_of(name, python)
     with pytest.raises(FactError, match="not written in Python"):
         module_file.file_of("time", python)

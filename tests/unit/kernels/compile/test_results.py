@@ -22,7 +22,7 @@ def test_what_all_processes_noted_is_told_once() -> None:
     replaced, warnings = results.replaced(LINES), results.warnings(LINES)
     assert replaced == {"torch.nn.Module": "k.py:2", **{f"torch.f{number}": "u.py:1" for number in range(5)}}
     assert warnings == (
-        "k.py:4: flash_attn is not installed; without it another way is taken",
+        "k.py:4: flash_attn is not installed; without it, the code takes another path",
         "k.py:3: the truth of torch.x decides something, and it is a stand-in",
     )
     made = Manifest(Path("/out"), "k", "k.py", "", "", "", "", "", (), replaced, warnings)

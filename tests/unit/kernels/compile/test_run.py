@@ -71,7 +71,7 @@ def test_a_link_to_a_folder_is_that_folder(place: Path, where: Toolchain) -> Non
 
 def test_a_stage_that_none_of_the_targets_has_is_told(place: Path, where: Toolchain) -> None:
     made = run.execute(run.prepare(wanted(place, stages=("ttir", "hsaco")), where), where, silent=True)
-    assert made.notes[-1] == "no point has a stage hsaco: none of these targets makes one"
+    assert made.notes[-1] == "no point has a stage hsaco: none of these targets produces it"
     made = run.execute(run.prepare(wanted(place, stages=("ttir",)), where), where, silent=True)
     assert not [text for text in made.notes if "no point" in text]
 
@@ -87,7 +87,7 @@ def test_a_file_that_ends_the_process_is_suspected(place: Path, where: Toolchain
     append(place / "site/triton/runtime/jit.py", "import os; os._exit(9)\n")
     with pytest.raises(SmithError, match="exit code 9") as caught:
         run.compile_all(wanted(place), where, silent=True)
-    assert "kernel.py does on import" in caught.value.hints[0]
+    assert "while importing" in caught.value.hints[0]
 
 
 def test_a_swept_name_that_nobody_has_may_be_a_parameters(place: Path, where: Toolchain) -> None:
@@ -100,8 +100,8 @@ def test_a_swept_name_that_nobody_has_may_be_a_parameters(place: Path, where: To
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"kernel": "kk"}, "there is no kernel 'kk'"),
-        ({"signature": "*fp32"}, "says nothing about WHAT"),
+        ({"kernel": "kk"}, "this file has no kernel 'kk'"),
+        ({"signature": "*fp32"}, "does not set WHAT"),
         ({"signature": "*fp33,1"}, "which Triton does not have"),
         ({"autotune": True}, "has no @triton.autotune"),
     ],

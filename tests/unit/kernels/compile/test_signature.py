@@ -105,7 +105,7 @@ def test_values(text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "what", "hint"),
     [
-        ("*fp32,*fp32", "says nothing about n, BLOCK", "n=i32,BLOCK=64"),
+        ("*fp32,*fp32", "does not set n, BLOCK", "n=i32,BLOCK=64"),
         ("*fp32,*fp32,i32,64,5", "has 5 entries, and add has 4 parameters", "commas"),
         ("*float32,*fp32,i32,64", "x_ptr the type '*float32'", "Triton calls it *fp32"),
         ("*fp23,*fp32,i32,64", "x_ptr the type '*fp23'", "did you mean 'fp32'?"),
@@ -113,9 +113,9 @@ def test_values(text: str, value: Any) -> None:
         ("*fp32:x,*fp32,i32,64", "the hint of x_ptr cannot be 'x'", ":16"),
         ("*fp32,*fp32,i32,i32", "BLOCK is a tl.constexpr", "BLOCK=64"),
         ("*fp32,*fp32,i32,BLOK=64", "no parameter 'BLOK'", "did you mean 'BLOCK'?"),
-        ("*fp32,*fp32,i32,64,n=i32", "gives n twice", ""),
+        ("*fp32,*fp32,i32,64,n=i32", "sets n twice", ""),
         ("*fp32,,i32,64", "no type or value for y_ptr", "between two commas"),
-        ("", "says nothing about x_ptr, y_ptr, n, BLOCK", "x_ptr=*fp32:16"),
+        ("", "does not set x_ptr, y_ptr, n, BLOCK", "x_ptr=*fp32:16"),
     ],
 )
 def test_what_makes_no_sense(text: str, what: str, hint: str) -> None:
@@ -128,7 +128,7 @@ def test_what_makes_no_sense(text: str, what: str, hint: str) -> None:
 def test_what_an_autotuner_sets_is_not_the_signatures() -> None:
     tuned = KernelSource("add", ADD.parameters, autotuned=True)
     assert signature.bind("*i8,*i8,i32", tuned, {"BLOCK": 32}, {}).constexprs == {"BLOCK": 32}
-    with pytest.raises(UsageError, match=r"set BLOCK, and so does the signature"):
+    with pytest.raises(UsageError, match=r"the signature and the configs of @triton\.autotune set BLOCK"):
         signature.bind("*i8,*i8,i32,64", tuned, {"BLOCK": 32}, {})
     with pytest.raises(UsageError) as caught:
         signature.bind("*i8,*i8,i32", tuned, {}, {})

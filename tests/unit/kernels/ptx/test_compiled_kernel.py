@@ -79,7 +79,7 @@ def test_which_point(tmp_path: Path) -> None:
     assert compiled_kernel.load(tmp_path, point="b").path == tmp_path / "b" / "k.ptx"
     with pytest.raises(UsageError, match="2 points in") as caught:
         compiled_kernel.load(tmp_path)
-    assert "there are: a, b" in str(caught.value)
+    assert "points with PTX: a, b" in str(caught.value)
     with pytest.raises(UsageError, match="no point 'bb'") as caught:
         compiled_kernel.load(tmp_path, point="bb")
     assert "did you mean 'b'?" in str(caught.value)
@@ -96,9 +96,9 @@ def test_a_folder_without_ptx(tmp_path: Path) -> None:
 
 def test_flags_that_go_with_the_other_kind(tmp_path: Path) -> None:
     folder(tmp_path, point("a"))
-    with pytest.raises(UsageError, match="--metadata goes with"):
+    with pytest.raises(UsageError, match="--metadata is only for"):
         compiled_kernel.load(tmp_path, metadata=tmp_path / "k.json")
-    with pytest.raises(UsageError, match="--point goes with"):
+    with pytest.raises(UsageError, match="--point is only for"):
         compiled_kernel.load(tmp_path / "a" / "k.ptx", point="a")
 
 
@@ -111,9 +111,7 @@ def test_metadata_named_or_beside_it(tmp_path: Path) -> None:
     assert compiled_kernel.load(path, metadata=other).shared == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "why"), [("{", "cannot read this metadata"), ("[1]", "this is no metadata")]
-)
+@pytest.mark.parametrize(("text", "why"), [("{", "cannot read this metadata"), ("[1]", "not the metadata")])
 def test_unreadable_metadata(tmp_path: Path, text: str, why: str) -> None:
     samples.stored(tmp_path, TWO, {})
     (tmp_path / "k.json").write_text(text, encoding="utf-8")
@@ -123,5 +121,5 @@ def test_unreadable_metadata(tmp_path: Path, text: str, why: str) -> None:
 
 @pytest.mark.parametrize("text", [samples.HEAD, TWO + TWO.partition(".address_size 64")[2]])
 def test_a_file_with_no_kernel_or_two(tmp_path: Path, text: str) -> None:
-    with pytest.raises(FactError, match="made of a PTX file with one kernel"):
+    with pytest.raises(FactError, match="needs a PTX file with exactly one kernel"):
         samples.stored(tmp_path, text)

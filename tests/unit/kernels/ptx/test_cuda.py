@@ -68,9 +68,9 @@ def test_the_header(reduce: CompiledKernel) -> None:
     text = cuda.header(cuda.inline(reduce))
     for line in (
         " * reduce of kernels.py, compiled by Triton 3.6.0.",
-        " * target  sm_90a: nvcc -arch=sm_90a, of a CUDA that knows PTX 8.7",
+        " * target  sm_90a: nvcc -arch=sm_90a, from a CUDA that supports PTX 8.7",
         " * block   128 x 1 x 1 threads, all of which must call reduce_inline",
-        " * grid    as for Triton; the kernel asks for its program ids in no dimension",
+        " * grid    as for Triton; the kernel reads its program ids in no dimension",
         f" * shared  98304 bytes, dynamic: {ATTRIBUTE} first",
         "#include <cuda_fp16.h>",
         "extern __shared__ __align__(1024) unsigned char reduce_shared[];",
@@ -94,7 +94,7 @@ def test_scratch_that_it_uses_is_one_more(tmp_path: Path) -> None:
     assert made.scratch == ("global_scratch",)
     assert "k_inline(void* arg0, void* global_scratch)" in made.function
     assert '"l"(global_scratch)' in made.function
-    assert "scratch global_scratch: 512 bytes of global memory for each block" in cuda.header(made)
+    assert "scratch global_scratch: 512 bytes of global memory per block" in cuda.header(made)
 
 
 def test_without_metadata_the_types_are_those_of_the_ptx(tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_without_metadata_the_types_are_those_of_the_ptx(tmp_path: Path) -> None
     made = cuda.inline(samples.stored(tmp_path, text))
     head = cuda.header(made)
     assert "k_inline(void* arg0, float arg1, unsigned long long arg2, unsigned short arg3)" in made.function
-    assert "types   from the PTX: no Python signature is known" in head
-    assert "a Triton whose version is not known" in head
+    assert "types   from the PTX: the Python signature is unknown" in head
+    assert "a Triton of unknown version" in head
 
 
 def test_launch_bounds_and_flags(tmp_path: Path) -> None:
@@ -148,8 +148,6 @@ def test_constants_are_carried_along(tmp_path: Path) -> None:
 )
 def test_constants_that_cannot_be_carried(tmp_path: Path, before: str) -> None:
     text = samples.kernel("mov.b64 %rd1, table; ret;", before=before)
-    with pytest.raises(
-        FactError, match="table is a variable of the module that cannot be carried along"
-    ) as caught:
+    with pytest.raises(FactError, match="cannot carry over the module's variable table") as caught:
         cuda.inline(samples.stored(tmp_path, text))
     assert str(caught.value.where).endswith("k.ptx:9")

@@ -31,7 +31,7 @@ def test_a_function_of_registers_only() -> None:
 
 
 def test_a_kernel_is_none_and_its_memory_is_named() -> None:
-    with pytest.raises(UnsupportedPtxError, match="not a function of registers only") as caught:
+    with pytest.raises(UnsupportedPtxError, match="not a pure register function") as caught:
         elementwise.convert(samples.module(samples.REDUCE), WHERE)
     assert "mbarrier.try_wait" in str(caught.value)
     assert "noinline=True" in str(caught.value)
@@ -40,11 +40,11 @@ def test_a_kernel_is_none_and_its_memory_is_named() -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("ld.global.b32 %r1, [%r2];", "it uses memory"),
-        ("atom.shared.add.u32 %r1, [%r2], 1;", "it uses memory"),
-        ("shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;", "it does more than compute a value"),
-        ("bar.sync 0;", "it does more than compute a value"),
-        ("trap;", "it does more than compute a value"),
+        ("ld.global.b32 %r1, [%r2];", "it accesses memory"),
+        ("atom.shared.add.u32 %r1, [%r2], 1;", "it accesses memory"),
+        ("shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;", "it has effects beyond computing a value"),
+        ("bar.sync 0;", "it has effects beyond computing a value"),
+        ("trap;", "it has effects beyond computing a value"),
     ],
 )
 def test_a_function_that_does_more_is_refused(body: str, why: str) -> None:
@@ -56,7 +56,7 @@ def test_a_function_that_does_more_is_refused(body: str, why: str) -> None:
 
 def test_a_parameter_that_is_not_read_is_refused() -> None:
     text = f"{samples.HEAD}.func (.param .b32 r) f(.param .b32 a)\n{{\nst.param.b32 [r], 1;\nret;\n}}\n"
-    with pytest.raises(UnsupportedPtxError, match="its shape"):
+    with pytest.raises(UnsupportedPtxError, match="its signature"):
         elementwise.convert(samples.module(text), WHERE)
 
 

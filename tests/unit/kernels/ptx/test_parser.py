@@ -73,10 +73,10 @@ def test_a_location_ends_with_its_line() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "it names no .version"),
-        ("hello", "nothing of a module begins with 'hello'"),
+        ("", ".version and .target are missing"),
+        ("hello", "no statement of a module starts with 'hello'"),
         (samples.HEAD + ".visible .entry k(.param .u64 x", "expected ','"),
-        (samples.HEAD + ".visible .entry k() { mov.b32 %r1, 1", "it ends in the middle"),
+        (samples.HEAD + ".visible .entry k() { mov.b32 %r1, 1", "unexpected end of file"),
         (samples.HEAD + ".visible .entry k() { .reg .b32 %r<x>; }", "expected a number"),
         (samples.HEAD + ".visible .entry k() what { }", "expected the body of k"),
     ],

@@ -86,7 +86,7 @@ def test_a_tensor_map_as_a_parameter(tmp_path: Path) -> None:
 
 
 def test_the_address_of_a_parameter(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedPtxError, match="a name from outside"):
+    with pytest.raises(UnsupportedPtxError, match="a name declared outside"):
         cuda.inline(samples.stored(tmp_path, samples.kernel("mov.b64 %rd1, k_param_0; ret;")))
 
 

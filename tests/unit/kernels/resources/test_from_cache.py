@@ -65,7 +65,7 @@ def test_a_cache(cache: Path, space: Workspace) -> None:
     ]
     assert found.rows[0].options == "num_warps=8"
     assert found.rows[3].target == "hip:gfx90a:64"
-    assert "DDDDDDDDDDDD: this is no cubin" in found.notes[0]
+    assert "DDDDDDDDDDDD: this file is neither a cubin" in found.notes[0]
     assert "1 kernels keep arrays" in found.notes[1]
 
 
@@ -138,7 +138,7 @@ def test_an_entry_for_a_gpu_of_nobody_is_told(cache: Path, space: Workspace) -> 
     (cache / NAMES[2] / "kern.json").write_text(about, encoding="utf-8")
     found = from_cache.read(str(cache), space)
     assert not [row for row in found.rows if row.backend not in ("cuda", "hip")]
-    assert f"kern in {NAMES[2][:12]}: its metadata does not say what it was compiled for" in found.notes
+    assert f"kern in {NAMES[2][:12]}: its metadata does not record the target" in found.notes
 
 
 @pytest.mark.parametrize("content", ["[]", '{"target": ', "\xff"])

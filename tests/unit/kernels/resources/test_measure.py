@@ -97,13 +97,13 @@ def test_arrays_in_local_memory_are_no_spills(tmp_path: Path) -> None:
     )
     found = measure.of_manifest(made)
     assert found.rows[0].values["spill_store_bytes"] is None
-    assert "no ptxas here makes the same cubin" in found.notes[0]
+    assert "no available ptxas reproduces this cubin" in found.notes[0]
     assert found.rows[0].spilled == 32, "it may spill: --spills keeps it"
 
 
 def test_a_broken_binary_is_named(tmp_path: Path) -> None:
     made = manifest(tmp_path, point(tmp_path, "cuda:90:32", {}, {"cubin": b"ELF"}))
-    with pytest.raises(FactError, match="no cubin and no code object") as caught:
+    with pytest.raises(FactError, match="neither a cubin nor a code object") as caught:
         measure.of_manifest(made)
     assert "kern.cubin" in str(caught.value)
 
@@ -112,7 +112,7 @@ def test_a_cubin_in_the_place_of_an_hsaco(tmp_path: Path) -> None:
     made = manifest(
         tmp_path, point(tmp_path, "hip:gfx942:64", {}, {"hsaco": elf_maker.elf(elf_maker.CUDA, [])})
     )
-    with pytest.raises(FactError, match="0 CUDA kernels") as caught:
+    with pytest.raises(FactError, match="found 0") as caught:
         measure.of_manifest(made)
     assert "kern.hsaco" in str(caught.value)
 
@@ -176,7 +176,7 @@ def test_plots_that_cannot_be(mixed: Manifest, tmp_path: Path) -> None:
 def test_a_plot_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.path", [])
     monkeypatch.delitem(__import__("sys").modules, "matplotlib", raising=False)
-    with pytest.raises(FactError, match="a plot needs matplotlib") as caught:
+    with pytest.raises(FactError, match="--plot needs matplotlib") as caught:
         plot.check(tmp_path / "map.png")
     assert any("pip install" in hint for hint in caught.value.hints)
 
@@ -222,9 +222,9 @@ def test_what_is_not_known_of_a_launch_is_said(tmp_path: Path) -> None:
     one = point(tmp_path, "cuda:150:32", {}, {"cubin": elf_maker.cubin(threads=128)})
     found = measure.of_manifest(manifest(tmp_path, one))
     assert found.rows[0].values["launch"] is None
-    assert "whether it can be launched is not checked" in found.notes[0]
+    assert "launchability is not checked" in found.notes[0]
     (text,) = measure.unheard(manifest(tmp_path, one))
-    assert text.startswith(f"{one.id}: what ptxas said of the code is not known")
+    assert text.startswith(f"{one.id}: the remarks of ptxas were not recorded")
 
 
 def test_on_amd_the_launch_has_the_threads_of_the_metadata(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_what_occupancy_does_not_look_at_is_said(tmp_path: Path) -> None:
     found = measure.of_manifest(manifest(tmp_path, *points))
     one, two, four = found.rows
     assert one.notes == ()
-    assert [text.partition(";")[0] for text in two.notes] == ["its blocks come in clusters of 2"]
+    assert [text.partition(";")[0] for text in two.notes] == ["its blocks are launched in clusters of 2"]
     assert "tensor memory" in four.notes[1]
     assert all(any(note.endswith(text) for note in found.notes) for text in (*two.notes, *four.notes))
     assert "tensor memory" in report.as_csv(found.rows)

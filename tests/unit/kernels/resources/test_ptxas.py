@@ -23,7 +23,7 @@ PTX = ".target sm_90a\n.visible .entry kern()\n{\n\t.local .align 4 .b8 \t__loca
 
 def test_parse() -> None:
     assert ptxas.parse(SAID) == Said(registers=40, frame=64, stores=24, loads=32)
-    with pytest.raises(FactError, match="says nothing"):
+    with pytest.raises(FactError, match="has no kernel"):
         ptxas.parse("ptxas fatal   : no such file")
 
 

@@ -138,7 +138,7 @@ def test_the_source_stands_where_another_line_begins(tmp_path: Path) -> None:
     mixed = show_stage.with_source(LLIR.replace('directory: "/"', f'directory: "{tmp_path}"'), "llir")
     assert "\n  ; k.py:9: x = tid()\n  %7 = call" in mixed
     assert "; k.py:8: " in mixed
-    assert "(the file is not here)" in show_stage.with_source(PTX, "ptx")
+    assert "(file not found)" in show_stage.with_source(PTX, "ptx")
 
 
 ESCAPED = {
@@ -221,15 +221,15 @@ def test_points_and_stages_are_chosen(tmp_path: Path) -> None:
     point = show_stage.choose(manifest, "cuda:90:32")
     assert show_stage.choose(manifest, "cuda-90-32") == point
     assert show_stage.text(manifest, point, "ttgir") == TTGIR
-    with pytest.raises(UsageError, match="there are 2 points"):
+    with pytest.raises(UsageError, match="this folder has 2 points"):
         show_stage.choose(manifest, "")
     with pytest.raises(UsageError, match="no point 'cuda-90'"):
         show_stage.choose(manifest, "cuda-90")
     with pytest.raises(UsageError, match="no stage 'amdgcn'"):
         show_stage.text(manifest, point, "amdgcn")
-    with pytest.raises(UsageError, match="cubin is no text") as caught:
+    with pytest.raises(UsageError, match="cubin is a binary stage") as caught:
         show_stage.text(manifest, point, "cubin")
-    assert caught.value.hints == ("its disassembly: --stage sass",)
+    assert caught.value.hints == ("to show its disassembly: --stage sass",)
     with pytest.raises(FactError, match="did not compile: crashed"):
         show_stage.text(manifest, show_stage.choose(manifest, "cuda-80-32"), "ttgir")
 

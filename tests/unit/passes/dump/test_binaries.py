@@ -56,7 +56,10 @@ def test_a_binary_that_cannot_be_read_is_told_and_the_dump_is_whole(tmp_path: Pa
     made = dumped(tmp_path / "dump")
     binaries.keep(made, [compiled(tmp_path / "out", 4)])
     found = binaries.read(made)["k"]
-    assert found.error == "this is no cubin and no code object: it does not begin as one"
+    assert (
+        found.error
+        == "this file is neither a cubin nor a code object: it does not start with the ELF magic number"
+    )
     assert found.values == {}
 
 
