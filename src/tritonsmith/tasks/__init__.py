@@ -1,12 +1,14 @@
 """The command line: each task parses its flags, calls one use case and prints the result."""
 
 import gc
+from typing import Any
 
 from invoke.collection import Collection
+from invoke.tasks import Task
 
 from tritonsmith.tasks import store
 from tritonsmith.tasks.build_explain import explain as explain_build
-from tritonsmith.tasks.build_triton import build_triton, install_triton, link_compile_commands
+from tritonsmith.tasks.build_triton import build_triton
 from tritonsmith.tasks.cache import clear_cache
 from tritonsmith.tasks.cache import listing as caches
 from tritonsmith.tasks.debug_library import debug_library
@@ -14,6 +16,7 @@ from tritonsmith.tasks.dev import benchmark, lint, test
 from tritonsmith.tasks.doctor import doctor
 from tritonsmith.tasks.env import allow, explain, listing
 from tritonsmith.tasks.env_triton import env_triton
+from tritonsmith.tasks.install_triton import install_triton
 from tritonsmith.tasks.ir_env import ir_env
 from tritonsmith.tasks.ir_override import ir_override
 from tritonsmith.tasks.kernel_aot import aot as kernel_aot
@@ -23,6 +26,7 @@ from tritonsmith.tasks.kernel_inline_ptx import inline_ptx
 from tritonsmith.tasks.kernel_resources import resources as kernel_resources
 from tritonsmith.tasks.kernel_show import show_ as kernel_show
 from tritonsmith.tasks.kernel_study import study as kernel_study
+from tritonsmith.tasks.link_compile_commands import link_compile_commands
 from tritonsmith.tasks.passes_diff import diff as passes_diff
 from tritonsmith.tasks.passes_dump import dump as passes_dump
 from tritonsmith.tasks.passes_find import find as passes_find
@@ -43,6 +47,20 @@ from tritonsmith.tasks.up import up
 # nothing to do.
 gc.set_threshold(50_000)
 
+
+class _Group(Collection):
+    """A group that finds tasks by their aliases in it, too: they are listed where their names are."""
+
+    def __init__(self, *tasks: Task[Any], aliased: dict[str, Task[Any]], **named: Task[Any]) -> None:
+        super().__init__(*tasks, **named)
+        self._aliased = aliased
+
+    def task_with_config(self, name: str | None) -> tuple[Any, dict[str, Any]]:
+        """See `invoke.Collection`."""
+        found = self._aliased.get(name or "")
+        return (found, self.configuration()) if found else super().task_with_config(name)
+
+
 namespace = Collection(
     up,
     setup_mlir,
@@ -61,12 +79,12 @@ namespace = Collection(
     lint,
     benchmark,
     build=Collection(explain=explain_build),
-    cache=Collection(list=caches),
-    env=Collection(allow=allow, explain=explain, list=listing),
+    cache=_Group(list=caches, aliased={"clear": clear_cache}),
+    env=_Group(allow=allow, explain=explain, list=listing, aliased={"install-triton": env_triton}),
     kernel=Collection(
         kernel_aot, kernel_compare, kernel_compile, kernel_resources, kernel_show, kernel_study, inline_ptx
     ),
-    passes=Collection(
+    passes=_Group(
         passes_diff,
         passes_dump,
         passes_find,
@@ -77,6 +95,7 @@ namespace = Collection(
         passes_report,
         passes_show,
         list=passes_list,
+        aliased={"env": ir_env, "override": ir_override},
     ),
     store=Collection(
         store.verify,

@@ -6,33 +6,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.task import given, some, task
+from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.options import ENV, JSON, NINJA_TARGET, SOURCE
+from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.builder.explain.command import Explanation
 
-_HELP = {
-    "env": "environment (an env file's name or path)",
-    "source": "Triton checkout",
-    "llvm": "explain the LLVM that is built for the environment, not Triton",
-    "target": "Ninja target; may be repeated",
-    "cache_debug": "a folder that was CCACHE_DEBUGDIR: explain what the compiler cache did not answer",
-    "cache_before": "the same of an earlier build, to compare with",
-    "json": "print one JSON object",
-}
 _SHOWN = 20  # rows
 
 
-@task(help=_HELP, iterable=["target"])
+@task(name="explain")
 def explain(
     context: Any,
-    target: Any,
-    env: str = "dev",
-    source: str = "",
-    llvm: bool = False,
-    cache_debug: str = "",
-    cache_before: str = "",
-    json: bool = False,
+    env: str = ENV,
+    source: str = SOURCE,
+    target: tuple[str, ...] = NINJA_TARGET,
+    llvm: bool = flag("explain the LLVM that is built for the environment, not Triton", default=False),
+    cache_debug: Path | None = flag("folder that was CCACHE_DEBUGDIR: explain what ccache missed", None),
+    cache_before: Path | None = flag("the same of an earlier build, to compare with", None),
+    json: bool = JSON,
 ) -> None:
     """Explain what the next build will rebuild, and why; change nothing."""
     if cache_debug or cache_before:
@@ -43,14 +36,14 @@ def explain(
     from tritonsmith.envs import settings
     from tritonsmith.ui import console
 
-    flags = {"triton.source": given(source)}
+    flags = {"triton.source": source or None}
     chosen = settings.load(env, flags, commands.last_build(env))
     space, located = commands.find_triton(chosen)
     if llvm:
-        found = use_case.of_llvm(space.env(chosen.name), some(target) or ())
+        found = use_case.of_llvm(space.env(chosen.name), target)
     else:
         bare = settings.load(env, flags)
-        found = use_case.of_triton(chosen, space, located, bare, some(target) or ())
+        found = use_case.of_triton(chosen, space, located, bare, target)
     if json:
         import json as format_
 
@@ -59,7 +52,7 @@ def explain(
     _print(found)
 
 
-def _misses(after: str, before: str, *, json: bool) -> None:
+def _misses(after: Path | None, before: Path | None, *, json: bool) -> None:
     import json as format_
     from dataclasses import asdict
 
@@ -73,7 +66,7 @@ def _misses(after: str, before: str, *, json: bool) -> None:
                 "build twice, before and after, each with CCACHE_DEBUG=1 CCACHE_DEBUGDIR=/an/empty/folder",
             ],
         )
-    found = cache_misses.explain(Path(after).expanduser(), Path(before).expanduser())
+    found = cache_misses.explain(after, before)
     if json:
         console.out().print(format_.dumps({"schema": 1, **asdict(found)}, indent=2), markup=False)
         return

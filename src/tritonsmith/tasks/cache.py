@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError, UsageError
-from tritonsmith.tasks.task import count, task
+from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.options import DRY_RUN, JSON, YES, EntryOptions
+from tritonsmith.tasks.task import task
 from tritonsmith.ui import units as formats
 
 if TYPE_CHECKING:
@@ -18,28 +20,15 @@ if TYPE_CHECKING:
     from tritonsmith.facts.installed_tritons import InstalledTriton
     from tritonsmith.facts.triton_cache import Content
 
-_FILTERS = {
-    "kernel": "only kernels whose name matches this glob: 'matmul_*'",
-    "target": "only this target: cuda:90, hip:gfx942, or a GPU such as h100",
-    "older_than": "only entries that nothing has been put into for so long: 90s, 30m, 12h, 7d, 2w",
-    "stale": "only entries made by a Triton that is not installed any more",
-    "keep_newest": "pass over the newest so many entries of each kernel",
-    "root": "look at this cache alone",
-}
 _GROUPS = 20  # rows of the summary
 
 
-@task(tables=True, help={**_FILTERS, "limit": "rows at most (0: all)", "json": "print JSON (docs/caches.md)"})
+@task(tables=True, name="list")
 def listing(
     context: Any,
-    kernel: str = "",
-    target: str = "",
-    older_than: str = "",
-    stale: bool = False,
-    keep_newest: str = "",
-    root: str = "",
-    limit: str = "50",
-    json: bool = False,
+    which: EntryOptions,
+    limit: int | None = flag("rows at most (0: all)", 50, example="--limit 20; 0 for all"),
+    json: bool = JSON,
 ) -> None:
     """List the entries of Triton's caches, the newest first."""
     import os
@@ -51,45 +40,28 @@ def listing(
     from tritonsmith.facts import cache_roots
     from tritonsmith.ui import console
 
-    wanted = _filters(kernel, target, older_than, stale, keep_newest)
+    wanted = _filters(which)
     space = workspace.default()
-    roots = (clear.named(root),) if root else cache_roots.find(os.environ, space)
-    rows = count(limit, "limit") or 0
-    found = use_case.make(roots, wanted, limit=rows, installed=_installed(stale), now=time.time())
+    roots = (clear.named(which.root),) if which.root else cache_roots.find(os.environ, space)
+    installed = _installed(which.stale)
+    found = use_case.make(roots, wanted, limit=limit or 0, installed=installed, now=time.time())
     if json:
         console.out().print_json(data=use_case.as_json(found))
     else:
         _show_listing(found, filtered=wanted.any)
 
 
-@task(
-    tables=True,
-    help={
-        **_FILTERS,
-        "dump": "the dumps of TRITON_KERNEL_DUMP too",
-        "inductor": "the kernels in TorchInductor's cache too",
-        "envs": "the caches of the tool's environments too",
-        "all": "all of these, and Triton's other defaults",
-        "override": "the overrides too, which people write by hand; --all leaves them",
-        "yes": "do not ask",
-        "dry_run": "print the plan as a shell script, and do nothing",
-    },
-)
+@task(tables=True, name="clear-cache", aliases=["cache.clear"])
 def clear_cache(
     context: Any,
-    kernel: str = "",
-    target: str = "",
-    older_than: str = "",
-    stale: bool = False,
-    keep_newest: str = "",
-    root: str = "",
-    dump: bool = False,
-    inductor: bool = False,
-    envs: bool = False,
-    all: bool = False,  # noqa: A002 - the flag's name
-    override: bool = False,
-    yes: bool = False,
-    dry_run: bool = False,
+    which: EntryOptions,
+    dump: bool = flag("the dumps of TRITON_KERNEL_DUMP too", default=False),
+    inductor: bool = flag("the kernels in TorchInductor's cache too", default=False),
+    envs: bool = flag("the caches of the tool's environments too", default=False),
+    all: bool = flag("all of these, and Triton's other defaults", default=False),  # noqa: A002 - the flag's name
+    override: bool = flag("the overrides too, which people write by hand; --all leaves them", default=False),
+    yes: bool = YES,
+    dry_run: bool = DRY_RUN,
 ) -> None:
     """Clear Triton's cache, or a part of it, even during compiles."""
     import os
@@ -100,7 +72,7 @@ def clear_cache(
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
-    wanted = _filters(kernel, target, older_than, stale, keep_newest)
+    wanted, root = _filters(which), which.root
     flags: dict[RootKind, bool] = {
         "jit": all,
         "dump": dump or all,
@@ -114,7 +86,7 @@ def clear_cache(
     every = cache_roots.find(os.environ, workspace.default())
     roots = (clear.named(root),) if root else clear.select(every, kinds)
     living = triton_processes.living()
-    prepared = clear.prepare(roots, wanted, living=living, installed=_installed(stale))
+    prepared = clear.prepare(roots, wanted, living=living, installed=_installed(which.stale))
     if dry_run:
         output.plan(prepared.plan)
     else:
@@ -130,15 +102,15 @@ def clear_cache(
         console.note(f"there still, or again: {summary.total(there)}; something compiles them right now")
 
 
-def _filters(kernel: str, target: str, older_than: str, stale: bool, keep_newest: str) -> Filters:
+def _filters(which: EntryOptions) -> Filters:
     from tritonsmith.caches import filters
 
     return filters.Filters(
-        kernel=kernel,
-        target=filters.target(target),
-        older_than=filters.age(older_than),
-        stale=stale,
-        keep_newest=count(keep_newest, "keep-newest"),
+        kernel=which.kernel,
+        target=filters.target(which.target),
+        older_than=filters.age(which.older_than),
+        stale=which.stale,
+        keep_newest=which.keep_newest,
     )
 
 

@@ -2,68 +2,34 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from invoke.parser.argument import Argument
-
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.task import HelpfulTask, count, given, split, task
+from tritonsmith.tasks.flags import CommaList, flag, word
+from tritonsmith.tasks.options import DRY_RUN, ENV, JOBS, JSON, LLVM_DIR, LLVM_SOURCE, SHA256, SOURCE
+from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.builder.debug_library.command import DebugLibraryOutcome, LibraryRequest, ListedLibrary
 
-_HELP = {
-    "library": "library of LLVM or MLIR: MLIRTransforms; several with commas",
-    "pass_": "the library of a pass: cse, early-cse, nvvm-reflect; several with commas",
-    "file": "the library of a source file: CSE.cpp, or the end of its path; several with commas",
-    "undo": "go back to LLVM's own: all of them, or those that are named",
-    "list_": "the libraries that could be named, those in debug marked; builds nothing",
-    "env": "environment (an env file's name or path)",
-    "source": "Triton checkout or git URL",
-    "llvm_dir": "the LLVM, instead of the one that setup-mlir gave",
-    "llvm_source": "LLVM's sources: checkout, tarball or git URL (default: it was built from, or the last)",
-    "sha256": "checksum of a tarball's URL",
-    "jobs": "compile jobs (0: what cores and memory allow)",
-    "dry_run": "print the plan as a shell script, and do nothing",
-    "json": "with --list: one JSON object",
-}
 
-
-class _NameFirst(HelpfulTask):
-    """A task whose name may be followed by a library's; Invoke's positional arguments are never optional."""
-
-    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
-        arguments = super().get_arguments(ignore_unknown_help=ignore_unknown_help)
-        if _name_follows(sys.argv):
-            for argument in arguments:
-                if argument.name == "library":
-                    argument.positional, argument.default = True, None
-        return arguments
-
-
-def _name_follows(argv: list[str]) -> bool:
-    return any(one == "debug-library" and not other.startswith("-") for one, other in pairwise(argv))
-
-
-@task(tables=True, help=_HELP, klass=_NameFirst)
+@task(tables=True, name="debug-library")
 def debug_library(
     context: Any,
-    library: str = "",
-    pass_: str = "",
-    file: str = "",
-    undo: bool = False,
-    list_: bool = False,
-    env: str = "dev",
-    source: str = "",
-    llvm_dir: str = "",
-    llvm_source: str = "",
-    sha256: str = "",
-    jobs: str = "",
-    dry_run: bool = False,
-    json: bool = False,
+    library: CommaList = word("library of LLVM or MLIR, or several: MLIRTransforms,MLIRIR", ()),
+    pass_: CommaList = flag("the library of a pass, or of several: cse,early-cse,nvvm-reflect", ()),
+    file: CommaList = flag("the library of a source: CSE.cpp, or the end of its path", ()),
+    undo: bool = flag("restore LLVM's own libraries: all, or those that are named", default=False),
+    list_: bool = flag("list the libraries, and which are in debug; builds nothing", default=False),
+    env: str = ENV,
+    source: str = SOURCE,
+    llvm_dir: str = LLVM_DIR,
+    llvm_source: str = LLVM_SOURCE,
+    sha256: str = SHA256,
+    jobs: int | None = JOBS,
+    dry_run: bool = DRY_RUN,
+    json: bool = JSON,
 ) -> None:
     """Rebuild single LLVM/MLIR libraries at -O0 -g, and relink Triton."""
     from tritonsmith.builder.debug_library import command
@@ -72,14 +38,13 @@ def debug_library(
     from tritonsmith.tasks import output
 
     flags = {
-        "triton.source": given(source),
-        "llvm.dir": given(llvm_dir),
-        "llvm.source": given(llvm_source),
-        "llvm.sha256": given(sha256),
+        "triton.source": source or None,
+        "llvm.dir": llvm_dir or None,
+        "llvm.source": llvm_source or None,
+        "llvm.sha256": sha256 or None,
     }
     chosen = settings.load(env, flags, commands.last_build(env))
-    at_once = count(jobs, "jobs")
-    wanted = command.LibraryRequest(split(library) or (), split(pass_) or (), split(file) or ())
+    wanted = command.LibraryRequest(library, pass_, file)
     _check(wanted, undo=undo, list_=list_, as_json=json, listed=chosen.llvm.debug_libraries)
     space, located = commands.find_triton(chosen)
     inputs = command.gather(chosen, space, located)
@@ -97,7 +62,7 @@ def debug_library(
         if list_:
             _list(command.listing(inputs, tree), as_json=json)
             return
-        outcome = command.operate(wanted, inputs, tree, at_once)
+        outcome = command.operate(wanted, inputs, tree, jobs)
     _tell(outcome)
     if dry_run:
         output.plan(outcome.prepared.plan)

@@ -10,6 +10,7 @@ from typing import Any
 from invoke.exceptions import Exit
 
 from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.tasks.flags import flag
 from tritonsmith.tasks.task import task
 
 # Tests that share a fixture stay on one worker, see tests/support.py; the slowest ones are named.
@@ -17,8 +18,12 @@ _TESTS = ("--dist=loadgroup", "--durations=10", "--durations-min=1")
 _REPOSITORY = Path(__file__).parents[3]
 
 
-@task(help={"only": "unit, integration or real", "args": "more arguments for pytest, as one text"})
-def test(context: Any, only: str = "", args: str = "") -> None:  # noqa: PT028 - a task, not a test
+@task()
+def test(
+    context: Any,
+    only: str = flag("unit, integration or real", ""),
+    args: str = flag("more arguments for pytest, as one text", ""),
+) -> None:
     """Run linters, type checks and the whole test suite, on all cores."""
     from tritonsmith.facts import machine
 
@@ -45,13 +50,12 @@ def lint(context: Any) -> None:
     _run((str(folder / "lint-imports"), "--no-cache"))
 
 
-@task(
-    help={
-        "name": "file in benchmarks/, without its .py",
-        "options": "what that script takes, in one word: '--source PATH'",
-    }
-)
-def benchmark(context: Any, name: str = "command_line", options: str = "") -> None:
+@task()
+def benchmark(
+    context: Any,
+    name: str = flag("file in benchmarks/, without its .py", "command_line"),
+    options: str = flag("what that script takes, in one word: '--source PATH'", ""),
+) -> None:
     """Measure the command line, caches or builds, as ratios within one run."""
     known = [path.stem for path in (_REPOSITORY / "benchmarks").glob("*.py")]
     if known and name not in known:

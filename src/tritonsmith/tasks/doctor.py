@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from invoke.exceptions import Exit
 
-from tritonsmith.tasks.task import split, task
+from tritonsmith.tasks.flags import CommaList, again, flag
+from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, YES
+from tritonsmith.tasks.task import task
 
 
-@task(
-    tables=True,
-    help={
-        "env": "environment to look at (default: the one used last, else dev)",
-        "python": "path of an interpreter to look at instead of the environment's",
-        "only": "checks or groups, comma-separated: tools,builds.llvm",
-        "deep": "also run things: imports in a child process, ptxas, a compile",
-        "fix": "mend what can be mended safely; shows the plan and asks",
-        "yes": "do not ask",
-        "dry_run": "with --fix: print the plan as a shell script",
-        "report": "print one Markdown block for an issue, without paths and names of yours",
-        "list": "list the checks",
-        "json": "print the findings as JSON",
-    },
-)
+@task(tables=True)
 def doctor(
     context: Any,
-    env: str = "",
-    python: str = "",
-    only: str = "",
-    deep: bool = False,
-    fix: bool = False,
-    yes: bool = False,
-    dry_run: bool = False,
-    report: bool = False,
-    list: bool = False,  # noqa: A002 - the flag's name
-    json: bool = False,
+    env: str = again(ANY_ENV, "the last used, or dev"),
+    python: Path | None = PYTHON,
+    only: CommaList = flag("checks or groups: tools,builds.llvm", ()),
+    deep: bool = flag("also run things: imports in a child process, ptxas, a compile", default=False),
+    fix: bool = flag("mend what can be mended safely; shows the plan and asks", default=False),
+    yes: bool = YES,
+    dry_run: bool = DRY_RUN,
+    report: bool = flag("print one Markdown block for an issue, without paths and names", default=False),
+    list: bool = flag("list the checks", default=False),  # noqa: A002 - the flag's name
+    json: bool = JSON,
 ) -> None:
     """Diagnose the environment; exit 1 if a check fails."""
     from tritonsmith.doctor import finding, registry, run
@@ -45,13 +34,12 @@ def doctor(
 
     if fix and (json or report):
         raise UsageError("--fix shows a plan; --json and --report show findings: ask for one at a time")
-    names = split(only) or ()
-    chosen = registry.chosen(names, deep=deep)
+    chosen = registry.chosen(only, deep=deep)
     if list:
-        console.out().print(screen.listing(registry.ALL if not names else chosen))
+        console.out().print(screen.listing(registry.ALL if not only else chosen))
         return
     try:
-        subject = run.subject(env, python)
+        subject = run.subject(env, str(python or ""))
     except ConfigError as error:
         if not json:
             raise
@@ -66,7 +54,7 @@ def doctor(
         console.write(issue_report.render(subject, found, deep=deep))
     elif not fix or not dry_run:
         console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none yet'}")
-        console.out().print(screen.screen(found, whole=bool(names)))
+        console.out().print(screen.screen(found, whole=bool(only)))
         console.out().print(f"\n{screen.counts(found)}", markup=False)
     mended = fix and _mend(subject, run.mending(found), dry_run=dry_run, yes=yes)
     left = tuple(one for one in found if not (mended and one.fix))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritonsmith.tasks.flags import word
+from tritonsmith.tasks.options import ENV
 from tritonsmith.tasks.task import task
 
 
-@task(tables=True, help={"env": "environment to explain"})
-def explain(context: Any, env: str = "dev") -> None:
+@task(tables=True)
+def explain(context: Any, env: str = ENV) -> None:
     """Show every setting of an environment, and where its value comes from."""
     import json  # lists and words as TOML writes them
 
@@ -20,8 +22,8 @@ def explain(context: Any, env: str = "dev") -> None:
     console.out().print(tables.plain(f"environment {env}", ["key", "value", "from"], rows))
 
 
-@task(positional=["file"], help={"file": "path of an env file"})
-def allow(context: Any, file: str) -> None:
+@task()
+def allow(context: Any, file: str = word("path of an env file")) -> None:
     """Allow an env file in a source tree to name what to run."""
     import json
 
@@ -41,7 +43,7 @@ def allow(context: Any, file: str) -> None:
         console.out().print(f"  {key} = {json.dumps(value)}", markup=False)
 
 
-@task(tables=True)
+@task(tables=True, name="list")
 def listing(context: Any) -> None:
     """List the environments that have an env file."""
     from tritonsmith.envs import settings

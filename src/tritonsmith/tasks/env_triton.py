@@ -5,27 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.errors import SmithError, UsageError, did_you_mean
+from tritonsmith.tasks.flags import again, flag
+from tritonsmith.tasks.options import DRY_RUN, ENV, PYTORCH, YES
 from tritonsmith.tasks.task import task
 
 
-@task(
-    tables=True,
-    name="env-triton",
-    help={
-        "pytorch": "a release: 2.9.1, or 2.9 for its newest patch (default: the torch of the environment)",
-        "env": "environment: an env file's name or path (default: dev)",
-        "channel": "cuda, rocm or xpu",
-        "yes": "do not ask before another Triton is replaced",
-        "dry_run": "print the plan as a shell script, and do nothing",
-    },
-)
+@task(tables=True, name="env-triton", aliases=["env.install-triton"])
 def env_triton(
     context: Any,
-    pytorch: str = "",
-    env: str = "dev",
-    channel: str = "cuda",
-    yes: bool = False,
-    dry_run: bool = False,
+    pytorch: str = again(PYTORCH, "the one here"),
+    env: str = ENV,
+    channel: str = flag("cuda, rocm or xpu", "cuda"),
+    yes: bool = YES,
+    dry_run: bool = DRY_RUN,
 ) -> None:
     """Install the Triton that a PyTorch requires, or name its commit."""
     from tritonsmith.envs import session, settings, workspace

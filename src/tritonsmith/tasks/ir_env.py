@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.task import Words, command_line, split, task
+from tritonsmith.tasks.flags import CommaList, again, flag, word
+from tritonsmith.tasks.option_task import command_line
+from tritonsmith.tasks.options import ANY_ENV, JSON, OUT, PYTHON
+from tritonsmith.tasks.task import task
 
 
-@task(
-    tables=True,
-    name="ir-env",
-    klass=Words,
-    positional=["profile"],
-    help={
-        "profile": "name of a set, or several: nvidia,timing (none: list them)",
-        "kernel": "dump this kernel only (Triton 3.2 and later)",
-        "out": "folder for what is written (default: triton-ir, here)",
-        "env": "environment whose Triton is meant (default: the Triton that python has here, or else wheel)",
-        "python": "or an interpreter that has Triton",
-        "triton": "or a version",
-        "unset": "print what takes the variables away again",
-        "json": "print JSON",
-    },
-)
+@task(tables=True, name="ir-env", aliases=["passes.env"])
 def ir_env(
     context: Any,
-    profile: str = "",
-    kernel: str = "",
-    out: str = "triton-ir",
-    env: str = "",
-    python: str = "",
-    triton: str = "",
-    unset: bool = False,
-    json: bool = False,
+    profile: CommaList = word("name of a set, or several: nvidia,timing (none: list them)", ()),
+    kernel: str = flag("dump this kernel only (Triton 3.2 and later)", ""),
+    out: Path = again(OUT, default="triton-ir"),
+    env: str = again(ANY_ENV, "the Triton here, or wheel"),
+    python: Path | None = PYTHON,
+    triton: str = flag("version of Triton, instead of an environment's", ""),
+    unset: bool = flag("print what takes the variables away again", default=False),
+    json: bool = JSON,
 ) -> None:
     """Print Triton's debug variables for `eval`, or set them for a command."""
     from json import dumps
-    from pathlib import Path
 
     from tritonsmith.passes import env_profiles
     from tritonsmith.plan import process
@@ -48,13 +36,12 @@ def ir_env(
         raise UsageError("--unset, --json and a command contradict each other", hints=["give one of them"])
     if sum(map(bool, (env, python, triton))) > 1:
         raise UsageError("--env, --python and --triton contradict each other", hints=["give one of them"])
-    wanted = split(profile) or ()
-    if not wanted:
+    if not profile:
         _list(json=json, idle=not command)
         return
-    chosen = env_profiles.chosen(wanted)
+    chosen = env_profiles.chosen(profile)
     version = env_profiles.version_of(triton) if triton else _version(env, python)
-    made = env_profiles.environment(chosen, version, kernel=kernel, out=Path(out).expanduser().absolute())
+    made = env_profiles.environment(chosen, version, kernel=kernel, out=out)
     for text in made.notes:
         console.note(text)
     if command:
@@ -89,10 +76,9 @@ def _list(*, json: bool, idle: bool) -> None:
     console.out().print(tables.plain("sets of debug variables", ["name", "what it shows", "sets"], lines))
 
 
-def _version(env: str, python: str) -> str:
+def _version(env: str, python: Path | None) -> str:
     """Version of the Triton that is meant; the newest release where none is here, with a note."""
     import os
-    from pathlib import Path
 
     from tritonsmith.envs import settings, workspace
     from tritonsmith.errors import FactError
@@ -102,7 +88,7 @@ def _version(env: str, python: str) -> str:
     space = workspace.default()
     hints = ["--triton 3.9.0 names a version"]
     if python:
-        found = installed_tritons.of_python(Path(python).expanduser().absolute())
+        found = installed_tritons.of_python(python)
         if not found:
             raise FactError("this Python has no Triton", where=python, hints=hints)
     elif env:

@@ -2,99 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.command_line import command
 from tritonsmith.errors import SmithError, UsageError
-from tritonsmith.tasks.options import ASKING, REPEATED
-from tritonsmith.tasks.task import Words, command_line, given, task
+from tritonsmith.tasks.flags import flag, word
+from tritonsmith.tasks.option_task import command_line
+from tritonsmith.tasks.options import OUT, KernelOptions, ToolchainOptions
+from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tritonsmith.kernels.compile.request import CompileRequest
     from tritonsmith.kernels.compile.run import Toolchain
     from tritonsmith.kernels.normalize.diff import Diff
     from tritonsmith.passes.override import OverrideRun
 
-_KEPT = {name: text for name, text in ASKING.items() if name not in ("sweep", "jobs")}
 
-
-@task(
-    tables=True,
-    name="ir-override",
-    klass=Words,
-    positional=["kernel"],
-    iterable=[name for name in REPEATED if name in _KEPT],
-    help={
-        **_KEPT,
-        "kernel": "FILE or FILE:KERNEL; a command after -- instead",
-        "name": "which kernel, if the command compiles several; or how its hash begins",
-        "stage": "to change: ttir, ttgir, llir, ptx, amdgcn",
-        "edited": "take this file instead of opening $EDITOR",
-        "diff": "print what changed, not only how much",
-        "out": "new folder for all of it (default: one in the workspace, made anew)",
-    },
-)
+@task(tables=True, name="ir-override", aliases=["passes.override"])
 def ir_override(
     context: Any,
-    kernel: str = "",
-    signature: str = "",
-    target: Iterable[str] | None = None,
-    num_warps: str = "",
-    num_stages: str = "",
-    option: Iterable[str] | None = None,
-    name: str = "",
-    stage: str = "ttgir",
-    edited: str = "",
-    diff: bool = False,
-    out: str = "",
-    env: str = "wheel",
-    python: str = "",
-    timeout: str = "",
+    what: KernelOptions,
+    by: ToolchainOptions,
+    kernel: str = word("FILE or FILE:KERNEL; a command after -- instead", ""),
+    name: str = flag("kernel, if the command compiles several; or how its hash begins", ""),
+    stage: str = flag("stage to change: ttir, ttgir, llir, ptx, amdgcn", "ttgir"),
+    edited: Path | None = flag("take this file instead of opening $EDITOR", None),
+    diff: bool = flag("print what changed, not only how much", default=False),
+    out: Path | None = OUT,
 ) -> None:
     """Edit a stage of a kernel, compile on from it, and show what changed."""
     import os
     import shutil
-    from pathlib import Path
 
     from tritonsmith.passes import override
-    from tritonsmith.tasks import options
+    from tritonsmith.tasks import kernel_request
 
-    _, command = command_line()
-    if bool(command) == bool(kernel):
+    _, program = command_line()
+    if bool(program) == bool(kernel):
         hints = [
             "invoke ir-override matmul.py --signature ... --stage ttgir",
             "invoke ir-override -- python script.py",
         ]
         raise UsageError("name a kernel's file, or a command after --", hints=hints)
-    (wanted,) = options.stages([stage])
-    source = Path(edited).expanduser().absolute() if given(edited) else None
-    if source and not source.is_file():
-        raise UsageError(f"--edited: there is no file {source}")
-    editor = () if source else override.editor(os.environ)
-    folder = Path(out).expanduser().absolute() if given(out) else None
-    if command:
-        bench = _of_command(command, python, folder)
+    (wanted,) = kernel_request.stages([stage])
+    if edited and not edited.is_file():
+        raise UsageError(f"--edited: there is no file {edited}")
+    editor = () if edited else override.editor(os.environ)
+    if program:
+        bench = _of_command(program, by.python, out)
     else:
-        asked = options.parse_request(
-            kernel,
-            signature,
-            list(target or ()) or [options.target_of(wanted)],
-            option,
-            (),
-            num_warps=num_warps,
-            num_stages=num_stages,
-            env=env,
-            python=python,
-        )
-        where = options.toolchain(env, python, "1", timeout, asked)
-        bench = _of_kernel(asked, where, folder)
+        target = kernel_request.target_of(wanted)
+        asked = kernel_request.parse_request(kernel, what, target=target, by=by)
+        bench = _of_kernel(asked, kernel_request.toolchain(by, asked), out)
     chosen = override.choose(override.first(bench), name, wanted)
     place = override.put(bench, chosen)
-    if source:
-        shutil.copyfile(source, place)
+    if edited:
+        shutil.copyfile(edited, place)
     else:
         override.edit(place, editor)
     _print(override.second(bench, chosen, place), bench.out, whole=diff)
@@ -112,39 +78,34 @@ def _of_kernel(asked: CompileRequest, where: Toolchain, out: Path | None) -> Ove
     return override.OverrideRun(folder, found.version if found else "", launch)
 
 
-def _of_command(command: list[str], python: str, out: Path | None) -> OverrideRun:
+def _of_command(program: list[str], python: Path | None, out: Path | None) -> OverrideRun:
     import os
-    from pathlib import Path
 
     from tritonsmith.envs import workspace
     from tritonsmith.facts import installed_tritons
     from tritonsmith.passes import override
 
-    path = Path(python).expanduser().absolute() if python else None
-    found = installed_tritons.of_python(path) if path else installed_tritons.here(os.environ)
+    found = installed_tritons.of_python(python) if python else installed_tritons.here(os.environ)
     folder = override.prepared(out, workspace.default())
-    return override.OverrideRun(folder, found.version if found else "", partial(_run, command))
+    return override.OverrideRun(folder, found.version if found else "", partial(_run, program))
 
 
 def _compile(asked: CompileRequest, where: Toolchain, out: Path, change: Mapping[str, str]) -> None:
-    import shlex
-
     from tritonsmith.kernels.compile import report, run
 
     prepared = run.prepare(asked, where, out).under(change)
     made = run.execute(prepared, where, silent=True).manifest
     if said := "\n".join(report.failures(made)):
-        shown = shlex.join(("invoke", "kernel.show", str(out)))
-        hints = ["the file that was changed is kept", f"{shown} shows the stages"]
+        hints = ["the file that was changed is kept", f"{command('kernel.show', out)} shows the stages"]
         raise SmithError("Triton did not compile it", where=out, why=said, hints=hints)
 
 
-def _run(command: list[str], change: Mapping[str, str]) -> None:
+def _run(program: list[str], change: Mapping[str, str]) -> None:
     from tritonsmith.plan import process
 
-    code = process.run_attached(command, change=change)
+    code = process.run_attached(program, change=change)
     if code:
-        raise SmithError(f"{command[0]} ended with exit code {code}")
+        raise SmithError(f"{program[0]} ended with exit code {code}")
 
 
 def _print(found: tuple[Diff, ...], out: Path, *, whole: bool) -> None:

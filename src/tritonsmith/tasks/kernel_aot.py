@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.options import ASKING, REPEATED
-from tritonsmith.tasks.task import given, task
+from tritonsmith.tasks.flags import CommaLists, again, flag
+from tritonsmith.tasks.options import (
+    DRY_RUN,
+    JSON,
+    KERNEL_SOURCE,
+    OUT,
+    SWEEP,
+    TARGET,
+    BackendOptions,
+    CompileOptions,
+    PoolOptions,
+)
+from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,98 +27,56 @@ if TYPE_CHECKING:
     from tritonsmith.kernels.compile.request import CompileRequest
 
 
-@task(
-    tables=True,
-    iterable=[*REPEATED, "signature", "point"],
-    help={
-        **ASKING,
-        "source": "FILE[:KERNEL], MODULE:KERNEL, or a folder of kernel.compile",
-        "grid": "C over parameters and constants: '(n+BLOCK-1)/BLOCK,1,1'",
-        "signature": f"{ASKING['signature']} (repeat it: each is a variant)",
-        "point": "take this compiled point of the folder only: its id (repeat it)",
-        "out_name": "what the functions are called (default: like the kernel)",
-        "out": "folder for the C files (default: beside what is compiled)",
-        "check": "compile them with the system's C compiler, and link them",
-        "json": "print what was made as JSON",
-        "dry_run": "print the plan as a shell script, and do nothing",
-    },
-)
+@task(tables=True)
 def aot(
     context: Any,
-    source: str,
-    grid: str = "",
-    signature: Iterable[str] | None = None,
-    target: Iterable[str] | None = None,
-    num_warps: str = "",
-    num_stages: str = "",
-    option: Iterable[str] | None = None,
-    sweep: Iterable[str] | None = None,
-    point: Iterable[str] | None = None,
-    out_name: str = "",
-    out: str = "",
-    env: str = "wheel",
-    python: str = "",
-    jobs: str = "",
-    timeout: str = "",
-    check: bool = False,
-    json: bool = False,
-    dry_run: bool = False,
+    backend: BackendOptions,
+    by: PoolOptions,
+    source: str = KERNEL_SOURCE,
+    grid: str = flag("C over parameters and constants: '(n+BLOCK-1)/BLOCK,1,1'", ""),
+    signature: tuple[str, ...] = flag("signature of a variant: '*fp32:16,i32,BLOCK=1024' (repeatable)", ()),
+    target: CommaLists = TARGET,
+    sweep: tuple[str, ...] = SWEEP,
+    point: tuple[str, ...] = flag("only this compiled point of the folder: its id (repeatable)", ()),
+    out_name: str = flag("name of the functions", "", unset="the kernel's"),
+    out: Path | None = again(OUT, "beside what is compiled"),
+    check: bool = flag("compile them with the system's C compiler, and link them", default=False),
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
 ) -> None:
     """Write C sources that hold a kernel's binaries and launch them."""
     from json import dumps
-    from pathlib import Path
 
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.aot import c_types, emit
     from tritonsmith.kernels.aot import grid as grids
     from tritonsmith.kernels.compile import manifest
-    from tritonsmith.tasks import options, output
+    from tritonsmith.tasks import kernel_request, output
     from tritonsmith.ui import console
 
     grids.parse(grid)  # before minutes of compiling
     c_types.check_name(out_name)
-    folder = Path(source).expanduser()
-    into = Path(out).expanduser().absolute() if given(out) else None
-    points = list(point or ())
+    variants = [
+        CompileOptions(signature=text, target=target, sweep=sweep, **vars(backend))
+        for text in signature or ("",)
+    ]
     found: Sequence[Manifest]
-    if folder.is_dir():
-        options.compiled_already(
-            {
-                "--signature": signature,
-                "--target": target,
-                "--option": option,
-                "--sweep": sweep,
-                "--num-warps": num_warps,
-                "--num-stages": num_stages,
-            }
-        )
-        found = [manifest.read(folder.absolute())]
+    if folder := kernel_request.folder_of(source):
+        kernel_request.compiled_already(variants[0])
+        found = [manifest.read(folder)]
     else:
-        if points:
+        if point:
             hints = ["leave it out, or name a folder of kernel.compile"]
             raise UsageError("--point chooses among compiled points", hints=hints)
-        asked = [
-            options.parse_request(
-                source,
-                text,
-                target,
-                option,
-                sweep,
-                num_warps=num_warps,
-                num_stages=num_stages,
-                env=env,
-                python=python,
-            )
-            for text in list(signature or ()) or [""]
-        ]
-        where = options.toolchain(env, python, jobs, timeout, *asked)
+        asked = [kernel_request.parse_request(source, one, by=by) for one in variants]
+        where = kernel_request.toolchain(by, *asked)
         if dry_run:
             for one in emit.compiles(asked, where):
                 output.compile_of(one)
             output.warnings(("what is written afterwards depends on what that compiles",))
             return
         found = _compiled(asked, where)
-    made = emit.prepare(found, grid, into, out_name=out_name, points=points, check=check)
+    made = emit.prepare(found, grid, out, out_name=out_name, points=point, check=check)
     if dry_run:
         output.plan(made.plan)
         return

@@ -2,119 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.options import ASKING, REPEATED
-from tritonsmith.tasks.task import Words, count, given, split, task
+from tritonsmith.tasks.flags import CommaLists, flag, word
+from tritonsmith.tasks.options import DRY_RUN, JOBS, JSON, OUT, SCHEDULER, TIMEOUT, WHEEL_ENV, CompileOptions
+from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tritonsmith.kernels.compare.diff import Comparison
     from tritonsmith.kernels.compare.inputs import ComparedKernel
     from tritonsmith.kernels.compare.thresholds import Limit
 
-_ASKED = ("signature", "target", "option", "sweep", "num_warps", "num_stages", "jobs", "timeout")
 
-
-@task(
-    tables=True,
-    name="compare",
-    klass=Words,
-    positional=["side_a", "side_b", "kernel"],
-    iterable=[*REPEATED, "stage"],
-    help={
-        **{name: ASKING[name] for name in _ASKED},
-        "side_a": "3.4.0, an environment, an interpreter, a target, NAME=VALUE; or an output folder",
-        "side_b": "the same; both are compared",
-        "kernel": "FILE, FILE:KERNEL, or a TOML file of kernels; none where A and B are output folders",
-        "env": "environment whose Triton compiles for a side that names none",
-        "fail_on": "what is a failure: 'registers>+5%,spills>0'",
-        "diff": "print what differs in the stages",
-        "stage": "print what differs in this stage: ttgir, ptx, sass ... (repeat it)",
-        "out": "folder for both sides' outputs, the diffs and compare.json",
-        "scheduler": "a Dask scheduler whose workers compile: tcp://host:8786",
-        "json": "print JSON",
-        "dry_run": "print the plan as a shell script, and do nothing",
-    },
-)
+@task(tables=True, name="compare")
 def compare_(
     context: Any,
-    side_a: str,
-    side_b: str,
-    kernel: str = "",
-    signature: str = "",
-    target: Iterable[str] | None = None,
-    option: Iterable[str] | None = None,
-    sweep: Iterable[str] | None = None,
-    num_warps: str = "",
-    num_stages: str = "",
-    fail_on: str | None = None,  # an empty one is a mistake: a variable of CI that is not set
-    diff: bool = False,
-    stage: Iterable[str] | None = None,
-    out: str = "",
-    env: str = "wheel",
-    scheduler: str = "",
-    jobs: str = "",
-    timeout: str = "",
-    json: bool = False,
-    dry_run: bool = False,
+    what: CompileOptions,
+    side_a: str = word("version, env, interpreter, target, NAME=VALUE; or an output folder"),
+    side_b: str = word("the same, to compare with"),
+    kernel: str = word("FILE, FILE:KERNEL, or a TOML list; none where A and B are folders", ""),
+    fail_on: str | None = flag("what is a failure: 'registers>+5%,spills>0'", None),
+    diff: bool = flag("print what differs in the stages", default=False),
+    stage: CommaLists = flag("print what differs in this stage: ttgir, ptx ... (repeatable)", ()),
+    out: Path | None = OUT,
+    env: str = WHEEL_ENV,
+    scheduler: str = SCHEDULER,
+    jobs: int | None = JOBS,
+    timeout: int | None = TIMEOUT,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
 ) -> None:
-    """Compile kernels by two Tritons or in two ways, and show what differs."""
-    from pathlib import Path
-
+    """Compare kernels by two Tritons or in two ways, and show what differs."""
     from tritonsmith.kernels.batch import spec
     from tritonsmith.kernels.compare import diff as compare_diff
     from tritonsmith.kernels.compare import inputs, thresholds
-    from tritonsmith.tasks import options, output
+    from tritonsmith.tasks import kernel_request, output
 
-    terms = () if fail_on is None else thresholds.parse(fail_on)
-    names = options.stages(word for text in stage or () for word in split(text) or ())
+    terms = () if fail_on is None else thresholds.parse(fail_on)  # empty: a variable of CI that is not set
+    names = kernel_request.stages(stage)
     first, second = spec.parse(side_a), spec.parse(side_b)
-    number, seconds = count(jobs, "jobs"), count(timeout, "timeout")
-    kernels = _kernels(kernel, signature, target, option, sweep, num_warps=num_warps, num_stages=num_stages)
-    place = Path(out).expanduser().absolute() if given(out) else None
-    wanted = inputs.prepare(first, second, kernels, place)
+    wanted = inputs.prepare(first, second, _kernels(kernel, what), out)
     if dry_run:
         output.plan(inputs.plan(wanted, env))
         return
     with inputs.held(wanted):
-        made = inputs.compile_missing(wanted, scheduler, jobs=number, timeout=seconds, env=env, silent=json)
+        made = inputs.compile_missing(wanted, scheduler, jobs=jobs, timeout=timeout, env=env, silent=json)
         found = compare_diff.compare(*made, names=(first.label, second.label))
-        _print(found, terms, place, diff=diff, stages=names, json=json)
+        _print(found, terms, out, diff=diff, stages=names, json=json)
 
 
-def _kernels(
-    kernel: str,
-    signature: str,
-    target: Iterable[str] | None,
-    option: Iterable[str] | None,
-    sweep: Iterable[str] | None,
-    *,
-    num_warps: str,
-    num_stages: str,
-) -> tuple[ComparedKernel, ...]:
+def _kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.batch import kernel_list
     from tritonsmith.kernels.compare import inputs
-    from tritonsmith.tasks import options
+    from tritonsmith.tasks import kernel_request
 
     if not kernel:
-        if signature or num_warps or num_stages or any([*(target or ()), *(option or ()), *(sweep or ())]):
+        if what != CompileOptions():
             raise UsageError(
                 "no kernel is named, so nothing is compiled", hints=["invoke kernel.compare A B FILE"]
             )
         return ()
-    asked = options.parse_request(
-        kernel, signature, target, option, sweep, num_warps=num_warps, num_stages=num_stages
-    )
+    asked = kernel_request.parse_request(kernel, what)
     if asked.file.suffix != kernel_list.SUFFIX:
         return inputs.one(asked)
-    if signature or asked.autotune:
-        word = "--signature" if signature else "--sweep autotune"
+    if what.signature or asked.autotune:
+        named = "--signature" if what.signature else "--sweep autotune"
         raise UsageError(
-            f"{word} is of one kernel, and a TOML file lists many", hints=["leave one of them out"]
+            f"{named} is of one kernel, and a TOML file lists many", hints=["leave one of them out"]
         )
     return inputs.listed(asked.file, asked.targets, asked.options, asked.sweeps)
 

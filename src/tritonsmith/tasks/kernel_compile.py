@@ -2,75 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from tritonsmith.tasks.options import ASKING, REPEATED
-from tritonsmith.tasks.task import Words, given, some, split, task
+from tritonsmith.tasks.flags import CommaLists, flag, word
+from tritonsmith.tasks.options import DRY_RUN, FROM_CACHE, JSON, OUT, CompileOptions, PoolOptions
+from tritonsmith.tasks.task import task
 
 
-@task(
-    tables=True,
-    name="compile",
-    klass=Words,
-    positional=["kernel"],
-    iterable=[*REPEATED, "stage"],
-    help={
-        **ASKING,
-        "kernel": "FILE, FILE:KERNEL or MODULE:KERNEL",
-        "from_cache": "compile what a JIT run left instead: a folder of Triton's cache, or its name",
-        "stage": "keep this stage only: ttgir, ptx, sass ... (repeat it)",
-        "out": "folder for the outputs (default: one in the workspace)",
-        "json": "print the manifest as JSON",
-        "dry_run": "print the plan as a shell script, and do nothing",
-        "all_": "with --dry-run: the script with all points, however many there are",
-    },
-)
+@task(tables=True, name="compile")
 def compile_(
     context: Any,
-    kernel: str = "",
-    signature: str = "",
-    target: Iterable[str] | None = None,
-    num_warps: str = "",
-    num_stages: str = "",
-    option: Iterable[str] | None = None,
-    sweep: Iterable[str] | None = None,
-    stage: Iterable[str] | None = None,
-    from_cache: str = "",
-    out: str = "",
-    env: str = "wheel",
-    python: str = "",
-    jobs: str = "",
-    timeout: str = "",
-    json: bool = False,
-    dry_run: bool = False,
-    all_: bool = False,
+    what: CompileOptions,
+    by: PoolOptions,
+    kernel: str = word("FILE, FILE:KERNEL or MODULE:KERNEL", ""),
+    stage: CommaLists = flag("keep only this stage: ttgir, ptx, sass ... (repeatable)", ()),
+    from_cache: str = FROM_CACHE,
+    out: Path | None = OUT,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+    all_: bool = flag("with --dry-run: all points, however many there are", default=False),
 ) -> None:
     """Compile a kernel for any GPUs, without one, and keep every stage."""
     from json import dumps
-    from pathlib import Path
 
     from tritonsmith.errors import SmithError
     from tritonsmith.kernels.compile import report, run
-    from tritonsmith.tasks import options, output
+    from tritonsmith.tasks import kernel_request, output
     from tritonsmith.ui import console
 
-    wanted = options.parse_request(
-        kernel,
-        signature,
-        target,
-        option,
-        sweep,
-        num_warps=num_warps,
-        num_stages=num_stages,
-        stages=options.stages(word for text in stage or () for word in split(text) or ()),
-        from_cache=from_cache,
-        env=env,
-        python=python,
-    )
-    where = options.toolchain(env, python, jobs, timeout, wanted)
-    folder = Path(out).expanduser().absolute() if given(out) else None
-    prepared = run.prepare(wanted, where, folder)
+    stages = kernel_request.stages(stage)
+    wanted = kernel_request.parse_request(kernel, what, stages=stages, from_cache=from_cache, by=by)
+    where = kernel_request.toolchain(by, wanted)
+    prepared = run.prepare(wanted, where, out)
     if dry_run:
         output.compile_of(prepared, everything=all_)
         return
@@ -83,7 +47,7 @@ def compile_(
         for table in report.table(made.manifest):
             console.out().print(table)
         console.out().print(f"{made.manifest.folder}", markup=False)
-    failed = some(report.failures(made.manifest))
+    failed = list(report.failures(made.manifest))
     if failed:
         bad = sum(point.status != "ok" for point in made.manifest.points)
         raise SmithError(

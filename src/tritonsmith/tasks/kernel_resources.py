@@ -2,106 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.options import ASKING, REPEATED
-from tritonsmith.tasks.task import Words, given, task
+from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.options import CSV, DRY_RUN, JSON, KERNEL, OUT, PLOT, CompileOptions, PoolOptions
+from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tritonsmith.kernels.compile.request import CompileRequest
     from tritonsmith.kernels.compile.run import Toolchain
     from tritonsmith.kernels.resources.measure import Measured
 
 
-@task(
-    tables=True,
-    klass=Words,
-    positional=["kernel"],
-    iterable=list(REPEATED),
-    help={
-        **ASKING,
-        "kernel": "folder of kernel.compile, FILE[:KERNEL] or MODULE:KERNEL",
-        "from_cache": "all, the folder of a Triton cache, or one of its entries",
-        "spills": "only kernels that spill, the worst first",
-        "out": "folder for what is compiled (default: one in the workspace)",
-        "json": "print JSON",
-        "csv": "print CSV",
-        "plot": "write a heat map of a sweep: FILE.png or FILE.svg",
-        "dry_run": "print the plan as a shell script, and do nothing",
-    },
-)
+@task(tables=True)
 def resources(
     context: Any,
-    kernel: str = "",
-    signature: str = "",
-    target: Iterable[str] | None = None,
-    num_warps: str = "",
-    num_stages: str = "",
-    option: Iterable[str] | None = None,
-    sweep: Iterable[str] | None = None,
-    from_cache: str = "",
-    spills: bool = False,
-    out: str = "",
-    env: str = "wheel",
-    python: str = "",
-    jobs: str = "",
-    timeout: str = "",
-    json: bool = False,
-    csv: bool = False,
-    plot: str = "",
-    dry_run: bool = False,
+    what: CompileOptions,
+    by: PoolOptions,
+    kernel: str = KERNEL,
+    from_cache: str = flag("all, the folder of a Triton cache, or one of its entries", ""),
+    spills: bool = flag("only kernels that spill, the worst first", default=False),
+    out: Path | None = OUT,
+    json: bool = JSON,
+    csv: bool = CSV,
+    plot: Path | None = PLOT,
+    dry_run: bool = DRY_RUN,
 ) -> None:
     """Show registers, spills, shared memory and occupancy of kernels."""
-    from pathlib import Path
-
     from tritonsmith.envs import workspace
     from tritonsmith.kernels.resources import from_cache as resources_from_cache
     from tritonsmith.kernels.resources import plot as resources_plot
-    from tritonsmith.tasks import options
+    from tritonsmith.tasks import kernel_request
 
-    compiles = bool(signature or target or num_warps or num_stages or option or sweep or out)
+    compiles = what != CompileOptions() or out is not None
     whole = bool(from_cache) and not compiles
-    folder = Path(kernel).expanduser() if kernel and Path(kernel).expanduser().is_dir() else None
-    _refuse(kernel, whole=whole, compiled=compiles and folder is not None, json=json, csv=csv, plot=plot)
-    picture = Path(plot).expanduser().absolute() if given(plot) else None
-    if picture:
-        resources_plot.check(picture)
+    folder = kernel_request.folder_of(kernel)
+    _refuse(
+        kernel, whole=whole, compiled=compiles and bool(folder), both=json and csv, plotted=plot is not None
+    )
+    if plot:
+        resources_plot.check(plot)
     if whole:
         found: Measured | None = resources_from_cache.read(from_cache, workspace.default())
     elif folder:
-        found = _compiled_before(folder.absolute())
+        found = _compiled_before(folder)
     else:
-        asked = options.parse_request(
-            kernel,
-            signature,
-            target,
-            option,
-            sweep,
-            num_warps=num_warps,
-            num_stages=num_stages,
-            from_cache=from_cache,
-            env=env,
-            python=python,
-        )
-        where = options.toolchain(env, python, jobs, timeout, asked)
-        place = Path(out).expanduser().absolute() if given(out) else None
-        found = _compiled_now(asked, where, place, silent=json or csv, dry_run=dry_run)
+        asked = kernel_request.parse_request(kernel, what, from_cache=from_cache, by=by)
+        where = kernel_request.toolchain(by, asked)
+        found = _compiled_now(asked, where, out, silent=json or csv, dry_run=dry_run)
     if found:
-        _print(found, spills=spills, json=json, csv=csv, cached=whole, picture=picture)
+        _print(found, spills=spills, json=json, csv=csv, cached=whole, picture=plot)
 
 
-def _refuse(kernel: str, *, whole: bool, compiled: bool, json: bool, csv: bool, plot: str) -> None:
+def _refuse(kernel: str, *, whole: bool, compiled: bool, both: bool, plotted: bool) -> None:
     from tritonsmith.errors import UsageError
 
-    if json and csv:
+    if both:
         raise UsageError("--json and --csv contradict each other", hints=["leave one of them out"])
     if compiled:
         what = f"{kernel} is compiled already: flags of a compile change nothing"
         raise UsageError(what, hints=["they go with FILE[:KERNEL]"])
-    if whole and plot:
+    if whole and plotted:
         raise UsageError("--plot draws a sweep, and a cache is none", hints=["leave --plot out"])
     if whole and kernel:
         raise UsageError("--from-cache takes no kernel", hints=["leave one of them out"])

@@ -2,83 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from tritonsmith.tasks.options import ASKING, REPEATED
-from tritonsmith.tasks.task import Words, task
+from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.options import FROM_CACHE, KERNEL, CompileOptions, PoolOptions
+from tritonsmith.tasks.task import task
 
 
-@task(
-    name="show",
-    klass=Words,
-    positional=["kernel"],
-    iterable=list(REPEATED),
-    help={
-        **ASKING,
-        "kernel": "FILE, FILE:KERNEL, MODULE:KERNEL, or a folder that kernel.compile wrote",
-        "from_cache": "compile what a JIT run left instead: a folder of Triton's cache, or its name",
-        "stage": "ttir, ttgir, llir, ptx, sass; amdgcn, gcnasm",
-        "point": "which one, if there are several: its name, or its target",
-        "function": "this function only",
-        "source_lines": "put the lines of Python that the code comes from between its lines",
-    },
-)
+@task(name="show")
 def show_(
     context: Any,
-    kernel: str = "",
-    stage: str = "ttgir",
-    function: str = "",
-    source_lines: bool = False,
-    point: str = "",
-    signature: str = "",
-    target: Iterable[str] | None = None,
-    num_warps: str = "",
-    num_stages: str = "",
-    option: Iterable[str] | None = None,
-    sweep: Iterable[str] | None = None,
-    from_cache: str = "",
-    env: str = "wheel",
-    python: str = "",
-    jobs: str = "",
-    timeout: str = "",
+    what: CompileOptions,
+    by: PoolOptions,
+    kernel: str = KERNEL,
+    stage: str = flag("stage to print: ttir, llir, ptx, sass, amdgcn, gcnasm", "ttgir"),
+    function: str = flag("print only this function", ""),
+    source_lines: bool = flag(
+        "put the Python lines that the code comes from between its lines", default=False
+    ),
+    point: str = flag("compiled point, if there are several: its id, or its target", ""),
+    from_cache: str = FROM_CACHE,
 ) -> None:
     """Print one stage of a kernel: ttgir, PTX, SASS ..."""
-    from pathlib import Path
-
     from tritonsmith.kernels.compile import manifest, run
     from tritonsmith.kernels.show import stage as show_stage
-    from tritonsmith.tasks import options
+    from tritonsmith.tasks import kernel_request
     from tritonsmith.ui import console
 
-    (wanted,) = options.stages([stage])
-    if kernel and Path(kernel).expanduser().is_dir():
-        options.compiled_already(
-            {
-                "--signature": signature,
-                "--target": target,
-                "--option": option,
-                "--sweep": sweep,
-                "--num-warps": num_warps,
-                "--num-stages": num_stages,
-            }
-        )
-        made = manifest.read(Path(kernel).expanduser())
+    (wanted,) = kernel_request.stages([stage])
+    if folder := kernel_request.folder_of(kernel):
+        kernel_request.compiled_already(what)
+        made = manifest.read(folder)
     else:
-        asked = options.parse_request(
-            kernel,
-            signature,
-            list(target or ()) or ([] if from_cache else [options.target_of(wanted)]),
-            option,
-            sweep,
-            num_warps=num_warps,
-            num_stages=num_stages,
-            from_cache=from_cache,
-            env=env,
-            python=python,
-        )
-        where = options.toolchain(env, python, jobs, timeout, asked)
-        made = run.compile_all(asked, where)
+        target = kernel_request.target_of(wanted)
+        asked = kernel_request.parse_request(kernel, what, target=target, from_cache=from_cache, by=by)
+        made = run.compile_all(asked, kernel_request.toolchain(by, asked))
     chosen = show_stage.choose(made, point)
     content = show_stage.text(made, chosen, wanted)
     if source_lines:

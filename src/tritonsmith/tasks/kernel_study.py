@@ -3,59 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.options import ASKING
-from tritonsmith.tasks.task import given, split, task
+from tritonsmith.tasks.flags import CommaLists, flag, word
+from tritonsmith.tasks.options import (
+    CSV,
+    DRY_RUN,
+    JOBS,
+    JSON,
+    OUT,
+    PLOT,
+    SCHEDULER,
+    TIMEOUT,
+    BackendOptions,
+)
+from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tritonsmith.kernels.batch.spec import CompilerSpec
     from tritonsmith.kernels.study.plan import StudyCell
 
 
-@task(
-    tables=True,
-    positional=["kernels"],
-    iterable=["triton", "target", "option"],
-    help={
-        "kernels": "TOML file that lists kernels: docs/study.md",
-        "triton": "versions, environments or interpreters: 3.2.0,3.6.0,debug (repeat it)",
-        "target": "of kernels that name none: cuda:90, h100, mi300x, native or all (repeat it)",
-        **{name: ASKING[name] for name in ("option", "num_warps", "num_stages")},
-        "source": "the files are in this clone, at the commit of each version; CLONE@REF: at one commit",
-        "out": "folder for what is compiled, and what is there already is kept (default: in the workspace)",
-        "scheduler": "Dask scheduler whose workers compile: tcp://HOST:8786",
-        "jobs": "compiles at once (default: as many as cores and memory allow)",
-        "timeout": "seconds until a compile is given up (default: 600)",
-        "json": "print JSON",
-        "csv": "print CSV",
-        "plot": "write a picture: FILE.png or FILE.svg",
-        "dry_run": "print the plan as a shell script, and do nothing",
-    },
-)
+@task(tables=True)
 def study(
     context: Any,
-    kernels: str,
-    triton: Iterable[str] | None = None,
-    target: Iterable[str] | None = None,
-    option: Iterable[str] | None = None,
-    num_warps: str = "",
-    num_stages: str = "",
-    source: str = "",
-    out: str = "",
-    scheduler: str = "",
-    jobs: str = "",
-    timeout: str = "",
-    json: bool = False,
-    csv: bool = False,
-    plot: str = "",
-    dry_run: bool = False,
+    backend: BackendOptions,
+    kernels: Path = word("TOML file that lists kernels: docs/study.md"),
+    triton: CommaLists = flag("versions, environments, interpreters: 3.2.0,3.6.0,debug (repeatable)", ()),
+    target: CommaLists = flag("target of kernels that name none: h100, mi300x, all ... (repeatable)", ()),
+    source: str = flag("clone with the files, at each version's commit; CLONE@REF: at one", ""),
+    out: Path | None = OUT,
+    scheduler: str = SCHEDULER,
+    jobs: int | None = JOBS,
+    timeout: int | None = TIMEOUT,
+    json: bool = JSON,
+    csv: bool = CSV,
+    plot: Path | None = PLOT,
+    dry_run: bool = DRY_RUN,
 ) -> None:
     """Compile kernels by many versions of Triton, and show their resources."""
     from dataclasses import replace
-    from pathlib import Path
 
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
@@ -63,48 +51,37 @@ def study(
     from tritonsmith.kernels.compile import targets
     from tritonsmith.kernels.resources import plot as resources_plot
     from tritonsmith.kernels.study import git_sources, plan
-    from tritonsmith.tasks import options as tasks_options
-    from tritonsmith.tasks import output
-    from tritonsmith.tasks.task import count
+    from tritonsmith.tasks import kernel_request, output
 
     if json and csv:
         raise UsageError("--json and --csv contradict each other", hints=["leave one of them out"])
-    picture = Path(plot).expanduser().absolute() if given(plot) else None
-    if picture:
-        resources_plot.check(picture)
-        if not picture.parent.is_dir():  # or an hour of compiling ends without it
-            raise UsageError("--plot: there is no such folder", where=picture.parent)
-    number, seconds = count(jobs, "jobs"), count(timeout, "timeout")
-    options = tasks_options.options(option, num_warps, num_stages)
-    file = Path(kernels).expanduser().absolute()
-    folder = (
-        Path(out).expanduser().absolute() if given(out) else workspace.default().root / "studies" / file.stem
-    )
+    if plot:
+        resources_plot.check(plot)
+        if not plot.parent.is_dir():  # or an hour of compiling ends without it
+            raise UsageError("--plot: there is no such folder", where=plot.parent)
+    options = kernel_request.backend_options(backend)
+    folder = out or workspace.default().root / "studies" / kernels.stem
     prepared = plan.prepare(
-        [replace(one, options={**one.options, **options}) for one in kernel_list.read(file)],
-        _sides(triton or ()),
-        targets.parse_all(_words(target or ())) or targets.default(),
+        [replace(one, options={**one.options, **options}) for one in kernel_list.read(kernels)],
+        _sides(triton),
+        targets.parse_all(target) or targets.default(),
         folder,
-        file.parent,
-        git_sources.History(source) if given(source) else None,
+        kernels.parent,
+        git_sources.History(source) if source else None,
     )
     if dry_run:
         output.plan(prepared.plan())
         return
-    cells = plan.execute(prepared, scheduler, count=number, timeout=seconds, silent=json or csv)
-    _print(cells, folder, picture, json=json, csv=csv)
+    cells = plan.execute(prepared, scheduler, count=jobs, timeout=timeout, silent=json or csv)
+    _print(cells, folder, plot, json=json, csv=csv)
 
 
-def _words(texts: Iterable[str]) -> list[str]:
-    return [word for text in texts for word in split(text) or ()]
-
-
-def _sides(texts: Iterable[str]) -> list[CompilerSpec]:
+def _sides(words: Iterable[str]) -> list[CompilerSpec]:
     """The Tritons; nothing else can stand in a study's side."""
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.batch import spec
 
-    found = [spec.parse(word) for word in _words(texts)]
+    found = [spec.parse(word) for word in words]
     if not found:
         raise UsageError("no Triton is named", hints=["--triton 3.2.0,3.6.0"])
     for side in found:

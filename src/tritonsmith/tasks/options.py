@@ -1,173 +1,160 @@
-"""The flags that say which kernel is compiled, for what and with what: shared by all kernel tasks."""
+"""Options that several tasks share: single flags, and groups of them. Each help text is written once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
 
-from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.tasks.task import split
+from tritonsmith.tasks.flags import CommaList, CommaLists, again, flag, word
 
-if TYPE_CHECKING:
-    from tritonsmith.kernels.compile.request import CompileRequest
-    from tritonsmith.kernels.compile.run import Toolchain
+# Whatever the task does
+ENV = flag("environment: its name or env file", "dev")
+WHEEL_ENV = again(ENV, default="wheel")
+ANY_ENV = again(ENV, default="")
+PYTHON = flag("interpreter to use instead of the environment's", None)
+DRY_RUN = flag("print the plan as a shell script, and do nothing", default=False)
+JSON = flag("print JSON", default=False)
+CSV = flag("print CSV", default=False)
+YES = flag("do not ask for confirmation", default=False)
+JOBS = flag(
+    "jobs at once (0: as many as cores and memory allow)", None, example="--jobs 4; 0 for as many as fit"
+)
 
-ASKING = {
-    "signature": "types, hints, values: '*fp32:16,*fp32:16,i32,BLOCK=1024'",
-    "target": "cuda:90, hip:gfx942:64, h100, mi300x, native or all (repeat it)",
-    "num_warps": "warps of a program",
-    "num_stages": "stages of software pipelines",
-    "option": "another option of the backend: maxnreg=128 (repeat it)",
-    "sweep": "values to take in turn: BLOCK_M=64,128 or num_warps=4,8; or autotune (repeat it)",
-    "env": "environment whose Triton compiles",
-    "python": "or an interpreter that has Triton",
-    "jobs": "compiles at once (default: as many as cores and memory allow)",
-    "timeout": "seconds until a compile is given up (default: 600)",
-}
-REPEATED = ("target", "option", "sweep")  # `iterable` of the task
+PYTORCH = flag("PyTorch release: 2.9.1, or 2.9 for its last", "")
+
+# Where it writes
+OUT = flag("folder for the outputs", None, unset="one in the workspace")
+OUT_FILE = flag("file to write, or a folder for it", None)
+PLOT = flag("write a picture: FILE.png or FILE.svg", None)
+
+# What is built
+SOURCE = flag("Triton checkout or git URL", "")
+LLVM_DIR = flag("install prefix or build folder of the LLVM to use", "")
+LLVM_SOURCE = flag("LLVM sources: git URL, checkout or tarball", "")
+SHA256 = flag("SHA-256 checksum of the tarball or archive", "")
+NINJA_TARGET = flag("Ninja target, instead of the usual ones (repeatable)", ())
+FORCE = flag("ignore preflight errors", default=False)
+RECONFIGURE = flag("configure even if nothing changed", default=False)
+
+# Kernels
+KERNEL_SOURCE = word("FILE[:KERNEL], MODULE:KERNEL, or a folder of kernel.compile")
+KERNEL = again(KERNEL_SOURCE, default="")
+SIGNATURE = flag("types, hints, values: '*fp32:16,*fp32:16,i32,BLOCK=1024'", "")
+TARGET = flag("cuda:90, hip:gfx942:64, h100, mi300x, native or all (repeatable)", ())
+NUM_WARPS = flag("warps of a program", None, least=1)
+NUM_STAGES = flag("stages of software pipelines", None, example="--num-stages 3")
+BACKEND_OPTION = flag("another option of the backend: maxnreg=128 (repeatable)", ())
+SWEEP = flag("values in turn: BLOCK_M=64,128, num_warps=4,8; or autotune (repeatable)", ())
+TIMEOUT = flag(
+    "seconds until a compile is given up",
+    None,
+    unset="600",
+    example="seconds, --timeout 600; 0 for the usual",
+)
+FROM_CACHE = flag("what a JIT run left: a folder of Triton's cache, or its name", "")
+SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "")
+
+# Dumps of passes
+NUMBER = word("pass: its number in passes.list, or its name if it ran once")
+MAYBE_NUMBER = again(NUMBER, default="")
+FOLDER = word("folder that passes.dump or passes.import wrote")
+DUMPED_KERNEL = flag("kernel of the dump, if it has several", "")
+REDUCE_TIMEOUT = flag(
+    "seconds to reduce; the best so far is kept", None, unset="600", example="seconds, --timeout 120"
+)
+
+TOOL_SOURCE = flag("checkout that triton-opt was built from", None)
+
+# Triton's caches, and the store
+STORE = flag("folder of the store, instead of the environment's", "")
 
 
-def parse_request(
-    kernel: str,
-    signature: str,
-    target: Iterable[str] | None,
-    option: Iterable[str] | None,
-    sweep: Iterable[str] | None,
-    *,
-    num_warps: str = "",
-    num_stages: str = "",
-    stages: Iterable[str] = (),
-    from_cache: str = "",
-    env: str = "",
-    python: str = "",
-) -> CompileRequest:
-    """What the flags ask for.
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions:
+    """How Triton is built."""
 
-    Args:
-        kernel: FILE[:KERNEL], or MODULE:KERNEL; empty with `from_cache`.
-        signature: of the kernel.
-        target: names of targets; the two of `up` if empty.
-        option: `name=value`, each.
-        sweep: `name=a,b`, each, or `autotune`.
-        num_warps: empty if not given.
-        num_stages: empty if not given.
-        stages: to keep; all if empty.
-        from_cache: an entry of Triton's cache, instead of a kernel.
-        env: whose interpreter knows where a module is.
-        python: or that interpreter.
+    source: str = SOURCE
+    llvm_dir: str = LLVM_DIR
+    debug: bool = flag("the same as --build-type Debug", default=False)
+    build_type: str = flag("CMake's four, TritonRelBuildWithAsserts or TritonBuildWithO1", "")
+    backends: CommaList = flag("folders of third_party/: amd,nvidia", ())
+    plugin_dir: tuple[str, ...] = flag("out-of-tree backend (repeatable)", ())
+    proton: bool | None = flag("build the profiler", None)
+    jobs: int | None = JOBS
 
-    Raises:
-        SmithError: one of them makes no sense.
-    """
-    from tritonsmith.kernels.compile import request as grammar
-    from tritonsmith.kernels.compile import targets
 
-    if from_cache and (kernel or signature):
-        raise UsageError(
-            "--from-cache compiles what is in the cache: it takes neither a file nor a signature",
-            hints=["leave one of them out"],
-        )
-    swept, autotune = grammar.sweeps_of(sweep or ())
-    words = [word for text in target or () for word in split(text) or ()]
-    chosen = options(option, num_warps, num_stages)
-    if from_cache:
-        from tritonsmith.kernels.compile import from_cache as cache
+@dataclass(frozen=True, kw_only=True)
+class BackendOptions:
+    """What the backend is told."""
 
-        return cache.asked(from_cache, targets.parse_all(words), chosen, swept, tuple(stages))
-    module, name = grammar.module_of(kernel)
-    if module and (env or python):
-        from tritonsmith.kernels.compile import module_file, run
+    num_warps: int | None = NUM_WARPS
+    num_stages: int | None = NUM_STAGES
+    option: tuple[str, ...] = BACKEND_OPTION
 
-        file = module_file.file_of(module, run.toolchain(env, python).python)
-    else:
-        file, name = grammar.kernel_of(kernel)
-    return grammar.CompileRequest(
-        file=file,
-        kernel=name,
-        signature=signature,
-        targets=targets.parse_all(words) or targets.default(),
-        options=chosen,
-        sweeps=swept,
-        autotune=autotune,
-        stages=tuple(stages),
+
+@dataclass(frozen=True, kw_only=True)
+class KernelOptions:
+    """How one kernel is compiled."""
+
+    signature: str = SIGNATURE
+    target: CommaLists = TARGET
+    num_warps: int | None = NUM_WARPS
+    num_stages: int | None = NUM_STAGES
+    option: tuple[str, ...] = BACKEND_OPTION
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOptions(KernelOptions):
+    """How a kernel is compiled, once or many times."""
+
+    sweep: tuple[str, ...] = SWEEP
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolchainOptions:
+    """Which Triton compiles."""
+
+    env: str = WHEEL_ENV
+    python: Path | None = PYTHON
+    timeout: int | None = TIMEOUT
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolOptions(ToolchainOptions):
+    """Which Triton compiles, and how much at once."""
+
+    jobs: int | None = JOBS
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayerOptions:
+    """What runs the passes of a dump."""
+
+    env: str = ANY_ENV
+    python: Path | None = again(PYTHON, "the dump's")
+    triton_opt: Path | None = flag("triton-opt of a build, instead of an interpreter", None)
+    option: tuple[str, ...] = flag(
+        "option of the compile, if the dump lacks it: num_stages=4 (repeatable)", ()
     )
 
 
-def options(option: Iterable[str] | None, num_warps: str = "", num_stages: str = "") -> dict[str, Any]:
-    """Options of the backend, name to value.
+@dataclass(frozen=True, kw_only=True)
+class EntryOptions:
+    """Which entries of Triton's caches."""
 
-    Args:
-        option: `name=value`, each; they win over the others.
-        num_warps: empty if not given.
-        num_stages: empty if not given.
-
-    Raises:
-        UsageError: one of them makes no sense.
-    """
-    from tritonsmith.kernels.compile import request as grammar
-    from tritonsmith.tasks.task import count
-
-    warps, stages = count(num_warps, "num-warps", least=1), count(num_stages, "num-stages")
-    plain = {"num_warps": warps, "num_stages": stages}
-    given = {name: value for name, value in plain.items() if value is not None}
-    return given | grammar.options_of(option or ())
+    kernel: str = flag("only kernels whose name matches this glob: 'matmul_*'", "")
+    target: str = flag("only this target: cuda:90, hip:gfx942, or a GPU such as h100", "")
+    older_than: str = flag("only entries without a change for so long: 90s, 30m, 12h, 7d, 2w", "")
+    stale: bool = flag("only entries of a Triton that is not installed any more", default=False)
+    keep_newest: int | None = flag(
+        "newest entries of each kernel to pass over", None, example="--keep-newest 2"
+    )
+    root: str = flag("only this cache: its folder", "")
 
 
-def compiled_already(flags: Mapping[str, object]) -> None:
-    """Flags of a compile make no sense for a folder that has one.
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions:
+    """Which store."""
 
-    Args:
-        flags: `--signature` and the like, to what was given.
-
-    Raises:
-        UsageError: one was given.
-    """
-    if wrong := [name for name, value in flags.items() if value]:
-        hints = ["they go with FILE[:KERNEL]", "--point chooses among what is compiled"]
-        raise UsageError(f"{', '.join(wrong)}: this kernel is compiled already", hints=hints)
-
-
-def target_of(stage: str) -> str:
-    """A target that has this stage, for who names none."""
-    from tritonsmith.kernels.compile import targets
-
-    nvidia, amd = targets.default()
-    return str(amd if stage in ("amdgcn", "hsaco", "gcnasm") else nvidia)
-
-
-def stages(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of stages, in small letters.
-
-    Raises:
-        UsageError: no version has such a stage.
-    """
-    from tritonsmith import configs
-
-    table = configs.load("kernels")["stages"]
-    known = (*table["compiler"], *table["disassembled"])
-    found = tuple(dict.fromkeys(name.lower() for name in names))
-    for name in found:
-        if name not in known:
-            raise UsageError(f"there is no stage {name!r}", hints=did_you_mean(name, known))
-    return found
-
-
-def toolchain(env: str, python: str, jobs: str, timeout: str, *wanted: CompileRequest) -> Toolchain:
-    """Where it is compiled, and how much at once.
-
-    Args:
-        env: name of an environment, or its file.
-        python: an interpreter instead.
-        jobs: empty if not given.
-        timeout: empty if not given.
-        wanted: what is going to be compiled: mistakes in it are told before a Triton is missed.
-
-    Raises:
-        SmithError: what is wanted is wrong, or no Triton is there.
-    """
-    from tritonsmith.kernels.compile import run
-    from tritonsmith.tasks.task import count
-
-    for one in wanted:
-        run.check(one)
-    return run.toolchain(env, python, jobs=count(jobs, "jobs"), timeout=count(timeout, "timeout"))
+    store: str = STORE
+    env: str = ENV

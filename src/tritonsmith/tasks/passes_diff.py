@@ -3,57 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.command_line import command
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.task import Words, given, split, task
+from tritonsmith.tasks.flags import flag, split, word
+from tritonsmith.tasks.options import FOLDER, JSON, MAYBE_NUMBER
+from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.passes.dump.index import Dump, DumpIndex
 
 
-@task(
-    tables=True,
-    name="diff",
-    klass=Words,
-    positional=["folder", "number", "to"],
-    help={
-        "folder": "a folder that passes.dump or passes.import wrote",
-        "number": "of the pass, as passes.list has it; or its name, if it ran once",
-        "to": "another number: the IR before that pass, instead of what the first one left",
-        "kernel": "which one, where the dump has several; with --against also two: double,double-2",
-        "ops": "operations whose number changed, instead of lines",
-        "layouts": "layouts whose uses changed, by what they are and not by their alias",
-        "against": "another such folder: the first pass at which the two part",
-        "json": "print JSON",
-    },
-)
+@task(tables=True, name="diff")
 def diff(
     context: Any,
-    folder: str,
-    number: str = "",
-    to: str = "",
-    kernel: str = "",
-    ops: bool = False,
-    layouts: bool = False,
-    against: str = "",
-    json: bool = False,
+    folder: Path = FOLDER,
+    number: str = MAYBE_NUMBER,
+    to: str = word("compare with the input of this pass, not with what the first left", ""),
+    kernel: str = flag("kernel of the dump; with --against also two: double,double-2", ""),
+    ops: bool = flag("operations whose number changed, instead of lines", default=False),
+    layouts: bool = flag("layouts whose uses changed, whatever their aliases", default=False),
+    against: Path | None = flag("another dump's folder: find the first pass that differs", None),
+    json: bool = JSON,
 ) -> None:
     """Show what a pass changed, or where two dumps part."""
-    from pathlib import Path
-
     from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.view import diff as view_diff
 
-    made = index.read(Path(folder).expanduser())
-    if given(against):
+    made = index.read(folder)
+    if against:
         if number:
             raise UsageError("--against compares whole dumps", hints=[f"leave {number} out"])
-        other = index.read(Path(against).expanduser())
+        other = index.read(against)
         _part(made, other, kernel, ops=ops, layouts=layouts, json=json)
         return
     if not number:
-        hints = [f"invoke passes.list {folder} has the numbers", "--against OTHER compares two dumps"]
+        hints = [f"{command('passes.list', folder)} has the numbers", "--against OTHER compares two dumps"]
         raise UsageError("name a pass by its number", hints=hints)
     name = select.kernel(made, kernel).name
     dump = select.dump(made, name, number)

@@ -2,76 +2,49 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from tritonsmith.tasks.options import ASKING, REPEATED
-from tritonsmith.tasks.task import Words, command_line, given, task
+from tritonsmith.command_line import command
+from tritonsmith.tasks.flags import flag, word
+from tritonsmith.tasks.option_task import command_line
+from tritonsmith.tasks.options import DRY_RUN, FROM_CACHE, JSON, OUT, CompileOptions, ToolchainOptions
+from tritonsmith.tasks.task import task
 
 
-@task(
-    tables=True,
-    name="dump",
-    klass=Words,
-    positional=["kernel"],
-    iterable=list(REPEATED),
-    help={
-        **{name: text for name, text in ASKING.items() if name != "jobs"},  # one after the other
-        "kernel": "FILE or FILE:KERNEL; or nothing, and after the flags: -- python script.py",
-        "target": "cuda:90, hip:gfx942:64, h100, mi300x (default: h100)",
-        "from_cache": "compile what a JIT run left instead: a folder of Triton's cache, or its name",
-        "llvm": "LLVM's passes too",
-        "backend": "PTX and AMD's assembly too",
-        "no_line_info": "without locations: smaller dumps",
-        "reproducers": "a reproducer of each pipeline, in the folder reproducers",
-        "out": "folder for the dump (default: one in the workspace)",
-        "json": "print the index as JSON",
-        "dry_run": "print what would be run, and do nothing",
-    },
-)
+@task(tables=True, name="dump")
 def dump(
     context: Any,
-    kernel: str = "",
-    signature: str = "",
-    target: Iterable[str] | None = None,
-    num_warps: str = "",
-    num_stages: str = "",
-    option: Iterable[str] | None = None,
-    sweep: Iterable[str] | None = None,
-    from_cache: str = "",
-    llvm: bool = False,
-    backend: bool = False,
-    no_line_info: bool = False,
-    reproducers: bool = False,
-    out: str = "",
-    env: str = "wheel",
-    python: str = "",
-    timeout: str = "",
-    json: bool = False,
-    dry_run: bool = False,
+    what: CompileOptions,
+    by: ToolchainOptions,
+    kernel: str = word("FILE or FILE:KERNEL; or after the flags: -- python script.py", ""),
+    from_cache: str = FROM_CACHE,
+    llvm: bool = flag("LLVM's passes too", default=False),
+    backend: bool = flag("PTX and AMD's assembly too", default=False),
+    no_line_info: bool = flag("without locations: smaller dumps", default=False),
+    reproducers: bool = flag("a reproducer of each pipeline, in the folder reproducers", default=False),
+    out: Path | None = OUT,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
 ) -> None:
     """Record the IR before every pass: one file per pass, plus an index."""
-    from pathlib import Path
-
     from invoke.exceptions import Exit
 
     from tritonsmith.envs import workspace
     from tritonsmith.errors import SmithError, UsageError
     from tritonsmith.passes.dump import import_log, run, summary
     from tritonsmith.passes.dump.options import Choices
-    from tritonsmith.tasks import options, output
+    from tritonsmith.tasks import kernel_request, output
 
     choices = Choices(llvm, backend, not no_line_info, reproducers)
-    folder = Path(out).expanduser().absolute() if given(out) else None
-    _, command = command_line()
-    if command:
-        if kernel or signature or from_cache:
+    _, program = command_line()
+    if program:
+        if kernel or what.signature or from_cache:
             raise UsageError(
                 "a kernel and a program: one of them", hints=["leave out what comes after --, or the kernel"]
             )
         space = workspace.default()
-        prepared, step = run.of_program(command, space, choices, folder)
+        prepared, step = run.of_program(program, space, choices, out)
         if dry_run:
             output.plan(prepared.plan)
             return
@@ -82,30 +55,18 @@ def dump(
             raise Exit(code=code)
         run.check(index)
         return
-    targets = list(target or ()) or ([] if from_cache else [options.target_of("ttgir")])
-    asked = options.parse_request(
-        kernel,
-        signature,
-        targets,
-        option,
-        sweep,
-        num_warps=num_warps,
-        num_stages=num_stages,
-        from_cache=from_cache,
-        env=env,
-        python=python,
-    )
-    where = options.toolchain(env, python, "1", timeout, asked)
-    what = run.of_kernel(asked, where, choices, folder)
+    target = kernel_request.target_of("ttgir")
+    asked = kernel_request.parse_request(kernel, what, target=target, from_cache=from_cache, by=by)
+    made = run.of_kernel(asked, kernel_request.toolchain(by, asked), choices, out)
     if dry_run:
-        output.plan(what.prepared.plan)
+        output.plan(made.prepared.plan)
         return
-    with import_log.full_disk_told(what.prepared.out):
-        index, manifest = run.dump_kernel(what)
+    with import_log.full_disk_told(made.prepared.out):
+        index, manifest = run.dump_kernel(made)
     summary.show(index, json=json)
     bad = [point for point in manifest.points if point.status != "ok"]
     if bad:
-        again = shlex.join(("invoke", "passes.show", str(index.folder), "last"))
+        again = command("passes.show", index.folder, "last")
         raise SmithError(
             f"{len(bad)} of {len(manifest.points)} compiles failed",
             where=index.folder,

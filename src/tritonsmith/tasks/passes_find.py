@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from tritonsmith.tasks.flags import flag, word
+from tritonsmith.tasks.options import DUMPED_KERNEL, FOLDER, JSON
 from tritonsmith.tasks.task import task
 
 
-@task(
-    tables=True,
-    name="find",
-    positional=["folder", "text"],
-    help={
-        "folder": "a folder that passes.dump or passes.import wrote",
-        "text": "what to look for: convert_layout",
-        "kernel": "which one, where the dump has several",
-        "regex": "it is a regular expression",
-        "json": "print JSON",
-    },
-)
+@task(tables=True, name="find")
 def find(
-    context: Any, folder: str, text: str, kernel: str = "", regex: bool = False, json: bool = False
+    context: Any,
+    folder: Path = FOLDER,
+    text: str = word("what to look for: convert_layout"),
+    kernel: str = DUMPED_KERNEL,
+    regex: bool = flag("the text is a regular expression", default=False),
+    json: bool = JSON,
 ) -> None:
     """Show which passes add, duplicate or remove a text."""
     from json import dumps
-    from pathlib import Path
 
     from tritonsmith.errors import SmithError
     from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.view import find_text
     from tritonsmith.ui import console
 
-    made = index.read(Path(folder).expanduser())
+    made = index.read(folder)
     chosen = select.kernel(made, kernel)
     found = find_text.find(made, chosen.name, text, regex=regex)
     if json:

@@ -2,63 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.task import given, task
+from tritonsmith.tasks.flags import again, flag
+from tritonsmith.tasks.options import (
+    DRY_RUN,
+    DUMPED_KERNEL,
+    FOLDER,
+    JSON,
+    OUT,
+    REDUCE_TIMEOUT,
+    TOOL_SOURCE,
+    ReplayerOptions,
+)
+from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tritonsmith.envs.workspace import Workspace
     from tritonsmith.kernels.compile.manifest import Manifest
     from tritonsmith.passes.dump.index import DumpIndex
 
 
-@task(
-    tables=True,
-    name="isolate",
-    positional=["folder"],
-    iterable=["option"],
-    help={
-        "folder": "a folder that passes.dump or passes.import wrote",
-        "kernel": "which one, where the dump has several",
-        "out": "new folder for what an issue needs (default: DIR-isolated)",
-        "reduce_": "make the input small as well: reduced.mlir",
-        "timeout": "seconds for that (default: 600)",
-        "pattern": "instead: the first pass after which this text is there, machine code included",
-        "regex": "--pattern is a regular expression",
-        "when": "instead: a limit on the compiled kernel: spills>0, registers>128",
-        "env": "environment that replays: its triton-opt, or its Triton",
-        "python": "or an interpreter that has the Triton of the dump (default: the one that the dump names)",
-        "triton_opt": "or a build's triton-opt",
-        "option": "of the compile: num_stages=4, where the dump does not tell options of passes (repeat it)",
-        "source": "checkout that triton-opt was built from",
-        "json": "print the answer as JSON",
-        "dry_run": "print what would be written, once it is known, and write nothing",
-    },
-)
+@task(tables=True, name="isolate")
 def isolate(
     context: Any,
-    folder: str,
-    kernel: str = "",
-    out: str = "",
-    reduce_: bool = False,
-    timeout: str = "",
-    pattern: str = "",
-    regex: bool = False,
-    when: str = "",
-    env: str = "",
-    python: str = "",
-    triton_opt: str = "",
-    option: Iterable[str] | None = None,
-    source: str = "",
-    json: bool = False,
-    dry_run: bool = False,
+    by: ReplayerOptions,
+    folder: Path = FOLDER,
+    kernel: str = DUMPED_KERNEL,
+    out: Path | None = again(OUT, "DIR-isolated"),
+    reduce_: bool = flag("reduce the input as well: reduced.mlir", default=False),
+    timeout: float | None = REDUCE_TIMEOUT,
+    pattern: str = flag("instead: first pass with this text in its output, machine code included", ""),
+    regex: bool = flag("--pattern is a regular expression", default=False),
+    when: str = flag("instead: a limit on the compiled kernel: spills>0, registers>128", ""),
+    source: Path | None = TOOL_SOURCE,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
 ) -> None:
     """Run a dump's failing pass alone, and write a folder for an issue."""
     from json import dumps
-    from pathlib import Path
 
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
@@ -70,27 +53,29 @@ def isolate(
     from tritonsmith.passes.reduce import report as reduce_report
     from tritonsmith.passes.replay import replayer
     from tritonsmith.tasks import output
-    from tritonsmith.tasks.passes_reduce import seconds
     from tritonsmith.ui import console
 
-    made = index.read(Path(folder).expanduser())
+    made = index.read(folder)
     one = select.kernel(made, kernel)
     space = workspace.default()
-    if given(pattern) or given(when):
+    if pattern or when:
         if pattern and when:
             raise UsageError("--pattern and --when: one of them")
         if out or reduce_:
             raise UsageError("--pattern and --when write no folder", hints=["leave --out and --reduce out"])
-        _held(made, one.name, pattern, when, space, python=python, env=env, regex=regex, json=json)
+        _held(made, one.name, pattern, when, space, by, regex=regex, json=json)
         return
-    chosen = replayer.choose(made, space, env=env, python=python, triton_opt=triton_opt, source=source)
-    found = failing_pass.isolate(made, one, chosen, space, options_of(option or ()))
-    to = Path(out).expanduser().absolute() if given(out) else _beside(made.folder)
+    chosen = replayer.choose(
+        made, space, env=by.env, python=by.python, triton_opt=by.triton_opt, source=source
+    )
+    found = failing_pass.isolate(made, one, chosen, space, options_of(by.option))
+    to = out or made.folder.with_name(f"{made.folder.name}-isolated")
     facts = files.about(found, chosen)
     files.plan(found, None, facts, to)  # whether the folder will do, before anything takes time
     reduced = None
     if reduce_:
-        options = command.ReduceOptions(seconds(timeout), reducer=mlir_reduce.find(found.way.opt))
+        limit = timeout or command.ReduceOptions.timeout
+        options = command.ReduceOptions(limit, reducer=mlir_reduce.find(found.way.opt))
         reduced = command.reduce(found.text, found.way, space, options, reduce_report.progress())
     plan = files.plan(found, reduced, facts, to)
     if dry_run:
@@ -109,20 +94,14 @@ def isolate(
     console.write(to)
 
 
-def _beside(folder: Path) -> Path:
-    whole = folder.absolute()
-    return whole.with_name(f"{whole.name}-isolated")
-
-
 def _held(
     made: DumpIndex,
     kernel: str,
     pattern: str,
     when: str,
     space: Workspace,
+    by: ReplayerOptions,
     *,
-    python: str,
-    env: str,
     regex: bool,
     json: bool,
 ) -> None:
@@ -134,7 +113,7 @@ def _held(
     from tritonsmith.ui import console
 
     if when:
-        manifest = _compiled(made, space, python, env)
+        manifest = _compiled(made, space, by)
         terms = first_pass_with.limit(when, manifest)
         step = first_pass_with.binary_step(manifest)
         if json:
@@ -153,7 +132,7 @@ def _held(
     held = first_pass_with.texts(made, kernel, sought, ())
     if held is None:
         held = first_pass_with.texts(
-            made, kernel, sought, first_pass_with.stages_of(_compiled(made, space, python, env))
+            made, kernel, sought, first_pass_with.stages_of(_compiled(made, space, by))
         )
     if json:
         console.write(dumps(first_pass_with.as_json(held, pattern)))
@@ -163,7 +142,7 @@ def _held(
         console.out().print(first_pass_with.sentence(held, pattern), markup=False)
 
 
-def _compiled(made: DumpIndex, space: Workspace, python: str, env: str) -> Manifest:
+def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifest:
     """The kernel of a dump, compiled to the end: by the flags that the dump was made with.
 
     Raises:
@@ -171,30 +150,28 @@ def _compiled(made: DumpIndex, space: Workspace, python: str, env: str) -> Manif
     """
     import shlex
 
-    from tritonsmith.errors import FactError
+    from invoke.exceptions import ParseError
+
+    from tritonsmith.errors import FactError, UsageError
     from tritonsmith.kernels.compile import run
     from tritonsmith.plan.steps import digest
-    from tritonsmith.tasks import options as tasks_options
+    from tritonsmith.tasks import kernel_request
+    from tritonsmith.tasks.kernel_compile import compile_
+    from tritonsmith.tasks.option_task import from_argv
 
-    words = shlex.split(made.command)
-    flags: dict[str, list[str]] = {}
-    for name, value in zip(words[1::2], words[2::2], strict=False):
-        flags.setdefault(name, []).append(value)
-    known = {"--signature", "--target", "--option", "--sweep", "--stage"}
-    if not words or len(words) % 2 == 0 or set(flags) - known or len(made.kernels) != 1:
+    try:
+        given = from_argv(compile_, shlex.split(made.command))
+    except (ParseError, UsageError, ValueError):
+        given = {"kernel": ""}
+    if not given["kernel"] or len(made.kernels) != 1:
         raise FactError(
             "no dump shows it, and what comes after the passes can only be made for one kernel",
             where=made.folder,
             why=f"the dump is of: {made.command}",
             hints=["invoke passes.dump FILE:KERNEL --signature ... --target ... makes such a dump"],
         )
-    asked = tasks_options.parse_request(
-        words[0],
-        "".join(flags.get("--signature", [])),
-        flags.get("--target"),
-        flags.get("--option"),
-        flags.get("--sweep"),
-    )
-    where = run.toolchain(env or "wheel", "" if env else python or made.python, jobs=1)
+    asked = kernel_request.parse_request(given["kernel"], given["what"])
+    python = "" if by.env else str(by.python or made.python)
+    where = run.toolchain(by.env or "wheel", python, jobs=1)
     to = space.root / "passes" / "isolate" / digest(made.command, str(where.python))
     return run.compile_all(asked, where, to, silent=True)

@@ -2,50 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from tritonsmith.tasks.task import some, task
+from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.options import DUMPED_KERNEL, FOLDER, JSON
+from tritonsmith.tasks.task import task
 
 
-@task(
-    tables=True,
-    name="list",
-    positional=["folder"],
-    iterable=["source"],
-    help={
-        "folder": "a folder that passes.dump or passes.import wrote",
-        "kernel": "which one, where the dump has several",
-        "changed": "only passes that changed something",
-        "summary": "one line on what each pass does; needs --source",
-        "source": "a checkout of Triton or LLVM, whose tablegen says what passes do (repeat it)",
-        "json": "print JSON",
-    },
-)
+@task(tables=True, name="list")
 def listing(
     context: Any,
-    folder: str,
-    kernel: str = "",
-    changed: bool = False,
-    summary: bool = False,
-    source: Iterable[str] | None = None,
-    json: bool = False,
+    folder: Path = FOLDER,
+    kernel: str = DUMPED_KERNEL,
+    changed: bool = flag("only passes that changed something", default=False),
+    summary: bool = flag("one line on what each pass does; needs --source", default=False),
+    source: tuple[str, ...] = flag("checkout of Triton or LLVM that describes its passes (repeatable)", ()),
+    json: bool = JSON,
 ) -> None:
     """List what each pass did: lines, operations, bytes, time."""
     from json import dumps
-    from pathlib import Path
 
     from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.view import pass_summaries, pipeline_table
     from tritonsmith.ui import console
 
-    made = index.read(Path(folder).expanduser())
+    made = index.read(folder)
     chosen = select.kernel(made, kernel)
     counted = pipeline_table.rows(made, chosen.name)
     if json:
         console.write(dumps(pipeline_table.as_json(made, chosen, counted)))
         return
-    said = pass_summaries.asked(some(source or ()), wanted=summary)
+    said = pass_summaries.asked(source, wanted=summary)
     console.out().print(pipeline_table.table(made, chosen, counted, said, changed=changed))
     if chosen.failed:
         console.warn(

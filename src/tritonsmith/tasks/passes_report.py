@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from tritonsmith.tasks.task import given, task
+from tritonsmith.tasks.flags import OutFile, again, flag
+from tritonsmith.tasks.options import FOLDER, OUT_FILE
+from tritonsmith.tasks.task import task
 
 
-@task(
-    name="report",
-    positional=["folder"],
-    help={
-        "folder": "a folder that passes.dump or passes.import wrote",
-        "out": "the file (default: report.html in that folder)",
-        "against": "another such folder, to compare: another target, other options, another Triton",
-        "open": "show it in the browser",
-    },
-)
-def report(context: Any, folder: str, out: str = "", against: str = "", open: bool = False) -> None:  # noqa: A002 - a flag
+@task(name="report")
+def report(
+    context: Any,
+    folder: Path = FOLDER,
+    out: OutFile | None = again(OUT_FILE, "report.html in DIR"),
+    against: Path | None = flag("another dump's folder, to compare with", None),
+    open: bool = flag("show it in the browser", default=False),  # noqa: A002 - a flag
+) -> None:
     """Write one HTML page of all passes, which needs no network."""
-    from pathlib import Path
-
     from tritonsmith.passes.dump import index
     from tritonsmith.passes.report import write
     from tritonsmith.ui import console
     from tritonsmith.ui import units as formats
 
-    place = Path(folder).expanduser().absolute()
-    other = Path(against).expanduser().absolute() if given(against) else None
-    file = Path(out).expanduser().absolute() if given(out) else place / "report.html"
+    file = out.path("report.html") if out else folder / "report.html"
     write.check(file)
-    made = write.make(index.read(place), file, index.read(other) if other else None)
+    made = write.make(index.read(folder), file, index.read(against) if against else None)
     console.out().print(str(made.path), markup=False)
     console.note(
         f"{made.passes} passes, {formats.size(made.dumped)} of IR in {formats.size(made.size)}, "

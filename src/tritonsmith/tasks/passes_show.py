@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.options import DUMPED_KERNEL, FOLDER, NUMBER
 from tritonsmith.tasks.task import task
 
 
-@task(
-    name="show",
-    positional=["folder", "number"],
-    help={
-        "folder": "a folder that passes.dump or passes.import wrote",
-        "number": "of the pass, as passes.list has it; or its name, if it ran once",
-        "kernel": "which one, where the dump has several",
-        "after": "what the pass left, not what it was given",
-        "normal": "values renumbered, locations taken out",
-        "path": "print the name of its file",
-    },
-)
+@task(name="show")
 def show(
     context: Any,
-    folder: str,
-    number: str,
-    kernel: str = "",
-    after: bool = False,
-    normal: bool = False,
-    path: bool = False,
+    folder: Path = FOLDER,
+    number: str = NUMBER,
+    kernel: str = DUMPED_KERNEL,
+    after: bool = flag("what the pass left, not what it was given", default=False),
+    normal: bool = flag("values renumbered, locations taken out", default=False),
+    path: bool = flag("print the name of its file", default=False),
 ) -> None:
     """Print the IR before a pass, or after it."""
-    from pathlib import Path
-
     from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.view import show as view_show
     from tritonsmith.ui import console
 
-    made = index.read(Path(folder).expanduser())
+    made = index.read(folder)
     dump = select.dump(made, select.kernel(made, kernel).name, number)
     shown = view_show.after(made, dump) if after else dump
     out = console.out()

@@ -7,43 +7,30 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.tasks.task import split, task
-
-_HELP = {
-    "pytorch": "a release: 2.9.1, or 2.9 for its newest patch",
-    "live": "read PyTorch's own pin files instead of the table",
-    "repository": "for --live: URL or path of a PyTorch repository (default: PyTorch's own)",
-    "ref": "for --live: tag, branch or commit (default: the tag of --pytorch, or main)",
-    "update": "with --live: write what the releases' tags say into the table (--pytorch A,B or all of them)",
-    "installed": "look at the torch of an environment, and at the Triton beside it",
-    "env": "for --installed: environment (default: dev)",
-    "python": "for --installed: any interpreter, by its path",
-    "triton": "a commit of Triton: which releases of PyTorch hold it",
-    "source": "for --triton and --live: a clone of Triton (default: the checkout that you stand in)",
-    "json": "print the answer as JSON (docs/pins.md)",
-    "dry_run": "with --live: print the plan as a shell script, and do nothing",
-}
+from tritonsmith.tasks.flags import again, flag, split
+from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, PYTORCH
+from tritonsmith.tasks.task import task
 
 
-@task(tables=True, help=_HELP)
+@task(tables=True)
 def pins(
     context: Any,
-    pytorch: str = "",
-    live: bool = False,
-    repository: str = "",
-    ref: str = "",
-    update: bool = False,
-    installed: bool = False,
-    env: str = "",
-    python: str = "",
-    triton: str = "",
-    source: str = "",
-    json: bool = False,
-    dry_run: bool = False,
+    pytorch: str = PYTORCH,
+    live: bool = flag("read PyTorch's own pin files instead of the table", default=False),
+    repository: str = flag("with --live: URL or path of PyTorch", "", unset="upstream"),
+    ref: str = flag("with --live: tag, branch, commit", "", unset="--pytorch's, or main"),
+    update: bool = flag("with --live: write what the releases' tags say into the table", default=False),
+    installed: bool = flag("look at an environment's torch, and at the Triton beside it", default=False),
+    env: str = again(ANY_ENV, "dev"),
+    python: Path | None = PYTHON,
+    triton: str = flag("commit of Triton: which releases of PyTorch hold it", ""),
+    source: Path | None = flag("with --triton, --live: clone of Triton", None, unset="around you"),
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
 ) -> None:
     """Show which Triton and which LLVM belong to which PyTorch."""
     _one_question({"--live": live, "--installed": installed, "--triton": bool(triton)})
-    for flag, used, wants, there in (
+    for name, used, wants, there in (
         ("--pytorch", pytorch, "no --installed and no --triton", not (installed or triton)),
         ("--repository", repository, "--live", live),
         ("--ref", ref, "--live", live),
@@ -54,7 +41,7 @@ def pins(
         ("--source", source, "--triton or --live", live or bool(triton)),
     ):
         if used and not there:
-            raise UsageError(f"{flag} wants {wants}", hints=["what the flags do: invoke --help pins"])
+            raise UsageError(f"{name} wants {wants}", hints=["what the flags do: invoke --help pins"])
     if json and dry_run:
         raise UsageError("--json and --dry-run contradict each other", hints=["leave one of them out"])
     if update and ref:
@@ -119,7 +106,7 @@ def _table(pytorch: str, *, json: bool) -> None:
     console.out().print(report.names())
 
 
-def _live(pytorch: str, repository: str, ref: str, source: str, *, json: bool, dry_run: bool) -> None:
+def _live(pytorch: str, repository: str, ref: str, source: Path | None, *, json: bool, dry_run: bool) -> None:
     from tritonsmith.envs import workspace
     from tritonsmith.facts import pytorch_pins
     from tritonsmith.pins import json_format, read_upstream, report
@@ -140,7 +127,7 @@ def _live(pytorch: str, repository: str, ref: str, source: str, *, json: bool, d
     _print(report.live(reading, row))
 
 
-def _update(pytorch: str, repository: str, source: str, *, json: bool, dry_run: bool) -> None:
+def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, dry_run: bool) -> None:
     from tritonsmith.envs import workspace
     from tritonsmith.facts import pytorch_pins
     from tritonsmith.pins import json_format, read_upstream, update_table
@@ -174,12 +161,12 @@ def _update(pytorch: str, repository: str, source: str, *, json: bool, dry_run: 
     )
 
 
-def _installed(env: str, python: str, *, json: bool) -> None:
+def _installed(env: str, python: Path | None, *, json: bool) -> None:
     from tritonsmith.envs import settings, workspace
     from tritonsmith.pins import installed_torch, json_format, report
 
     if python:
-        path = Path(python).expanduser().absolute()
+        path = python
     else:
         folder = workspace.default().env(settings.load(env or "dev").name)
         path = folder.python
@@ -196,7 +183,7 @@ def _installed(env: str, python: str, *, json: bool) -> None:
         _print(report.installed(found))
 
 
-def _holders(commit: str, source: str, *, json: bool) -> None:
+def _holders(commit: str, source: Path | None, *, json: bool) -> None:
     from tritonsmith.pins import json_format, releases_with, report
     from tritonsmith.ui import console
 
@@ -232,11 +219,11 @@ def _version(text: str) -> str:
     return match.release.version
 
 
-def _clone(source: str) -> Path | None:
+def _clone(source: Path | None) -> Path | None:
     """The clone of Triton that a flag names, or the one that encloses the current folder."""
     from tritonsmith.facts import checkout
 
     if source:
-        return Path(source).expanduser().absolute()
+        return source
     around = checkout.enclosing(Path.cwd())
     return around if around is not None and (around / ".git").exists() else None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError
+from tritonsmith.tasks.flags import again, flag
+from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, PYTHON, YES
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
@@ -16,23 +19,14 @@ _SHOWN = 5  # refused paths
 _DEFAULT = "dev"
 
 
-@task(
-    tables=True,
-    help={
-        "env": "environment (default: dev, or the one that is active where dev has no interpreter)",
-        "python": "path of an interpreter to purge instead of the environment's",
-        "system": "allow an interpreter that is in no virtual environment",
-        "yes": "do not ask",
-        "dry_run": "print the plan as a shell script, and do nothing",
-    },
-)
+@task(tables=True, name="purge-wheels")
 def purge_wheels(
     context: Any,
-    env: str = "",
-    python: str = "",
-    system: bool = False,
-    yes: bool = False,
-    dry_run: bool = False,
+    env: str = again(ANY_ENV, "dev, or the active one"),
+    python: Path | None = PYTHON,
+    system: bool = flag("allow an interpreter that is in no virtual environment", default=False),
+    yes: bool = YES,
+    dry_run: bool = DRY_RUN,
 ) -> None:
     """Remove every distribution that owns files under triton/."""
     from tritonsmith.envs import session, settings
@@ -72,11 +66,11 @@ def purge_wheels(
         console.warn(f"`import triton` still finds {still}, which is no distribution's of this environment")
 
 
-def _interpreter(env: str, python: str) -> PythonEnv:
+def _interpreter(env: str, python: Path | None) -> PythonEnv:
     from tritonsmith.doctor import run
     from tritonsmith.errors import FactError
 
-    subject = run.subject(env or _DEFAULT, python)
+    subject = run.subject(env or _DEFAULT, str(python or ""))
     if env and not python:
         subject.python = subject.env.python  # never another one that happens to be active
     if subject.packages is None:

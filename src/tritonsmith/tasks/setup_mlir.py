@@ -4,49 +4,41 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonsmith.tasks.task import count, given, some, split, task, tri
-
-_HELP = {
-    "env": "environment (an env file's name or path)",
-    "source": "Triton checkout or git URL",
-    "provider": "auto, system, store, prebuilt or source",
-    "llvm_dir": "prefix of an installed LLVM, for the provider system",
-    "llvm_source": "LLVM sources for the provider source: git URL, checkout or tarball",
-    "sha256": "checksum of a tarball's URL, or of a prebuilt archive that has none",
-    "any_commit": "accept an LLVM that is not at the pin",
-    "build_type": "Debug, RelWithDebInfo, Release or MinSizeRel",
-    "assertions": "build LLVM with assertions",
-    "no_assertions": "build LLVM without assertions",
-    "targets": "code generators: Native,NVPTX,AMDGPU",
-    "scope": "closure (what this Triton links and tests with), python-module or all",
-    "target": "Ninja target to build instead of a scope; may be repeated",
-    "jobs": "compile jobs (0: what cores and memory allow)",
-    "dry_run": "print the plan as a shell script, and do nothing",
-    "reconfigure": "configure even if nothing changed",
-    "force": "go on in spite of what the preflight found",
-}
+from tritonsmith.tasks.flags import CommaList, flag
+from tritonsmith.tasks.options import (
+    DRY_RUN,
+    ENV,
+    FORCE,
+    JOBS,
+    LLVM_DIR,
+    LLVM_SOURCE,
+    NINJA_TARGET,
+    RECONFIGURE,
+    SHA256,
+    SOURCE,
+)
+from tritonsmith.tasks.task import task
 
 
-@task(tables=True, help=_HELP, iterable=["target"])
+@task(tables=True, name="setup-mlir")
 def setup_mlir(
     context: Any,
-    target: Any,
-    env: str = "dev",
-    source: str = "",
-    provider: str = "",
-    llvm_dir: str = "",
-    llvm_source: str = "",
-    sha256: str = "",
-    any_commit: bool = False,
-    build_type: str = "",
-    assertions: bool = False,
-    no_assertions: bool = False,
-    targets: str = "",
-    scope: str = "",
-    jobs: str = "",
-    dry_run: bool = False,
-    reconfigure: bool = False,
-    force: bool = False,
+    env: str = ENV,
+    source: str = SOURCE,
+    provider: str = flag("auto, system, store, prebuilt or source", ""),
+    llvm_dir: str = LLVM_DIR,
+    llvm_source: str = LLVM_SOURCE,
+    sha256: str = SHA256,
+    any_commit: bool = flag("accept an LLVM that is not at the pin", default=False),
+    build_type: str = flag("Debug, RelWithDebInfo, Release or MinSizeRel", ""),
+    assertions: bool | None = flag("build LLVM with assertions", None),
+    targets: CommaList = flag("code generators: Native,NVPTX,AMDGPU", ()),
+    scope: str = flag("closure (what this Triton links and tests with), python-module or all", ""),
+    target: tuple[str, ...] = NINJA_TARGET,
+    jobs: int | None = JOBS,
+    dry_run: bool = DRY_RUN,
+    reconfigure: bool = RECONFIGURE,
+    force: bool = FORCE,
 ) -> None:
     """Install or build the LLVM/MLIR that the Triton checkout pins."""
     from tritonsmith.builder.llvm import setup_mlir as use_case
@@ -55,18 +47,18 @@ def setup_mlir(
     from tritonsmith.tasks import output
 
     flags = {
-        "triton.source": given(source),
-        "llvm.provider": given(provider),
-        "llvm.dir": given(llvm_dir),
-        "llvm.source": given(llvm_source),
-        "llvm.sha256": given(sha256),
+        "triton.source": source or None,
+        "llvm.provider": provider or None,
+        "llvm.dir": llvm_dir or None,
+        "llvm.source": llvm_source or None,
+        "llvm.sha256": sha256 or None,
         "llvm.any-commit": any_commit or None,
-        "llvm.build-type": given(build_type),
-        "llvm.assertions": tri(assertions, no_assertions, "assertions"),
-        "llvm.targets": split(targets),
-        "llvm.scope": given(scope),
-        "llvm.ninja-targets": some(target),
-        "toolchain.jobs": count(jobs, "jobs"),
+        "llvm.build-type": build_type or None,
+        "llvm.assertions": assertions,
+        "llvm.targets": targets or None,
+        "llvm.scope": scope or None,
+        "llvm.ninja-targets": target or None,
+        "toolchain.jobs": jobs,
     }
     chosen = settings.load(env, flags)
     space, located = commands.find_triton(chosen)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError
+from tritonsmith.tasks.flags import flag, word
+from tritonsmith.tasks.options import DRY_RUN, JSON, SHA256, YES, StoreOptions
 from tritonsmith.tasks.task import task
 from tritonsmith.ui import units as formats
 
@@ -14,14 +17,12 @@ if TYPE_CHECKING:
     from tritonsmith.store.list_ import StoreListing, StoreRow
     from tritonsmith.store.store import Store
 
-_STORE = {
-    "store": "folder of the store; else that of the env",
-    "env": "environment (an env file's name or path) whose store is meant",
-}
+_ENTRY = word("entry of the store")
+_ENTRIES = flag("this entry alone (repeatable)", ())
 
 
-@task(tables=True, help={**_STORE, "json": "print JSON (docs/store.md)"})
-def listing(context: Any, store: str = "", env: str = "dev", json: bool = False) -> None:
+@task(tables=True, name="list")
+def listing(context: Any, which: StoreOptions, json: bool = JSON) -> None:
     """List the LLVMs in the store, and who uses them."""
     import time
 
@@ -29,30 +30,26 @@ def listing(context: Any, store: str = "", env: str = "dev", json: bool = False)
     from tritonsmith.store import list_ as use_case
     from tritonsmith.ui import console
 
-    found = use_case.make(_store(store, env), workspace.default(), time.time())
+    found = use_case.make(_store(which), workspace.default(), time.time())
     if json:
         console.out().print_json(data=use_case.as_json(found))
     else:
         _show(found)
 
 
-@task(
-    help={
-        **_STORE,
-        "name": "this entry alone; may be repeated",
-        "quick": "pass over checksums",
-        "json": "print JSON",
-    },
-    iterable=["name"],
-)
+@task()
 def verify(
-    context: Any, name: Any, store: str = "", env: str = "dev", quick: bool = False, json: bool = False
+    context: Any,
+    which: StoreOptions,
+    name: tuple[str, ...] = _ENTRIES,
+    quick: bool = flag("pass over checksums", default=False),
+    json: bool = JSON,
 ) -> None:
     """Verify the LLVMs in the store against their manifests."""
     from tritonsmith.store import verify as store_verify
     from tritonsmith.ui import console
 
-    shelf = _store(store, env)
+    shelf = _store(which)
     entries = [shelf.entry(one) for one in name] if name else list(shelf.entries())
     results = {entry.name: store_verify.problems(entry, quick=quick) for entry in entries}
     if json:
@@ -69,29 +66,16 @@ def verify(
         )
 
 
-@task(
-    tables=True,
-    help={
-        **_STORE,
-        "max_size": "delete only until the store takes no more than this: 50GB",
-        "older_than": "only what was not used for so long: 12h, 30d, 8w",
-        "name": "this entry alone; may be repeated",
-        "yes": "do not ask",
-        "dry_run": "print the plan as a shell script, and do nothing",
-        "json": "print the plan as JSON, and act only with --yes",
-    },
-    iterable=["name"],
-)
+@task(tables=True)
 def gc(
     context: Any,
-    name: Any,
-    store: str = "",
-    env: str = "dev",
-    max_size: str = "",
-    older_than: str = "",
-    yes: bool = False,
-    dry_run: bool = False,
-    json: bool = False,
+    which: StoreOptions,
+    name: tuple[str, ...] = _ENTRIES,
+    max_size: str = flag("delete only until the store takes no more than this: 50GB", ""),
+    older_than: str = flag("only what was not used for so long: 12h, 30d, 8w", ""),
+    yes: bool = YES,
+    dry_run: bool = DRY_RUN,
+    json: bool = flag("print the plan as JSON, and act only with --yes", default=False),
 ) -> None:
     """Delete unused LLVMs, the least recently used first."""
     import time
@@ -103,8 +87,8 @@ def gc(
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
-    limits = store_gc.GcLimits(store_gc.size(max_size), filters.age(older_than), tuple(name))
-    found = lists.make(_store(store, env), workspace.default(), time.time())
+    limits = store_gc.GcLimits(store_gc.size(max_size), filters.age(older_than), name)
+    found = lists.make(_store(which), workspace.default(), time.time())
     prepared = store_gc.prepare(found, limits)
     if json:
         console.out().print_json(data=store_gc.as_json(prepared))
@@ -125,27 +109,22 @@ def gc(
         console.out().print(f"deleted {formats.size(freed)}", markup=False)
 
 
-@task(
-    help={
-        **_STORE,
-        "path": "build folder or install prefix of an LLVM",
-        "name": "for the list",
-        "dry_run": "print the plan as a shell script, and do nothing",
-    }
-)
+@task()
 def adopt(
-    context: Any, path: str, store: str = "", env: str = "dev", name: str = "", dry_run: bool = False
+    context: Any,
+    which: StoreOptions,
+    path: Path = word("build folder or install prefix of an LLVM"),
+    name: str = flag("name in the store", "", unset="one that says what it is"),
+    dry_run: bool = DRY_RUN,
 ) -> None:
     """Register an existing LLVM build in the store, in place."""
-    from pathlib import Path
-
     from tritonsmith.facts import machine
     from tritonsmith.store import adopt as store_adopt
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
-    shelf = _store(store, env)
-    manifest, plan = store_adopt.adopt(shelf, Path(path), machine.read(), name)
+    shelf = _store(which)
+    manifest, plan = store_adopt.adopt(shelf, path, machine.read(), name)
     for note in plan.notes:
         console.warn(note)
     if dry_run:
@@ -156,20 +135,14 @@ def adopt(
     console.out().print(f"adopted as {manifest.name}", markup=False)
 
 
-@task(
-    help={
-        **_STORE,
-        "name": "entry of the store",
-        "dry_run": "print the plan as a shell script, and do nothing",
-    }
-)
-def forget(context: Any, name: str, store: str = "", env: str = "dev", dry_run: bool = False) -> None:
+@task()
+def forget(context: Any, which: StoreOptions, name: str = _ENTRY, dry_run: bool = DRY_RUN) -> None:
     """Remove an adopted LLVM from the store's list."""
     from tritonsmith.store import adopt as store_adopt
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
-    shelf = _store(store, env)
+    shelf = _store(which)
     plan = store_adopt.forget(shelf, shelf.entry(name))
     if dry_run:
         output.plan(plan)
@@ -179,16 +152,13 @@ def forget(context: Any, name: str, store: str = "", env: str = "dev", dry_run: 
     console.out().print(f"forgotten: {name}; its files stay", markup=False)
 
 
-@task(
-    help={
-        **_STORE,
-        "name": "entry of the store",
-        "dest": "file (.tar.zst), folder, or bucket (s3://BUCKET/PATH/)",
-        "dry_run": "print the plan as a shell script, and do nothing",
-    }
-)
+@task()
 def export(
-    context: Any, name: str, dest: str, store: str = "", env: str = "dev", dry_run: bool = False
+    context: Any,
+    which: StoreOptions,
+    name: str = _ENTRY,
+    dest: str = word("file (.tar.zst), folder, or bucket (s3://BUCKET/PATH/)"),
+    dry_run: bool = DRY_RUN,
 ) -> None:
     """Pack an LLVM of the store into one relocatable archive."""
     from contextlib import nullcontext
@@ -199,7 +169,7 @@ def export(
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
-    shelf = _store(store, env)
+    shelf = _store(which)
     found = store_export.prepare(shelf.entry(name), dest, workspace.default(), machine.read())
     for note in found.notes:
         console.note(note)
@@ -212,24 +182,14 @@ def export(
     console.out().print(f"{found.files} files in {found.dest}", markup=False)
 
 
-@task(
-    name="import",
-    help={
-        **_STORE,
-        "source": "archive of store.export: path, http(s)://, or bucket (s3://BUCKET/PATH/NAME.tar.zst)",
-        "sha256": "its checksum; else that of the file beside it",
-        "force": "go on though it was made for another machine",
-        "dry_run": "print the plan as a shell script, and do nothing",
-    },
-)
+@task(name="import")
 def import_(
     context: Any,
-    source: str,
-    store: str = "",
-    env: str = "dev",
-    sha256: str = "",
-    force: bool = False,
-    dry_run: bool = False,
+    which: StoreOptions,
+    source: str = word("archive of store.export: path, http(s):// or s3:// (.tar.zst)"),
+    sha256: str = SHA256,
+    force: bool = flag("import it though it was made for another machine", default=False),
+    dry_run: bool = DRY_RUN,
 ) -> None:
     """Unpack an archive of store.export into the store."""
     from tritonsmith.envs import workspace
@@ -238,7 +198,7 @@ def import_(
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
-    shelf, space = _store(store, env), workspace.default()
+    shelf, space = _store(which), workspace.default()
     found = store_import_.locate(source, space, sha256)
     if found.fetched and dry_run:
         output.plan(found.plan)
@@ -268,12 +228,12 @@ def _run(task_name: str, plan: Plan) -> None:
     space.run(plan, task_name.replace(".", "-"))
 
 
-def _store(folder: str, env: str) -> Store:
+def _store(which: StoreOptions) -> Store:
     """The store that is meant: by flag, by the env file, or the workspace's."""
     from tritonsmith.envs import settings, workspace
     from tritonsmith.store.store import open_store
 
-    return open_store(workspace.default(), folder or settings.load(env, {}).llvm.store)
+    return open_store(workspace.default(), which.store or settings.load(which.env, {}).llvm.store)
 
 
 def _show(found: StoreListing) -> None:

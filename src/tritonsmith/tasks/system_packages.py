@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.tasks.flags import flag
 from tritonsmith.tasks.task import task
 
 
-@task(
-    help={
-        "need": "build, llvm, debug or integration-tests",
-        "manager": "apt, dnf or brew",
-        "llvm": "version of LLVM that NN stands for",
-    }
-)
-def packages(context: Any, need: str = "build", manager: str = "apt", llvm: str = "19") -> None:
+@task()
+def packages(
+    context: Any,
+    need: str = flag("build, llvm, debug or integration-tests", "build"),
+    manager: str = flag("apt, dnf or brew", "apt"),
+    llvm: str = flag("version of LLVM", "19"),
+) -> None:
     """Print the system packages that building needs."""
     from tritonsmith import configs
     from tritonsmith.ui import console

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritonsmith.command_line import command
+from tritonsmith.tasks.options import DRY_RUN, WHEEL_ENV
 from tritonsmith.tasks.task import task
 
 
-@task(
-    tables=True,
-    help={
-        "env": "environment to set up (an env file that names a wheel)",
-        "dry_run": "print the plan as a shell script",
-    },
-)
-def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
+@task(tables=True)
+def up(context: Any, env: str = WHEEL_ENV, dry_run: bool = DRY_RUN) -> None:
     """Install a released Triton, and compile a kernel without a GPU."""
     from tritonsmith.doctor import report, run
     from tritonsmith.envs import session, settings, workspace
@@ -30,7 +26,7 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
             f"environment {env!r} builds Triton from sources; `up` installs a released wheel",
             hints=[
                 "invoke up (the environment `wheel`)",
-                f"invoke setup-mlir --env {env}, then invoke build-triton --env {env}",
+                f"{command('setup-mlir', env=env)}, then {command('build-triton', env=env)}",
             ],
         )
     space = workspace.default()
@@ -44,10 +40,10 @@ def up(context: Any, env: str = "wheel", dry_run: bool = False) -> None:
     console.out().print(tables.stages(answer))
     console.out().print(report.summary(run.examine(chosen)), markup=False)
     console.out().print(f"\nThe files are in {python.parents[2] / 'kernels'}. What next:", markup=False)
-    for command, what in (
+    for line, what in (
         ("invoke doctor", "what else this machine has and lacks"),
         ("invoke setup-mlir", "an LLVM/MLIR for a Triton checkout"),
         ("invoke build-triton --debug", "a Triton of your own, to change and step through"),
         ("invoke --list", "everything else"),
     ):
-        console.out().print(f"  {console.typed(command):<34} {what}", markup=False)
+        console.out().print(f"  {console.typed(line):<34} {what}", markup=False)

@@ -53,11 +53,11 @@ def test_one_comparison_at_a_time_writes_to_a_folder(
     other.claim()
     with output_lock.held(out, other, "kernel.compare"):
         with pytest.raises(Exit) as caught:
-            compare_(Context(), a, b, out=str(out))
+            compare_(Context(), side_a=a, side_b=b, out=str(out))
         assert caught.value.code == 1
         assert "another run is busy in this output folder" in str(caught.value)
-        compare_(Context(), a, b)
+        compare_(Context(), side_a=a, side_b=b)
     assert not (out / "compare.json").exists()
-    compare_(Context(), a, b, out=str(out))
+    compare_(Context(), side_a=a, side_b=b, out=str(out))
     assert (out / "compare.json").is_file()
     assert capsys.readouterr().out.count("compiles to the same") == 2

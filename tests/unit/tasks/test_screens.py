@@ -48,8 +48,8 @@ from tritonsmith.tasks.cache import _show_plan as show_cleared
 from tritonsmith.tasks.debug_library import _list, _tell
 from tritonsmith.tasks.ir_override import _print as print_stages
 from tritonsmith.tasks.kernel_aot import _show as show_sources
+from tritonsmith.tasks.option_task import WIDE
 from tritonsmith.tasks.purge_wheels import _show as show_wheels
-from tritonsmith.tasks.task import WIDE
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
@@ -329,7 +329,7 @@ def test_no_task_that_prints_tables_is_forgotten() -> None:
     with_tables = {
         name
         for name in namespace.task_names
-        if any(one.name == WIDE for one in namespace[name].get_arguments(ignore_unknown_help=True))
+        if any(one.name == WIDE.name for one in namespace[name].get_arguments(ignore_unknown_help=True))
     }
     assert with_tables == set(SAMPLES)
 

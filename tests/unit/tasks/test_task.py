@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 import signal
 import subprocess
@@ -16,8 +15,8 @@ from invoke.exceptions import Exit
 from tritonsmith.envs import workspace
 from tritonsmith.errors import EXIT_BROKEN_PIPE, ConfigError, InterruptedRunError, UsageError
 from tritonsmith.plan import ownership
-from tritonsmith.tasks import namespace
 from tritonsmith.tasks import task as tasks_task
+from tritonsmith.tasks.flags import flag
 
 
 def call(error: BaseException) -> Exit:
@@ -159,84 +158,14 @@ def test_a_folder_that_was_deleted(tmp_path: Path) -> None:
 
 
 def test_the_body_gets_its_arguments_and_its_answer_comes_back() -> None:
-    def body(_context: Any, name: str = "x") -> str:
+    @tasks_task.task()
+    def made(_context: Any, name: str = flag("whose", "x")) -> str:
         """What it does."""
         return f"hello {name}"
 
-    made = tasks_task.task(help={"name": "whose"})(body)
     assert made(Context(), name="y") == "hello y"
     assert made.__doc__ == "What it does."
     assert [argument.names for argument in made.get_arguments()] == [("name",)]
-
-
-@pytest.mark.parametrize(
-    ("yes", "no", "value"), [(True, False, True), (False, True, False), (False, False, None)]
-)
-def test_tri(yes: bool, no: bool, value: bool | None) -> None:
-    assert tasks_task.tri(yes, no, "proton") is value
-
-
-def test_tri_of_both() -> None:
-    with pytest.raises(UsageError, match="--proton and --no-proton contradict each other"):
-        tasks_task.tri(True, True, "proton")
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"), [("", None), (",; ", None), ("a", ("a",)), ("a, b;c,,", ("a", "b", "c"))]
-)
-def test_split(text: str, parts: tuple[str, ...] | None) -> None:
-    assert tasks_task.split(text) == parts
-
-
-def test_flags_that_were_not_given() -> None:
-    assert (tasks_task.given(""), tasks_task.given("x")) == (None, "x")
-    assert (tasks_task.some([]), tasks_task.some(["a", "b"])) == (None, ("a", "b"))
-
-
-@pytest.mark.parametrize(("text", "number"), [("", None), ("0", 0), ("12", 12)])
-def test_count(text: str, number: int | None) -> None:
-    assert tasks_task.count(text, "jobs") == number
-
-
-@pytest.mark.parametrize("text", ["-1", "x", "1.5", " 1", "1e400", "9" * 5000, "\N{SUPERSCRIPT TWO}"])
-def test_count_of_what_is_no_number(text: str) -> None:
-    with pytest.raises(UsageError, match="--jobs cannot be"):
-        tasks_task.count(text, "jobs")
-
-
-@pytest.mark.parametrize(
-    ("words", "positional"),
-    [
-        (["some.diff"], ["folder"]),
-        (["some.diff", "DIR"], ["folder"]),
-        (["some.diff", "DIR", "12"], ["folder", "number"]),
-        (["some.diff", "DIR", "12", "14"], ["folder", "number", "to"]),
-        (["some.diff", "--kernel", "mm", "DIR"], ["folder"]),
-        (["some.diff", "DIR", "--max-lines", "9", "12", "--json"], ["folder", "number"]),
-        (["some.diff", "DIR", "--kernel=mm", "12"], ["folder", "number"]),
-        (["some.diff", "DIR", "--json", "12"], ["folder", "number"]),
-        (["some.diff", "DIR", "--", "python", "script.py"], ["folder"]),
-        (["some.diff", "--help"], []),
-        (["doctor", "--only", "tools"], ["folder"]),
-    ],
-)
-def test_words_that_may_be_left_out(
-    words: list[str], positional: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @tasks_task.task(name="diff", klass=tasks_task.Words, positional=["folder", "number", "to"])
-    def body(
-        context: object,
-        folder: str,
-        number: str = "",
-        to: str = "",
-        kernel: str = "",
-        max_lines: str = "",
-        json: bool = False,
-    ) -> None:
-        """Nothing."""
-
-    monkeypatch.setattr(sys, "argv", ["tritonsmith", *words])
-    assert [one.name for one in body.get_arguments() if one.positional] == positional
 
 
 _PRINTS = """
@@ -295,6 +224,7 @@ def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 HEARS = """
 import subprocess, sys
 from invoke.context import Context
+from invoke.exceptions import Exit
 from tritonsmith.tasks import task
 
 @task.task()
@@ -305,7 +235,7 @@ def body(context):
 
 try:
     body(Context())
-except task.Exit as end:
+except Exit as end:
     sys.exit(end.code)
 """
 
@@ -319,45 +249,3 @@ def test_what_a_script_starts_in_the_background_heeds_interrupts_and_so_do_its_c
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
-
-
-def test_out_may_name_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "there").mkdir()
-    assert tasks_task.file_of("there", "add.cuh") == tmp_path / "there" / "add.cuh"
-    assert tasks_task.file_of("new/", "add.cuh") == tmp_path / "new" / "add.cuh"
-    assert tasks_task.file_of("new", "add.cuh") == tmp_path / "new"
-
-
-NUMBERS = ("jobs", "timeout", "limit", "keep_newest", "num_warps", "num_stages")
-
-
-def _numeric() -> list[tuple[str, str]]:
-    """Every task with every numeric flag that it has."""
-    every = ((name, namespace[name]) for name in namespace.task_names)
-    return [
-        (name, flag)
-        for name, task in every
-        for flag in NUMBERS
-        if flag in inspect.signature(task.body).parameters
-    ]
-
-
-@pytest.mark.parametrize(("name", "flag"), _numeric())
-def test_no_task_takes_a_word_for_a_number(name: str, flag: str) -> None:
-    """Told before the task looks at anything else: the body is called as Invoke calls it."""
-    body = namespace[name].body
-    for text in ("abc", "-1", "1e400", "9" * 400):
-        with pytest.raises(Exit) as caught:
-            body(None, **{flag: text})
-        assert caught.value.code == 2, (name, flag, text)
-        assert f"--{flag.replace('_', '-')} cannot be" in str(caught.value.message)
-        assert "a whole number: " in str(caught.value.message)
-
-
-def test_no_flag_is_converted_by_invoke() -> None:
-    """Its own conversion ends in a traceback."""
-    kinds = {
-        (name, one.name): one.kind for name in namespace.task_names for one in namespace[name].get_arguments()
-    }
-    assert {place: kind for place, kind in kinds.items() if kind in (int, float)} == {}

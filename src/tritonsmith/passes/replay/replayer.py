@@ -45,7 +45,13 @@ class Replayer:
 
 
 def choose(
-    index: DumpIndex, space: Workspace, *, env: str, python: str, triton_opt: str, source: str
+    index: DumpIndex,
+    space: Workspace,
+    *,
+    env: str,
+    python: Path | None,
+    triton_opt: Path | None,
+    source: Path | None = None,
 ) -> Replayer:
     """The tool that flags and the dump name.
 
@@ -53,16 +59,15 @@ def choose(
         index: the dump, which knows the interpreter that printed it.
         space: the workspace.
         env: an environment; its `triton-opt` if it was built, else its interpreter. Empty if not given.
-        python: an interpreter; empty if not given.
-        triton_opt: path of the program; empty if not given.
-        source: checkout; empty if not given.
+        python: an interpreter; None if not given.
+        triton_opt: path of the program; None if not given.
+        source: checkout; None if not given.
 
     Raises:
         FactError: what they name is not there.
     """
-    opt = Path(triton_opt).expanduser().absolute() if triton_opt else None
-    chosen = Path(python).expanduser().absolute() if python else Path(index.python) if index.python else None
-    checkout = Path(source).expanduser().absolute() if source else None
+    opt, checkout = triton_opt, source
+    chosen = python or (Path(index.python) if index.python else None)
     if env:
         made = space.env(settings.load(env).name)
         built = made.build / "bin" / "triton-opt"

@@ -1,0 +1,46 @@
+"""`install-triton`: the checkout in the environment, editable, and tested."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritonsmith.tasks.build_triton import build_settings
+from tritonsmith.tasks.options import DRY_RUN, ENV, FORCE, BuildOptions
+from tritonsmith.tasks.task import task
+
+
+@task(tables=True, name="install-triton")
+def install_triton(
+    context: Any, how: BuildOptions, env: str = ENV, dry_run: bool = DRY_RUN, force: bool = FORCE
+) -> None:
+    """Install the checkout into the environment, editable, and test it."""
+    from tritonsmith.builder.triton import commands
+    from tritonsmith.envs import session, settings
+    from tritonsmith.kernels import smoke_test
+    from tritonsmith.kernels.compile import disassemblers, targets
+    from tritonsmith.tasks import output
+    from tritonsmith.ui import console, tables
+
+    chosen = settings.load(env, build_settings(how), commands.last_build(env))
+    space, located = commands.find_triton(chosen)
+    if dry_run and located.fetch.steps:
+        output.plan(located.fetch)
+        output.warnings(("the rest depends on the sources, which are not here yet",))
+        return
+    commands.bring_sources(chosen, located)
+    wanted, programs = targets.proof(chosen.triton.backends), disassemblers.locate(space)
+    proof = smoke_test.plan(space.env(chosen.name), wanted, programs)
+    prepared = commands.install_triton(chosen, space, located, proof, force=force)
+    output.warnings(prepared.warnings)
+    if chosen.llvm.debug_libraries:
+        from tritonsmith.builder.debug_library import command as debug_libraries
+
+        output.warnings(debug_libraries.missing(chosen, space, located))
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    with session.opened("install-triton", chosen.name) as running:
+        commands.execute(prepared, running)
+    if smoke_test.PHASE in prepared.plan.phases:
+        console.out().print(tables.stages(smoke_test.read_response(running.env.path)))
+    output.done(f"import triton works in {running.env.python}", running, "invoke link-compile-commands")

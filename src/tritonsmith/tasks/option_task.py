@@ -1,0 +1,141 @@
+"""A task that declares its options by `flags`, and command lines of tasks: read, and written again."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING
+from functools import cached_property
+from typing import Any
+
+from invoke.parser import Parser
+from invoke.parser.argument import Argument
+from invoke.parser.context import ParserContext
+from invoke.tasks import Task
+
+from tritonsmith.command_line import flag_of
+from tritonsmith.tasks import flags
+from tritonsmith.tasks.flags import Option
+
+WIDE = Option("wide", "bool", default=False, about="show tables in full width, even if lines break")
+_HELP = frozenset(("--help", "-h"))
+
+
+class OptionTask(Task[Any]):
+    """What Invoke parses for a task whose options are declared.
+
+    Words with a default may be left out, as Invoke's positional arguments never may: as many of them are
+    positional as the command line has words. None is where help is asked for: it is no word's value.
+
+    Attributes:
+        tables: it prints some, and so it takes `--wide`.
+    """
+
+    tables = False
+
+    @cached_property
+    def options(self) -> tuple[Option, ...]:
+        """Its flags and words."""
+        return flags.options_of(inspect.unwrap(self.body))
+
+    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:  # noqa: ARG002 - Invoke's
+        """The arguments, for the command line that this process was called with."""
+        words, _ = command_line()
+        names = {name.rpartition(".")[2] for name in (self.name, *self.aliases)}
+        places = (place for place, one in enumerate(words) if one.rpartition(".")[2] in names)
+        return self.arguments(words[next(places, len(words)) + 1 :])
+
+    def arguments(self, words: Sequence[str]) -> list[Argument]:
+        """The arguments, for a command line.
+
+        Args:
+            words: what comes after the task's name, before `--`.
+        """
+        options = (*self.options, *([WIDE] if self.tables else ()))
+        optional = self._given_words(words)
+        found = []
+        for one in options:
+            positional = one.word and (one.default is MISSING or one.name in optional)
+            found.append(
+                _argument(one, one.name, one.help, positional=positional and _HELP.isdisjoint(words))
+            )
+            if one.kind == "bool | None":
+                found.append(_argument(one, f"no_{one.name}", f"the opposite of {one.flag}"))
+        return found
+
+    def _given_words(self, words: Sequence[str]) -> set[str]:
+        """Names of the options whose values are words."""
+        if not words:
+            return set()
+        valued = {one.flag for one in self.options if not one.kind.startswith("bool")}
+        rest, count, named = iter(words), 0, set()
+        for one in rest:
+            if one == "-" or not one.startswith("-"):
+                count += 1
+            else:
+                named.add(one.partition("=")[0])
+                if one in valued:
+                    next(rest, None)
+        free = [one.name for one in self.options if one.word and one.flag not in named]
+        return set(free[:count])
+
+
+def _argument(option: Option, name: str, about: str, *, positional: bool = False) -> Argument:
+    initial, dashed = option.initial, flag_of(name)[2:]
+    return Argument(
+        names=(dashed,),
+        attr_name=name if name != dashed else None,
+        kind=type(initial) if isinstance(initial, (bool, list)) else str,
+        default=None if positional else initial,
+        help=about,
+        positional=positional,
+    )
+
+
+def command_line() -> tuple[list[str], list[str]]:
+    """The words before `--` and those after it; Invoke joins the latter, and forgets their quotes."""
+    words = sys.argv[1:]
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at + 1 :]
+
+
+def to_argv(task: OptionTask, values: Mapping[str, Any]) -> list[str]:
+    """The words and flags that give a task's body these arguments, the task's name aside.
+
+    Args:
+        task: the task.
+        values: by the names of the body's parameters; what is left out has its default.
+    """
+    found: list[str] = []
+    in_order = True  # a word counts by its place, so none may be missing before it
+    for option, value in _flat(task.options, values):
+        text = option.text(value) if option.word else ""
+        in_order = in_order and bool(text) and (text == "-" or not text.startswith("-"))
+        found += [text] if in_order else option.words(value)
+    return found
+
+
+def _flat(options: Iterable[Option], values: Mapping[str, Any]) -> Iterator[tuple[Option, Any]]:
+    """Words first."""
+    for option in sorted(options, key=lambda one: not one.word):
+        if option.group in values:
+            yield option, getattr(values[option.group], option.name)
+        else:
+            yield option, values.get(option.name, option.default)
+
+
+def from_argv(task: OptionTask, words: Sequence[str]) -> dict[str, Any]:
+    """The arguments of a task's body, as Invoke would parse them.
+
+    Args:
+        task: the task.
+        words: what comes after its name.
+
+    Raises:
+        ParseError: the task does not take them.
+        UsageError: a value makes no sense.
+    """
+    context = ParserContext(task.name, args=task.arguments(words))
+    (parsed,) = Parser([context]).parse_argv([task.name, *words])
+    return flags.bind(task.options, parsed.as_kwargs)
