@@ -219,7 +219,7 @@ def test_who_holds_a_commit_in_the_checkout_that_one_stands_in(smith: Smith, tri
     inside = replace(smith, cwd=triton / "third_party")
     done = inside("pins", "--triton", "HEAD")
     assert "Fix it (#1)" in done.out
-    assert "Pins for CUDA that hold it: none" in done.out
+    assert "Pins for CUDA that have it: none" in done.out
     assert "2.15.0  CUDA   the pin is unknown" in done.out
     assert "2.13.0  CUDA   this clone lacks the pin" in done.out
     rows = answer(inside("pins", "--triton", "HEAD", "--json"))["pins"]
@@ -311,7 +311,7 @@ def test_installed_beside_a_real_wheel(settled: Smith) -> None:
         (("--pytorch", "2.9.9"), 2, "nearest known releases: 2.9.1, 2.10.0"),
         (("--pytorch", "2.9.1", "--channel", "cdua"), 2, "did you mean 'cuda'?"),
         (("--pytorch", "2.9.1", "--env", "wheeel"), 2, "did you mean 'wheel'?"),
-        ((), 2, "nothing says which PyTorch is meant"),
+        ((), 2, "no PyTorch version given"),
     ],
 )
 def test_env_triton_says_what_to_do_instead(

@@ -1,4 +1,4 @@
-"""configs/pytorch-pins.toml against a clone of Triton: every commit that it has, and what it says there.
+"""configs/pytorch-pins.toml against a clone of Triton: every commit that it has, and what content: there.
 
 No single clone has them all: ROCm/triton, intel/intel-xpu-backend-for-triton and Triton's release branches
 have their own. What the clone lacks is printed, with `-s` or in the report of a failure.

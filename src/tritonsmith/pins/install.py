@@ -1,4 +1,4 @@
-"""Gives an environment the Triton that a PyTorch requires, or says which commit to build instead."""
+"""Install the Triton that a PyTorch requires into an environment, or say which commit to build instead."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class PreparedInstall:
     """The plan of `env-triton`.
 
     Attributes:
-        plan: the virtual environment, the purge, the wheel; empty if all of it is there.
-        requirement: what is installed, without its marker: `triton==3.5.1`.
-        replaces: `NAME VERSION` of what holds Triton now, and where an editable install leads.
+        plan: the virtual environment, the purge, the wheel; empty if everything is installed.
+        requirement: what to install, without its marker: `triton==3.5.1`.
+        replaces: `NAME VERSION` of the current owners of `triton/`, with the source of an editable install.
     """
 
     plan: Plan
@@ -44,15 +44,15 @@ class PreparedInstall:
 
 
 def release_of(text: str, folder: EnvDir) -> PinMatch:
-    """The release of PyTorch that is meant.
+    """Find the PyTorch release.
 
     Args:
         text: version; empty for that of the env's torch.
         folder: the env.
 
     Raises:
-        UsageError: nothing says which, or the table lacks it.
-        FactError: it is not a release: no wheel belongs to it; says how to build instead.
+        UsageError: no version given or found, or the table lacks it.
+        FactError: not a release, so there is no wheel for it; the hints say how to build instead.
     """
     ref = "nightly"
     if not text:
@@ -60,16 +60,16 @@ def release_of(text: str, folder: EnvDir) -> PinMatch:
             torch = installed_torch.read(folder.python).torch
         except FactError as error:
             raise UsageError(
-                "nothing says which PyTorch is meant",
-                why=f"environment {folder.name!r} has no torch that could tell",
+                "no PyTorch version given",
+                why=f"environment {folder.name!r} has no torch to read the version from",
                 hints=["name one: --pytorch 2.9.1"],
             ) from error
         text, ref = torch.version, torch.git_version or ref
     if text in _MOVING or _is_prerelease(text):
         raise FactError(
-            f"there is no wheel of Triton to install for PyTorch {text}",
-            why="what is not released has the Triton that its own commit of PyTorch pins",
-            hints=[f"which commit that is: invoke pins --live --ref {ref}", *_commands("COMMIT", "Triton")],
+            f"no Triton wheel to install for PyTorch {text}",
+            why="an unreleased torch needs the Triton that its own PyTorch commit pins",
+            hints=[f"to see that commit: invoke pins --live --ref {ref}", *_commands("COMMIT", "Triton")],
         )
     return pytorch_pins.find(text)
 
@@ -96,14 +96,14 @@ def prepare(
         release: of PyTorch.
         channel: `cuda`, `rocm` or `xpu`.
         env: whose venv.
-        base: interpreter that the venv is made from.
+        base: interpreter that the venv is created with.
         host: the machine.
-        now: what the venv has; None if it is not made yet.
-        before: removes every other distribution that holds files of `triton/`.
+        now: what the venv has; None if there is no venv yet.
+        before: steps that remove every other owner of `triton/`.
 
     Raises:
-        FactError: there is no wheel on the package index; says which commit to build.
-        SmithError: something else holds `triton/`, and `before` does not remove it.
+        FactError: no wheel on the package index; the hints say which commit to build.
+        SmithError: something else owns `triton/`, and `before` does not remove it.
     """
     requirement = _wheel(release, channel, base, host)
     owners = now.triton_owners if now else ()
@@ -116,10 +116,10 @@ def prepare(
         return PreparedInstall(Plan(f"{env.name} has {_plain(requirement)} already"), _plain(requirement), ())
     if set(owners) - {_NAME} and not before.steps:
         raise SmithError(
-            "another distribution holds files of triton/ in this environment",
+            "another distribution owns files of triton/ in this environment",
             where=env.venv,
-            why=f"found: {', '.join(replaces)}; pip would leave a mixture of both",
-            hints=[f"take them out first: invoke purge-wheels --env {env.name}"],
+            why=f"found: {', '.join(replaces)}; pip would mix the files of both",
+            hints=[f"remove them first: invoke purge-wheels --env {env.name}"],
         )
     done = env.venv / venv.STAMP  # or `up` and `install-triton` would take theirs for installed
     # Anew even if it is there: what was purged may have taken files of it along.
@@ -135,7 +135,7 @@ def prepare(
 
 
 def current(env: EnvDir, base: PythonEnv) -> PythonEnv | None:
-    """What the env's venv has; None if it is not there, or will be made anew."""
+    """What the env's venv has; None if it does not exist, or will be recreated."""
     kept = all(step.stamp is not None and step.stamp.holds() for step in _make(env, base))
     return python_env.read(env.python) if kept else None
 
@@ -160,8 +160,8 @@ def execute(prepared: PreparedInstall, release: PyTorchRelease, session: Session
             where=failure.log,
             why="\n".join(lines),
             hints=[
-                f"check that pip reaches its index: pip download --no-deps '{prepared.requirement}'",
-                "an old Triton has no wheel for a new Python: [python] interpreter in the env file",
+                f"check that pip can reach its index: pip download --no-deps '{prepared.requirement}'",
+                "an old Triton has no wheel for a new Python: set [python] interpreter in the env file",
                 *_build(release, "cuda"),
             ],
         ) from failure
@@ -171,7 +171,7 @@ def execute(prepared: PreparedInstall, release: PyTorchRelease, session: Session
 
 
 def _wheel(release: PyTorchRelease, channel: str, base: PythonEnv, host: Machine) -> Requirement:
-    """The requirement that the package index can satisfy here."""
+    """The requirement that the package index can satisfy on this machine."""
     if channel != "cuda":
         name = pytorch_pins.wheel_name(release.version, channel)
         called = f" (it is called {name})" if name else ""
@@ -189,7 +189,7 @@ def _wheel(release: PyTorchRelease, channel: str, base: PythonEnv, host: Machine
     if requirement.marker is not None and not requirement.marker.evaluate(here):
         there = f"{host.system} on {host.arch}, Python {base.minor}"
         raise _no_wheel(
-            release, channel, f"it requires Triton only where {requirement.marker}; here is {there}"
+            release, channel, f"PyTorch requires Triton only where {requirement.marker}; here is {there}"
         )
     return requirement
 
@@ -197,14 +197,14 @@ def _wheel(release: PyTorchRelease, channel: str, base: PythonEnv, host: Machine
 def _no_wheel(release: PyTorchRelease, channel: str, why: str) -> FactError:
     title = pytorch_pins.titles()[channel]
     return FactError(
-        f"there is no wheel of Triton to install for PyTorch {release.version}, {title}",
+        f"no Triton wheel to install for PyTorch {release.version}, {title}",
         why=why,
         hints=_build(release, channel),
     )
 
 
 def _build(release: PyTorchRelease, channel: str) -> list[str]:
-    """What to type to build the pinned commit, as far as that is known."""
+    """Commands that build the pinned commit, as far as that is known."""
     own, pin = release.own_pins[channel], release.pin(channel)
     if own is None or pin is None:
         return [f"PyTorch {release.version} pins no Triton for this channel"]
@@ -213,7 +213,7 @@ def _build(release: PyTorchRelease, channel: str) -> list[str]:
         (file,) = (file for file in pytorch_pins.pin_files() if file.channel == place)
         return _commands(pin.commit, file.repository)
     ask = f"invoke pins --live --pytorch {release.version}"
-    hints = [f"which commit it pins is unknown; PyTorch's own pin file says it: {ask}"]
+    hints = [f"its pin is unknown; to read PyTorch's own pin file: {ask}"]
     if pin.candidates:
         hints.append(f"unconfirmed candidates: {', '.join(pin.candidates)}")
     return [*hints, *_commands("COMMIT", "Triton")]
@@ -221,19 +221,19 @@ def _build(release: PyTorchRelease, channel: str) -> list[str]:
 
 def _commands(commit: str, repository: str) -> list[str]:
     return [
-        f"build the commit that it pins, in a clone of {repository}: git checkout {commit}",
+        f"build the pinned commit, in a clone of {repository}: git checkout {commit}",
         "then: invoke setup-mlir, invoke build-triton, invoke install-triton",
     ]
 
 
 def _leads(editable: Editable | None) -> str:
-    """Where an editable install leads, behind its name; nothing for another."""
+    """Suffix with the source tree of an editable install; empty for other installs."""
     target = (editable.project or editable.package) if editable else None
-    return f", editable: {target or 'it does not say where'}" if editable else ""
+    return f", editable: {target or 'unknown source tree'}" if editable else ""
 
 
 def _satisfied(requirement: Requirement, version: str) -> bool:
-    """Whether a published wheel of that version will do; a local part (`+git...`) is somebody's own build."""
+    """Whether a published wheel of that version will do; a local part (`+git...`) marks a private build."""
     try:
         parsed = Version(version)
         return parsed.local is None and requirement.specifier.contains(parsed)

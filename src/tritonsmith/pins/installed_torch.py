@@ -20,12 +20,12 @@ __all__ = ["InstalledTorch", "Owner", "Torch", "judge", "read"]
 
 @dataclass(frozen=True)
 class Owner:
-    """A distribution that holds Triton.
+    """A distribution that owns `triton/`.
 
     Attributes:
-        name: of the distribution.
+        name: name of the distribution.
         version: with its local part.
-        commit: digits of Triton's commit that the version ends in; empty if it ends in none.
+        commit: digits of Triton's commit at the end of the version; empty if there are none.
     """
 
     name: str
@@ -35,15 +35,15 @@ class Owner:
 
 @dataclass(frozen=True)
 class InstalledTorch:
-    """What was found in an interpreter.
+    """The torch and Triton of an interpreter.
 
     Attributes:
         python: the interpreter.
         torch: its torch.
-        owners: distributions that hold Triton; more than one overwrite each other.
-        release: row of the table; None for a torch that is no release.
-        agrees: whether Triton is what this torch belongs to; None if nobody can tell.
-        reasons: what decided, each a sentence.
+        owners: distributions that own `triton/`; several overwrite each other's files.
+        release: row of the table; None for a torch that is not a release.
+        agrees: whether Triton matches this torch; None if undecided.
+        reasons: the reasons, each a sentence.
     """
 
     python: Path
@@ -55,7 +55,7 @@ class InstalledTorch:
 
 
 def read(python: Path) -> InstalledTorch:
-    """Look at an interpreter.
+    """Read an interpreter's torch and Triton.
 
     Args:
         python: path of the interpreter.
@@ -68,15 +68,18 @@ def read(python: Path) -> InstalledTorch:
         raise FactError(
             "this Python does not run",
             where=python,
-            why=None if python.exists() else "there is no such file",
-            hints=["name another: --python PATH, or an environment: --env NAME"],
+            why=None if python.exists() else "no such file",
+            hints=["choose another: --python PATH, or an environment: --env NAME"],
         )
     torch = torch_install.read(packages)
     if torch is None:
         raise FactError(
-            "there is no torch in this Python",
+            "no torch in this Python",
             where=python,
-            hints=["name the Python that has it: --python PATH", "the table: invoke pins --pytorch VERSION"],
+            hints=[
+                "choose a Python with torch: --python PATH",
+                "or use the table: invoke pins --pytorch VERSION",
+            ],
         )
     owners = tuple(
         Owner(name, version, distributions.commit_in(version))
@@ -98,11 +101,11 @@ def _release(torch: Torch) -> PyTorchRelease | None:
 def judge(
     torch: Torch, owners: tuple[Owner, ...], release: PyTorchRelease | None
 ) -> tuple[bool | None, tuple[str, ...]]:
-    """Whether Triton is what a torch belongs to, and why.
+    """Decide whether Triton matches a torch, and why.
 
     Args:
         torch: what is installed.
-        owners: distributions that hold Triton.
+        owners: distributions that own `triton/`.
         release: row of the table, if there is one.
     """
     said = tuple(_judged(torch, owners, release))
@@ -116,11 +119,11 @@ def _judged(
 ) -> Iterator[tuple[bool | None, str]]:
     if len(owners) > 1:
         names = ", ".join(f"{owner.name} {owner.version}" for owner in owners)
-        yield False, f"more than one distribution holds Triton, and they overwrite each other: {names}"
+        yield False, f"several distributions own triton/ and overwrite each other's files: {names}"
     if torch.requires:
         yield _fits("torch", torch.requires, owners)
     elif owners and release is not None:
-        who = f"this torch requires no Triton; that of PyTorch {release.version} for CUDA"
+        who = f"this torch requires no Triton; PyTorch {release.version} for CUDA"
         yield _fits(who, release.cuda.requires, owners)
     else:
         yield None, "this torch requires no Triton, as CPU builds and builds from sources do not"
@@ -128,7 +131,10 @@ def _judged(
         if release is not None and owner.commit:
             yield _commit_fits(owner, release)
     if release is None:
-        yield None, f"torch {torch.version} is no release of the table, so its pin is that of its own commit"
+        yield (
+            None,
+            f"torch {torch.version} is not a release in the table, so its pin is that of its own commit",
+        )
 
 
 def _fits(who: str, line: str, owners: tuple[Owner, ...]) -> tuple[bool | None, str]:
@@ -142,12 +148,12 @@ def _fits(who: str, line: str, owners: tuple[Owner, ...]) -> tuple[bool | None, 
     try:
         fits = requirement.specifier.contains(Version(version), prereleases=True)
     except InvalidVersion:
-        return None, f"{who} requires {wanted}; {version!r} is no version that can be compared"
+        return None, f"{who} requires {wanted}; {version!r} cannot be compared"
     return fits, f"{who} requires {wanted}; installed is {version}"
 
 
 def _commit_fits(owner: Owner, release: PyTorchRelease) -> tuple[bool | None, str]:
-    """The commit in a version, against the release's pins and its wheel."""
+    """Compare the commit in a version with the release's pins and its wheel."""
     said = f"{owner.name} {owner.version} was built from {owner.commit}"
     pins = [pin for pin in release.own_pins.values() if pin is not None]
     if any(pin.commit.startswith(owner.commit) for pin in pins):

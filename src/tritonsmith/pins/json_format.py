@@ -17,7 +17,7 @@ SCHEMA = 1
 
 
 def table(releases: Iterable[PyTorchRelease]) -> dict[str, Any]:
-    """All releases, what the grades stand for, and the wheel names of all eras."""
+    """All releases, the meaning of the grades, and the wheel names of all eras."""
     return {
         **_head("table"),
         "releases": [release_table(release) for release in releases],
@@ -37,7 +37,7 @@ def live(reading: Reading) -> dict[str, Any]:
 
 
 def update(file: Path, changes: Iterable[str], missing: Iterable[str]) -> dict[str, Any]:
-    """What was written into the table."""
+    """The changes to the table."""
     return {**_head("update"), "file": str(file), "changes": list(changes), "missing": list(missing)}
 
 
@@ -55,7 +55,7 @@ def installed(found: InstalledTorch) -> dict[str, Any]:
 
 
 def holders(found: Holders) -> dict[str, Any]:
-    """Who holds a commit."""
+    """The releases that have a commit."""
     return {
         **_head("holders"),
         "commit": found.commit,
@@ -76,7 +76,7 @@ def holders(found: Holders) -> dict[str, Any]:
 
 
 def release_table(release: PyTorchRelease) -> dict[str, Any]:
-    """A release: its channels, its wheel, and what the wheels are called."""
+    """A release: its channels, its wheel, and the wheel names."""
     return {
         "pytorch": release.version,
         "cuda": _pin(release.cuda),
@@ -93,7 +93,7 @@ def _pin(pin: Pin | None) -> dict[str, Any] | None:
 
 
 def _nulls(table: dict[str, Any]) -> dict[str, Any]:
-    """What is unknown is null, not an empty text."""
+    """Replace empty texts, which mean unknown, by null."""
     return {key: None if value == "" else value for key, value in table.items()}
 
 

@@ -1,4 +1,4 @@
-"""Reads the pins of any commit of PyTorch from its repository: a clone on this disk, or a URL."""
+"""Read the pins of any PyTorch commit from its repository: a local clone, or a URL."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _FETCHED = "FETCH_HEAD"
 
 @dataclass(frozen=True)
 class LivePin:
-    """What one channel's files say.
+    """The pin of one channel.
 
     Attributes:
         channel: `cuda`, `rocm`, `xpu`, `cpu` or `windows`.
-        title: the channel's name as a person writes it.
+        title: the channel's display name.
         commit: of Triton.
-        version: of Triton; empty if no file says it.
-        file: that named the commit.
-        same_as: channel whose file it is, if it has none of its own; empty otherwise.
+        version: of Triton; empty if no file has it.
+        file: the file that names the commit.
+        same_as: channel whose file applies, if this one has none; empty otherwise.
         llvm: that Triton pins at the commit; empty if unknown.
-        llvm_from: what said so: the Triton clone or the table.
+        llvm_from: its origin: the Triton clone or the table.
     """
 
     channel: str
@@ -57,7 +57,7 @@ class Reading:
 
     Attributes:
         repository: URL or path that was read.
-        ref: tag, branch or commit that was asked for.
+        ref: tag, branch or commit as given.
         commit: of PyTorch.
         committed: its date, ISO 8601.
         pins: one per channel that has a pin there.
@@ -85,20 +85,20 @@ def is_url(repository: str) -> bool:
 
 
 def fetch(repository: str, ref: str, space: Workspace) -> Plan:
-    """Steps that bring one commit of a remote, its files' contents aside; none for a path.
+    """Steps that fetch one commit of a remote without its files' contents; none for a path.
 
     Args:
         repository: URL or path.
-        ref: tag, branch or whole commit.
+        ref: tag, branch or full commit.
         space: where the tool keeps its own repositories.
     """
     if not is_url(repository):
-        return Plan(f"read {ref} of {repository}, which changes nothing")
+        return Plan(f"read {ref} of {repository}, read-only")
     folder = _folder(repository, space)
     return Plan(
         f"read the pins of {ref} of {repository}",
         (MakeDir(space.sources, phase=PHASE), GitFetch(folder, (repository,), ref, phase=PHASE)),
-        notes=("then the few files below .ci/docker and .github are read, and git fetches those alone",),
+        notes=("then only the few files below .ci/docker and .github are fetched and read",),
     )
 
 
@@ -110,10 +110,10 @@ def read(repository: str, ref: str, space: Workspace, triton: Path | None = None
             the tool's own.
         ref: tag, branch or commit.
         space: the workspace.
-        triton: a clone of Triton, which tells the LLVM at each commit; None for none.
+        triton: a clone of Triton, for the LLVM at each commit; None for none.
 
     Raises:
-        SmithError: the repository, the ref or the pin file is not there, or the network is not.
+        SmithError: the repository, the ref or the pin file is missing, or the network fails.
     """
     if not is_url(repository):
         path = Path(repository).expanduser().absolute()
@@ -131,7 +131,7 @@ def _folder(url: str, space: Workspace) -> Path:
 
 @contextmanager
 def _fetched(url: str, ref: str, space: Workspace) -> Iterator[Repo]:
-    """The tool's own repository with that ref as FETCH_HEAD, which only one run at a time may move."""
+    """The tool's own repository with the ref as FETCH_HEAD; only one run at a time may move FETCH_HEAD."""
     space.claim()
     with locks.hold(space.root / "pins.lock", purpose=f"pins --live --ref {ref}"):
         try:
@@ -150,9 +150,9 @@ def _unreachable(url: str, ref: str, error: StepError) -> SmithError:
         why=error.why or error.what,
         hints=[
             "check the network; behind a proxy set https_proxy",
-            f"check that there is such a tag, branch or whole commit: git ls-remote {url} '{ref}'",
-            "name a clone that you have: --repository PATH",
-            "without a network, the table: invoke pins --pytorch VERSION",
+            f"check that this tag, branch or full commit exists: git ls-remote {url} '{ref}'",
+            "use a local clone: --repository PATH",
+            "offline, use the table: invoke pins --pytorch VERSION",
         ],
     )
 
@@ -163,7 +163,7 @@ def _read(clone: Repo, repository: str, asked: str, ref: str, triton: Path | Non
         raise FactError(
             f"this repository has no tag, branch or commit {asked!r}",
             where=repository,
-            hints=["bring it: git fetch origin --tags", "or read upstream's: leave --repository out"],
+            hints=["fetch it: git fetch origin --tags", "or read upstream's repository: omit --repository"],
         )
     found: dict[str, LivePin] = {}
     for file in pytorch_pins.pin_files():
@@ -201,25 +201,25 @@ def _checked(text: str, path: str, commit: str) -> str:
     if _COMMIT.fullmatch(text.strip()):
         return text.strip()
     raise FactError(
-        "this pin file does not hold a commit",
+        "this pin file does not contain a commit",
         where=f"{path} at {commit[:12]}",
-        why=f"it says {text.strip()[:60]!r}",
-        hints=["report it: PyTorch may have changed the form of its pins"],
+        why=f"content: {text.strip()[:60]!r}",
+        hints=["report this: PyTorch may have changed the format of its pins"],
     )
 
 
 def _no_pin(repository: str, commit: str) -> FactError:
     (cuda,) = (file for file in pytorch_pins.pin_files() if file.channel == "cuda")
     return FactError(
-        "this commit has no file that pins Triton",
+        "no file at this commit pins Triton",
         where=f"{commit[:12]} of {repository}",
         why=f"looked for {' and '.join(cuda.commit)}",
-        hints=["is it a repository of PyTorch?", "PyTorch before 2.0 pins no Triton"],
+        hints=["is this a PyTorch repository?", "PyTorch before 2.0 pins no Triton"],
     )
 
 
 def _with_llvm(pins: Iterable[LivePin], triton: Path | None) -> tuple[LivePin, ...]:
-    """The clone is asked first: it holds what Triton itself says."""
+    """The clone comes first: it has Triton's own pin."""
     if triton is None:
         return tuple(_from_table(pin) for pin in pins)
     with git_history.opened(triton) as clone:

@@ -1,4 +1,4 @@
-"""Which releases of PyTorch hold a commit of Triton, by the history of a clone."""
+"""Which PyTorch releases have a Triton commit, by the history of a clone."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _FIELD = "\x1f"  # no message has it
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a pin lies as seen from the commit.
+    """The position of a pin relative to the commit.
 
     Attributes:
         relation: the pin is the commit, comes after or before it, has it cherry-picked, lies on another
-            branch that does not have it, or nobody can tell.
-        why: what decided, where it is not plain.
+            branch that does not have it, or is undecided.
+        why: the reason, where it is not obvious.
     """
 
     relation: Relation
@@ -55,7 +55,7 @@ class Holding:
         release: of PyTorch.
         where: `cuda`, `rocm`, `xpu` for its pin files, `wheel` for the published wheel.
         pin: commit of Triton; empty if unknown.
-        standing: where that lies.
+        standing: the pin's position.
     """
 
     release: str
@@ -72,7 +72,7 @@ class Holders:
         commit: of Triton, 40 digits.
         subject: first line of its message.
         committed: its date, ISO 8601.
-        holdings: every pin of every release, none left out.
+        holdings: every pin of every release.
     """
 
     commit: str
@@ -82,7 +82,7 @@ class Holders:
 
 
 def find(name: str, source: Path) -> Holders:
-    """Look at every pin of the table.
+    """Check every pin of the table.
 
     Args:
         name: the commit: hash, tag or branch.
@@ -94,9 +94,9 @@ def find(name: str, source: Path) -> Holders:
     with git_history.opened(source) as clone:
         if git_history.is_shallow(clone):
             raise FactError(
-                "this clone has not the whole history, so nothing can be told from it",
+                "this clone is shallow, so its history is incomplete",
                 where=source,
-                hints=["bring the rest: git fetch --unshallow", "or name another clone: --source PATH"],
+                hints=["fetch the rest: git fetch --unshallow", "or use another clone: --source PATH"],
             )
         commit = git_history.resolve(clone, name)
         if not commit:
@@ -104,8 +104,8 @@ def find(name: str, source: Path) -> Holders:
                 f"this clone has no commit {name!r}",
                 where=source,
                 hints=[
-                    "bring it: git fetch origin, or git fetch origin COMMIT with all 40 digits",
-                    "name another clone: --source PATH",
+                    "fetch it: git fetch origin, or git fetch origin COMMIT with all 40 digits",
+                    "use another clone: --source PATH",
                 ],
             )
         rows = [(release, *row) for release in pytorch_pins.releases() for row in _own_pins(release)]
@@ -119,13 +119,13 @@ def find(name: str, source: Path) -> Holders:
 
 
 def _own_pins(release: PyTorchRelease) -> list[tuple[str, Pin]]:
-    """Pins that are not another channel's."""
+    """Pins from a channel's own file."""
     pins = release.own_pins.items()
     return [(where, pin) for where, pin in pins if pin is not None and not pin.same_file]
 
 
 class _Asked:
-    """A commit, the history of every pin as one graph, and what was found out so far: releases share pins."""
+    """A commit, the history of every pin as one graph, and a cache of results: releases share pins."""
 
     def __init__(self, clone: Repo, commit: str, pins: Iterable[str]) -> None:
         self._commit = commit
@@ -138,18 +138,18 @@ class _Asked:
         self._pull_request = re.compile(rf"#{match[1]}\b") if match else None
 
     def standing(self, pin: Pin) -> Standing:
-        """Where a pin lies; an unknown one stays so, whatever its candidates say."""
+        """Position of a pin; an unknown pin stays undecided, whatever its candidates are."""
         if pin.commit:
             return self._of(pin.commit)
         if not pin.candidates:
             return Standing("undecided", "the pin is unknown")
         each = {self._of(candidate).holds for candidate in pin.candidates}
         if each == {True}:
-            said = "every unconfirmed candidate holds it"
+            said = "every unconfirmed candidate has the commit"
         elif each == {False}:
-            said = "no unconfirmed candidate holds it"
+            said = "no unconfirmed candidate has the commit"
         else:
-            said = "its unconfirmed candidates do not settle it"
+            said = "its unconfirmed candidates do not agree"
         return Standing("undecided", f"the pin is unknown; {said}")
 
     def _of(self, pin: str) -> Standing:
@@ -183,7 +183,7 @@ class _Asked:
         return seen
 
     def _names_it(self, commit: str) -> bool:
-        """Whether a commit's message calls it a cherry-pick of the one asked for."""
+        """Whether a commit's message marks it as a cherry-pick of the requested one."""
         if commit in self._picked_by_hash:
             return True
         if self._pull_request is None:
@@ -207,5 +207,5 @@ def _graph(clone: Repo, tips: Iterable[str]) -> dict[str, _Commit]:
 
 
 def undecided(found: Holders) -> tuple[Holding, ...]:
-    """What nobody can tell."""
+    """The pins that are undecided."""
     return tuple(one for one in found.holdings if one.standing.holds is None)

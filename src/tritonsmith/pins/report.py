@@ -1,4 +1,4 @@
-"""The table of releases, one release in detail, and what was read elsewhere, as text for a person."""
+"""Text output: the table of releases, one release in detail, and what was read from other sources."""
 
 from __future__ import annotations
 
@@ -44,35 +44,35 @@ def table(releases: Iterable[PyTorchRelease]) -> Grid:
 
 
 def remarks(releases: Iterable[PyTorchRelease]) -> Iterator[str]:
-    """What is to be said below the table."""
+    """The remarks below the table."""
     rows = tuple(releases)
     differ = [release.version for release in rows if release.llvms_differ]
     open_ones = [release.version for release in rows if release.cuda.candidates]
     if differ:
         yield f"!  {', '.join(differ)}: the LLVM in the wheel is NOT the LLVM at the pin"
-    yield "To build the Triton of a PyTorch from source: pin, and LLVM at pin."
-    yield "To describe or debug an installed wheel: wheel, and LLVM in wheel."
+    yield "To build the Triton of a PyTorch from source, use the pin and the LLVM at the pin."
+    yield "To describe or debug an installed wheel, use the wheel and the LLVM in the wheel."
     if open_ones:
         yield f"Some unknown pins have unconfirmed candidates: invoke pins --pytorch {open_ones[-1]}"
 
 
 def detail(release: PyTorchRelease) -> Iterator[str]:
-    """All that is known of a release."""
+    """All details of a release."""
     yield f"PyTorch {release.version}"
     yield ""
-    yield "Its pin files: what PyTorch's CI, nightlies and `make triton` build"
+    yield "Pin files: what PyTorch's CI, nightlies and `make triton` build"
     titles = pytorch_pins.titles()
     for channel in CHANNELS:
         yield from _channel(titles[channel], release.own_pins[channel])
     yield ""
-    yield "The published wheel `triton`: what pip installs beside it"
+    yield "The published wheel `triton`: what pip installs with it"
     if release.cuda.requires:
         yield f"  {'required as':<{_WIDE}}{release.cuda.requires}"
     yield from _commits(release.wheel)
     yield ""
     yield from _which(release)
     yield ""
-    yield "What the wheels are called (each of them holds the package `triton`)"
+    yield "Wheel names (each wheel has the package `triton`)"
     names = pytorch_pins.wheel_names(release.version)
     yield from (f"  {titles[name.channel]:<8} {_called(name)}" for name in names)
     nameless = [
@@ -115,10 +115,10 @@ def _sources(pin: Pin) -> Iterator[str]:
 
 
 def _which(release: PyTorchRelease) -> Iterator[str]:
-    """The two facts side by side, and what each is for."""
+    """Compare pin and wheel, and say what each is for."""
     cuda, wheel = release.cuda, release.wheel
     if release.llvms_differ:
-        yield "THE TWO LLVMs DIFFER: the wheel was built with another LLVM than the one at the pin."
+        yield "THE TWO LLVMs DIFFER: the wheel was not built with the LLVM at the pin."
     elif release.llvms_differ is None:
         yield "Whether the two LLVMs differ is unknown."
     else:
@@ -144,18 +144,18 @@ def _grades(release: PyTorchRelease) -> Iterator[str]:
 
 
 def names() -> Grid:
-    """What the wheels are called, by channel and era."""
+    """Wheel names by channel and era."""
     titles = pytorch_pins.titles()
     rows = [
         (titles[name.channel], name.kind, name.name, f"{name.since} - {name.until}", name.place)
         for name in pytorch_pins.wheel_names()
     ]
     head = ["channel", "kind", "wheel", "PyTorch", "from"]
-    return tables.plain("Wheel names; all of them hold the package `triton`", head, rows)
+    return tables.plain("Wheel names; every wheel has the package `triton`", head, rows)
 
 
 def live(reading: Reading, release: PyTorchRelease | None) -> Iterator[str]:
-    """What a commit of PyTorch pins, and whether the table says the same.
+    """The pins of a PyTorch commit, and whether the table agrees.
 
     Args:
         reading: what was read.
@@ -167,7 +167,7 @@ def live(reading: Reading, release: PyTorchRelease | None) -> Iterator[str]:
         yield ""
         yield f"  {pin.title:<8} Triton {pin.version or UNKNOWN}"
         if pin.same_as:
-            yield f"  {'file':<{_WIDE}}none of its own: that of {pytorch_pins.titles()[pin.same_as]}"
+            yield f"  {'file':<{_WIDE}}the same as {pytorch_pins.titles()[pin.same_as]}"
             continue
         yield f"  {'commit':<{_WIDE}}{pin.commit}"
         yield f"  {'file':<{_WIDE}}{pin.file}"
@@ -184,7 +184,7 @@ def _against(reading: Reading, release: PyTorchRelease) -> Iterator[str]:
         if pin is None or row is None:
             continue
         if not row.commit:
-            said = "unknown there"
+            said = "unknown in the table"
             if pin.commit in row.candidates:
                 said += ", and one of its candidates"
         elif row.commit == pin.commit:
@@ -203,7 +203,7 @@ def installed(found: InstalledTorch) -> Iterator[str]:
         yield f"  Triton  {owner.name} {owner.version}"
     if not found.owners:
         yield "  Triton  none"
-    verdict = {True: "yes", False: "NO", None: "cannot be told"}[found.agrees]
+    verdict = {True: "yes", False: "NO", None: "undecided"}[found.agrees]
     yield f"  agrees  {verdict}"
     yield from (f"          {reason}" for reason in found.reasons)
     yield ""
@@ -215,13 +215,13 @@ def installed(found: InstalledTorch) -> Iterator[str]:
 
 
 def holders(found: Holders) -> Iterator[str]:
-    """The answer in words: who holds the commit."""
+    """Summary: the releases that have the commit."""
     yield f"{found.commit} ({found.committed[:10]})"
     yield found.subject
     yield ""
     for where, title in (("cuda", "Pins for CUDA"), (WHEEL, "Published wheels")):
         held = [one.release for one in found.holdings if one.where == where and one.standing.holds]
-        yield f"{title} that hold it: {', '.join(held) or 'none'}"
+        yield f"{title} that have it: {', '.join(held) or 'none'}"
 
 
 def holdings(found: Holders) -> Grid:
@@ -243,7 +243,7 @@ def _cell(release: PyTorchRelease, where: str, one: Holding | None) -> str:
 
 
 def open_questions(found: Holders) -> Iterator[str]:
-    """Every pin that is undecided, and why."""
+    """The undecided pins, with reasons."""
     titles = {**pytorch_pins.titles(), WHEEL: "wheel"}
     rows = undecided(found)
     if rows:

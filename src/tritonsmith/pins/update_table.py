@@ -1,4 +1,4 @@
-"""Writes what was read from PyTorch's own pin files into `configs/pytorch-pins.toml`; comments stay."""
+"""Update `configs/pytorch-pins.toml` from PyTorch's own pin files, keeping comments."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _ORDER = (
 
 @dataclass(frozen=True)
 class Revision:
-    """The table with something new in it.
+    """A changed table.
 
     Attributes:
-        text: of the whole file.
+        text: text of the whole file.
         changes: a line for each pin that changed.
     """
 
@@ -53,7 +53,7 @@ class Revision:
 
 
 def target() -> Path:
-    """The table's file, in the checkout of this tool that is running.
+    """The table's file, in the running checkout of this tool.
 
     Raises:
         SmithError: the tool runs from an installed package.
@@ -61,12 +61,12 @@ def target() -> Path:
     folder = configs.data_dir("configs")
     if not (folder.parent / "pyproject.toml").is_file():
         raise SmithError(
-            "only a checkout of tritonsmith has a table that can be written",
+            "the table can only be updated in a checkout of tritonsmith",
             where=folder,
-            why="this is an installed package, and its next version would bring its own table",
+            why="this is an installed package; an upgrade would overwrite the table",
             hints=[
-                "clone tritonsmith and run it there: ./bootstrap pins ...",
-                "or take the output of --json",
+                "clone tritonsmith and run the command there: ./bootstrap pins ...",
+                "or use the output of --json",
             ],
         )
     return folder / f"{pytorch_pins.CONFIG}.toml"
@@ -79,7 +79,7 @@ def plan(file: Path, revision: Revision) -> Plan:
 
 
 def revise(text: str, version: str, reading: Reading) -> Revision:
-    """The table with what the tag of one release says.
+    """Update the table from the tag of one release.
 
     Args:
         text: of the table's file.
@@ -102,7 +102,7 @@ def revise(text: str, version: str, reading: Reading) -> Revision:
 
 
 def _spaced(text: str) -> str:
-    """One empty line between rows, whatever they were put between."""
+    """Normalize to one empty line between rows."""
     return re.sub(r"\n+(\[\[?release\b)", r"\n\n\1", text).rstrip("\n") + "\n"
 
 
@@ -116,7 +116,7 @@ def _new_row(version: str) -> Table:
 
 
 def _table(values: dict[str, Any]) -> Table:
-    """A table with an empty line behind it."""
+    """A table followed by an empty line."""
     table = tomlkit.table()
     for key, value in values.items():
         table.add(key, value)
@@ -129,7 +129,7 @@ def _place(rows: AoT, version: str) -> int:
 
 
 def _put(row: Any, channel: str, pin: LivePin, reading: Reading) -> str:
-    """Change one channel of a row; says what changed, or nothing."""
+    """Change one channel of a row; return a description of the change, or nothing."""
     before = row.get(channel)
     old = dict(before.unwrap()) if before is not None else {}
     new = {key: value for key, value in old.items() if key not in _STALE}
@@ -161,7 +161,7 @@ def _put(row: Any, channel: str, pin: LivePin, reading: Reading) -> str:
 
 
 def _put_llvm(new: dict[str, Any], old: dict[str, Any], pin: LivePin) -> None:
-    """LLVM at the pin: what was just read, what held for this commit before, or nothing."""
+    """LLVM at the pin: as just read, as known before for this commit, or nothing."""
     if pin.llvm:
         new["llvm"] = pin.llvm
         new["llvm-grade"] = "read-at-commit"
@@ -190,13 +190,13 @@ def readings(
         versions: releases of PyTorch.
         repository: URL or path, as for `live.read`.
         space: the workspace.
-        triton: a clone of Triton, which tells the LLVM at each commit; None for none.
+        triton: a clone of Triton, for the LLVM at each commit; None for none.
 
     Returns:
-        Release to what its tag says, and the releases whose tag could not be read.
+        The reading of each release's tag, and the releases whose tag could not be read.
 
     Raises:
-        SmithError: the first one could not be read: then it is the repository and not the tag.
+        SmithError: the first tag could not be read: then the repository is at fault, not the tag.
     """
     found: dict[str, Reading] = {}
     missing: list[str] = []
@@ -211,7 +211,7 @@ def readings(
 
 
 def revise_all(text: str, found: Mapping[str, Reading]) -> Revision:
-    """The table with what the tags of several releases say."""
+    """Update the table from the tags of several releases."""
     changes: list[str] = []
     for version, reading in found.items():
         revision = revise(text, version, reading)

@@ -96,7 +96,7 @@ def test_a_torch_without_metadata(site: Path) -> None:
     assert found.torch == Torch("2.10.0a0+git449b176", GIT, "")
     assert found.release is None
     assert found.agrees is None
-    assert "no release of the table" in found.reasons[-1]
+    assert "not a release in the table" in found.reasons[-1]
 
 
 def test_a_torch_that_is_installed_as_editable(site: Path, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_two_owners_and_the_placeholder_that_is_none(site: Path) -> None:
     put_triton(site, "3.5.1")
     both = installed_torch.read(python_of(site))
     assert both.agrees is False
-    assert "overwrite each other: pytorch-triton-rocm 3.5.1, triton 3.5.1" in both.reasons[0]
+    assert "overwrite each other's files: pytorch-triton-rocm 3.5.1, triton 3.5.1" in both.reasons[0]
 
 
 def test_a_requirement_for_another_python_is_none(site: Path) -> None:

@@ -158,7 +158,7 @@ def test_an_unreachable_url(tmp_path: Path) -> None:
 def test_a_repository_without_pins(make: Maker) -> None:
     made = make("other")
     made.commit("x", {"README.md": "no PyTorch"})
-    with pytest.raises(FactError, match="no file that pins Triton") as caught:
+    with pytest.raises(FactError, match="no file at this commit pins Triton") as caught:
         read(str(made.path), "main")
     assert f"{OLD}/triton.txt" in str(caught.value)
 
@@ -167,7 +167,7 @@ def test_a_repository_without_pins(make: Maker) -> None:
 def test_a_pin_file_that_holds_no_commit(make: Maker, text: str) -> None:
     made = make("pytorch")
     made.commit("x", {f"{PINS}/triton.txt": text})
-    with pytest.raises(FactError, match="does not hold a commit") as caught:
+    with pytest.raises(FactError, match="does not contain a commit") as caught:
         read(str(made.path), "main")
     assert f"{PINS}/triton.txt at " in str(caught.value)
 

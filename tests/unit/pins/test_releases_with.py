@@ -103,9 +103,9 @@ def test_what_cannot_be_told_is_said_and_not_dropped(triton: Made, table: Table)
     assert why == {
         ("2.1.0", "cuda"): "the pin is unknown",
         ("2.2.0", "cuda"): "this clone lacks the pin",
-        ("2.3.0", "cuda"): "the pin is unknown; every unconfirmed candidate holds it",
-        ("2.4.0", "cuda"): "the pin is unknown; no unconfirmed candidate holds it",
-        ("2.5.0", "cuda"): "the pin is unknown; its unconfirmed candidates do not settle it",
+        ("2.3.0", "cuda"): "the pin is unknown; every unconfirmed candidate has the commit",
+        ("2.4.0", "cuda"): "the pin is unknown; no unconfirmed candidate has the commit",
+        ("2.5.0", "cuda"): "the pin is unknown; its unconfirmed candidates do not agree",
         ("2.5.0", "xpu"): "the pin is unknown",
         ("2.6.0", "rocm"): "this clone lacks the pin",
         **{(f"2.{number}.0", "wheel"): "the pin is unknown" for number in range(1, 6)},
@@ -136,7 +136,7 @@ def test_a_shallow_clone_is_refused(triton: Made, tmp_path: Path) -> None:
     triton.commit("two")
     with Repo.clone_from(triton.path.as_uri(), tmp_path / "shallow", depth=1):
         pass
-    with pytest.raises(FactError, match="not the whole history") as caught:
+    with pytest.raises(FactError, match="this clone is shallow") as caught:
         releases_with.find("HEAD", tmp_path / "shallow")
     assert "--unshallow" in str(caught.value)
 

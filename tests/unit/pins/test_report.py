@@ -100,8 +100,8 @@ READING = Reading(
 def test_live_beside_the_table() -> None:
     text = "\n".join(report.live(READING, release("2.9.0")))
     assert "(2026-01-02)" in text
-    assert "none of its own: that of CUDA" in text
-    assert "CUDA     unknown there, and one of its candidates" in text
+    assert "the same as CUDA" in text
+    assert "CUDA     unknown in the table, and one of its candidates" in text
     assert "XPU" not in text.partition("The table")[2]
     other = "\n".join(report.live(READING, release("2.13.0")))
     assert "CUDA     DIFFERS: 5d6048aa0a324e090ada215b609ea76620133845 (pin-file-quoted)" in other
@@ -114,7 +114,7 @@ def found(agrees: bool | None, version: str | None) -> InstalledTorch:
     return InstalledTorch(Path("/p"), Torch("2.9.0", "", ""), (owner,), row, agrees, ("because",))
 
 
-@pytest.mark.parametrize(("agrees", "word"), [(True, "yes"), (False, "NO"), (None, "cannot be told")])
+@pytest.mark.parametrize(("agrees", "word"), [(True, "yes"), (False, "NO"), (None, "undecided")])
 def test_installed(agrees: bool | None, word: str) -> None:
     text = "\n".join(report.installed(found(agrees, "2.9.0")))
     assert f"agrees  {word}\n          because" in text
@@ -139,8 +139,8 @@ HOLDERS = Holders(
 
 def test_holders() -> None:
     assert list(report.holders(HOLDERS))[-2:] == [
-        "Pins for CUDA that hold it: 2.9.1",
-        "Published wheels that hold it: 2.9.1",
+        "Pins for CUDA that have it: 2.9.1",
+        "Published wheels that have it: 2.9.1",
     ]
     lines = {line.split()[0]: line.split()[1:] for line in printed(report.holdings(HOLDERS)) if line.strip()}
     assert lines["2.9.1"][:4] == ["bbbbbbbb", "holds", "bbbbbbbb", "picked"]

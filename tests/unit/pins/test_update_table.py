@@ -171,5 +171,5 @@ def test_the_plan_writes_the_file_or_nothing(text: str, tmp_path: Path) -> None:
 def test_only_a_checkout_has_a_table_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert update_table.target() == configs.data_dir("configs") / "pytorch-pins.toml"
     monkeypatch.setattr(configs, "data_dir", lambda name: tmp_path / "_data" / name)
-    with pytest.raises(SmithError, match="only a checkout of tritonsmith"):
+    with pytest.raises(SmithError, match="only be updated in a checkout of tritonsmith"):
         update_table.target()
