@@ -154,9 +154,9 @@ def test_a_part_that_is_adopted_is_given_out_once_all_of_it_is_built(world: Worl
     world.setup(world.env("one"))
     tree, store = world.prefix("one"), world.smith.root / "another store"
     adopt = ("store.adopt", tree, "--store", store)
-    assert "steps that are left to build in it" in world.smith(*adopt).err
+    assert "build steps left" in world.smith(*adopt).err
     env = world.env("two", f'store = "{store}"\n', "store")
-    assert "only a part of it was built" in world.setup(env, code=1)
+    assert "its build is incomplete" in world.setup(env, code=1)
     capture(CMAKE.with_name("ninja"), "-C", tree)
     assert "changed since it was adopted" in world.setup(env, code=1)
     assert "warning" not in world.smith(*adopt).err

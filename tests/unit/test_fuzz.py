@@ -550,7 +550,7 @@ def test_an_import_names_what_is_wrong(tmp_path: Path) -> None:
     path.write_bytes(b"x")
     pack.beside(path).write_text(_sha256(path))
     store = made.store_in(space)
-    assert "no archive of a store" in refused(
+    assert "not an archive of a store" in refused(
         lambda: import_.prepare(import_.locate(str(path), space), store, space, made.MACHINE)
     )
 

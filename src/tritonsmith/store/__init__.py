@@ -1,1 +1,1 @@
-"""LLVM builds, kept: many at once, found by what they provide."""
+"""The store of LLVM builds, found by what they provide."""

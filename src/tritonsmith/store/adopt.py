@@ -1,6 +1,6 @@
-"""`store.adopt` and `store.forget`: an LLVM that somebody built, on the list, and off it.
+"""`store.adopt` and `store.forget`: register an existing LLVM in the store, and unregister it.
 
-It can change under the store: how it looked is written down, and one that looks otherwise is not given out.
+Its owner may change it: its state is recorded, and an LLVM in another state is not used.
 """
 
 from __future__ import annotations
@@ -22,36 +22,40 @@ from tritonsmith.store.store import PHASE, Store
 
 
 def adopt(store: Store, path: Path, machine: Machine, name: str = "") -> tuple[StoreManifest, Plan]:
-    """Plan to put an LLVM on the list. Its files stay where they are, and are never changed or deleted.
+    """Plan to register an LLVM. Its files stay in place, and are never changed or deleted.
 
     Args:
         store: which.
         path: build folder or install prefix.
         machine: this one.
-        name: for the list; empty for one that tells what it is.
+        name: name of the entry; empty for a descriptive one.
 
     Raises:
-        FactError: there is no LLVM there, or it is not built.
-        UsageError: it is on the list, or the name is taken.
+        FactError: no LLVM there, or it is not built.
+        UsageError: it is registered already, or the name is taken.
     """
     if name and not is_name(name):
-        raise UsageError(f"{name!r} is no name for an entry", hints=["letters, digits, dots and dashes"])
+        raise UsageError(
+            f"{name!r} is not a valid entry name", hints=["allowed: letters, digits, dots and dashes"]
+        )
     tree = llvm_tree.read(path)
     if tree.prefix.resolve().is_relative_to(store.root.resolve()):
         raise UsageError("this is in the store already", where=tree.prefix)
     if not describe_tree.libraries(tree.prefix):
-        raise FactError("this LLVM is configured, and not built", where=tree.prefix)
+        raise FactError("this LLVM is configured, but not built", where=tree.prefix)
     looks = describe_tree.looks(tree.prefix)  # before the rest: what changes from now on shows
     known, notes = _known(tree)
     before = next((entry for entry in store.entries() if _is(entry, tree)), None)
     if before and name and name != before.name:
-        hints = [f"`invoke store.forget {before.name}` takes it off"]
-        raise UsageError(f"this is on the list as {before.name}", where=tree.prefix, hints=hints)
+        hints = [f"`invoke store.forget {before.name}` removes it from the store"]
+        raise UsageError(
+            f"this LLVM is already in the store as {before.name}", where=tree.prefix, hints=hints
+        )
     if before and not before.name.endswith(_mark(tree)):
         name = before.name  # somebody chose it
     name = name or _name(tree)
     if any(entry.name == name and entry != before for entry in store.entries()):
-        hints = ["--name gives it another"]
+        hints = ["choose another with --name"]
         raise UsageError(f"the name {name!r} is taken", where=store.path(name), hints=hints)
     manifest = describe_tree.manifest(name, "adopted", tree, machine, known, str(tree.prefix))
     manifest = replace(manifest, looks=looks)
@@ -61,15 +65,15 @@ def adopt(store: Store, path: Path, machine: Machine, name: str = "") -> tuple[S
 
 
 def _is(entry: StoreEntry, tree: LlvmTree) -> bool:
-    """Whether an entry is this very tree, adopted."""
+    """Whether an entry is this same tree, adopted."""
     have = entry.manifest
     return bool(have and have.kind == "adopted" and Path(have.tree).resolve() == tree.prefix.resolve())
 
 
 def _known(tree: LlvmTree) -> tuple[Known, tuple[str, ...]]:
-    """What a build tree's sources and Ninja tell, and sentences about what it will not be taken for.
+    """Facts from a build tree's sources and Ninja, and notes on its limits.
 
-    An installed LLVM is all that there will be of it; what it lacks, its packages, programs and targets tell.
+    An installed LLVM is complete as it is; its packages, programs and targets show what it lacks.
     """
     source = llvm_tree.source_of(tree.prefix)
     if source is None:
@@ -78,36 +82,36 @@ def _known(tree: LlvmTree) -> tuple[Known, tuple[str, ...]]:
     diff = (git.changes(source) or "unknown") if head.dirty else ""
     notes = []
     if diff:
-        notes.append(f"its sources in {source} are changed, so no environment is given it")
+        notes.append(f"its sources in {source} are modified, so no environment will use it")
     part = _why_a_part(tree.prefix)
     if part:
-        notes.append(f"{part}. No environment is given it until all of it is built, and it is adopted again")
+        notes.append(f"{part}. No environment will use it until the build is complete and adopted again")
     return Known(diff=diff, scope="python-module" if part else "all", source=str(source)), tuple(notes)
 
 
 def _why_a_part(build: Path) -> str:
-    """Why a build tree is not taken for a whole one; empty if Ninja has nothing left to do in it."""
+    """Why a build tree does not count as complete; empty if Ninja has nothing left to build."""
     ninja = tools.own("ninja")
     if ninja is None:
-        return "there is no Ninja to ask what is built"
+        return "no Ninja to check what is built"
     try:
         left = ninja_dry_run.read(ninja.path, build, ("all",))
     except FactError as error:
-        return f"Ninja cannot tell whether it is built ({error.why or error.what})"
+        return f"Ninja cannot check the build ({error.why or error.what})"
     if left.regeneration:
-        return "CMake would configure it anew"
-    return f"steps that are left to build in it: {len(left.steps)}" if left.steps else ""
+        return "CMake would reconfigure it"
+    return f"build steps left: {len(left.steps)}" if left.steps else ""
 
 
 def forget(store: Store, entry: StoreEntry) -> Plan:
-    """Plan to take an adopted LLVM off the list.
+    """Plan to unregister an adopted LLVM.
 
     Raises:
-        UsageError: the entry is one of the store's own.
+        UsageError: the entry was not adopted.
     """
     if entry.manifest is None or entry.manifest.kind != "adopted":
         raise UsageError(
-            f"{entry.name} is the store's own",
+            f"{entry.name} is not an adopted entry",
             where=entry.path,
             hints=[f"`invoke store.gc --name {entry.name}` deletes it"],
         )
@@ -116,7 +120,7 @@ def forget(store: Store, entry: StoreEntry) -> Plan:
 
 
 def _name(tree: LlvmTree) -> str:
-    """Like those of builds, with what tells one prefix from another."""
+    """A name like those of builds, with a mark of the prefix."""
     source = tree.commit[:12] or f"{tree.prefix.name}-{tree.version}"
     asserts = "-asserts" if tree.assertions else ""
     plain = f"{source}-{tree.build_type or 'any'}{asserts}{_mark(tree)}"
@@ -124,5 +128,5 @@ def _name(tree: LlvmTree) -> str:
 
 
 def _mark(tree: LlvmTree) -> str:
-    """What tells one prefix from another in a name that nobody chose."""
+    """A mark that distinguishes prefixes in generated names."""
     return f"-{digest(str(tree.prefix.resolve()))[:8]}"

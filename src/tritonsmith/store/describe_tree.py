@@ -1,4 +1,4 @@
-"""The manifest of a tree: from what its CMake packages, headers and caches say, and what the caller knows."""
+"""The manifest of a tree, from its CMake packages, headers and caches, and what the caller knows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OLD_STRING, _NEW_STRING, _LIBCXX = b"Ss", b"__cxx11", b"NSt3__1"  # in mangled 
 
 @dataclass(frozen=True)
 class Known:
-    """What the caller knows of a tree and the tree does not tell; empty where the tree is to be asked.
+    """What the caller knows about a tree; empty values are read from the tree.
 
     Attributes:
         commit: of LLVM.
@@ -71,11 +71,11 @@ def manifest(
 
     Args:
         name: of the entry.
-        kind: how it came here.
-        tree: as it is, built.
-        machine: this one; a prebuilt one was made on another, whose libraries nobody knows.
-        known: what the tree does not tell.
-        tree_name: its folder, where that is not `name`.
+        kind: how it came into the store.
+        tree: the built tree.
+        machine: this machine; a prebuilt LLVM was built on another one, with unknown libraries.
+        known: what the tree does not show.
+        tree_name: its folder, if that is not `name`.
     """
     known = known or Known()
     cache = cmake_cache.read(tree.prefix)
@@ -122,8 +122,8 @@ def built(
     """The manifest of a build tree in the store.
 
     Args:
-        key: of the build; gives its name.
-        tree: as it is by now.
+        key: key of the build; determines the name.
+        tree: the tree in its present state.
         machine: this one.
         known: what this run built; the commit, the compiler and the linker are the key's.
         before: the manifest of an earlier run in the same tree, whose closures are still there.
@@ -142,7 +142,7 @@ def built(
 
 
 def cxx11(prefix: Path) -> bool | None:
-    """Whether a tree's archives use libstdc++'s newer `std::string`; None if they do not tell."""
+    """Whether a tree's archives use libstdc++'s newer `std::string`; None if unknown."""
     library = prefix / "lib" / "libLLVMSupport.a"
     try:
         names = ar_archive.symbols(library)
@@ -156,7 +156,7 @@ def cxx11(prefix: Path) -> bool | None:
 
 
 def looks(prefix: Path) -> str:
-    """A digest of what changes where somebody configures, builds or installs a tree; cheap."""
+    """A cheap digest that changes when a tree is configured, built or installed."""
     seen = []
     for name in _TELLING:
         try:
@@ -168,7 +168,7 @@ def looks(prefix: Path) -> str:
 
 
 def libraries(prefix: Path) -> tuple[Path, ...]:
-    """The libraries in a tree's `lib`, those that it may leave out of an archive aside."""
+    """The libraries in a tree's `lib`, without those that archives omit."""
     patterns: Iterable[str] = configs.load("store")["export"]["libraries"]
     found = {path for pattern in patterns for path in (prefix / "lib").glob(pattern)}
     return tuple(sorted(path for path in found if path.is_file()))
@@ -185,7 +185,7 @@ def _abi_breaking_checks(prefix: Path) -> bool | None:
 
 
 def _debug_info(tree: LlvmTree, values: dict[str, str], cache: CmakeCache | None) -> str:
-    """As the tool's own recipe asks for it: split, whole, by a flag, or none."""
+    """The debug information, from the flags that the tool's own recipe sets."""
     if tree.build_type not in configs.load("store")["debug-info"]["types"]:
         return "none"
     if cache is None:

@@ -1,4 +1,4 @@
-"""The manifest of one LLVM in the store: how it was made, and what it provides."""
+"""The manifest of one LLVM in the store: how it was built, and what it provides."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _DIGEST = 8  # digits of the key's digest in a name
 
 @dataclass(frozen=True)
 class Compiler:
-    """What compiled it.
+    """The compiler of an LLVM.
 
     Attributes:
         path: of the C++ compiler, on the machine that it ran on.
-        id: as CMake calls it: `Clang`, `GNU`; or the program's name.
+        id: CMake's name for it: `Clang`, `GNU`; or the program's name.
         version: dotted.
     """
 
@@ -40,12 +40,12 @@ class Compiler:
 
 @dataclass(frozen=True)
 class Abi:
-    """What its binaries want of a machine.
+    """What the binaries require of a machine.
 
     Attributes:
         system: `Linux` or `Darwin`.
         arch: `x86_64`, `aarch64`, `arm64`.
-        glibc: of the machine that made it; empty if unknown, or where there is none.
+        glibc: glibc of the machine that built them; empty if unknown, or if there is none.
         glibcxx: newest `GLIBCXX_` tag of that machine's libstdc++.
         cxx11: libstdc++'s newer `std::string` (`_GLIBCXX_USE_CXX11_ABI`); None if unknown.
     """
@@ -59,10 +59,10 @@ class Abi:
 
 @dataclass(frozen=True)
 class Closure:
-    """A part of LLVM that was built because one Triton needs it.
+    """The part of LLVM that was built for one Triton.
 
     Attributes:
-        triton: commit of that Triton, and a digest of the options that decide what it takes.
+        triton: commit of that Triton, and a digest of the options that determine the part.
         scope: `closure`, or the smaller `python-module`.
     """
 
@@ -72,14 +72,14 @@ class Closure:
 
 @dataclass(frozen=True)
 class Key:
-    """What must agree for two builds to be the same one. The scope is not in it: a tree grows in place.
+    """What identifies a build. The scope is not part of the key: a tree grows in place.
 
     Attributes:
         source: commit, or the name of sources that have none.
         diff: digest of what a dirty source tree changes; empty if it is clean.
         build_type: CMake build type.
         assertions: built with assertions.
-        options: CMake variables that change what is built, name to value; none of how quickly.
+        options: CMake variables that change what is built, name to value; not those that only affect speed.
         compiler: its path does not count.
         libstdcxx: newest `GLIBCXX_` tag.
         linker: name and version.
@@ -103,7 +103,7 @@ class Key:
 
     @property
     def name(self) -> str:
-        """Of the entry: readable, and different where the key is."""
+        """Name of the entry: readable, and unique for the key."""
         commit = re.fullmatch(r"[0-9a-f]{40}", self.source)
         source = self.source[:_SHORT] if commit else re.sub(r"[^A-Za-z0-9._+]+", "-", self.source).strip("-.")
         asserts = "-asserts" if self.assertions else ""
@@ -113,13 +113,13 @@ class Key:
 
 @dataclass(frozen=True)
 class StoreManifest:
-    """Everything that is written down about an entry, beside it, once it is complete.
+    """The manifest of an entry, written beside the tree once it is complete.
 
     Attributes:
         name: of the entry.
-        kind: how it came here; an adopted tree is somebody else's, and never deleted.
+        kind: how it came into the store; an adopted tree belongs to its owner and is never deleted.
         tree: name of the folder in the store, or the absolute path of an adopted one.
-        commit: of LLVM; empty if nobody knows.
+        commit: LLVM's commit; empty if unknown.
         diff: digest of what a dirty source tree changed; empty if it was clean.
         version: `19.1.7`.
         build_type: CMake build type; may be empty.
@@ -131,23 +131,23 @@ class StoreManifest:
         targets: code generators.
         projects: `LLVM_ENABLE_PROJECTS`, as far as it is known.
         packages: CMake packages beside LLVM's own: `mlir`, `lld`, `clang`.
-        tools: programs in its `bin` that Triton's build or tests want.
-        libraries: what was in its `lib` when it was published.
-        scope: `all`, or what was asked for first.
-        closures: what is built, where it is not all.
-        shared: it has shared libraries only: one for each component, or one for all.
-        sanitizer: it is instrumented: `address`, ...
+        tools: programs in its `bin` that Triton's build or tests need.
+        libraries: the contents of its `lib` when it was published.
+        scope: `all`, or the scope requested first.
+        closures: what is built, if not all.
+        shared: has only shared libraries: one per component, or one for all.
+        sanitizer: the sanitizer that instruments it: `address`, ...
         compiler: what compiled it.
         linker: what linked it.
-        abi: what it wants of a machine.
+        abi: what it requires of a machine.
         key: digest of the key; empty for a tree that the tool did not build.
         source: the source tree of a build tree: it has headers, and Ninja needs it to build more.
-        origin: URL or path of the archive that it came from.
+        origin: URL or path of the original archive.
         made: UTC, ISO 8601.
         tool: version of tritonsmith.
-        bytes: on disk when it was published; None if nobody counted.
+        bytes: size on disk when it was published; None if not measured.
         build: upstream's number of a prebuilt archive, of which one commit may have several; None for others.
-        looks: of an adopted tree: a digest of what tells that somebody built or installed it anew.
+        looks: of an adopted tree: a digest that changes when it is rebuilt or reinstalled.
     """
 
     name: str
@@ -209,31 +209,31 @@ class StoreEntry:
 
 
 def is_name(name: str) -> bool:
-    """Whether an entry may be called so: no folder, not hidden, nothing that a shell would take apart."""
+    """Whether an entry may have this name: no folder, not hidden, no characters special to a shell."""
     return bool(_NAME.fullmatch(name)) and not _TAKEN.fullmatch(name)
 
 
 def parse(text: str) -> StoreManifest:
-    """A manifest from its text. What a later version added is passed over.
+    """Parse a manifest. Keys that a later version added are ignored.
 
     Raises:
-        ValueError: it is not one, or of a schema that this version does not know.
+        ValueError: it is not a manifest, or has an unknown schema.
     """
     return parse_table(outside.json_of(text))
 
 
 def parse_table(seen: Any) -> StoreManifest:
-    """A manifest from its parsed JSON.
+    """Make a manifest from parsed JSON.
 
     Raises:
-        ValueError: it is not one, or of a schema that this version does not know.
+        ValueError: it is not a manifest, or has an unknown schema.
     """
     if not isinstance(seen, dict) or seen.get("schema") != SCHEMA:
-        raise ValueError(f"no manifest of schema {SCHEMA}")
+        raise ValueError(f"not a manifest of schema {SCHEMA}")
     try:
         manifest: StoreManifest = outside.typed(StoreManifest, seen)
     except ValueError as error:
         raise ValueError(f"a damaged manifest: {error}") from error
     if not is_name(manifest.name):
-        raise ValueError(f"a damaged manifest: its name cannot be {manifest.name[:80]!r}")
+        raise ValueError(f"a damaged manifest: invalid name {manifest.name[:80]!r}")
     return manifest

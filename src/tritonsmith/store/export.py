@@ -1,4 +1,4 @@
-"""`store.export`: an LLVM of the store as one archive, which can be unpacked anywhere."""
+"""`store.export`: an LLVM of the store as one relocatable archive."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ PHASE_UPLOAD = "upload"
 
 @dataclass(frozen=True)
 class StoreExport:
-    """An export, prepared.
+    """A prepared export.
 
     Attributes:
         plan: what it does.
         dest: path or URL of the archive.
-        files: how many go in.
+        files: number of files in the archive.
         notes: what the archive will lack.
     """
 
@@ -51,14 +51,14 @@ def prepare(entry: StoreEntry, dest: str, space: Workspace, machine: Machine) ->
     """Make the plan.
 
     Args:
-        entry: that is exported.
+        entry: the entry to export.
         dest: file (`*.tar.zst`), folder (its name is appended), or URL of an object store.
-        space: whose scratch space an upload passes through.
-        machine: this one, whose libraries a prebuilt or adopted tree is known to work with.
+        space: the workspace with the scratch space for uploads.
+        machine: this machine, whose libraries a prebuilt or adopted tree is known to work with.
 
     Raises:
-        FactError: the entry is not whole.
-        UsageError: nothing can be put there.
+        FactError: the entry is damaged.
+        UsageError: not a valid destination.
         SmithError: the client for that kind of URL is missing.
     """
     manifest = entry.manifest
@@ -66,10 +66,10 @@ def prepare(entry: StoreEntry, dest: str, space: Workspace, machine: Machine) ->
         raise FactError(f"{entry.name} cannot be exported", why=entry.problem or f"it is {entry.status}")
     if broken := verify.problems(entry, quick=True):
         hints = [
-            f"`invoke store.verify --name {entry.name}` tells all of it",
-            "`invoke setup-mlir` mends a build",
+            f"`invoke store.verify --name {entry.name}` lists all problems",
+            "`invoke setup-mlir` repairs a build",
         ]
-        raise FactError(f"{entry.name} is not whole", where=entry.path, why=broken[0], hints=hints)
+        raise FactError(f"{entry.name} is damaged", where=entry.path, why=broken[0], hints=hints)
     target = _target(entry.name, dest)
     if is_url(target):
         object_store.check(target)
@@ -93,7 +93,7 @@ def prepare(entry: StoreEntry, dest: str, space: Workspace, machine: Machine) ->
 
 
 def _upload(archive: Path, url: str, space: Workspace) -> Plan:
-    """The archive, and then its checksum: whoever finds that finds all of it."""
+    """Upload the archive, then its checksum: if the checksum exists, the archive is complete."""
     return Plan(
         "upload",
         (
@@ -107,11 +107,11 @@ def _upload(archive: Path, url: str, space: Workspace) -> Plan:
 def _target(name: str, dest: str) -> str:
     if dest.startswith(("http://", "https://")):
         raise UsageError(
-            "nothing can be put on a web server this way",
+            "cannot upload to a web server",
             where=redact.hidden(dest),
             hints=[
-                "export to a file, and copy it and its .sha256 there",
-                "or name a bucket: s3://BUCKET/PATH/",
+                "export to a file, then copy it and its .sha256 there",
+                "or use a bucket: s3://BUCKET/PATH/",
             ],
         )
     if dest.endswith(ENDING):
@@ -120,7 +120,7 @@ def _target(name: str, dest: str) -> str:
     if folder or is_url(dest):
         return f"{dest.rstrip('/')}/{name}{ENDING}"
     raise UsageError(
-        f"an archive's name ends in {ENDING}", where=dest, hints=[f"{dest}{ENDING}", "or name a folder"]
+        f"an archive's name ends in {ENDING}", where=dest, hints=[f"{dest}{ENDING}", "or give a folder"]
     )
 
 
@@ -136,7 +136,7 @@ def _head(manifest: StoreManifest) -> str:
 
 
 def _as_exported(manifest: StoreManifest, machine: Machine) -> StoreManifest:
-    """Without what means this machine alone, and with the libraries that it is known to work with."""
+    """The manifest without what only suits this machine, and with the libraries it is known to work with."""
     abi = manifest.abi
     known = replace(abi, glibc=abi.glibc or machine.glibc, glibcxx=abi.glibcxx or machine.glibcxx)
     stays = manifest.debug_info == "split"  # types and variables are in the .dwo files, which are not packed
@@ -153,7 +153,7 @@ def _as_exported(manifest: StoreManifest, machine: Machine) -> StoreManifest:
 
 
 def _seconds(made: str) -> int:
-    """Not before 1980: what is zipped later, as wheels are, cannot be older."""
+    """A time not before 1980: zip files, such as wheels, cannot hold older ones."""
     try:
         return int(datetime.fromisoformat(made).timestamp())
     except (ValueError, OverflowError):
@@ -161,7 +161,7 @@ def _seconds(made: str) -> int:
 
 
 def _places(prefix: Path, source: Path | None) -> Iterator[tuple[str, str]]:
-    """Folders that texts may name, as they were given and as they really are."""
+    """Folders that texts may name, as given and resolved."""
     cache = cmake_cache.read(prefix)
     given = cache.get("CMAKE_CACHEFILE_DIR") if cache else ""
     yield from dict.fromkeys((place, "") for place in (str(prefix), str(prefix.resolve()), given) if place)
@@ -170,7 +170,7 @@ def _places(prefix: Path, source: Path | None) -> Iterator[tuple[str, str]]:
 
 
 def _items(prefix: Path, source: Path | None) -> Iterator[Item]:
-    """Everything that goes in, by name: reproducible, whatever order the file system has."""
+    """All members by name: reproducible, whatever order the file system has."""
     found: dict[str, Item] = {}
     table = _table()
     for pattern in table["libraries"]:
@@ -188,7 +188,7 @@ def _items(prefix: Path, source: Path | None) -> Iterator[Item]:
 
 
 def _whole(item: Item, found: dict[str, Item], prefix: Path) -> Item:
-    """A link to a file that does not go in becomes that file."""
+    """Replace links to files outside the archive by those files."""
     target = os.path.normpath(Path(item.name).parent / item.source) if item.link else ""
     if not item.link or target in found or any(name.startswith(f"{target}/") for name in found):
         return item
@@ -197,7 +197,7 @@ def _whole(item: Item, found: dict[str, Item], prefix: Path) -> Item:
 
 
 def _unwanted(name: str) -> bool:
-    """What CMake and the linker left, and what Python compiled."""
+    """Leftovers of CMake and the linker, and compiled Python."""
     parts = Path(name).parts
     return bool({"CMakeFiles", "__pycache__", ".git"} & set(parts)) or parts[-1] in {
         "cmake_install.cmake",
@@ -206,7 +206,7 @@ def _unwanted(name: str) -> bool:
 
 
 def _walk(path: Path, root: Path, above: tuple[Path, ...] = ()) -> Iterator[Item]:
-    """A file or a folder; a link that leads out of the tree becomes what it leads to."""
+    """Walk a file or a folder; a link out of the tree is replaced by its target."""
     name = str(path.relative_to(root))
     if path.is_symlink() and not path.exists():
         return
@@ -223,8 +223,8 @@ def _walk(path: Path, root: Path, above: tuple[Path, ...] = ()) -> Iterator[Item
 def _notes(manifest: StoreManifest) -> Iterator[str]:
     if manifest.debug_info == "split":
         yield (
-            "debug information is split: line numbers go along, types and variables stay behind in .dwo "
-            "files (debug-info = 'full' under [llvm] makes an LLVM that takes all of it along)"
+            "debug information is split: line numbers are included, types and variables stay behind in .dwo "
+            "files (debug-info = 'full' under [llvm] builds an LLVM that includes everything)"
         )
     if manifest.sanitizer:
-        yield f"it is instrumented by the sanitizer {manifest.sanitizer}"
+        yield f"instrumented by the sanitizer {manifest.sanitizer}"

@@ -1,4 +1,4 @@
-"""`store.gc`: what goes, the least recently used first, and what stays and why."""
+"""`store.gc`: entries to delete, least recently used first, and entries to keep, with reasons."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PHASE = "delete"
 
 @dataclass(frozen=True)
 class GcLimits:
-    """What to keep.
+    """Limits for deleting.
 
     Attributes:
-        max_bytes: until the store's entries take no more than that; None for as much as possible.
-        older_than: seconds since it was last used; None for any.
-        names: these alone; all if empty.
+        max_bytes: delete until the store's entries have at most this size; None for as much as possible.
+        older_than: minimum seconds since the last use; None for any.
+        names: only these entries; all if empty.
     """
 
     max_bytes: int | None = None
@@ -34,14 +34,14 @@ class GcLimits:
 
 @dataclass(frozen=True)
 class PreparedGc:
-    """What collecting would do.
+    """A prepared deletion.
 
     Attributes:
         plan: one step for each entry.
-        going: what goes, in this order.
-        staying: what stays, with the reason.
-        leftovers: bytes that stopped runs left, which go as well.
-        before: bytes of the store's entries.
+        going: entries to delete, in this order.
+        staying: entries to keep, with the reason.
+        leftovers: bytes left by stopped runs, also deleted.
+        before: bytes of the store's entries before.
     """
 
     plan: Plan
@@ -57,10 +57,10 @@ class PreparedGc:
 
 
 def size(text: str) -> int | None:
-    """Bytes from `50GB`, `1.5TiB` or `800MB`; None for an empty text.
+    """Parse bytes from `50GB`, `1.5TiB` or `800MB`; None for an empty text.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: not a size.
     """
     return compression.size(text) if text else None
 
@@ -69,11 +69,11 @@ def prepare(found: StoreListing, limits: GcLimits) -> PreparedGc:
     """Decide, and make the plan.
 
     Args:
-        found: the store, looked at.
+        found: the listing of the store.
         limits: what to keep.
 
     Raises:
-        UsageError: a name that is none.
+        UsageError: no entry of that name.
     """
     names = {row.entry.name for row in found.rows}
     for name in limits.names:
@@ -92,42 +92,42 @@ def prepare(found: StoreListing, limits: GcLimits) -> PreparedGc:
     remains = store_entry.leftovers(store.root)
     steps = [RemoveLeftovers(store.root, store.owner, stale, phase=PHASE)] if remains else []
     plan = Plan(
-        f"collect what is not used in {store.root}",
+        f"delete unused entries of {store.root}",
         (*(Discard(store.root, row.entry.name, store.owner, stale, phase=PHASE) for row in going), *steps),
-        ("an entry that somebody comes to use meanwhile stays, but this script cannot tell",),
+        ("the command keeps an entry that comes into use meanwhile, but this script cannot check that",),
     )
     return PreparedGc(plan, tuple(going), tuple(staying), sum(on_disk(path) for path in remains), found.bytes)
 
 
 def _reason(row: StoreRow, found: StoreListing, limits: GcLimits, left: int) -> str:
-    """Why an entry stays; empty if it goes.
+    """Why an entry is kept; empty if it is deleted.
 
     Args:
         row: the entry.
         found: the whole store.
         limits: what to keep.
-        left: bytes that the store's entries take without those that go already.
+        left: bytes of the store's entries without those to delete so far.
     """
     name, unused = row.entry.name, found.now - row.used
     fresh = 3600 * float(configs.load("store")["gc"]["fresh-hours"])
     half = row.entry.status == "unfinished" and not limits.names and limits.older_than is None
     reasons = (
-        (limits.names and name not in limits.names, "not asked for"),
+        (limits.names and name not in limits.names, "not selected"),
         (row.bytes is None, "adopted: never deleted"),
         (row.uses, f"used by {', '.join(dict.fromkeys(use.in_words for use in row.uses))}"),
-        (limits.older_than is not None and unused < limits.older_than, "used lately"),
-        (half and unused < fresh, "changed lately (--name deletes it all the same)"),
-        (limits.max_bytes is not None and left <= limits.max_bytes, "there is room"),
+        (limits.older_than is not None and unused < limits.older_than, "used recently"),
+        (half and unused < fresh, "changed recently (--name deletes it anyway)"),
+        (limits.max_bytes is not None and left <= limits.max_bytes, "within --max-size"),
     )
     return next((text for holds, text in reasons if holds), "")
 
 
 def stayed(prepared: PreparedGc, found: StoreListing) -> tuple[StoreRow, ...]:
-    """Entries of the plan that are still there: somebody holds them, or came to use them meanwhile.
+    """Entries of the plan that still exist: locked, or in use since then.
 
     Args:
-        prepared: the plan, which has run.
-        found: the store, as it was looked at before.
+        prepared: the executed plan.
+        found: the listing of the store before.
     """
     there = {entry.name for entry in found.store.entries()}
     return tuple(row for row in prepared.going if row.entry.name in there)

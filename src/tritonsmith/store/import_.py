@@ -26,14 +26,14 @@ PHASE_UNPACK = "unpack"
 
 @dataclass(frozen=True)
 class ImportSource:
-    """An archive, and how it comes here.
+    """An archive, and how to fetch it.
 
     Attributes:
-        place: path or URL, as it was given.
-        sha256: what it must be.
-        archive: where it lies, once the plan has run.
-        plan: what fetches it, or verifies one that lies on this machine.
-        fetched: it was brought here only to be unpacked.
+        place: path or URL as given.
+        sha256: expected checksum.
+        archive: local path, once the plan has run.
+        plan: steps that fetch it, or verify a local one.
+        fetched: it was fetched only to be unpacked.
     """
 
     place: str
@@ -45,12 +45,12 @@ class ImportSource:
 
 @dataclass(frozen=True)
 class StoreImport:
-    """An import, prepared.
+    """A prepared import.
 
     Attributes:
-        manifest: of the entry that comes about.
-        plan: what it does; empty if the entry is there.
-        there: the entry is there already.
+        manifest: manifest of the new entry.
+        plan: the steps; empty if the entry exists.
+        there: the entry exists already.
     """
 
     manifest: StoreManifest
@@ -59,21 +59,21 @@ class StoreImport:
 
 
 def locate(place: str, space: Workspace, sha256: str = "") -> ImportSource:
-    """Find an archive and its checksum, and plan how it comes here.
+    """Find an archive and its checksum, and plan to fetch it.
 
     Args:
         place: path, `file://`, `http(s)://`, or URL of an object store.
-        space: where archives are fetched to.
-        sha256: what it must be; empty for what the file beside it says.
+        space: workspace that archives are fetched to.
+        sha256: expected checksum; empty for the one in the file beside the archive.
 
     Raises:
-        DownloadError: the archive or its checksum is not there.
+        DownloadError: the archive or its checksum does not exist.
     """
     if not remote.is_url(place) and not remote.local(place).is_file():
         raise DownloadError(
-            "there is no such archive",
+            "no such archive",
             where=remote.local(place),
-            hints=["`invoke store.export NAME DEST` makes one, on the machine that has the entry"],
+            hints=["`invoke store.export NAME DEST` creates one, on the machine that has the entry"],
         )
     expected = sha256.lower() or remote.checksum(place)
     if not remote.is_url(place):
@@ -89,19 +89,19 @@ def locate(place: str, space: Workspace, sha256: str = "") -> ImportSource:
 def prepare(
     source: ImportSource, store: Store, space: Workspace, here: Machine, *, force: bool = False
 ) -> StoreImport:
-    """Make the plan for an archive that is here by now.
+    """Make the plan for a fetched archive.
 
     Args:
         source: from `locate`, whose plan has run.
-        store: where to.
-        space: what was fetched to it goes once it is unpacked.
-        here: this machine, which must be able to run what is in it.
-        force: go on in spite of that.
+        store: the destination.
+        space: workspace from which the fetched archive is deleted after unpacking.
+        here: this machine, which must be able to run its contents.
+        force: import for another machine, too.
 
     Raises:
-        DownloadError: it is no archive of a store.
+        DownloadError: not an archive of a store.
         PreflightError: it is for another kind of machine.
-        FactError: an unfinished build is in its place, or an entry that cannot be read.
+        FactError: an unfinished build or an unreadable entry has its name.
     """
     manifest = _manifest(source)
     if not force:
@@ -112,18 +112,18 @@ def prepare(
     there = before is not None and before.status == "ready"
     if before and before.status == "unreadable":
         raise FactError(
-            "an entry of that name is there, and cannot be read",
+            "an entry of that name exists, and cannot be read",
             where=store.manifest(name),
             why=before.problem,
             hints=[
-                f"its owner can open it to others: chmod -R g+rX {shlex.quote(str(store.path(name)))}*",
-                "for all that come: umask 002, as docs/store.md says of stores that are shared",
+                f"its owner can make it readable: chmod -R g+rX {shlex.quote(str(store.path(name)))}*",
+                "for future entries: umask 002 (see shared stores in docs/store.md)",
                 f"or delete it: `invoke store.gc --name {name}`",
             ],
         )
     if not there and not stamp.holds() and store.path(name).exists():
         raise FactError(
-            "an unfinished build is in the place of this archive",
+            "an unfinished build has the name of this archive",
             where=store.path(name),
             hints=["finish it: `invoke setup-mlir`", f"or delete it: `invoke store.gc --name {name}`"],
         )
@@ -147,12 +147,12 @@ def prepare(
 
 
 def _manifest(source: ImportSource) -> StoreManifest:
-    """As the entry's will be."""
+    """The future entry's manifest."""
     head = pack.peek(source.archive)
     try:
         manifest = entries.parse_table(head["manifest"])
     except ValueError as error:
-        raise DownloadError("this is no archive of a store", where=source.archive, why=str(error)) from error
+        raise DownloadError("not an archive of a store", where=source.archive, why=str(error)) from error
     return replace(
         manifest, kind="imported", tree=manifest.name, source="", origin=remote.shown(source.place)
     )
@@ -166,7 +166,7 @@ def _check_machine(manifest: StoreManifest, here: Machine, source: ImportSource)
             where=remote.shown(source.place),
             why="\n".join(problems),
             hints=[
-                "one that was exported on the oldest system of the team runs on all of them",
-                "--force imports it all the same",
+                "an archive that was exported on the team's oldest system runs on all systems",
+                "--force imports it anyway",
             ],
         )

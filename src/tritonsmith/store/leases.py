@@ -1,4 +1,4 @@
-"""Who uses which entry: environments that registered, as far as receipts and build folders agree."""
+"""The users of entries: registered environments, confirmed by receipts and build folders."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _VARIABLES = ("LLVM_DIR", "LLVM_SYSPATH", "MLIR_DIR", "LLVM_LIBRARY_DIR")
 
 @dataclass(frozen=True)
 class User:
-    """An environment that said that it uses an entry.
+    """An environment that registered as user of an entry.
 
     Attributes:
         workspace: its workspace, absolute.
         env: its name.
-        checkout: of the Triton that it is for; may be empty.
+        checkout: the Triton checkout; may be empty.
         entry: name in the store.
         user: login name.
-        host: machine; on another one its files may not be there to be looked at.
+        host: machine; its files may not be readable on another one.
         since: UTC, ISO 8601.
     """
 
@@ -50,17 +50,17 @@ class User:
 
     @property
     def file(self) -> str:
-        """Name of its record: one for each environment."""
+        """Name of the record: one per environment."""
         return f"{digest(self.workspace, self.env)}.json"
 
 
 @dataclass(frozen=True)
 class Use:
-    """Somebody uses an entry.
+    """A use of an entry.
 
     Attributes:
         user: who.
-        why: what shows it: `setup-mlir`, `build-triton`, `CMakeCache.txt`; or why nobody can tell.
+        why: the evidence: `setup-mlir`, `build-triton`, `CMakeCache.txt`; or why it cannot be checked.
     """
 
     user: User
@@ -68,18 +68,18 @@ class Use:
 
     @property
     def in_words(self) -> str:
-        """`dev (~/src/triton)`; with the workspace where it is another user's."""
+        """`dev (~/src/triton)`; with the workspace if it is another user's."""
         where = self.user.checkout or self.user.workspace
         return f"{self.user.env} ({where})" if where else self.user.env
 
 
 @dataclass(frozen=True)
 class Usage:
-    """All that is known about who uses what.
+    """All uses of a store.
 
     Attributes:
         uses: name of an entry to its uses.
-        stale: records that count for nothing any more, as they were when they were looked at.
+        stale: records that no longer count, as they were when read.
     """
 
     uses: dict[str, tuple[Use, ...]]
@@ -105,7 +105,7 @@ def me(env: EnvDir, checkout: Path | None, entry: str, now: datetime | None = No
 
 
 def login() -> str:
-    """This user's name; empty where there is none, as in a container."""
+    """This user's name; empty if there is none, as in a container."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
@@ -113,30 +113,30 @@ def login() -> str:
 
 
 def register(store: Store, user: User) -> tuple[Step, ...]:
-    """Steps that register a user, and make sure that the entry did not go meanwhile.
+    """Steps that register a user, and check that the entry was not deleted meanwhile.
 
-    Whoever deletes looks for new records once the manifest is gone, so that one of the two sees the other.
+    A deletion looks for new records after removing the manifest, so one of the two sees the other.
     """
     manifest = store.manifest(user.entry)
     return (
         *announce(store, user),
-        Expect(manifest, f"{user.entry} went from the store just now: run the command again", phase=PHASE),
+        Expect(manifest, f"{user.entry} was just deleted from the store: run the command again", phase=PHASE),
         *store.touch(user.entry),
     )
 
 
 def announce(store: Store, user: User) -> tuple[Step, ...]:
-    """Steps that register a user of an entry that is still to be made."""
+    """Steps that register a user of an entry that does not exist yet."""
     text = json.dumps({"schema": SCHEMA, **asdict(user)}, indent=2) + "\n"
     return (Write(store.users / user.file, text, phase=PHASE),)
 
 
 def look(store: Store, space: Workspace, now: float) -> Usage:
-    """Find out who uses what.
+    """Find the uses of a store's entries.
 
     Args:
         store: which.
-        space: this user's workspace, all of whose environments are looked at, registered or not.
+        space: this user's workspace; all its environments are checked, registered or not.
         now: seconds since 1970.
     """
     entries = store.entries()
@@ -159,7 +159,7 @@ def look(store: Store, space: Workspace, now: float) -> Usage:
 
 
 def _records(store: Store) -> Iterator[tuple[SeenEntry, User]]:
-    """Records, each as it was before it was read; one that may not be read names a user without an entry."""
+    """Records with their previous state; an unreadable one names a user without an entry."""
     for path in sorted(store.users.glob("*.json")) if store.users.is_dir() else []:
         try:
             record = SeenEntry(path.name, path.stat().st_mtime_ns)
@@ -174,14 +174,14 @@ def _records(store: Store) -> Iterator[tuple[SeenEntry, User]]:
 
 
 def _judge(record: SeenEntry, user: User, entries: tuple[StoreEntry, ...], now: float) -> dict[str, str]:
-    """Entries that one environment uses, and what shows it."""
+    """Entries that an environment uses, with the evidence."""
     if not user.entry:
-        return {entry.name: f"cannot be looked at: {user.host}" for entry in entries}
+        return {entry.name: f"cannot be checked: {user.host}" for entry in entries}
     env = Workspace(Path(user.workspace)).env(user.env)
     try:
         found = dict(_confirmed(env, entries))
     except OSError as error:
-        return {user.entry: f"cannot be looked at: {error.strerror or error}"}
+        return {user.entry: f"cannot be checked: {error.strerror or error}"}
     if user.entry not in found:
         elsewhere = user.host != socket.gethostname() and not env.path.is_dir()
         limits = configs.load("store")["gc"]
@@ -189,25 +189,25 @@ def _judge(record: SeenEntry, user: User, entries: tuple[StoreEntry, ...], now: 
         at_it = half and env.path.is_dir()
         fresh = 86400.0 * limits["unfinished-days"] if at_it else 3600.0 * limits["fresh-hours"]
         if elsewhere:
-            found[user.entry] = f"cannot be looked at from here, only on {user.host}"
+            found[user.entry] = f"can only be checked on {user.host}"
         elif now - record.changed / 1e9 < fresh:
-            found[user.entry] = "builds it" if at_it else "registered lately"
+            found[user.entry] = "builds it" if at_it else "registered recently"
     return found
 
 
 def _unregistered(env: EnvDir, entries: tuple[StoreEntry, ...]) -> list[tuple[str, str]]:
-    """Entries that an environment uses which never registered: any, where that cannot be read."""
+    """Entries that an unregistered environment uses: any, if it cannot be read."""
     try:
         return list(_confirmed(env, entries))
     except OSError as error:
-        return [(entry.name, f"cannot be looked at: {error.strerror or error}") for entry in entries]
+        return [(entry.name, f"cannot be checked: {error.strerror or error}") for entry in entries]
 
 
 def _confirmed(env: EnvDir, entries: tuple[StoreEntry, ...]) -> Iterator[tuple[str, str]]:
     """Entries that an environment's receipts and build folder name.
 
     Raises:
-        OSError: they are there and cannot be read.
+        OSError: they exist, but cannot be read.
     """
     named = [(path, why) for why, path in _prefixes(env)]
     for entry in entries:
@@ -229,7 +229,7 @@ def _prefixes(env: EnvDir) -> Iterator[tuple[str, Path]]:
 
 
 def _receipt(path: Path) -> dict[str, Any]:
-    """A receipt's content; `receipts.read` does not tell one that may not be read from none."""
+    """A receipt's content; `receipts.read` does not distinguish an unreadable one from a missing one."""
     try:
         seen = outside.read_json(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""What is in a store: entries, their sizes, and who uses them."""
+"""The contents of a store: entries, sizes, and users."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _BLOCK = 512  # bytes: what st_blocks counts, whatever the file system's own blo
 
 @dataclass(frozen=True)
 class StoreRow:
-    """An entry and what is around it.
+    """An entry with its size, ages and users.
 
     Attributes:
         entry: the entry.
-        bytes: on disk; None for an adopted tree, which is not the store's.
+        bytes: size on disk; None for an adopted tree, which is not the store's.
         made: seconds since 1970; when it was published, or last changed if it is unfinished.
-        used: when it was last asked for, published or changed.
+        used: when it was last requested, published or changed.
         uses: who uses it.
     """
 
@@ -41,7 +41,7 @@ class StoreRow:
 
 @dataclass(frozen=True)
 class StoreListing:
-    """A store, looked at.
+    """The listing of a store.
 
     Attributes:
         store: which.
@@ -57,12 +57,12 @@ class StoreListing:
 
     @property
     def bytes(self) -> int:
-        """What the store's own entries take on disk."""
+        """Disk space of the store's own entries."""
         return sum(row.bytes or 0 for row in self.rows)
 
 
 def make(store: Store, space: Workspace, now: float) -> StoreListing:
-    """Look at a store. Needs no lock, and changes nothing.
+    """List a store. Read-only, needs no lock.
 
     Args:
         store: which.
@@ -89,7 +89,7 @@ def _seconds(made: str) -> float:
 
 
 def on_disk(folder: Path) -> int:
-    """Bytes that a folder takes; a file with several names counts once, what cannot be read not at all."""
+    """Bytes of a folder; a file with several names counts once, unreadable ones are skipped."""
     seen: set[tuple[int, int]] = set()
     total = 0
     for about in _everything(folder):

@@ -1,4 +1,4 @@
-"""What is asked of an LLVM in the store, and what an entry lacks of it."""
+"""Requirements on an LLVM in the store, and what an entry lacks."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tritonsmith.versions import version_key
 
 @dataclass(frozen=True)
 class LlvmNeeds:
-    """What is asked for. What is left empty does not matter.
+    """Requirements on an LLVM. Empty values do not matter.
 
     Attributes:
         commit: of LLVM.
-        any_commit: another commit will do, where none is at that one.
+        any_commit: another commit will do if no entry has that one.
         build_type: CMake build type.
         assertions: with or without.
-        debug_info: at least so much, where the build type carries any.
+        debug_info: at least this much, if the build type has any.
         targets: code generators; `Native` is the host's.
         packages: CMake packages: `mlir`, `lld`, `clang`.
         tools: programs in `bin` that the build of Triton runs.
-        scope: how much of it must be built.
-        triton: which Triton's closure that is: its commit and options.
+        scope: how much must be built.
+        triton: the Triton of the closure: its commit and options.
         shared: with shared libraries, or with archives.
-        machine: where it must link and run.
-        build: upstream's build number of that commit; another prebuilt archive of it is not what is meant.
-        key: digest of the key, where the caller has one: an entry of that very key is taken first.
+        machine: the machine where it must link and run.
+        build: upstream's build number of that commit; other prebuilt archives of it do not match.
+        key: digest of the key, if known: an entry with this key is preferred.
     """
 
     commit: str = ""
@@ -53,12 +53,12 @@ class LlvmNeeds:
 
 @dataclass(frozen=True)
 class StoreMatch:
-    """The answer of a search.
+    """The result of a search.
 
     Attributes:
-        entry: the best one that serves; None if none does.
-        complete: everything asked for is built; otherwise Ninja has to build the difference in it first.
-        refused: each other entry's name, with the reason why it was not taken.
+        entry: the best suitable one; None if there is none.
+        complete: everything required is built; otherwise Ninja has to build the difference first.
+        refused: the other entries, with the reason why each was not chosen.
     """
 
     entry: StoreEntry | None = None
@@ -67,9 +67,9 @@ class StoreMatch:
 
 
 def lacks(entry: StoreEntry, wanted: LlvmNeeds) -> list[str]:
-    """What an entry does not have of what is asked for, in words; empty if it serves.
+    """The requirement that an entry does not meet, in words; empty if it is suitable.
 
-    A build tree whose sources are there serves any scope: Ninja makes the difference.
+    A build tree with its sources serves any scope: Ninja builds the difference.
     """
     if entry.manifest is None or entry.status != "ready":
         return [entry.problem or entry.status]
@@ -81,12 +81,12 @@ def lacks(entry: StoreEntry, wanted: LlvmNeeds) -> list[str]:
         missing.append(problem)
     if not missing and have.kind == "adopted" and have.source:  # last: git looks at each of their files
         problem = moved(have)
-        missing += [f"{problem}: `invoke store.adopt {entry.path}` looks at it again"] if problem else []
+        missing += [f"{problem}: `invoke store.adopt {entry.path}` checks it again"] if problem else []
     return missing
 
 
 def covers(have: StoreManifest, wanted: LlvmNeeds) -> bool:
-    """Whether everything that is asked for is built already, the tools included."""
+    """Whether everything required is built already, including tools."""
     if wanted.tools - set(have.tools):
         return False
     if have.scope == "all":
@@ -98,7 +98,7 @@ def covers(have: StoreManifest, wanted: LlvmNeeds) -> bool:
 
 
 def grows(entry: StoreEntry) -> bool:
-    """Whether Ninja can build more of it: a build tree of the tool's own, and its sources are there."""
+    """Whether Ninja can build more of it: a build tree of the tool's own, with its sources."""
     have = entry.manifest
     if have is None or have.kind != "built" or not have.source:
         return False
@@ -106,34 +106,34 @@ def grows(entry: StoreEntry) -> bool:
 
 
 def homeless(have: StoreManifest) -> str:
-    """Why a build tree cannot be built against nor grow, in words: half of its headers are in its sources."""
+    """Why a build tree is unusable without its sources, in words: half of its headers are there."""
     if not have.source:
         return ""
     try:
         there = (Path(have.source) / "llvm").is_dir()
     except OSError:  # in a home that is not this user's
         there = False
-    return "" if there else f"its sources, and its headers with them, are not in {have.source} any more"
+    return "" if there else f"its sources, and thus its headers, are no longer in {have.source}"
 
 
 def moved(have: StoreManifest) -> str:
-    """Why more of a build cannot be built from its sources, in words; empty if they are what they were."""
+    """Why more of a build cannot be built from its sources, in words; empty if they are unchanged."""
     if not have.source:
-        return "it is no build tree"
+        return "not a build tree"
     head = git.head(Path(have.source))
     if head.problem:
-        return f"its sources in {have.source} do not tell their commit: {head.problem}"
+        return f"its sources in {have.source} have no readable commit: {head.problem}"
     if head.commit and not same_commit(head.commit, have.commit):
-        return f"its sources in {have.source} are at {head.commit[:12]} by now"
-    return f"its sources in {have.source} are changed by now" if head.dirty else ""
+        return f"its sources in {have.source} are now at {head.commit[:12]}"
+    return f"its sources in {have.source} have been modified" if head.dirty else ""
 
 
 def choose(entries: Iterable[StoreEntry], wanted: LlvmNeeds) -> StoreMatch:
-    """The best entry that serves: the very key, then one with nothing left to build, then the most alike.
+    """Choose the best suitable entry: same key, then nothing left to build, then most similar.
 
     Args:
-        entries: of a store.
-        wanted: what for.
+        entries: the entries of a store.
+        wanted: the requirements.
     """
     serving: list[StoreEntry] = []
     refused: list[tuple[str, str]] = []
@@ -146,7 +146,7 @@ def choose(entries: Iterable[StoreEntry], wanted: LlvmNeeds) -> StoreMatch:
         return StoreMatch(refused=tuple(refused))
     serving.sort(key=lambda entry: _merit(entry, wanted), reverse=True)
     best, *others = serving
-    refused += [(other.name, f"it would serve, and {best.name} comes first") for other in others]
+    refused += [(other.name, f"suitable, but {best.name} is better") for other in others]
     return StoreMatch(best, best.manifest is not None and covers(best.manifest, wanted), tuple(refused))
 
 
@@ -173,15 +173,15 @@ def foreign(have: Abi, here: Abi) -> list[str]:
     """Why binaries cannot be used on a machine, in words; empty if they can.
 
     Args:
-        have: what they want.
-        here: what the machine has. Nothing that is unknown counts.
+        have: what they require.
+        here: what the machine has. Unknown values are ignored.
     """
     missing = []
     if _differ(have.system, here.system) or _differ(have.arch, here.arch):
         missing.append(f"it is for {have.system} on {have.arch}")
     for name, made, ours in (("glibc ", have.glibc, here.glibc), ("GLIBCXX_", have.glibcxx, here.glibcxx)):
         if made and ours and version_key(made) > version_key(ours):
-            missing.append(f"it was made with {name}{made}, here is {name}{ours}")
+            missing.append(f"it was built with {name}{made}, this machine has {name}{ours}")
     if have.cxx11 is not None and here.cxx11 is not None and have.cxx11 != here.cxx11:
         missing.append(f"its std::string is libstdc++'s {'newer' if have.cxx11 else 'older'} one")
     return missing
@@ -189,15 +189,15 @@ def foreign(have: Abi, here: Abi) -> list[str]:
 
 def _identity(have: StoreManifest, wanted: LlvmNeeds) -> Iterator[str]:
     if wanted.commit and not wanted.any_commit and not same_commit(have.commit, wanted.commit):
-        known = f"it is at {have.commit[:12]}" if have.commit else "its commit is not known"
-        yield f"{known}, wanted is {wanted.commit[:12]}"
+        known = f"it is at {have.commit[:12]}" if have.commit else "its commit is unknown"
+        yield f"{known}; required: {wanted.commit[:12]}"
     elif wanted.build is not None and _is_another_build(have, wanted.build):
-        yield f"it is upstream's build {have.build or 'of an unknown number'}, wanted is build {wanted.build}"
+        yield f"it is upstream's build {have.build or 'of an unknown number'}; required: build {wanted.build}"
     if have.diff:  # whoever works on sources names them, and builds them where they are
-        yield "its sources were changed"
+        yield "its sources were modified"
     serving = configs.load("store")["serves"].get(wanted.build_type, [wanted.build_type])
     if wanted.build_type and have.build_type not in serving:
-        yield f"it is {have.build_type or 'of no build type'}, wanted is {wanted.build_type}"
+        yield f"it is {have.build_type or 'without a build type'}; required: {wanted.build_type}"
     if wanted.assertions is not None and have.assertions != wanted.assertions:
         yield "it has assertions" if have.assertions else "it has no assertions"
     if have.sanitizer:
@@ -210,7 +210,7 @@ def _parts(have: StoreManifest, wanted: LlvmNeeds) -> Iterator[str]:
     table = configs.load("store")["debug-info"]
     rank = table["rank"]
     if wanted.build_type in table["types"] and rank.get(have.debug_info, 0) < rank[wanted.debug_info]:
-        yield f"its debug information is {have.debug_info!r}, wanted is {wanted.debug_info!r}"
+        yield f"its debug information is {have.debug_info!r}; required: {wanted.debug_info!r}"
     arch = wanted.machine.arch or have.abi.arch
     if missing := native(wanted.targets, arch) - native(have.targets, arch):
         yield f"code generators {', '.join(sorted(missing))}"
@@ -219,7 +219,7 @@ def _parts(have: StoreManifest, wanted: LlvmNeeds) -> Iterator[str]:
 
 
 def _is_another_build(have: StoreManifest, number: int) -> bool:
-    """Only archives of upstream's have numbers; one that was shelved before they were kept does not tell."""
+    """Only upstream's archives have build numbers; older entries did not record them."""
     return have.build != number and (have.kind == "prebuilt" or have.build is not None)
 
 
@@ -235,7 +235,7 @@ def _scope_in_words(have: StoreManifest, wanted: LlvmNeeds) -> str:
     if tools := wanted.tools - set(have.tools):
         return f"programs {', '.join(sorted(tools))}"
     if have.kind == "adopted":
-        return "only a part of it was built (`ninja` in it, then `invoke store.adopt` again)"
+        return "its build is incomplete (run `ninja` in it, then `invoke store.adopt` again)"
     what = "all of LLVM" if wanted.scope == "all" else f"the {wanted.scope} of Triton {wanted.triton[:12]}"
     built = ", ".join(f"{one.scope} of {one.triton[:12]}" for one in have.closures)
-    return f"{what} is not built in it (built: {built or 'nothing that is known'})"
+    return f"{what} is not built in it (built: {built or 'unknown'})"

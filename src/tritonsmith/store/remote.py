@@ -1,4 +1,4 @@
-"""Where archives lie: paths, `file://`, HTTP, and object stores through fsspec."""
+"""Locations of archives: paths, `file://`, HTTP, and object stores through fsspec."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEX = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def is_url(place: str) -> bool:
-    """Whether it lies on another machine, or in an object store."""
+    """Whether it is on another machine, or in an object store."""
     return "://" in place and not place.startswith("file://")
 
 
@@ -37,7 +37,7 @@ def local(place: str) -> Path:
 
 
 def shown(place: str) -> str:
-    """Where something came from, to be written down: no passwords, and no signature of a signed URL."""
+    """An origin for the record: without passwords and signatures of signed URLs."""
     return redact.hidden(place.partition("?")[0] if is_url(place) else place)
 
 
@@ -48,14 +48,14 @@ def checksum(place: str) -> str:
         place: path or URL of the archive.
 
     Raises:
-        DownloadError: there is none, or it cannot be read.
-        UsageError: it is no checksum.
+        DownloadError: it does not exist, or cannot be read.
+        UsageError: it is not a checksum.
     """
     beside = _beside(place)
     text = _read(beside)
     match = _HEX.match(text.strip())
     if not match:
-        raise UsageError("this is no checksum", where=shown(beside), hints=["--sha256 HEX gives one"])
+        raise UsageError("not a SHA-256 checksum", where=shown(beside), hints=["give one with --sha256 HEX"])
     return match[0].lower()
 
 
@@ -65,7 +65,7 @@ def _beside(place: str) -> str:
 
 
 def _read(place: str) -> str:
-    hints = ["--sha256 HEX says what it should be", "an export that was stopped has none: export again"]
+    hints = ["give the expected one with --sha256 HEX", "an interrupted export has none: export again"]
     try:
         if is_web(place):
             request = urllib.request.Request(place, headers={"User-Agent": "tritonsmith"})  # noqa: S310
@@ -84,4 +84,4 @@ def _read(place: str) -> str:
         why = error.why or error.what
     except (OSError, HTTPException, ValueError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    raise DownloadError("there is no checksum beside this archive", where=shown(place), why=why, hints=hints)
+    raise DownloadError("no checksum beside this archive", where=shown(place), why=why, hints=hints)

@@ -2,9 +2,9 @@
 
 ```
 NAME/            the tree           NAME.json   its manifest: without one, it is unfinished
-NAME.lock        held by whoever builds, imports or deletes it; NAME.lock.holder tells who that is
-NAME.used        when it was last asked for
-users/           who uses which entry             .trash-NAME, .import-NAME   on their way out, or in
+NAME.lock        held during a build, import or deletion; NAME.lock.holder names the holder
+NAME.used        when it was last requested
+users/           who uses which entry             .trash-NAME, .import-NAME   being deleted, or imported
 ```
 """
 
@@ -32,17 +32,17 @@ from tritonsmith.store.matching import LlvmNeeds, StoreMatch
 PHASE = "store"
 MARKER = "tritonsmith-llvm-store"  # in each store: a workspace carries the mark of ownership as well
 _BEGUN = frozenset({"CACHEDIR.TAG", "tritonsmith-owned", "users"})  # what `claim` makes before the marker
-UNFINISHED = "unfinished: resume it with `invoke setup-mlir`, or it goes with `invoke store.gc`"
-LEAVING = "on its way out: `invoke store.gc` ends what was interrupted"
+UNFINISHED = "unfinished: `invoke setup-mlir` resumes it, `invoke store.gc` deletes it"
+LEAVING = "deletion interrupted: `invoke store.gc` finishes it"
 
 
 @dataclass(frozen=True)
 class Store:
-    """One store.
+    """A store of LLVMs.
 
     Attributes:
         root: its folder; it need not exist.
-        owner: the marked folder that deletions in it are confined to: itself, or the workspace around it.
+        owner: the marked folder that limits deletions: the store itself, or the workspace around it.
     """
 
     root: Path
@@ -50,21 +50,21 @@ class Store:
 
     @property
     def users(self) -> Path:
-        """Folder of who uses what."""
+        """Folder of the users' records."""
         return self.root / "users"
 
     @property
     def writable(self) -> bool:
-        """Whether something can be put into it; one that is not can still be read and used."""
+        """Whether the store is writable; one that is not can still be read and used."""
         folder = next(path for path in (self.root, *self.root.parents) if path.exists())
         return os.access(folder, os.W_OK | os.X_OK)
 
     def claim(self) -> None:
-        """Make the folder if need be, and mark it, or the workspace that it lies in.
+        """Create the folder if needed, and mark it, or the workspace around it.
 
         Raises:
-            OwnershipError: it holds somebody else's files.
-            SmithError: it cannot be written to.
+            OwnershipError: the folder has files of others.
+            SmithError: it is not writable.
         """
         try:
             ownership.mark(self.owner)
@@ -72,18 +72,18 @@ class Store:
             if not (self.root / MARKER).exists():  # another user's cannot be touched
                 (self.root / MARKER).touch()
         except OwnershipError as error:
-            hints = ["name a new or empty folder: `store` under [llvm] in the env file, or --store PATH"]
+            hints = ["use a new or empty folder: `store` under [llvm] in the env file, or --store PATH"]
             raise OwnershipError(error.what, where=error.where, why=error.why, hints=hints) from error
         except OSError as error:
             raise SmithError(
                 "cannot write to the store",
                 where=error.filename or self.root,
                 why=error.strerror,
-                hints=["one that others share is set up as docs/store.md says (group, setgid, umask 002)"],
+                hints=["docs/store.md explains how to set up a shared store (group, setgid, umask 002)"],
             ) from error
 
     def path(self, name: str) -> Path:
-        """The tree of an entry: what `LLVM_SYSPATH` wants."""
+        """The tree of an entry: the value for `LLVM_SYSPATH`."""
         return self.root / name
 
     def manifest(self, name: str) -> Path:
@@ -91,19 +91,19 @@ class Store:
         return self.root / f"{name}.json"
 
     def lock(self, name: str) -> Path:
-        """The lock's file of an entry."""
+        """The lock file of an entry."""
         return self.root / f"{name}.lock"
 
     @contextmanager
     def hold(self, name: str, *, purpose: str) -> Iterator[None]:
-        """Hold an entry for the body of a `with`, to build, grow, import or delete it.
+        """Lock an entry for the body of a `with`, to build, extend, import or delete it.
 
         Args:
             name: of the entry, which need not exist.
-            purpose: what for, in the words of the command line.
+            purpose: the command line that needs it.
 
         Raises:
-            LockedError: another process holds it; names that process.
+            LockedError: another process holds it; the error names the process.
         """
         self.claim()
         hints = ["wait for it to end, or stop it with ^C in its terminal"]
@@ -116,7 +116,7 @@ class Store:
             yield
 
     def entries(self) -> tuple[StoreEntry, ...]:
-        """Everything in it, by name; what is hidden is none of it.
+        """All entries by name; hidden files are not entries.
 
         Raises:
             SmithError: the folder cannot be read.
@@ -133,7 +133,7 @@ class Store:
         """One entry.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: no entry of that name.
         """
         if entries.is_name(name):
             found = self._entry(name)
@@ -144,24 +144,24 @@ class Store:
         raise UsageError(f"the store has no entry {name!r}", where=self.root, hints=hints)
 
     def find(self, wanted: LlvmNeeds) -> StoreMatch:
-        """The best entry that serves, and of each other why not. Needs no lock, and changes nothing."""
+        """Find the best suitable entry, and why each other is not. Read-only, needs no lock."""
         return matching.choose(self.entries(), wanted)
 
     def publish(self, manifest: StoreManifest) -> tuple[Step, ...]:
-        """Steps that make a finished tree an entry; the last ones of the plan that makes it."""
+        """Steps that make a finished tree an entry; the last ones of the plan that builds it."""
         return (Write(self.manifest(manifest.name), manifest.render(), phase=PHASE),)
 
     def retract(self, name: str) -> tuple[Step, ...]:
-        """Steps that make an entry unfinished again, before something rebuilds what it has."""
+        """Steps that mark an entry as unfinished again, before it is rebuilt."""
         return (Remove((self.manifest(name),), self.owner, phase=PHASE),)
 
     def touch(self, name: str, now: datetime | None = None) -> tuple[Step, ...]:
-        """Steps that note that an entry was asked for: the least recently used goes first."""
+        """Steps that record a request for an entry: the least recently used is deleted first."""
         when = (now or datetime.now(UTC)).isoformat(timespec="seconds")
         return (Write(self.root / f"{name}.used", f"{when}\n", phase=PHASE),)
 
     def last_used(self, entry: StoreEntry) -> float:
-        """When an entry was last asked for, published or, while unfinished, changed; seconds since 1970."""
+        """When an entry was last requested, published or, while unfinished, changed; seconds since 1970."""
         name = entry.name
         ninja = entry.path / ".ninja_log"
         times = [_changed(path) for path in (self.root / f"{name}.used", self.manifest(name), ninja)]
@@ -173,13 +173,13 @@ class Store:
             manifest = entries.parse(outside.read_text(file))
         except FileNotFoundError:
             there = path.is_dir() and not path.is_symlink()
-            problem = self._why_not(name) if there else "there is no such entry"
+            problem = self._why_not(name) if there else "no such entry"
             return StoreEntry(name, path, "unfinished" if there else "gone", None, problem)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            return StoreEntry(name, path, "unreadable", None, f"its manifest cannot be read: {why}")
+            return StoreEntry(name, path, "unreadable", None, f"cannot read its manifest: {why}")
         if manifest.name != name:
-            return StoreEntry(name, path, "unreadable", None, f"its manifest is that of {manifest.name}")
+            return StoreEntry(name, path, "unreadable", None, f"its manifest belongs to {manifest.name}")
         return _looked_at(manifest, Path(manifest.tree) if manifest.kind == "adopted" else path)
 
     def _why_not(self, name: str) -> str:
@@ -188,45 +188,45 @@ class Store:
 
 
 def _looked_at(manifest: StoreManifest, tree: Path) -> StoreEntry:
-    """An entry that has a manifest: whether its tree is there, and the one that was described."""
+    """Check an entry that has a manifest: its tree exists, and is the one that was described."""
     name = manifest.name
     try:
         there = llvm_tree.is_tree(tree)
     except OSError as error:
-        return StoreEntry(name, tree, "unreadable", None, f"{tree} cannot be looked at: {error.strerror}")
+        return StoreEntry(name, tree, "unreadable", None, f"cannot read {tree}: {error.strerror}")
     if not there:
-        return StoreEntry(name, tree, "gone", manifest, f"there is no LLVM in {tree} any more")
+        return StoreEntry(name, tree, "gone", manifest, f"no LLVM in {tree} any more")
     if manifest.kind == "adopted" and describe_tree.looks(tree) != manifest.looks:
         command = f"invoke store.adopt {shlex.quote(str(tree))}"
-        problem = f"changed since it was adopted: `{command}` looks at it again"
+        problem = f"changed since it was adopted: `{command}` checks it again"
         return StoreEntry(name, tree, "changed", manifest, problem)
     return StoreEntry(name, tree, "ready", manifest)
 
 
 def open_store(space: Workspace, folder: str = "") -> Store:
-    """The store that is meant.
+    """Open a store.
 
     Args:
-        space: the workspace, whose own one it is by default.
+        space: the workspace, with the default store.
         folder: `[llvm] store`, or a flag; may begin with `~`.
 
     Raises:
-        FactError: the folder is a file, holds something else, or holds the workspace.
+        FactError: the folder is a file, has other contents, or contains the workspace.
     """
     root = Path(folder).expanduser().absolute() if folder else space.llvm
-    hints = ["name a store, or a new or empty folder: `store` under [llvm] in the env file, or --store PATH"]
+    hints = ["use a store, or a new or empty folder: `store` under [llvm] in the env file, or --store PATH"]
     if root.exists() and not root.is_dir():
-        raise FactError("the store is no folder", where=root, hints=hints)
+        raise FactError("the store is not a folder", where=root, hints=hints)
     if space.root.resolve().is_relative_to(root.resolve()):
-        raise FactError("a store cannot be or hold the workspace", where=root, hints=hints)
+        raise FactError("a store cannot be or contain the workspace", where=root, hints=hints)
     if root != space.llvm and not _is_store(root):
-        raise FactError("this folder is no store of LLVMs", where=root, hints=hints)
+        raise FactError("this folder is not a store of LLVMs", where=root, hints=hints)
     inside = root != space.root and root.is_relative_to(space.root)
     return Store(root, space.root if inside else root)
 
 
 def _is_store(root: Path) -> bool:
-    """Whether a folder is a store, or can become one: `claim` may have been stopped in the middle."""
+    """Whether a folder is a store, or can become one: `claim` may have been interrupted."""
     if not root.is_dir():
         return True
     try:  # in this order: another process may be claiming it right now

@@ -1,4 +1,4 @@
-"""`store.verify`: whether a tree is what its manifest says, and whole."""
+"""`store.verify`: whether a tree matches its manifest, and is undamaged."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tritonsmith.store.matching import native
 
 
 def problems(entry: StoreEntry, *, quick: bool = False) -> tuple[str, ...]:
-    """What is wrong with an entry, in words; empty if nothing is.
+    """The problems of an entry, in words; empty if there are none.
 
     Args:
         entry: of a store.
-        quick: pass over checksums, which read every file of an imported tree.
+        quick: skip checksums, which read every file of an imported tree.
     """
     if entry.manifest is None or entry.status != "ready":
         return (entry.problem or entry.status,)
     try:
         tree = llvm_tree.read(entry.path)
     except (FactError, OSError) as error:
-        return (f"its CMake packages cannot be read: {error}",)
+        return (f"cannot read its CMake packages: {error}",)
     return (
         *_says_otherwise(entry.manifest, tree),
         *_archives(entry.path),
@@ -37,7 +37,7 @@ def problems(entry: StoreEntry, *, quick: bool = False) -> tuple[str, ...]:
 
 
 def _says_otherwise(have: StoreManifest, tree: LlvmTree) -> Iterator[str]:
-    """Where the tree and its manifest differ: somebody configured it anew, or put another in its place."""
+    """Differences between the tree and its manifest: the tree was reconfigured or replaced."""
     arch = have.abi.arch
     pairs = (
         ("version", have.version, tree.version),
@@ -51,9 +51,9 @@ def _says_otherwise(have: StoreManifest, tree: LlvmTree) -> Iterator[str]:
         if written != found:
             yield f"{what}: the manifest says {_words(written)}, the tree {_words(found)}"
     if gone := sorted(set(have.tools) - tree.tools):
-        yield f"programs that the manifest lists are gone: {', '.join(gone)}"
+        yield f"programs in the manifest, but missing: {', '.join(gone)}"
     there = {path.name for path in describe_tree.libraries(tree.prefix)}
-    yield from (f"lib/{name} is gone" for name in have.libraries if name not in there)
+    yield from (f"lib/{name} is missing" for name in have.libraries if name not in there)
     if have.commit and tree.commit and not llvm_tree.same_commit(have.commit, tree.commit):
         yield f"commit: the manifest says {have.commit[:12]}, the tree {tree.commit[:12]}"
 
@@ -65,36 +65,36 @@ def _words(value: object) -> str:
 
 
 def _archives(prefix: Path) -> Iterator[str]:
-    """Archives that are damaged, or name objects that are gone: a build was stopped, or cleaned up after."""
+    """Archives that are damaged, or name missing objects: a build was stopped, or cleaned up."""
     for path in describe_tree.libraries(prefix):
         if path.suffix != ".a" or not ar_archive.is_archive(path):
             if path.suffix == ".a":
-                yield f"lib/{path.name} is no archive"
+                yield f"lib/{path.name} is not an archive"
             continue
         try:
             if missing := ar_archive.read(path).missing():
-                yield f"lib/{path.name} names an object that is gone or was changed: {missing}"
+                yield f"lib/{path.name} names an object that is missing or was changed: {missing}"
         except (ValueError, OSError) as error:
             yield f"lib/{path.name}: {error}"
 
 
 def _checksums(prefix: Path) -> Iterator[str]:
-    """Files of an imported tree that are not as they were."""
+    """Files of an imported tree that have changed."""
     file = prefix / CHECKSUMS
     if not file.is_file():
         return
     try:
         sums = dict(outside.read_json(file, outside.OURS)["sha256"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        yield f"{CHECKSUMS} cannot be read: {error}"
+        yield f"cannot read {CHECKSUMS}: {error}"
         return
     for name, sha256 in sums.items():
         path = prefix / str(name)
         if not outside.fits(path):
-            yield f"{CHECKSUMS} names {str(name)[:80]!r}, which no file is called"
+            yield f"{CHECKSUMS} names {str(name)[:80]!r}, which is not a valid file name"
             continue
         if outside.exists(path) and not outside.is_file(path):
-            yield f"{name} is no file any more"  # a device would be read for ever
+            yield f"{name} is no longer a file"  # a device would be read for ever
             continue
         try:
             if download.sha256_of(path) != sha256:

@@ -172,7 +172,7 @@ def _show_plan(prepared: PreparedClear) -> None:
         return
     rows = summary.by_kernel(prepared.doomed, _GROUPS)
     head = ["cache", "kernel", "entries", "size"]
-    console.out().print(tables.plain("what goes", head, rows, right=["entries", "size"]))
+    console.out().print(tables.plain("to delete", head, rows, right=["entries", "size"]))
     for content in prepared.contents:
         going = [entry for entry in prepared.doomed if entry.root is content.root]
         if going:

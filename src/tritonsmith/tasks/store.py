@@ -282,10 +282,10 @@ def _show_plan(prepared: PreparedGc, found: StoreListing) -> None:
     head, right = ["entry", "size", "last used"], ["size", "last used"]
     if prepared.going:
         rows = [cells(row, "") for row in prepared.going]
-        console.out().print(tables.plain("what goes", head, rows, right=right))
+        console.out().print(tables.plain("to delete", head, rows, right=right))
     if prepared.staying:
         rows = [cells(row, f"\n  {reason}") for row, reason in prepared.staying]
-        console.out().print(tables.plain("what stays", head, rows, right=right))
+        console.out().print(tables.plain("kept", head, rows, right=right))
     if prepared.leftovers:
         console.out().print(
             f"left by runs that were stopped: {formats.size(prepared.leftovers)}", markup=False
@@ -295,4 +295,4 @@ def _show_plan(prepared: PreparedGc, found: StoreListing) -> None:
         return
     after = formats.size(prepared.before + prepared.leftovers - prepared.freed)
     before = formats.size(prepared.before + prepared.leftovers)
-    console.out().print(f"{before} become {after}", markup=False)
+    console.out().print(f"{before} -> {after}", markup=False)

@@ -44,7 +44,7 @@ def test_all_that_nobody_uses_goes_the_least_recently_used_first(full: Store, sp
     assert {row.entry.name: reason for row, reason in prepared.staying} == {
         "busy": f"used by dev ({space.root})",
         "theirs": "adopted: never deleted",
-        "half": "changed lately (--name deletes it all the same)",
+        "half": "changed recently (--name deletes it anyway)",
     }
     assert 2 * SIZE <= prepared.freed < 3 * SIZE
     made.act(space, *prepared.plan.steps)
@@ -58,7 +58,7 @@ def test_until_there_is_room(full: Store, space: Workspace) -> None:
     assert going(decide(full, space, GcLimits(max_bytes=total - 1))) == ["oldest"]
     assert going(decide(full, space, GcLimits(max_bytes=SIZE))) == ["oldest", "older"]
     reasons = [why for _, why in decide(full, space, GcLimits(max_bytes=total)).staying]
-    assert reasons.count("there is room") == 2
+    assert reasons.count("within --max-size") == 2
 
 
 def test_by_age(full: Store, space: Workspace) -> None:

@@ -65,7 +65,7 @@ def test_a_build_folder_names_it(store: Store, space: Workspace, entry: str) -> 
 
 def test_a_registration_alone_counts_for_a_day(store: Store, space: Workspace, entry: str) -> None:
     record = register(store, space)
-    assert seen(store, space, later=0) == {"one": ["dev (/src/triton): registered lately"]}
+    assert seen(store, space, later=0) == {"one": ["dev (/src/triton): registered recently"]}
     assert seen(store, space) == {}
     usage = leases.look(store, space, time.time() + 2 * DAY)
     assert [(stale.name, stale.changed) for stale in usage.stale] == [
@@ -116,7 +116,7 @@ def test_what_cannot_be_read_is_kept(store: Store, space: Workspace, entry: str,
     assert "is damaged" in seen(store, space)["one"][0]
     receipt.unlink()
     receipt.mkdir()
-    assert "cannot be looked at: Is a directory" in seen(store, space)["one"][0]
+    assert "cannot be checked: Is a directory" in seen(store, space)["one"][0]
 
 
 def test_so_is_everything_that_an_unreadable_environment_of_ours_may_use(
@@ -130,9 +130,7 @@ def test_so_is_everything_that_an_unreadable_environment_of_ours_may_use(
 def test_what_lies_on_another_machine_is_kept(store: Store, space: Workspace, entry: str) -> None:
     user = leases.me(Workspace(Path("/no/such/workspace")).env("dev"), None, entry)
     made.act(space, *leases.register(store, replace(user, host="elsewhere")))
-    assert seen(store, space)["one"] == [
-        "dev (/no/such/workspace): cannot be looked at from here, only on elsewhere"
-    ]
+    assert seen(store, space)["one"] == ["dev (/no/such/workspace): can only be checked on elsewhere"]
 
 
 def test_a_record_that_cannot_be_read_may_name_anything(store: Store, space: Workspace, entry: str) -> None:
@@ -140,7 +138,7 @@ def test_a_record_that_cannot_be_read_may_name_anything(store: Store, space: Wor
     made.put(store, space, "two")
     found = seen(store, space)
     assert set(found) == {entry, "two"}
-    assert "cannot be looked at: Is a directory" in found["two"][0]
+    assert "cannot be checked: Is a directory" in found["two"][0]
     made.act(space, Discard(store.root, entry, store.owner, phase="gc"))
     assert store.entry(entry).status == "ready"
 
@@ -153,7 +151,7 @@ def test_a_damaged_record_names_nobody(store: Store, space: Workspace, entry: st
 
 
 def test_an_entry_that_went_meanwhile_cannot_be_registered_for(store: Store, space: Workspace) -> None:
-    with pytest.raises(StepError, match="went from the store just now"):
+    with pytest.raises(StepError, match="was just deleted from the store"):
         register(store, space)
 
 

@@ -58,18 +58,18 @@ def test_it_serves(have: dict[str, Any], want: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("have", "want", "words"),
     [
-        ({"commit": "f" * 40}, {}, "it is at ffffffffffff, wanted is 0123456789ab"),
-        ({"commit": ""}, {}, "its commit is not known, wanted is 0123456789ab"),
-        ({"kind": "prebuilt", "build": 1}, {"build": 2}, "it is upstream's build 1, wanted is build 2"),
-        ({"kind": "imported", "build": 1}, {"build": 2}, "it is upstream's build 1, wanted is build 2"),
+        ({"commit": "f" * 40}, {}, "it is at ffffffffffff; required: 0123456789ab"),
+        ({"commit": ""}, {}, "its commit is unknown; required: 0123456789ab"),
+        ({"kind": "prebuilt", "build": 1}, {"build": 2}, "it is upstream's build 1; required: build 2"),
+        ({"kind": "imported", "build": 1}, {"build": 2}, "it is upstream's build 1; required: build 2"),
         (
             {"kind": "prebuilt"},
             {"build": 2},
-            "it is upstream's build of an unknown number, wanted is build 2",
+            "it is upstream's build of an unknown number; required: build 2",
         ),
-        ({"diff": "d"}, {}, "its sources were changed"),
-        ({}, {"build_type": "RelWithDebInfo"}, "it is Release, wanted is RelWithDebInfo"),
-        ({"build_type": "RelWithDebInfo"}, {"build_type": "Debug"}, "it is RelWithDebInfo, wanted is Debug"),
+        ({"diff": "d"}, {}, "its sources were modified"),
+        ({}, {"build_type": "RelWithDebInfo"}, "it is Release; required: RelWithDebInfo"),
+        ({"build_type": "RelWithDebInfo"}, {"build_type": "Debug"}, "it is RelWithDebInfo; required: Debug"),
         ({"assertions": False}, {}, "it has no assertions"),
         ({}, {"assertions": False}, "it has assertions"),
         ({"sanitizer": "address"}, {}, "it is instrumented by the sanitizer address"),
@@ -82,14 +82,18 @@ def test_it_serves(have: dict[str, Any], want: dict[str, Any]) -> None:
         (
             {"build_type": "Debug", "debug_info": "lines"},
             {"build_type": "Debug", "debug_info": "split"},
-            "its debug information is 'lines', wanted is 'split'",
+            "its debug information is 'lines'; required: 'split'",
         ),
         ({"abi": Abi("Linux", "aarch64")}, {}, "it is for Linux on aarch64"),
-        ({"abi": Abi("Linux", "x86_64", "2.39")}, {}, "it was made with glibc 2.39, here is glibc 2.36"),
+        (
+            {"abi": Abi("Linux", "x86_64", "2.39")},
+            {},
+            "it was built with glibc 2.39, this machine has glibc 2.36",
+        ),
         (
             {"abi": Abi(glibcxx="3.4.32")},
             {},
-            "it was made with GLIBCXX_3.4.32, here is GLIBCXX_3.4.30",
+            "it was built with GLIBCXX_3.4.32, this machine has GLIBCXX_3.4.30",
         ),
         ({"abi": Abi(cxx11=False)}, {}, "its std::string is libstdc++'s older one"),
         (
@@ -105,7 +109,7 @@ def test_it_serves(have: dict[str, Any], want: dict[str, Any]) -> None:
         (
             {"scope": "closure", "closures": ()},
             {"triton": ""},
-            "the closure of Triton  is not built in it (built: nothing that is known)",
+            "the closure of Triton  is not built in it (built: unknown)",
         ),
     ],
 )
@@ -154,9 +158,9 @@ def test_the_best_comes_first_and_of_the_others_it_is_said_why_not(tmp_path: Pat
     assert found.complete
     assert dict(found.refused) == {
         "other": "it has no assertions",
-        "older": "it would serve, and like comes first",
-        "more": "it would serve, and like comes first",
-        "grows": "it would serve, and like comes first",
+        "older": "suitable, but like is better",
+        "more": "suitable, but like is better",
+        "grows": "suitable, but like is better",
     }
     keyed = entry("keyed", key="k", made="2025-01-01")
     assert choose([like, keyed], replace(WANTED, key="k")).entry == keyed

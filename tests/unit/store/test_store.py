@@ -54,8 +54,8 @@ def test_what_is_wrong_with_an_entry(store: Store, space: Workspace) -> None:
     shutil.copy(store.manifest("gone"), store.manifest("other"))
     shutil.rmtree(store.path("gone"))
     assert status(store) == {"damaged": "unreadable", "gone": "gone", "other": "unreadable"}
-    assert store.entry("other").problem == "its manifest is that of gone"
-    assert "there is no LLVM in" in store.entry("gone").problem
+    assert store.entry("other").problem == "its manifest belongs to gone"
+    assert "no LLVM in" in store.entry("gone").problem
     assert store.find(LlvmNeeds()).entry is None
 
 
@@ -81,7 +81,7 @@ def test_one_whose_deletion_was_stopped(store: Store, space: Workspace) -> None:
     store.manifest("one").rename(store_entry.tombstone(store.root, "one"))
     assert (store.entry("one").status, store.entry("one").problem) == (
         "unfinished",
-        "on its way out: `invoke store.gc` ends what was interrupted",
+        "deletion interrupted: `invoke store.gc` finishes it",
     )
 
 
@@ -127,12 +127,12 @@ def test_neither_a_file_nor_a_folder_of_somebody_else_is_a_store(space: Workspac
     (tmp_path / "theirs").mkdir()
     file = tmp_path / "theirs" / "file"
     file.touch()
-    with pytest.raises(FactError, match="no folder"):
+    with pytest.raises(FactError, match="not a folder"):
         open_store(space, str(file))
-    with pytest.raises(FactError, match="no store of LLVMs"):
+    with pytest.raises(FactError, match="not a store of LLVMs"):
         open_store(space, str(tmp_path / "theirs"))
     for folder in (space.root, tmp_path, Path("/")):
-        with pytest.raises(FactError, match="cannot be or hold the workspace"):
+        with pytest.raises(FactError, match="cannot be or contain the workspace"):
             open_store(space, str(folder))
     late = open_store(space, str(tmp_path / "late"))
     late.root.mkdir()
@@ -147,7 +147,7 @@ def test_another_workspace_is_no_store(space: Workspace, tmp_path: Path) -> None
     other = Workspace(tmp_path / "other")
     made.store_in(other)
     (other.root / "envs").mkdir()
-    with pytest.raises(FactError, match="no store of LLVMs"):
+    with pytest.raises(FactError, match="not a store of LLVMs"):
         open_store(space, str(other.root))
     assert open_store(space, str(other.llvm)).entries() == ()  # whose store it is, to be read
 

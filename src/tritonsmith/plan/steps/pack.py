@@ -245,7 +245,7 @@ def peek(path: Path) -> dict[str, Any]:
     """The first entry of an archive, which says what it is; the rest is not looked at.
 
     Raises:
-        DownloadError: it is no archive of a store.
+        DownloadError: not an archive of a store.
     """
     try:
         with archive.opened(path) as tarball:
@@ -256,7 +256,7 @@ def peek(path: Path) -> dict[str, Any]:
         raise DownloadError("cannot read this archive", where=path, why=error.strerror) from error
     except DownloadError as error:
         raise DownloadError(
-            "this is no archive of a store",
+            "not an archive of a store",
             where=path,
             why=error.why,
             hints=["`invoke store.export NAME DEST` makes one"],
