@@ -26,7 +26,6 @@ from tritonsmith.passes.dump import index
 from tritonsmith.passes.dump.index import Dump, DumpIndex
 from tritonsmith.passes.report import write
 from tritonsmith.passes.report.write import Made
-from tritonsmith.passes.view import pipeline_table
 
 KEYS = 20  # passes that are walked
 MB = 1e6
@@ -82,7 +81,7 @@ def copies(original: DumpIndex, folder: Path, count: int) -> DumpIndex:
 
 def report(dumped: DumpIndex) -> Made:
     """A report of a dump of which nothing was counted yet."""
-    (dumped.folder / pipeline_table.KEPT).unlink(missing_ok=True)
+    (dumped.folder / index.KEPT).unlink(missing_ok=True)
     return write.make(dumped, dumped.folder / "report.html")
 
 

@@ -27,9 +27,8 @@ from tests.support import made_once, require
 from tritonsmith.builder.triton import recipe, toolchain
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.facts import checkout, machine
-from tritonsmith.plan import Copy, Plan, Step
+from tritonsmith.plan import Copy, Plan, Step, digest
 from tritonsmith.plan.runner import Runner
-from tritonsmith.plan.steps import digest
 from tritonsmith.ui.progress import PhaseProgress
 from tritonsmith.wheels import venv
 

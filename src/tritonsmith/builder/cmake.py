@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tritonsmith.errors import SmithError
 from tritonsmith.facts.tools import Compilers, own
-from tritonsmith.plan import Copy, Remove, Run, Stamp, Step, Write
-from tritonsmith.plan.steps import NINJA_STATUS, digest
+from tritonsmith.plan import NINJA_STATUS, Copy, Remove, Run, Stamp, Step, Write, digest
 
 CACHE_FILE = "tritonsmith-cache.cmake"
 STAMP_FILE = ".tritonsmith-configured"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
@@ -12,8 +10,8 @@ from tritonsmith.doctor.finding import Finding, ok, skipped
 from tritonsmith.kernels import smoke_test
 from tritonsmith.kernels.compile import disassemblers, targets
 from tritonsmith.kernels.compile.targets import Target
-from tritonsmith.plan.runner import CommandFailedError, Runner
-from tritonsmith.ui.progress import PhaseProgress
+from tritonsmith.plan import files
+from tritonsmith.plan.runner import CommandFailedError
 from tritonsmith.versions import version_key
 
 _OLDEST = (3, 0)  # `triton.compile(..., target=GPUTarget)`, which asks no driver
@@ -28,11 +26,10 @@ def compiles(subject: DoctorContext) -> Iterator[Finding]:
         yield skipped("no Triton 3.0 or later installed")
         return
     wanted = _targets(subject)
-    with tempfile.TemporaryDirectory(prefix="tritonsmith-") as folder:
-        place = Path(folder)
+    with files.scratch() as place:
         try:
-            runner = Runner(place / "log", PhaseProgress(live=False, silent=True), subject.environ)
-            runner.run(smoke_test.plan_in(place, python, wanted, disassemblers.locate(subject.space)))
+            plan = smoke_test.plan_in(place, python, wanted, disassemblers.locate(subject.space))
+            subject.space.run(plan, "doctor", quiet=True, log=place / "log", environ=subject.environ)
         except CommandFailedError as failure:
             last = [line for line in failure.output if line.strip()][-1:]
             yield Finding(

@@ -15,8 +15,7 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import ConfigError
-from tritonsmith.plan import Plan, Write
-from tritonsmith.plan.steps import digest
+from tritonsmith.plan import Plan, Write, digest
 
 # Each leads to a program that is run, to sources or libraries that are built, or to objects that are linked.
 KEYS = (

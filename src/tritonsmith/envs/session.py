@@ -11,8 +11,7 @@ from typing import Any
 from tritonsmith.envs import receipts, workspace
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.plan import Plan, Step, Write, locks
-from tritonsmith.plan.runner import Outcome, Runner
-from tritonsmith.ui.progress import PhaseProgress
+from tritonsmith.plan.runner import Outcome
 
 
 @dataclass
@@ -35,7 +34,7 @@ class Session:
 
     def run(self, plan: Plan) -> Outcome:
         """Act on a plan, and remember how long its phases took."""
-        outcome = Runner(self.log, PhaseProgress()).run(plan)
+        outcome = self.space.run(plan, self.task, log=self.log)
         for phase, took in outcome.seconds.items():
             self.seconds[phase] = self.seconds.get(phase, 0.0) + took
         return outcome
@@ -56,7 +55,7 @@ class Session:
 
     def note(self, steps: tuple[Step, ...]) -> None:
         """Write something down, without a word on the screen."""
-        Runner(self.log, PhaseProgress(live=False, silent=True)).run(Plan("receipt", steps))
+        self.space.run(Plan("receipt", steps), self.task, quiet=True, log=self.log)
 
 
 @contextmanager

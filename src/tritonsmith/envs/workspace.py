@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,8 +12,8 @@ from pathlib import Path
 import platformdirs
 
 from tritonsmith.errors import SmithError
-from tritonsmith.plan import Plan, ownership
-from tritonsmith.plan.runner import Outcome, Runner
+from tritonsmith.plan import Plan, files, ownership
+from tritonsmith.plan.runner import Outcome, Runner, Tap
 from tritonsmith.ui.progress import PhaseProgress
 
 
@@ -69,16 +69,28 @@ class Workspace:
         now = datetime.now().astimezone()
         return self.root / "logs" / f"{now:%Y%m%d-%H%M%S}-{task}-{os.getpid()}.log"
 
-    def run(self, plan: Plan, task: str, *, quiet: bool = False) -> Outcome:
-        """Run a plan on behalf of a task, in a log of its own.
+    def run(
+        self,
+        plan: Plan,
+        task: str,
+        *,
+        quiet: bool = False,
+        log: Path | None = None,
+        environ: Mapping[str, str] | None = None,
+        tap: Tap | None = None,
+    ) -> Outcome:
+        """Run a plan on behalf of a task.
 
         Args:
             plan: the steps.
             task: whose name the log bears.
             quiet: show no progress.
+            log: the file; a new one if None.
+            environ: the environment that steps change; the process's own if None.
+            tap: gets what a program at the terminal writes to standard error.
         """
         progress = PhaseProgress(live=False if quiet else None, silent=quiet)
-        return Runner(self.log(task), progress).run(plan)
+        return Runner(log or self.log(task), progress, environ, tap).run(plan)
 
     def claim(self) -> None:
         """Create the folder if need be, and mark it.
@@ -143,7 +155,7 @@ class EnvDir:
             SmithError: it cannot be made.
         """
         with _writable(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
+            files.make_folder(self.path)
 
 
 @contextmanager

@@ -14,9 +14,8 @@ from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, StepError
 from tritonsmith.facts import git_history, pytorch_pins
 from tritonsmith.facts.pytorch_pins import PinFile
-from tritonsmith.plan import GitFetch, MakeDir, Plan, locks
+from tritonsmith.plan import GitFetch, MakeDir, Plan, digest, locks
 from tritonsmith.plan.git_remote import GitRemote
-from tritonsmith.plan.steps import digest
 
 if TYPE_CHECKING:
     from git import Repo

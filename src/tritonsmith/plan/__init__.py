@@ -1,23 +1,15 @@
 """Steps, plans, and the one runner that acts on them."""
 
-from tritonsmith.plan.steps import (
-    Copy,
-    Download,
-    Extract,
-    GitFetch,
-    Link,
-    MakeDir,
-    Move,
-    Plan,
-    Remove,
-    Run,
-    Stamp,
-    Step,
-    Write,
-)
-from tritonsmith.plan.steps.ninja import BuildUsed
+from tritonsmith.plan.steps.base import Plan, Stamp, Step, digest, stamped, step_key
+from tritonsmith.plan.steps.fetch import Download, Extract, GitFetch
+from tritonsmith.plan.steps.files import Copy, Link, MakeDir, Move, Remove, RemoveWritten, Write
+from tritonsmith.plan.steps.ninja import NINJA_STATUS, BuildObjects, BuildUsed
+from tritonsmith.plan.steps.run import Run
+from tritonsmith.plan.steps.uninstall import Recover, Uninstall
 
 __all__ = [
+    "NINJA_STATUS",
+    "BuildObjects",
     "BuildUsed",
     "Copy",
     "Download",
@@ -27,9 +19,15 @@ __all__ = [
     "MakeDir",
     "Move",
     "Plan",
+    "Recover",
     "Remove",
+    "RemoveWritten",
     "Run",
     "Stamp",
     "Step",
+    "Uninstall",
     "Write",
+    "digest",
+    "stamped",
+    "step_key",
 ]

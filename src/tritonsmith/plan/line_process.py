@@ -28,14 +28,12 @@ class LineProcess:
     def __init__(
         self, argv: Sequence[str], *, cwd: Path, change: Mapping[str, str | None], errors: Path
     ) -> None:
-        kept = {name: value for name, value in os.environ.items() if name not in change}
-        environ = kept | {name: value for name, value in change.items() if value is not None}
         try:
             with errors.open("wb") as log:
                 self._process = subprocess.Popen(
                     argv,
                     cwd=cwd,
-                    env=environ,
+                    env=process.changed(os.environ, change),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,

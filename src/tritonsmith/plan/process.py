@@ -37,6 +37,12 @@ class CommandOutput:
     err: str
 
 
+def changed(environ: Mapping[str, str], change: Mapping[str, str | None]) -> dict[str, str]:
+    """An environment with a change: name to value; None removes a variable."""
+    both = {**environ, **change}
+    return {name: value for name, value in both.items() if value is not None}
+
+
 def query(
     argv: Sequence[str],
     *,
@@ -55,9 +61,7 @@ def query(
     Returns:
         Its answer; None if the program is missing or takes too long.
     """
-    changed = {"LC_ALL": _plain_locale(), **(change or {})}
-    kept = {name: value for name, value in os.environ.items() if name not in changed}
-    environment = kept | {name: value for name, value in changed.items() if value is not None}
+    environment = changed(os.environ, {"LC_ALL": _plain_locale(), **(change or {})})
     try:
         done = subprocess.run(
             argv, cwd=cwd, env=environment, capture_output=True, timeout=timeout, check=False

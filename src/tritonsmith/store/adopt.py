@@ -13,8 +13,7 @@ from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import git, llvm_tree, ninja_dry_run, tools
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
-from tritonsmith.plan import Plan, Remove
-from tritonsmith.plan.steps import digest
+from tritonsmith.plan import Plan, Remove, digest
 from tritonsmith.store import describe_tree
 from tritonsmith.store.describe_tree import Known
 from tritonsmith.store.entry import StoreEntry, StoreManifest, is_name

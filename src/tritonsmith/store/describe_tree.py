@@ -14,8 +14,7 @@ from tritonsmith.facts import cmake_cache, llvm_tree
 from tritonsmith.facts.cmake_cache import CmakeCache
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
-from tritonsmith.plan import ar_archive
-from tritonsmith.plan.steps import digest
+from tritonsmith.plan import ar_archive, digest
 from tritonsmith.store.entry import Abi, Closure, Compiler, Key, Kind, StoreManifest
 from tritonsmith.store.matching import native
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from tritonsmith import outside
 from tritonsmith.envs.schema import Scope
-from tritonsmith.plan.steps import digest
+from tritonsmith.plan import digest
 from tritonsmith.ui import redact
 
 SCHEMA = 1

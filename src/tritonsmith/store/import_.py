@@ -9,8 +9,8 @@ from pathlib import Path
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import DownloadError, FactError, PreflightError
 from tritonsmith.facts.machine import Machine
-from tritonsmith.plan import Download, Plan, Remove, Write
-from tritonsmith.plan.steps import Stamp, pack, store_entry
+from tritonsmith.plan import Download, Plan, Remove, Stamp, Write
+from tritonsmith.plan.steps import pack, store_entry
 from tritonsmith.plan.steps.object_store import Obtain
 from tritonsmith.plan.steps.pack import ARRIVED, Unpack, VerifyChecksum
 from tritonsmith.plan.steps.store_entry import RemoveLeftovers

@@ -14,8 +14,7 @@ from typing import Any
 from tritonsmith import configs, outside
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.facts import cmake_cache
-from tritonsmith.plan import Step, Write
-from tritonsmith.plan.steps import digest
+from tritonsmith.plan import Step, Write, digest
 from tritonsmith.plan.steps.cache_entries import SeenEntry
 from tritonsmith.plan.steps.store_entry import Expect
 from tritonsmith.store.entry import StoreEntry

@@ -154,7 +154,7 @@ def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
 
     from tritonsmith.errors import FactError, UsageError
     from tritonsmith.kernels.compile import run
-    from tritonsmith.plan.steps import digest
+    from tritonsmith.plan import digest
     from tritonsmith.tasks import kernel_request
     from tritonsmith.tasks.kernel_compile import compile_
     from tritonsmith.tasks.option_task import from_argv

@@ -19,8 +19,8 @@ from tritonsmith.facts import distributions, editables, import_resolution, untra
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.editables import EASY_INSTALL, PACKAGE
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.plan import Plan, Step
-from tritonsmith.plan.steps import Recover, Uninstall, uninstall
+from tritonsmith.plan import Plan, Recover, Step, Uninstall
+from tritonsmith.plan.steps import uninstall
 from tritonsmith.plan.steps.uninstall import Journal
 from tritonsmith.wheels import venv
 

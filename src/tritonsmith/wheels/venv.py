@@ -8,8 +8,7 @@ from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import FactError
 from tritonsmith.facts import python_env
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.plan import MakeDir, Plan, Run
-from tritonsmith.plan.steps import stamped
+from tritonsmith.plan import MakeDir, Plan, Run, stamped
 
 PHASE = "Python environment"
 STAMP = ".requirements.done"  # in the venv, so gone with it

@@ -65,7 +65,7 @@ def test_a_foreign_workspace_is_left_alone() -> None:
 HANG = """
 import sys
 from pathlib import Path
-from tritonsmith.envs import session
+from tritonsmith.envs import session, workspace
 from tritonsmith.errors import SmithError
 from tritonsmith.plan import Plan, Run, stopping
 from tritonsmith.ui.progress import PhaseProgress
@@ -74,7 +74,7 @@ class Telling(PhaseProgress):
     def update(self, done, total, current=""):
         Path("pid").write_text(current)
 
-session.PhaseProgress = Telling
+workspace.PhaseProgress = Telling
 try:
     with stopping.stoppable(), session.opened("up", "dev") as running:
         script = "sleep 600 & echo $!; wait"

@@ -17,7 +17,7 @@ from tests.unit.passes.streams import HEAD, banner, module, split, texts
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.passes.dump import import_log, select, summary
 from tritonsmith.passes.dump import index as indexes
-from tritonsmith.passes.dump.index import DumpIndex
+from tritonsmith.passes.dump.index import KEPT, DumpIndex
 from tritonsmith.passes.view import diff, find_text, pass_summaries, pipeline_table, show
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -61,12 +61,12 @@ def test_rows_are_counted_once(made: DumpIndex) -> None:
 def test_what_was_counted_of_another_dump_does_not_count(made: DumpIndex, tmp_path: Path) -> None:
     pipeline_table.rows(made, "add")
     other = split(banner("CSEPass", "cse") + module(LOAD), tmp_path / "other")
-    (made.folder / pipeline_table.KEPT).replace(other.folder / pipeline_table.KEPT)
+    (made.folder / KEPT).replace(other.folder / KEPT)
     assert pipeline_table.rows(other, "add") == (None,)
 
 
 def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(made: DumpIndex) -> None:
-    (made.folder / pipeline_table.KEPT).mkdir()
+    (made.folder / KEPT).mkdir()
     assert len(pipeline_table.rows(made, "add")) == 5
 
 

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
 from tritonsmith.plan import ownership
-from tritonsmith.plan.runner import Runner
+from tritonsmith.plan.runner import Runner, StepTools
 from tritonsmith.ui.progress import PhaseProgress
 
 
@@ -19,6 +20,11 @@ class Recorder(PhaseProgress):
     def update(self, done: int, total: int | None, current: str = "") -> None:
         self.updates.append((done, total, current))
         super().update(done, total, current)
+
+
+def tools(progress: PhaseProgress | None = None) -> StepTools:
+    """What a step gets from the runner: for one that is called without it, so that its own errors come."""
+    return StepTools(io.StringIO(), Path("log"), progress or Recorder(), {}, None)
 
 
 @pytest.fixture

@@ -21,9 +21,8 @@ RUN = """
 import sys
 from pathlib import Path
 from tritonsmith.errors import SmithError
-from tritonsmith.plan import Plan, Run, Write, process
+from tritonsmith.plan import Plan, Run, Write, process, stamped
 from tritonsmith.plan.runner import Runner
-from tritonsmith.plan.steps import stamped
 from tritonsmith.ui.progress import PhaseProgress
 
 here, hang = Path(sys.argv[1]), sys.argv[2]
@@ -52,9 +51,8 @@ IGNORE = f"trap '' INT; {HANG}"
 DIE = """
 import os, signal, sys
 from pathlib import Path
-from tritonsmith.plan import Plan, Write
+from tritonsmith.plan import Plan, Write, stamped
 from tritonsmith.plan.runner import Runner
-from tritonsmith.plan.steps import stamped
 from tritonsmith.ui.progress import PhaseProgress
 
 here, at = Path(sys.argv[1]), int(sys.argv[2])

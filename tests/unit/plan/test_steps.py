@@ -24,11 +24,13 @@ from tritonsmith.plan import (
     Stamp,
     Step,
     Write,
+    digest,
     download,
     ownership,
+    stamped,
+    step_key,
 )
 from tritonsmith.plan.runner import Runner
-from tritonsmith.plan.steps import digest, stamped, step_key
 from tritonsmith.ui.progress import PhaseProgress
 
 TEXTS = {

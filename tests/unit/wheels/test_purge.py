@@ -12,9 +12,8 @@ from tests.unit.facts.installs import checkout, editable, install, put, python_o
 from tests.unit.plan.steps.test_uninstall import snapshot
 from tritonsmith.errors import OwnershipError, SmithError
 from tritonsmith.facts.python_env import PythonEnv
-from tritonsmith.plan import Plan
+from tritonsmith.plan import Plan, Uninstall
 from tritonsmith.plan.runner import Runner
-from tritonsmith.plan.steps import Uninstall
 from tritonsmith.ui.progress import PhaseProgress
 from tritonsmith.wheels import purge
 

@@ -26,8 +26,7 @@ from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.checkout import LlvmPin
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.plan import Plan, Remove, Step, Write
-from tritonsmith.plan.steps.ninja_objects import BuildObjects
+from tritonsmith.plan import BuildObjects, Plan, Remove, Step, Write
 
 TASK = "debug-library"
 PHASE = "put into Triton's links"

@@ -24,8 +24,7 @@ from tritonsmith.builder.debug_library.precompiled import Header
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.errors import FactError
 from tritonsmith.facts import tools
-from tritonsmith.plan import Run, Stamp, Step, Write
-from tritonsmith.plan.steps import digest
+from tritonsmith.plan import Run, Stamp, Step, Write, digest
 
 _CONFIG_HEADER = "llvm/Config/config.h"  # LLVM's only header that it does not install
 

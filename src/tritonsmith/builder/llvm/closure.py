@@ -17,8 +17,7 @@ from tritonsmith.builder.llvm.source import PHASE_BUILD, BuildTools
 from tritonsmith.envs.schema import Settings
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.plan import BuildUsed, Step
-from tritonsmith.plan.steps import digest
+from tritonsmith.plan import BuildUsed, Step, digest
 
 PHASE_PROBE = "what Triton uses of LLVM"
 _PYTHON_MODULE = "triton"  # CMake's target of libtriton.so, in every era

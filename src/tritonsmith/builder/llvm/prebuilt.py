@@ -9,8 +9,7 @@ from tritonsmith import configs
 from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.machine import Machine
-from tritonsmith.plan import Download, Extract, Plan, Remove
-from tritonsmith.plan.steps import stamped
+from tritonsmith.plan import Download, Extract, Plan, Remove, stamped
 from tritonsmith.store.store import Store
 from tritonsmith.versions import version_key
 

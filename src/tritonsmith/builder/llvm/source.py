@@ -20,9 +20,8 @@ from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import git as facts_git
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.tools import Compilers
-from tritonsmith.plan import Download, Extract, GitFetch, MakeDir, Remove, Run, Step, Write
+from tritonsmith.plan import Download, Extract, GitFetch, MakeDir, Remove, Run, Step, Write, digest, stamped
 from tritonsmith.plan.git_remote import GitRemote
-from tritonsmith.plan.steps import digest, stamped
 from tritonsmith.store.entry import Compiler, Key
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")

@@ -30,9 +30,8 @@ from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import eras, llvm_tree, machine, pin_history, probe_cache, python_env, tools
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.plan import Plan
+from tritonsmith.plan import BuildObjects, Plan
 from tritonsmith.plan.runner import CommandFailedError
-from tritonsmith.plan.steps.ninja_objects import BuildObjects
 from tritonsmith.ui import redact
 from tritonsmith.wheels import venv
 

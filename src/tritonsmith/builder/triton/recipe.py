@@ -19,8 +19,7 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Compilers
-from tritonsmith.plan import MakeDir, Plan, Step
-from tritonsmith.plan.steps.ninja_objects import BuildObjects
+from tritonsmith.plan import BuildObjects, MakeDir, Plan, Step
 from tritonsmith.wheels import venv
 
 PHASE_CONFIGURE = "configure Triton"

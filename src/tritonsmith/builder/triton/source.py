@@ -13,8 +13,7 @@ from tritonsmith.errors import FactError
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import eras
 from tritonsmith.facts.checkout import LlvmPin, TritonCheckout
-from tritonsmith.plan import GitFetch, MakeDir, Plan, Run
-from tritonsmith.plan.steps import stamped
+from tritonsmith.plan import GitFetch, MakeDir, Plan, Run, stamped
 
 PHASE = "Triton sources"
 _VERSION = re.compile(r"^(?:v|release/)?(\d+\.\d+)(?:\.[\dx]+)?$")

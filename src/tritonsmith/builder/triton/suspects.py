@@ -10,8 +10,8 @@ from pathlib import Path
 from tritonsmith.errors import StepError
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.pin_history import Bump
+from tritonsmith.plan import BuildObjects
 from tritonsmith.plan.runner import CommandFailedError
-from tritonsmith.plan.steps.ninja_objects import BuildObjects
 
 _SOURCES = (".c", ".cc", ".cpp")
 _HEADERS = (".h", ".hpp")

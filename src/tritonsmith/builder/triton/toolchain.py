@@ -13,8 +13,7 @@ from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.machine import Machine
-from tritonsmith.plan import Copy, MakeDir, Move, Plan, Remove, Run, Stamp, Step
-from tritonsmith.plan.steps import digest, stamped
+from tritonsmith.plan import Copy, MakeDir, Move, Plan, Remove, Run, Stamp, Step, digest, stamped
 from tritonsmith.versions import version_key
 
 PHASE = "CUDA headers and tools"

@@ -20,8 +20,7 @@ from tritonsmith.kernels.compile import manifest, output_lock, source
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.request import CompileRequest, Sweep
 from tritonsmith.kernels.compile.targets import Target
-from tritonsmith.plan import Plan, Remove
-from tritonsmith.plan.steps import digest
+from tritonsmith.plan import Plan, Remove, digest
 
 Manifests = tuple[Manifest, ...]
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tritonsmith.kernels.compile import values
 from tritonsmith.kernels.compile.manifest import Manifest, Point
-from tritonsmith.plan.steps import digest
+from tritonsmith.plan import digest
 
 _ABSENT = "not given"
 _FOREIGN = re.compile(r"[^\w.,=+-]")

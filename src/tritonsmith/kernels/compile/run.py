@@ -33,9 +33,8 @@ from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.source import KernelSource
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write
-from tritonsmith.plan.runner import CommandFailedError, Runner
+from tritonsmith.plan.runner import CommandFailedError
 from tritonsmith.ui import console
-from tritonsmith.ui.progress import PhaseProgress
 
 _MIB = 1 << 20
 
@@ -215,14 +214,13 @@ def execute(prepared: PreparedCompile, where: Toolchain, *, silent: bool = False
     log = where.space.log("kernel.compile")
     with output_lock.held(prepared.out, where.space, "kernel.compile"):
         try:
-            Runner(log, PhaseProgress(live=False if silent else None, silent=silent)).run(prepared.plan)
+            where.space.run(prepared.plan, "kernel.compile", quiet=silent, log=log)
         except CommandFailedError as failure:
             raise refused(prepared.results, prepared.asked, where.python, failure) from failure
         head, *rows = results.read(prepared.results)
         made = _manifest(prepared, where, head, rows)
         written = Write(prepared.out / FILE, made.render(), phase="manifest")
-        quiet = PhaseProgress(live=False, silent=True)
-        Runner(log, quiet).run(Plan("manifest", (written,)))
+        where.space.run(Plan("manifest", (written,)), "kernel.compile", quiet=True, log=log)
     return CompileResult(made, tuple(results.notes(head, made, prepared.asked)))
 
 

@@ -15,8 +15,9 @@ from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.outside import UnreadableError
 from tritonsmith.passes.dump import binaries, line_prefixes
 from tritonsmith.passes.dump import index as indexes
-from tritonsmith.passes.dump.index import COMPILED, FILE, DumpIndex
+from tritonsmith.passes.dump.index import COMPILED, FILE, KEPT, DumpIndex
 from tritonsmith.passes.dump.splitter import Splitter
+from tritonsmith.plan import files
 from tritonsmith.plan.compression import Decompressed, limits
 from tritonsmith.ui import console
 from tritonsmith.ui.progress import PhaseProgress
@@ -126,36 +127,44 @@ def _is_folder_of(out: Path, name: str) -> bool:
     return place.parent == out and name not in ("", ".", "..") and not place.is_symlink()
 
 
+def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Files of an older dump in a folder, and folders that they lie in.
+
+    Raises:
+        UsageError: something else is in it.
+    """
+    if not out.is_dir() or not any(out.iterdir()):
+        return (), ()
+    if not (out / FILE).is_file():
+        raise UsageError(
+            "this folder is not empty, and no dump is in it", where=out, hints=["name another one: --out DIR"]
+        )
+    old = indexes.read(out)
+    names = dict.fromkeys((*(one.name for one in old.kernels), COMPILED))
+    folders = tuple(out / name for name in names if _is_folder_of(out, name) and (out / name).is_dir())
+    written = (*(dump.path for dump in old.dumps), *binaries.names(old), *old.reproducers, old.output)
+    found = tuple(
+        out / name
+        for name in dict.fromkeys((*written, KEPT, FILE))
+        if (out / name).parent.resolve().is_relative_to(out.resolve())
+    )
+    left = [folder for folder in folders if set(folder.iterdir()) - set(found)]
+    if left:
+        raise UsageError(
+            "files that are of no dump lie in this folder", where=left[0], hints=["move them away"]
+        )
+    return found, folders
+
+
 def empty(out: Path) -> None:
     """Make the folder; an older dump's files in it go.
 
     Raises:
         UsageError: something else is in it.
     """
-    if out.is_dir() and any(out.iterdir()):
-        if not (out / FILE).is_file():
-            raise UsageError(
-                "this folder is not empty, and no dump is in it",
-                where=out,
-                hints=["name another one: --out DIR"],
-            )
-        old = indexes.read(out)
-        names = {name for name in (*(one.name for one in old.kernels), COMPILED) if _is_folder_of(out, name)}
-        written = (*(dump.path for dump in old.dumps), *binaries.names(old), *old.reproducers, old.output)
-        for name in (*written, "list.json", FILE):
-            path = out / name
-            if path.parent.resolve().is_relative_to(out.resolve()):
-                path.unlink(missing_ok=True)
-        left = [out / name for name in names if (out / name).is_dir() and any((out / name).iterdir())]
-        if left:
-            raise UsageError(
-                "files that are of no dump lie in this folder", where=left[0], hints=["move them away"]
-            )
-        for name in names:
-            if (out / name).is_dir():
-                (out / name).rmdir()
+    files.remove(*older(out))
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        files.make_folder(out)
     except OSError as error:
         raise SmithError("the output folder cannot be made", where=out, why=str(error)) from error
 

@@ -25,8 +25,9 @@ from tritonsmith.errors import FactError
 FILE = "index.json"
 OUTPUT = "output.log"
 COMPILED = "compiled"  # folder of what the compiles left
+KEPT = "list.json"  # what `passes.list` counted
 # Names in the folder that are no kernel's.
-BESIDE = (FILE, OUTPUT, "list.json", "report.html", "reproducers", COMPILED)
+BESIDE = (FILE, OUTPUT, KEPT, "report.html", "reproducers", COMPILED)
 SCHEMA = 1
 
 When = Literal["before", "after", "failed"]

@@ -23,10 +23,13 @@ from tritonsmith.passes.dump import binaries, import_log
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.options import Choices
 from tritonsmith.passes.dump.splitter import Splitter
-from tritonsmith.plan import MakeDir, Plan, Remove, stderr_tap
-from tritonsmith.plan.stderr_tap import StderrTap
+from tritonsmith.plan import MakeDir, Plan, Remove, RemoveWritten, Step
+from tritonsmith.plan.runner import CommandFailedError, Tap
+from tritonsmith.plan.steps import attached
+from tritonsmith.plan.steps.attached import AttachedRun
 from tritonsmith.ui import console, redact
 
+_TASK = "passes.dump"
 _TRACE = "Traceback (most recent call last)"
 _LINES = 12  # of an error on the screen; the index has all of it
 
@@ -36,18 +39,27 @@ class PreparedDump:
     """A dump that is still to come.
 
     Attributes:
-        plan: its steps; those that take the stream apart are commands that would do the same.
+        before: steps that make the folders.
+        run: steps that run the compiler.
+        after: steps that clear up; a note says which commands would take apart what the compiler prints.
         out: the output folder.
         work: a folder of the workspace's, which goes.
         choices: what is printed.
-        own: the output folder is the workspace's.
+        log: the run's log file.
     """
 
-    plan: Plan
+    before: Plan
+    run: Plan
+    after: Plan
     out: Path
     work: Path
     choices: Choices
-    own: bool
+    log: Path
+
+    @property
+    def plan(self) -> Plan:
+        """All of it."""
+        return self.before + self.run + self.after
 
 
 def folder(space: Workspace, name: str) -> Path:
@@ -96,12 +108,9 @@ def of_kernel(asked: CompileRequest, where: Toolchain, choices: Choices, out: Pa
     set_ = {name: value for name, value in choices.environ(to).items() if value is not None}
     made = made.under(set_)
     logs = [str(made.out / one.id / "log") for one in made.wanted]
-    plan = Plan(
-        made.plan.title.replace("compile", "dump"),
-        (*_before(to, where.space, own=out is None), *made.plan.steps),
-    )
-    plan += _after(logs, to, work, where.space)
-    return DumpOfKernel(PreparedDump(plan, to, work, choices, out is None), made, alone)
+    title = made.plan.title.replace("compile", "dump")
+    prepared = _prepared(title, made.plan.steps, logs, to, work, choices, where.space, own=out is None)
+    return DumpOfKernel(prepared, made, alone)
 
 
 def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex, Manifest]:
@@ -141,7 +150,7 @@ def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex,
                 console.note(f"what came until then is in {index.folder}")
     finally:
         splitter.stop()
-        _clear(prepared, where.space)
+        _end(prepared, where.space)
     return index, manifest
 
 
@@ -167,7 +176,7 @@ class _Reader(threading.Thread):
             if self._over.wait(0.005) and not log.exists():
                 return
         with log.open("rb", buffering=0) as file:
-            stderr_tap.follow(
+            attached.follow(
                 file,
                 lambda: self._over.is_set() or any(one.exists() for one in later[:1]),
                 self._splitter.feed,
@@ -180,7 +189,7 @@ class _Reader(threading.Thread):
 
 def of_program(
     argv: Sequence[str], space: Workspace, choices: Choices, out: Path | None
-) -> tuple[PreparedDump, StderrTap]:
+) -> tuple[PreparedDump, AttachedRun]:
     """Make the plan.
 
     Args:
@@ -202,13 +211,13 @@ def of_program(
     to = (out or folder(space, name)).absolute()
     cache = ("TRITON_CACHE_DIR", str(work / "cache"))
     change = (*choices.environ(to).items(), cache)
-    step = StderrTap(tuple(argv), change, work / "stream", both=choices.backend, phase="run")
-    steps = (*_before(to, space, own=out is None), MakeDir(work / "cache", phase="prepare"), step)
-    plan = Plan(f"dump {name}", steps) + _after([str(step.errors)], to, work, space)
-    return PreparedDump(plan, to, work, choices, out is None), step
+    step = AttachedRun(tuple(argv), change, work / "stream", both=choices.backend, phase="run")
+    steps = (MakeDir(work / "cache", phase="prepare"), step)
+    streams = [str(step.errors)]
+    return _prepared(f"dump {name}", steps, streams, to, work, choices, space, own=out is None), step
 
 
-def dump_program(prepared: PreparedDump, step: StderrTap, space: Workspace) -> tuple[DumpIndex, int]:
+def dump_program(prepared: PreparedDump, step: AttachedRun, space: Workspace) -> tuple[DumpIndex, int]:
     """Run it with its own output on the terminal, and take apart what the compiler prints.
 
     Returns:
@@ -218,10 +227,14 @@ def dump_program(prepared: PreparedDump, step: StderrTap, space: Workspace) -> t
         SmithError: it could not be run.
     """
     _begin(prepared, space)
-    (prepared.work / "cache").mkdir(parents=True)
     splitter = Splitter(prepared.out, _show)
+    code = 0
     try:
-        code = stderr_tap.run(step, splitter.feed, splitter.idle)
+        tap = Tap(import_log.full_disk_told(prepared.out)(splitter.feed), splitter.idle)
+        try:
+            space.run(prepared.run, _TASK, quiet=True, log=prepared.log, tap=tap)
+        except CommandFailedError as failure:
+            code = failure.code
         splitter.idle()
         index = splitter.close(
             command=redact.hidden(shlex.join(step.argv)),
@@ -234,7 +247,7 @@ def dump_program(prepared: PreparedDump, step: StderrTap, space: Workspace) -> t
         binaries.keep(index, binaries.of_cache(prepared.work / "cache", index.python, space))
     finally:
         splitter.stop()
-        _clear(prepared, space)
+        _end(prepared, space)
     return index, code if code >= 0 else 128 - code
 
 
@@ -267,34 +280,36 @@ def _version(cache: Path, program: str) -> str:
 # ---------------------------------------------------------------- both
 
 
-def _before(out: Path, space: Workspace, *, own: bool) -> tuple[Remove | MakeDir, ...]:
-    stale = (Remove((out,), space.root, phase="prepare"),) if own else ()
-    return (*stale, MakeDir(out, phase="prepare"))
-
-
-def _after(streams: Sequence[str], out: Path, work: Path, space: Workspace) -> Plan:
-    """What is done with the stream, as commands."""
+def _prepared(
+    title: str,
+    steps: tuple[Step, ...],
+    streams: Sequence[str],
+    out: Path,
+    work: Path,
+    choices: Choices,
+    space: Workspace,
+    *,
+    own: bool,
+) -> PreparedDump:
+    """The folder, what runs, and what is done with its stream, as commands."""
+    old, folders = ((), ()) if own else import_log.older(out)
+    before: list[Step] = [Remove((out, work) if own else (work,), space.root, phase="prepare")]
+    before += [RemoveWritten(old, folders, phase="prepare")] if old else []
+    before += [MakeDir(out / "reproducers" if choices.reproducers else out, phase="prepare")]
     joined = " ".join(map(shlex.quote, streams))
     note = f"while it runs: cat {joined} | invoke passes.import - --out {shlex.quote(str(out))}"
-    return Plan("", (Remove((work,), space.root, phase="clear"),), notes=(note,))
+    clear = (Remove((work,), space.root, phase="clear"),)
+    plans = (Plan(title, tuple(before)), Plan(title, steps), Plan(title, clear, (note,)))
+    return PreparedDump(*plans, out, work, choices, space.log(_TASK))
 
 
 def _begin(prepared: PreparedDump, space: Workspace) -> None:
     space.claim()
-    _clear(prepared, space)  # a run that was killed had this process id
-    if prepared.own:
-        _do(space, Remove((prepared.out,), space.root, phase="prepare"))
-    import_log.empty(prepared.out)
-    if prepared.choices.reproducers:
-        (prepared.out / "reproducers").mkdir(exist_ok=True)
+    space.run(prepared.before, _TASK, quiet=True, log=prepared.log)
 
 
-def _clear(prepared: PreparedDump, space: Workspace) -> None:
-    _do(space, Remove((prepared.work,), space.root, phase="clear"))
-
-
-def _do(space: Workspace, step: Remove) -> None:
-    space.run(Plan(step.phase, (step,)), "passes.dump", quiet=True)
+def _end(prepared: PreparedDump, space: Workspace) -> None:
+    space.run(prepared.after, _TASK, quiet=True, log=prepared.log)
 
 
 def _set(prepared: PreparedDump) -> dict[str, str]:

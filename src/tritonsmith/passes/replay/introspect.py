@@ -20,9 +20,8 @@ from tritonsmith.kernels.compile import targets
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.passes.replay import bindings, pass_chain, pipeline, replayer
 from tritonsmith.passes.replay.bindings import Binding, Call
-from tritonsmith.plan import Plan, Write
+from tritonsmith.plan import Plan, Write, digest
 from tritonsmith.plan.process import query
-from tritonsmith.plan.steps import digest
 
 # Attributes of a module that name options of the compile; `triton_gpu.` up to 3.2.
 _ATTRIBUTE = re.compile(r'"(?:ttg|triton_gpu)\.(num-warps|num-ctas)" = (\d+)')

@@ -24,10 +24,8 @@ from tritonsmith.passes.replay.job import ReplayJob
 from tritonsmith.passes.replay.pass_chain import PassLink
 from tritonsmith.passes.replay.replayer import Replayer
 from tritonsmith.passes.replay.verdict import Verdict
-from tritonsmith.plan import Copy, MakeDir, Plan, Run, Step, Write
-from tritonsmith.plan.runner import CommandFailedError, Runner
-from tritonsmith.plan.steps import digest
-from tritonsmith.ui.progress import PhaseProgress
+from tritonsmith.plan import Copy, MakeDir, Plan, Run, Step, Write, digest, files
+from tritonsmith.plan.runner import CommandFailedError
 
 _SIGNALLED = 128  # a shell's exit code for a signal
 
@@ -203,10 +201,9 @@ def execute(
         InterruptedRunError: ^C.
     """
     space.claim()
-    prepared.work.mkdir(parents=True, exist_ok=True)
+    files.make_folder(prepared.work)
     for job in prepared.jobs:  # of an earlier replay: it is no answer of this one
-        job.out.unlink(missing_ok=True)
-        job.log.unlink(missing_ok=True)
+        files.remove((job.out, job.log))
     run = _by_opt if prepared.tool.opt else _by_bindings
     found = []
     for outcome in run(prepared, space):
@@ -225,7 +222,7 @@ def _by_opt(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcom
         plan = Plan(job.title, (_opt_step(job, prepared.work, prepared.debug),))
         began = time.monotonic()
         try:
-            Runner(log, PhaseProgress(live=False, silent=True)).run(plan)
+            space.run(plan, "passes.replay", quiet=True, log=log)
         except CommandFailedError as failure:
             died = failure.code < 0 or failure.code > _SIGNALLED
             why = _said(failure.output) or f"exit code {failure.code}"

@@ -14,12 +14,12 @@ from typing import Any
 from tritonsmith import outside
 from tritonsmith.kernels.normalize import diff
 from tritonsmith.passes.dump import pass_runs, strip_locations
-from tritonsmith.passes.dump.index import FILE, Dump, DumpedKernel, DumpIndex
+from tritonsmith.passes.dump.index import FILE, KEPT, Dump, DumpedKernel, DumpIndex
+from tritonsmith.plan import files
 from tritonsmith.ui import tables
 from tritonsmith.ui import units as formats
 from tritonsmith.ui.tables import Grid
 
-KEPT = "list.json"
 SCHEMA = 1
 
 # What renumbering changes: names of values, blocks, metadata and aliases of layouts.
@@ -61,9 +61,7 @@ def rows(index: DumpIndex, kernel: str) -> tuple[PipelineRow | None, ...]:
     if kernel not in kept["kernels"]:
         kept["kernels"][kernel] = [row and vars(row) for row in _counted(index, kernel)]
         with contextlib.suppress(OSError):
-            fresh = path.with_name(f".{KEPT}")
-            fresh.write_text(json.dumps(kept), encoding="utf-8")
-            fresh.replace(path)
+            files.write_atomically(path, json.dumps(kept))
     return tuple(row and PipelineRow(**row) for row in kept["kernels"][kernel])
 
 

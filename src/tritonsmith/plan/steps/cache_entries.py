@@ -14,21 +14,23 @@ import shutil
 import stat
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tritonsmith.errors import LockedError, OwnershipError
-from tritonsmith.plan.steps import Step
+from tritonsmith.plan.steps.base import Step
+
+if TYPE_CHECKING:
+    from tritonsmith.plan.runner import StepTools
 
 TRASH = ".tritonsmith-trash-"  # begins the name of a run's own folder in the root; the next run empties it
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW  # never through a link
 _DEPTH = 2  # components of a name: an entry, or something in it
 _FRESH = "fresh index"
 _EVERY = 1000  # entries between two words about the progress
-
-Update = Callable[[int, int | None, str], None]
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class RemoveEntries(Step):
     grace: float = 0.0
 
     def shell(self) -> list[str]:
-        """The step as lines of POSIX shell, which cannot tell whether an entry has changed."""
+        # the shell cannot tell whether an entry has changed
         each = "printf '%s\\n' \"$entries\" | while IFS= read -r entry; do"
         lines = ["(", f"cd -P {shlex.quote(str(self.root))}", "entries=$(cat <<'EOF'"]
         lines += [*(entry.name for entry in self.entries), "EOF", ")"]
@@ -88,41 +90,35 @@ class RemoveEntries(Step):
             ]
         return [*lines, f'{each} rm -rf -- "./$entry"; done', ")"]
 
+    def act(self, tools: StepTools) -> None:
+        """What has changed since it was looked at stays, and so does what has become a link.
+
+        Raises:
+            OwnershipError: the root is `/`, the home folder, or reached through a link; a name climbs.
+            LockedError: another run clears the same cache.
+            OSError: the root cannot be written to.
+        """
+        whole = len(self.entries)
+        for seen in self.entries:
+            _check_name(seen.name)
+        with _opened(self.root) as root:
+            _sweep(root)
+            with _trash(root) as trash:
+                going = self.entries
+                if self.grace:
+                    tools.update(0, whole, "taking entries out of use")
+                    retired = [_retire(root, seen, self.index, trash) for seen in going]
+                    going = tuple(seen for seen in retired if seen)
+                    time.sleep(self.grace)
+                for done, seen in enumerate(going):
+                    if _move(root, seen, trash, str(done)):
+                        _delete(trash, str(done))
+                    if done % _EVERY == 0:
+                        tools.update(done, whole, "deleting entries")
+
     @property
     def title(self) -> str:
-        """A few words for the progress bar and the log."""
         return f"{len(self.entries)} entries of {self.root}"
-
-
-def remove(step: RemoveEntries, update: Update) -> None:
-    """Do the step. What has changed since it was looked at stays, and so does what has become a link.
-
-    Args:
-        step: what to remove.
-        update: told how much is done, of how much, and what is going on.
-
-    Raises:
-        OwnershipError: the root is `/`, the home folder, or reached through a link; a name climbs.
-        LockedError: another run clears the same cache.
-        OSError: the root cannot be written to.
-    """
-    whole = len(step.entries)
-    for seen in step.entries:
-        _check_name(seen.name)
-    with _opened(step.root) as root:
-        _sweep(root)
-        with _trash(root) as trash:
-            going = step.entries
-            if step.grace:
-                update(0, whole, "taking entries out of use")
-                retired = [_retire(root, seen, step.index, trash) for seen in going]
-                going = tuple(seen for seen in retired if seen)
-                time.sleep(step.grace)
-            for done, seen in enumerate(going):
-                if _move(root, seen, trash, str(done)):
-                    _delete(trash, str(done))
-                if done % _EVERY == 0:
-                    update(done, whole, "deleting entries")
 
 
 def check_root(root: Path) -> None:

@@ -1,16 +1,24 @@
-"""One step: build in a Ninja tree just what another tree's graph takes from it."""
+"""Parts of a Ninja tree: just what another tree's graph takes from it, or some sources before all others."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tritonsmith.errors import StepError
 from tritonsmith.plan.process import capture
-from tritonsmith.plan.steps import Step
+from tritonsmith.plan.steps.base import Step
 
+if TYPE_CHECKING:
+    from tritonsmith.plan.runner import StepTools
+
+NINJA_STATUS = "[%f/%t] "  # what the runner reads the progress from
+_STATUS = {"NINJA_STATUS": NINJA_STATUS}
 _PATIENCE = 120.0  # seconds for Ninja to list a graph; Triton's takes less than one
+_DATABASE = "compile_commands.json"
 
 
 @dataclass(frozen=True)
@@ -46,9 +54,17 @@ class BuildUsed(Step):
             ]
         return [*lines, f'{ninja} -C {tree} -j{self.jobs} "$@"']
 
+    def act(self, tools: StepTools) -> None:
+        tools.run(self, self.refresh, self.tree, _STATUS, ninja=True)
+        tools.run(self, self.argv(self.targets()), self.tree, _STATUS, ninja=True)
+
     @property
     def title(self) -> str:
         return self.ninja.name
+
+    @property
+    def goes_on(self) -> bool:
+        return True
 
     @property
     def refresh(self) -> tuple[str, ...]:
@@ -101,3 +117,67 @@ class BuildUsed(Step):
                 hints=["was its configure interrupted? run the same command with --reconfigure"],
             )
         return answer
+
+
+@dataclass(frozen=True)
+class BuildObjects(Step):
+    """Build the objects of `sources` in `tree` and the headers that they need, all of them even if one fails.
+
+    Attributes:
+        ninja: the program.
+        tree: configured build folder.
+        sources: absolute paths; those that the tree does not compile are passed over.
+        jobs: compile jobs.
+    """
+
+    ninja: Path
+    tree: Path
+    sources: tuple[Path, ...]
+    jobs: int
+
+    def shell(self) -> list[str]:
+        ninja, tree = shlex.quote(str(self.ninja)), shlex.quote(str(self.tree))
+        return [
+            "set --",
+            f"for source in {shlex.join(map(str, self.sources))}; do",
+            f'  ! {ninja} -C {tree} -t query "$source" > /dev/null 2>&1 || set -- "$@" "$source^"',
+            "done",
+            f'[ $# -eq 0 ] || {ninja} -C {tree} -j{self.jobs} -k 0 "$@"',
+        ]
+
+    def act(self, tools: StepTools) -> None:
+        if argv := self.argv():
+            tools.run(self, argv, self.tree, _STATUS, ninja=True)
+
+    @property
+    def title(self) -> str:
+        return self.ninja.name
+
+    @property
+    def goes_on(self) -> bool:
+        return True
+
+    def found(self) -> tuple[str, ...]:
+        """Those of the sources that the tree compiles, as it names them.
+
+        Raises:
+            StepError: its list of commands cannot be read.
+        """
+        database = self.tree / _DATABASE
+        try:
+            compiled = {entry["file"] for entry in json.loads(database.read_text(encoding="utf-8"))}
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise StepError(
+                "the list of compile commands cannot be read",
+                where=database,
+                why=str(error),
+                hints=["was the configure interrupted? run the same command with --reconfigure"],
+            ) from error
+        return tuple(str(source) for source in self.sources if str(source) in compiled)
+
+    def argv(self) -> tuple[str, ...]:
+        """The command; empty if the tree compiles none of them. `SOURCE^` names what is made from it."""
+        targets = [f"{source}^" for source in self.found()]
+        return (
+            (str(self.ninja), "-C", str(self.tree), f"-j{self.jobs}", "-k", "0", *targets) if targets else ()
+        )

@@ -7,16 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import DownloadError, SmithError, StepError, did_you_mean
 from tritonsmith.plan import download
-from tritonsmith.plan.steps.store_entry import StoreEntryStep, Update, run
+from tritonsmith.plan.steps.base import Step
 from tritonsmith.ui import redact
+
+if TYPE_CHECKING:
+    from tritonsmith.plan.runner import StepTools
 
 
 @dataclass(frozen=True)
-class Upload(StoreEntryStep):
+class Upload(Step):
     """Put a file into an object store.
 
     Attributes:
@@ -28,17 +31,19 @@ class Upload(StoreEntryStep):
     url: str
 
     def shell(self) -> list[str]:
-        """The step as a line of POSIX shell: whatever client that store has."""
         return [f"# {shlex.quote(str(self.source))} goes to {redact.hidden(self.url)}"]
+
+    def act(self, tools: StepTools) -> None:
+        with opened(self.url) as (system, path):
+            system.put_file(str(self.source), path, callback=_callback(tools, self.title))
 
     @property
     def title(self) -> str:
-        """A few words for the progress bar and the log."""
         return f"upload {self.source.name}"
 
 
 @dataclass(frozen=True)
-class Obtain(StoreEntryStep):
+class Obtain(Step):
     """Get a file from an object store, and verify it before it gets its name.
 
     Attributes:
@@ -52,38 +57,28 @@ class Obtain(StoreEntryStep):
     dest: Path
 
     def shell(self) -> list[str]:
-        """The step as a line of POSIX shell: whatever client that store has."""
         return [f"# {redact.hidden(self.url)} goes to {shlex.quote(str(self.dest))}"]
+
+    def act(self, tools: StepTools) -> None:
+        if self.dest.is_file() and download.sha256_of(self.dest) == self.sha256:
+            return
+        self.dest.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.dest.with_name(f"{self.dest.name}.partial")
+        with opened(self.url) as (system, path):
+            system.get_file(path, str(partial), callback=_callback(tools, self.title))
+        if (found := download.sha256_of(partial)) != self.sha256:
+            partial.unlink()
+            raise DownloadError(
+                "the file is not the one that was promised; it was thrown away",
+                where=redact.hidden(self.url),
+                why=f"sha256 is    {found}\nit should be {self.sha256}",
+                hints=["somebody may be putting it there right now: try again later"],
+            )
+        partial.replace(self.dest)
 
     @property
     def title(self) -> str:
-        """A few words for the progress bar and the log."""
         return f"get {self.dest.name}"
-
-
-@run.register
-def _(step: Upload, update: Update) -> None:
-    with opened(step.url) as (system, path):
-        system.put_file(str(step.source), path, callback=_callback(update, step.title))
-
-
-@run.register
-def _(step: Obtain, update: Update) -> None:
-    if step.dest.is_file() and download.sha256_of(step.dest) == step.sha256:
-        return
-    step.dest.parent.mkdir(parents=True, exist_ok=True)
-    partial = step.dest.with_name(f"{step.dest.name}.partial")
-    with opened(step.url) as (system, path):
-        system.get_file(path, str(partial), callback=_callback(update, step.title))
-    if (found := download.sha256_of(partial)) != step.sha256:
-        partial.unlink()
-        raise DownloadError(
-            "the file is not the one that was promised; it was thrown away",
-            where=redact.hidden(step.url),
-            why=f"sha256 is    {found}\nit should be {step.sha256}",
-            hints=["somebody may be putting it there right now: try again later"],
-        )
-    partial.replace(step.dest)
 
 
 def check(url: str) -> None:
@@ -146,11 +141,11 @@ def opened(url: str) -> Iterator[tuple[Any, str]]:
         ) from error
 
 
-def _callback(update: Update, title: str) -> Any:
+def _callback(tools: StepTools, title: str) -> Any:
     from fsspec.callbacks import Callback  # noqa: PLC0415
 
     class Progress(Callback):  # type: ignore[misc]
         def call(self, *_: Any, **__: Any) -> None:
-            update(self.value, self.size, title)
+            tools.update(self.value, self.size, title)
 
     return Progress()

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from tritonsmith import configs, outside
 from tritonsmith.errors import DownloadError, StepError
@@ -31,8 +31,11 @@ from tritonsmith.plan import ar_archive, archive, ownership
 from tritonsmith.plan.compression import DamagedError, TooMuchError
 from tritonsmith.plan.fresh_tree import FreshTree
 from tritonsmith.plan.steps import relocate
-from tritonsmith.plan.steps.store_entry import StoreEntryStep, Update, run
+from tritonsmith.plan.steps.base import Step
 from tritonsmith.plan.tarball import Tarball, TarMember
+
+if TYPE_CHECKING:
+    from tritonsmith.plan.runner import StepTools
 
 SCHEMA = 1
 HEAD, TREE, SUMS = "tritonsmith-llvm.json", "tree", "SHA256SUMS"
@@ -58,7 +61,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Pack(StoreEntryStep):
+class Pack(Step):
     """Pack a tree; thin archives are made whole, and texts get placeholders for the places that they name.
 
     Attributes:
@@ -80,7 +83,7 @@ class Pack(StoreEntryStep):
     level: int
 
     def shell(self) -> list[str]:
-        """The step as lines of POSIX shell, which leaves thin archives and the paths in texts as they are."""
+        # the shell leaves thin archives and the paths in texts as they are
         tops = dict.fromkeys(name.partition("/")[0] for name in (item.name for item in self.items))
         tree, dest = shlex.quote(self.places[0][0]), shlex.quote(str(self.dest))
         return [
@@ -89,14 +92,38 @@ class Pack(StoreEntryStep):
             f"sha256sum {dest} > {dest}.sha256",
         ]
 
+    def act(self, tools: StepTools) -> None:
+        self.dest.parent.mkdir(parents=True, exist_ok=True)
+        sidecar, partial = beside(self.dest), self.dest.with_name(f"{self.dest.name}.partial")
+        sidecar.unlink(missing_ok=True)
+        with _told(self):
+            total = sum(_size(item) for item in self.items)
+        done = 0
+
+        def count(number: int, name: str) -> None:
+            nonlocal done
+            done += number
+            tools.update(done, max(total, done), name)
+
+        try:
+            sha256 = _write(self, partial, count)
+        except BaseException:  # half an archive may be what fills the disk
+            with suppress(OSError):
+                partial.unlink()
+            raise
+        partial.replace(self.dest)
+        text = f"{sha256}  {self.dest.name}\n"
+        fresh = sidecar.with_name(f"{sidecar.name}.partial")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(sidecar)
+
     @property
     def title(self) -> str:
-        """A few words for the progress bar and the log."""
         return f"pack {self.dest.name}"
 
 
 @dataclass(frozen=True)
-class VerifyChecksum(StoreEntryStep):
+class VerifyChecksum(Step):
     """Verify a file's checksum.
 
     Attributes:
@@ -108,17 +135,29 @@ class VerifyChecksum(StoreEntryStep):
     sha256: str
 
     def shell(self) -> list[str]:
-        """The step as a line of POSIX shell."""
         return [f"echo {shlex.quote(f'{self.sha256}  {self.path}')} | sha256sum --check"]
+
+    def act(self, tools: StepTools) -> None:
+        total, done, seen = self.path.stat().st_size, 0, hashlib.sha256()
+        for piece in _pieces(self.path):
+            seen.update(piece)
+            done += len(piece)
+            tools.update(done, total, self.title)
+        if (found := seen.hexdigest()) != self.sha256.lower():
+            raise DownloadError(
+                "the archive is not the one that was promised",
+                where=self.path,
+                why=f"sha256 is    {found}\nit should be {self.sha256.lower()}",
+                hints=["fetch it again: a broken transfer may have changed it"],
+            )
 
     @property
     def title(self) -> str:
-        """A few words for the progress bar and the log."""
         return f"verify {self.path.name}"
 
 
 @dataclass(frozen=True)
-class Unpack(StoreEntryStep):
+class Unpack(Step):
     """Unpack an archive into a folder that appears only when all of it is verified and in its place.
 
     Attributes:
@@ -136,7 +175,6 @@ class Unpack(StoreEntryStep):
     owner: Path
 
     def shell(self) -> list[str]:
-        """The step as lines of POSIX shell."""
         archive, scratch, dest = (shlex.quote(str(path)) for path in (self.archive, self.scratch, self.dest))
         mark = relocate.PLACEHOLDER.decode()
         return [
@@ -148,74 +186,28 @@ class Unpack(StoreEntryStep):
             f"mv {scratch}/{TREE} {dest}",
         ]
 
+    def act(self, tools: StepTools) -> None:
+        relocate.check(self.dest)
+        VerifyChecksum(self.archive, self.sha256, phase=self.phase).act(tools)
+        ownership.remove(self.scratch, self.owner)
+        with (
+            archive.opened(self.archive, tools.transfer(self.title)) as tarball,
+            FreshTree(self.scratch) as tree,
+        ):
+            head = _fill(tree, tarball)
+            tree.finish()
+            sums = tree.sums | relocate.settle(self.scratch, self.dest, head["texts"])
+            for name, text in (
+                (CHECKSUMS, json.dumps({"schema": SCHEMA, "sha256": sums})),
+                (ARRIVED, self.sha256),
+            ):
+                with (self.scratch / name).open("x", encoding="utf-8") as file:
+                    file.write(text)
+            self.scratch.rename(self.dest)
+
     @property
     def title(self) -> str:
-        """A few words for the progress bar and the log."""
         return f"unpack {self.archive.name}"
-
-
-@run.register
-def _(step: Pack, update: Update) -> None:
-    step.dest.parent.mkdir(parents=True, exist_ok=True)
-    sidecar, partial = beside(step.dest), step.dest.with_name(f"{step.dest.name}.partial")
-    sidecar.unlink(missing_ok=True)
-    with _told(step):
-        total = sum(_size(item) for item in step.items)
-    done = 0
-
-    def count(number: int, name: str) -> None:
-        nonlocal done
-        done += number
-        update(done, max(total, done), name)
-
-    try:
-        sha256 = _write(step, partial, count)
-    except BaseException:  # half an archive may be what fills the disk
-        with suppress(OSError):
-            partial.unlink()
-        raise
-    partial.replace(step.dest)
-    text = f"{sha256}  {step.dest.name}\n"
-    fresh = sidecar.with_name(f"{sidecar.name}.partial")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(sidecar)
-
-
-@run.register
-def _(step: VerifyChecksum, update: Update) -> None:
-    total, done, seen = step.path.stat().st_size, 0, hashlib.sha256()
-    for piece in _pieces(step.path):
-        seen.update(piece)
-        done += len(piece)
-        update(done, total, step.title)
-    if (found := seen.hexdigest()) != step.sha256.lower():
-        raise DownloadError(
-            "the archive is not the one that was promised",
-            where=step.path,
-            why=f"sha256 is    {found}\nit should be {step.sha256.lower()}",
-            hints=["fetch it again: a broken transfer may have changed it"],
-        )
-
-
-@run.register
-def _(step: Unpack, update: Update) -> None:
-    relocate.check(step.dest)
-    run(VerifyChecksum(step.archive, step.sha256, phase=step.phase), update)
-    ownership.remove(step.scratch, step.owner)
-    with (
-        archive.opened(step.archive, lambda done, total: update(done, total, step.title)) as tarball,
-        FreshTree(step.scratch) as tree,
-    ):
-        head = _fill(tree, tarball)
-        tree.finish()
-        sums = tree.sums | relocate.settle(step.scratch, step.dest, head["texts"])
-        for name, text in (
-            (CHECKSUMS, json.dumps({"schema": SCHEMA, "sha256": sums})),
-            (ARRIVED, step.sha256),
-        ):
-            with (step.scratch / name).open("x", encoding="utf-8") as file:
-                file.write(text)
-        step.scratch.rename(step.dest)
 
 
 def _fill(tree: FreshTree, tarball: Tarball) -> dict[str, Any]:

@@ -16,30 +16,27 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from functools import singledispatch
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tritonsmith import outside
 from tritonsmith.errors import LockedError, OwnershipError, StepError
 from tritonsmith.plan import locks, ownership
-from tritonsmith.plan.steps import Step
+from tritonsmith.plan.steps.base import Step
 from tritonsmith.plan.steps.cache_entries import SeenEntry
+
+if TYPE_CHECKING:
+    from tritonsmith.plan.runner import StepTools
 
 TRASH = ".trash-"
 INCOMING = ".import-"
-Update = Callable[[int, int | None, str], None]
 
 
 @dataclass(frozen=True)
-class StoreEntryStep(Step):
-    """A step of this module, which `act` does."""
-
-
-@dataclass(frozen=True)
-class Expect(StoreEntryStep):
+class Expect(Step):
     """Fail unless a path is there.
 
     Attributes:
@@ -51,17 +48,20 @@ class Expect(StoreEntryStep):
     otherwise: str
 
     def shell(self) -> list[str]:
-        """The step as lines of POSIX shell."""
         return [f"[ -e {shlex.quote(str(self.path))} ] || {{ echo {shlex.quote(self.otherwise)}; exit 1; }}"]
+
+    def act(self, tools: StepTools) -> None:
+        tools.update(0, None, self.title)
+        if not self.path.exists():
+            raise StepError(self.otherwise, where=self.path)
 
     @property
     def title(self) -> str:
-        """A few words for the progress bar and the log."""
         return f"expect {self.path.name}"
 
 
 @dataclass(frozen=True)
-class Discard(StoreEntryStep):
+class Discard(Step):
     """Delete an entry, unless somebody holds it or has come to use it since the plan was made.
 
     Attributes:
@@ -77,7 +77,7 @@ class Discard(StoreEntryStep):
     stale: tuple[SeenEntry, ...] = ()
 
     def shell(self) -> list[str]:
-        """The step as lines of POSIX shell, which cannot tell whether somebody uses the entry by now."""
+        # the shell cannot tell whether somebody uses the entry by now
         tree, trash = self.root / self.name, self.root / f"{TRASH}{self.name}-$$"
         used, manifest = (shlex.quote(f"{tree}.{ending}") for ending in ("used", "json"))
         moved = f'{shlex.quote(str(self.root))}/"{trash.name}"'
@@ -87,14 +87,18 @@ class Discard(StoreEntryStep):
             f"rm -rf -- {moved}",
         ]
 
+    def act(self, tools: StepTools) -> None:
+        tools.update(0, None, self.title)
+        with suppress(LockedError), _held(self.root, self.name):
+            _discard(self.root, self.name, self.owner, self.stale)
+
     @property
     def title(self) -> str:
-        """A few words for the progress bar and the log."""
         return f"delete {self.name}"
 
 
 @dataclass(frozen=True)
-class RemoveLeftovers(StoreEntryStep):
+class RemoveLeftovers(Step):
     """End what runs that were killed began: deletions, and imports that came to nothing.
 
     Attributes:
@@ -110,67 +114,33 @@ class RemoveLeftovers(StoreEntryStep):
     must: bool = True
 
     def shell(self) -> list[str]:
-        """The step as lines of POSIX shell."""
         root = shlex.quote(str(self.root))
         return [f"rm -rf -- {root}/{TRASH}* {root}/{INCOMING}*"]
 
+    def act(self, tools: StepTools) -> None:
+        stay: list[str] = []
+        for path in list(_left(self.root)):
+            tools.update(0, None, path.name)
+            try:
+                _sweep(path, self)
+            except OSError as error:
+                stay.append(f"{path}: {error.strerror}")
+        if stay and self.must:
+            raise StepError(
+                "cannot delete what stopped runs left",
+                where=self.root,
+                why="\n".join(stay),
+                hints=["whose they are can delete them: `ls -l`, `invoke store.gc` as that user"],
+            )
+
     @property
     def title(self) -> str:
-        """A few words for the progress bar and the log."""
         return "end what was interrupted"
 
 
 def tombstone(root: Path, name: str) -> Path:
     """Where the manifest of an entry lies while the entry is being deleted."""
     return root / f"{TRASH}{name}.json"
-
-
-@singledispatch
-def run(step: StoreEntryStep, update: Update) -> None:
-    """Do a step of this module.
-
-    Args:
-        step: what to do.
-        update: told how much is done, of how much, and what is going on.
-
-    Raises:
-        StepError: something that must be there is not.
-        OwnershipError: it would delete outside of the marked folder.
-        OSError: something cannot be renamed or deleted.
-    """
-    raise TypeError(f"no way to do a {type(step).__name__} ({update})")
-
-
-@run.register
-def _(step: Expect, update: Update) -> None:
-    update(0, None, step.title)
-    if not step.path.exists():
-        raise StepError(step.otherwise, where=step.path)
-
-
-@run.register
-def _(step: Discard, update: Update) -> None:
-    update(0, None, step.title)
-    with suppress(LockedError), _held(step.root, step.name):
-        _discard(step.root, step.name, step.owner, step.stale)
-
-
-@run.register
-def _(step: RemoveLeftovers, update: Update) -> None:
-    stay: list[str] = []
-    for path in list(_left(step.root)):
-        update(0, None, path.name)
-        try:
-            _sweep(path, step)
-        except OSError as error:
-            stay.append(f"{path}: {error.strerror}")
-    if stay and step.must:
-        raise StepError(
-            "cannot delete what stopped runs left",
-            where=step.root,
-            why="\n".join(stay),
-            hints=["whose they are can delete them: `ls -l`, `invoke store.gc` as that user"],
-        )
 
 
 def _sweep(path: Path, step: RemoveLeftovers) -> None:

@@ -16,12 +16,18 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tritonsmith.errors import LockedError, OwnershipError
+from tritonsmith.plan.steps.base import Step, quote
+
+if TYPE_CHECKING:
+    from tritonsmith.plan.runner import StepTools
 
 NAME = "~tritonsmith-purge"  # pip and importlib.metadata pass over such names
 _JOURNAL, _MARKER = "journal.json", "committed"
@@ -88,6 +94,62 @@ def pending(stash: Path) -> Pending | None:
     except (ValueError, KeyError, TypeError):
         raise _strange(stash) from None
     return Pending(journal, (stash / _MARKER).exists())
+
+
+@dataclass(frozen=True)
+class Uninstall(Step):
+    """Remove files from a folder that is not the tool's own, all or nothing.
+
+    Attributes:
+        journal: files that go, files that lose lines, folders that go if that empties them.
+        stash: a new folder on the same file system, where files wait until all of them are moved.
+        root: everything must lie below it.
+    """
+
+    journal: Journal
+    stash: Path
+    root: Path
+
+    def shell(self) -> list[str]:
+        texts = dict(self.journal.edits)
+        lines = [f"mkdir {quote(self.stash)}"]
+        for path, place in self.journal.stashed(self.stash):
+            lines.append(f"mv {quote(path)} {quote(place)}")
+            if path in texts:  # with its old mode
+                lines.append(f"cp -p {quote(place)} {quote(path)}")
+                lines.append(f"printf %s {shlex.quote(texts[path])} > {quote(path)}")
+        return [*lines, f"rm -rf -- {quote(self.stash)}", *map(_remove_empty, self.journal.deepest_first)]
+
+    def act(self, tools: StepTools) -> None:
+        remove(self.journal, self.stash, self.root)
+
+
+@dataclass(frozen=True)
+class Recover(Uninstall):
+    """The end of an `Uninstall` that was killed: put everything back, or delete what was committed.
+
+    Attributes:
+        committed: everything had been moved.
+    """
+
+    committed: bool
+
+    def shell(self) -> list[str]:
+        edited = dict(self.journal.edits)
+        lines = []
+        for path, place in [] if self.committed else reversed(self.journal.stashed(self.stash)):
+            option = "-f" if path in edited else "-n"  # what came since stays
+            there = f"[ ! -e {quote(place)} ] && [ ! -L {quote(place)} ]"
+            lines.append(f"{there} || mv {option} {quote(place)} {quote(path)}")
+        emptied = self.journal.deepest_first if self.committed else ()
+        return [*lines, f"rm -rf -- {quote(self.stash)}", *map(_remove_empty, emptied)]
+
+    def act(self, tools: StepTools) -> None:
+        recover(self.stash, self.root)
+
+
+def _remove_empty(folder: Path) -> str:
+    return f"rmdir {quote(folder)} 2> /dev/null || true"
 
 
 def remove(journal: Journal, stash: Path, root: Path) -> None:

@@ -14,8 +14,8 @@ from tritonsmith.builder.triton.recipe import PHASE_SUSPECTS
 from tritonsmith.errors import StepError
 from tritonsmith.facts import eras, pin_history
 from tritonsmith.facts.pin_history import Bump
+from tritonsmith.plan import BuildObjects
 from tritonsmith.plan.runner import CommandFailedError
-from tritonsmith.plan.steps.ninja_objects import BuildObjects
 
 LOGS = Path(__file__).parents[1] / "logs"
 NEAR = "19.1.7 in /usr/lib/llvm-19, commit not recorded"

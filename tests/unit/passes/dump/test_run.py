@@ -19,7 +19,7 @@ from tritonsmith.passes.dump import index as indexes
 from tritonsmith.passes.dump import run as dump_run
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.options import Choices
-from tritonsmith.plan import stderr_tap
+from tritonsmith.plan.steps import attached
 
 __all__ = ["place", "where"]  # the fixtures
 
@@ -157,7 +157,7 @@ def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
                 written += 1
             return written == 4
 
-        stderr_tap.follow(reader, over, heard.append, lambda: None)
+        attached.follow(reader, over, heard.append, lambda: None)
     assert b"".join(heard) == b"xxxx"
 
 

@@ -16,11 +16,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.unit.plan.conftest import Recorder
+from tests.unit.plan.conftest import Recorder, tools
 from tritonsmith.errors import LockedError, OwnershipError, StepError
 from tritonsmith.plan import Plan
 from tritonsmith.plan.runner import Runner
-from tritonsmith.plan.steps import cache_entries
 from tritonsmith.plan.steps.cache_entries import TRASH, CacheIndex, RemoveEntries, SeenEntry
 
 INDEX = CacheIndex("__grp__", "{}")
@@ -55,7 +54,7 @@ def step(root: Path, *names: str, grace: float = 0.0) -> RemoveEntries:
 
 
 def act(what: RemoveEntries) -> None:
-    cache_entries.remove(what, lambda *_: None)
+    what.act(tools())
 
 
 def tree(root: Path) -> set[str]:
@@ -230,13 +229,15 @@ def test_a_link_with_the_name_of_trash_stays(cache: Path) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from tritonsmith.plan.steps import cache_entries
+from tritonsmith.plan import Plan
+from tritonsmith.plan.runner import Runner
 from tritonsmith.plan.steps.cache_entries import CacheIndex, RemoveEntries, SeenEntry
+from tritonsmith.ui.progress import PhaseProgress
 root = Path(sys.argv[1])
 names = [SeenEntry(path.name, path.stat().st_mtime_ns) for path in root.iterdir() if len(path.name) == 5]
 print("it begins", flush=True)
 step = RemoveEntries(root, tuple(names), CacheIndex("__grp__", "{}"), phase="clear")
-cache_entries.remove(step, lambda *_: None)
+Runner(root.parent / "log", PhaseProgress(live=False, silent=True)).run(Plan("clear", (step,)))
 """
 
 
@@ -288,7 +289,7 @@ def test_the_runner_acts_on_it_and_its_log_names_every_entry(cache: Path, runner
 
 
 def test_progress(cache: Path, progress: Recorder) -> None:
-    cache_entries.remove(step(cache, "A", "B", grace=0.01), progress.update)
+    step(cache, "A", "B", grace=0.01).act(tools(progress))
     assert {total for _, total, _ in progress.updates} == {2}
     assert {text for _, _, text in progress.updates} == {"taking entries out of use", "deleting entries"}
 

@@ -18,9 +18,8 @@ import pytest
 
 from tests.unit.facts.installs import put
 from tritonsmith.errors import InterruptedRunError, LockedError, OwnershipError, StepError
-from tritonsmith.plan import Plan, Step
+from tritonsmith.plan import Plan, Recover, Step, Uninstall
 from tritonsmith.plan.runner import Runner
-from tritonsmith.plan.steps import Recover, Uninstall
 from tritonsmith.plan.steps import uninstall as steps_uninstall
 from tritonsmith.plan.steps.uninstall import Journal
 

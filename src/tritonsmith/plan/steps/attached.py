@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import signal
 import subprocess
@@ -11,10 +10,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from tritonsmith.errors import FactError
-from tritonsmith.plan.steps import Step
+from tritonsmith.plan import process
+from tritonsmith.plan.steps.base import Step
+
+if TYPE_CHECKING:
+    from tritonsmith.plan.runner import StepTools
 
 CHUNK = 1 << 20
 _PAUSE = 0.01  # seconds between looks at a file that does not grow at the moment
@@ -22,8 +25,10 @@ _QUIET = 0.25  # seconds after which a program is thought to have said what it w
 
 
 @dataclass(frozen=True)
-class StderrTap(Step):
-    """Run a program here, with its standard error in a file: writing to a file never waits for a reader.
+class AttachedRun(Step):
+    """Run a program at our terminal, its standard error in a file: writing there never waits for a reader.
+
+    ^C goes to the program as well, which the terminal sends it to; it decides what comes of it.
 
     Attributes:
         argv: program and arguments.
@@ -38,7 +43,6 @@ class StderrTap(Step):
     both: bool = False
 
     def shell(self) -> list[str]:
-        """The step as a line of POSIX shell."""
         words = [*(f"-u {name}" for name, value in self.env if value is None)]
         words += [f"{name}={shlex.quote(value)}" for name, value in self.env if value is not None]
         into = (
@@ -46,45 +50,28 @@ class StderrTap(Step):
         )
         return [f"env {' '.join([*words, shlex.join(self.argv)])} {into} || code=$?"]
 
-
-def run(step: StderrTap, feed: Callable[[bytes], object], idle: Callable[[], object]) -> int:
-    """Run it to its end.
-
-    ^C goes to the program as well, which the terminal sends it to; it decides what comes of it.
-
-    Args:
-        step: what is run.
-        feed: gets what the program writes, in pieces.
-        idle: called when nothing came for a moment.
-
-    Returns:
-        The exit code; negative for a signal.
-
-    Raises:
-        FactError: there is no such program, or it cannot be run.
-    """
-    changed = dict(step.env)
-    kept = {name: value for name, value in os.environ.items() if name not in changed}
-    environ = kept | {name: value for name, value in changed.items() if value is not None}
-    sys.stdout.flush()
-    sys.stderr.flush()
-    with step.errors.open("xb") as errors, step.errors.open("rb", buffering=0) as reader:
-        try:
-            process = subprocess.Popen(
-                step.argv, env=environ, stdout=errors if step.both else None, stderr=errors
-            )
-        except OSError as error:
-            raise FactError(f"cannot run {step.argv[0]}", why=error.strerror or str(error)) from error
-        old = signal.signal(signal.SIGINT, lambda *_: None)
-        try:
-            follow(reader, lambda: process.poll() is not None, feed, idle)
-            return process.wait()
-        except BaseException:
-            process.kill()
-            process.wait()
-            raise
-        finally:
-            signal.signal(signal.SIGINT, old)
+    def act(self, tools: StepTools) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with self.errors.open("xb") as errors, self.errors.open("rb", buffering=0) as reader:
+            stdout, environ = errors if self.both else None, process.changed(tools.environ, dict(self.env))
+            try:
+                program = subprocess.Popen(self.argv, env=environ, stdout=stdout, stderr=errors)
+            except OSError as error:
+                raise FactError(f"cannot run {self.argv[0]}", why=error.strerror or str(error)) from error
+            old = signal.signal(signal.SIGINT, lambda *_: None)
+            try:
+                if tools.tap:
+                    follow(reader, lambda: program.poll() is not None, tools.tap.feed, tools.tap.idle)
+                code = program.wait()
+            except BaseException:
+                program.kill()
+                program.wait()
+                raise
+            finally:
+                signal.signal(signal.SIGINT, old)
+        if code:
+            tools.fail(self, code)
 
 
 def follow(

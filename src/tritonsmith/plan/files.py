@@ -1,0 +1,104 @@
+"""Changes of files that are no step of a plan: scratch folders, dumps that stream, what the tool remembers.
+
+Together with the steps (`plan/steps/`), marks and locks this is all that ever changes a disk:
+`tests/unit/test_promises.py` scans the rest of the tool for calls that do.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import IO, BinaryIO, cast
+
+_LOG_MODE = 0o600  # what programs say is for who ran them
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and its parents, unless it is there."""
+    path.mkdir(parents=True, exist_ok=True)
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Write a file that nobody else reads yet."""
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file that is whole or not there, on disk when this returns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.tritonsmith")
+    with fresh.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+@contextmanager
+def growing(path: Path) -> Iterator[IO[str]]:
+    """A text file that takes its name when it is whole, at the end of a `with`; `PATH.partial` until then."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        partial.replace(path)
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def create(path: Path) -> BinaryIO:
+    """Open a new file to write it piece by piece; fails if it is there."""
+    return cast("BinaryIO", path.open("xb"))
+
+
+def link_or_create(path: Path, content: bytes, twin: Path | None) -> None:
+    """Make a new file, or another name of the file that has this content already.
+
+    Args:
+        path: of the new file.
+        content: of it.
+        twin: a file with this content.
+    """
+    if twin:
+        with suppress(OSError):  # no hard links here, or too many of this file
+            path.hardlink_to(twin)
+            return
+    with path.open("xb", buffering=0) as file:
+        left = memoryview(content)
+        while left:
+            left = left[file.write(left) :]
+
+
+def copy(source: Path, dest: Path) -> None:
+    """Copy what is in a file, into a folder that is made if need be."""
+    dest.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, dest)
+
+
+def remove(paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
+    """Remove files that the tool wrote, as far as they are there; then folders, which must be empty."""
+    for path in paths:
+        path.unlink(missing_ok=True)
+    for folder in folders:
+        folder.rmdir()
+
+
+@contextmanager
+def scratch(purpose: str = "") -> Iterator[Path]:
+    """A new folder for temporary files, which goes at the end of a `with`."""
+    with tempfile.TemporaryDirectory(prefix=f"tritonsmith-{purpose}") as folder:
+        yield Path(folder)
+
+
+def opened_log(path: Path) -> AbstractContextManager[IO[str]]:
+    """A log to append to, line by line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _LOG_MODE)
+    # names of files may hold bytes that are no UTF-8
+    return open(handle, "a", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: PTH123

@@ -1,0 +1,157 @@
+"""What comes over the network, and out of archives: nothing takes its name before it is whole."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tritonsmith.errors import StepError
+from tritonsmith.plan import archive, download, ownership
+from tritonsmith.plan.git_remote import GitRemote
+from tritonsmith.plan.steps.base import Step, make_parent, quote
+
+if TYPE_CHECKING:
+    from tritonsmith.plan.runner import StepTools
+
+
+@dataclass(frozen=True)
+class GitFetch(Step):
+    """Fetch one commit by its hash into a repository of the tool's own.
+
+    Attributes:
+        repository: a folder of the tool's own; initialised if it does not exist.
+        urls: remotes in the order in which they are tried.
+        commit: 40 hex digits, or a ref where a branch was asked for.
+        blobless: leave file contents to be fetched on checkout (`--filter=blob:none`).
+    """
+
+    repository: Path
+    urls: tuple[str, ...]
+    commit: str
+    blobless: bool = True
+
+    def fetch_argv(self, url: str) -> tuple[str, ...]:
+        """The command that fetches from one remote, whose URL has no secrets (`GitRemote`)."""
+        blobs = ("--filter=blob:none",) if self.blobless else ()
+        return ("git", "-C", str(self.repository), "fetch", "--depth=1", *blobs, "--", url, self.commit)
+
+    def shell(self) -> list[str]:
+        tries = " || ".join(map(self._try, map(GitRemote.of, self.urls)))
+        return [shlex.join(("git", "init", "--quiet", str(self.repository))), tries]
+
+    def act(self, tools: StepTools) -> None:
+        folder, quiet = self.repository.parent, {"GIT_TERMINAL_PROMPT": "0"}
+        folder.mkdir(parents=True, exist_ok=True)
+        tools.run(self, ("git", "init", "--quiet", str(self.repository)), folder, quiet)
+        failures: list[str] = []
+        for remote in map(GitRemote.of, self.urls):
+            code, lines = tools.stream(self.fetch_argv(remote.url), folder, quiet | dict(remote.env))
+            if code == 0:
+                remote.tidy(self.repository)
+                return
+            failures.append(f"{remote.url}: {_git_error(lines) or f'exit code {code}'}")
+        raise StepError(
+            f"none of the remotes gave commit {self.commit}",
+            where=self.repository,
+            why="\n".join(failures),
+            hints=[
+                "check the network; behind a proxy set https_proxy",
+                "name sources that you have: --source PATH for Triton, --llvm-source PATH_OR_URL for LLVM",
+            ],
+        )
+
+    def _try(self, remote: GitRemote) -> str:
+        change = [f"{name}={value}" for name, value in remote.env]
+        return shlex.join((*(("env", *change) if change else ()), *self.fetch_argv(remote.url)))
+
+
+@dataclass(frozen=True)
+class Download(Step):
+    """Download a file, resuming a partial one, and verify it before it gets its name.
+
+    Attributes:
+        url: http(s) or file URL.
+        sha256: 64 hex digits.
+        dest: the finished file; `DEST.partial` while it is incomplete or unverified.
+    """
+
+    url: str
+    sha256: str
+    dest: Path
+
+    def shell(self) -> list[str]:
+        partial = quote(f"{self.dest}.partial")
+        return [
+            make_parent(self.dest),
+            f"curl --fail --location --continue-at - --output {partial} {shlex.quote(self.url)}",
+            f"echo {shlex.quote(f'{self.sha256}  {self.dest}.partial')} | sha256sum --check",
+            f"mv {partial} {quote(self.dest)}",
+        ]
+
+    def act(self, tools: StepTools) -> None:
+        download.fetch(self.url, self.dest, sha256=self.sha256, progress=tools.transfer(self.title))
+
+    @property
+    def title(self) -> str:
+        return f"download {self.url.rsplit('/', 1)[-1]}"
+
+    @property
+    def goes_on(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Extract(Step):
+    """Extract a tar archive into a folder that appears only when it is complete.
+
+    Attributes:
+        archive: `.tar`, `.tar.gz`, `.tar.xz` ...
+        dest: must not exist before.
+        root: the marked folder that `dest` lies in, so that an older `DEST.partial` may go.
+        only: entries below the archive's first component to keep (all, if empty).
+        strip: leading path components to drop.
+        sha256: verified first, if given.
+    """
+
+    archive: Path
+    dest: Path
+    root: Path
+    only: tuple[str, ...] = ()
+    strip: int = 1
+    sha256: str | None = None
+
+    def shell(self) -> list[str]:
+        partial = f"{self.dest}.partial"
+        globs = " ".join(shlex.quote("*/" * self.strip + name) for name in self.only)
+        lines = [f"rm -rf -- {quote(partial)}", f"mkdir -p {quote(partial)}"]
+        if self.sha256:
+            lines.insert(0, f"echo {shlex.quote(f'{self.sha256}  {self.archive}')} | sha256sum --check")
+        options = f"--no-same-owner --strip-components={self.strip} -C {quote(partial)}"
+        wildcards = f" --wildcards --no-wildcards-match-slash {globs}" if globs else ""
+        lines.append(f"tar -xf {quote(self.archive)} {options}{wildcards}")
+        lines.append(f"mv {quote(partial)} {quote(self.dest)}")
+        return lines
+
+    def act(self, tools: StepTools) -> None:
+        if self.sha256 and (found := download.sha256_of(self.archive)) != self.sha256.lower():
+            raise StepError(
+                "the archive is not the one that was promised",
+                where=self.archive,
+                why=f"sha256 is    {found}\nit should be {self.sha256.lower()}",
+            )
+        ownership.remove(self.dest.with_name(f"{self.dest.name}.partial"), self.root)
+        self.dest.parent.mkdir(parents=True, exist_ok=True)
+        progress = tools.transfer(self.title)
+        archive.extract(self.archive, self.dest, only=self.only, strip=self.strip, progress=progress)
+
+    @property
+    def title(self) -> str:
+        return f"extract {self.archive.name}"
+
+
+def _git_error(lines: tuple[str, ...]) -> str:
+    """Git's own error among its output; advice may follow it."""
+    told = [line for line in lines if line.startswith(("fatal: ", "error: "))]
+    return (told or lines or ("",))[-1]
