@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from itertools import chain
 
 
 def command(task: str, *words: object, **flags: object) -> str:
-    """`invoke TASK`, quoted for a shell.
+    """`invoke TASK` with these `arguments`."""
+    given = arguments(*words, **flags)
+    return f"invoke {task} {given}" if given else f"invoke {task}"
+
+
+def arguments(*words: object, **flags: object) -> str:
+    """What comes after the name of a task, quoted for a shell.
 
     Args:
-        task: its whole name.
         words: that are no flags, in order.
         flags: see `flag_words`; one that is None, False or empty is left out.
     """
-    return shlex.join(
-        ("invoke", task, *map(str, words), *(word for one in flags.items() for word in _unless_empty(*one)))
-    )
+    given = [flag_words(*one) for one in flags.items() if one[1] not in (None, "")]
+    return shlex.join((*map(str, words), *chain.from_iterable(given)))
 
 
 def flag_words(name: str, value: object) -> list[str]:
@@ -44,7 +49,3 @@ def flag_of(name: str) -> str:
 def _with_value(flag: str, value: str) -> tuple[str, ...]:
     """In one word where a value of its own would be taken for a flag, or passed over."""
     return (f"{flag}={value}",) if not value or value.startswith("-") else (flag, value)
-
-
-def _unless_empty(name: str, value: object) -> list[str]:
-    return [] if value is None or value == "" else flag_words(name, value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,9 +66,8 @@ def command(job: CompileJob, env: str) -> str:
     """
     side = job.side
     named = side.version or side.python
-    flags = ("--python", str(wheel_env.python_of(side))) if named else ("--env", side.env or env)
-    place = shlex.join((*flags, "--out", str(job.out.absolute())))
-    return f"{_PROGRAM} {job.asked.flags()} {place}"
+    by = {"python": wheel_env.python_of(side)} if named else {"env": side.env or env}
+    return f"{_PROGRAM} {job.asked.flags(**by, out=job.out.absolute())}"
 
 
 def kept(job: CompileJob, env: str) -> Manifest | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tritonsmith import command_line
 from tritonsmith.errors import UsageError
 from tritonsmith.kernels.compile import values
 from tritonsmith.kernels.compile.targets import Target
@@ -59,20 +59,22 @@ class CompileRequest:
         """Whether it begins with a compiler's own IR, not with Python."""
         return self.file.suffix in (".ttir", ".ttgir")
 
-    def flags(self) -> str:
-        """The flags that ask for this again, for a shell."""
-        words = [f"{self.file}:{self.kernel}" if self.kernel else str(self.file)]
-        words += ["--signature", self.signature] if self.signature else []
-        for target in self.targets:
-            words += ["--target", target.asked_again()]
-        for name, value in self.options.items():
-            words += ["--option", f"{name}={values.spell(value)}"]
-        for sweep in self.sweeps:
-            words += ["--sweep", f"{sweep.name}={','.join(sweep.texts)}"]
-        words += ["--sweep", AUTOTUNE] if self.autotune else []
-        for stage in self.stages:
-            words += ["--stage", stage]
-        return shlex.join(words)
+    def flags(self, **more: object) -> str:
+        """The words and flags that ask for this again, for a shell.
+
+        Args:
+            more: flags that say where and by which Triton.
+        """
+        sweeps = [f"{sweep.name}={','.join(sweep.texts)}" for sweep in self.sweeps]
+        return command_line.arguments(
+            f"{self.file}:{self.kernel}" if self.kernel else self.file,
+            signature=self.signature,
+            target=[target.asked_again() for target in self.targets],
+            option=[f"{name}={values.spell(value)}" for name, value in self.options.items()],
+            sweep=[*sweeps, *([AUTOTUNE] if self.autotune else ())],
+            stage=self.stages,
+            **more,
+        )
 
 
 def kernel_of(text: str) -> tuple[Path, str]:

@@ -58,7 +58,7 @@ class Toolchain:
     folder: Path
     jobs: int
     timeout: int
-    flags: tuple[str, ...] = ()
+    flags: Mapping[str, str] = field(default_factory=dict)
     programs: HostPrograms = field(default_factory=HostPrograms)
 
     def output(self, asked: CompileRequest, kernel: str) -> Path:
@@ -133,13 +133,13 @@ def toolchain(
         path, folder, flags = (
             Path(python).expanduser().absolute(),
             space.root / "kernels",
-            ("--python", python),
+            {"python": python},
         )
         hints = ["give an interpreter that has Triton: --python .venv/bin/python"]
     else:
         chosen = settings.load(env)
         made = space.env(chosen.name)
-        path, folder, flags = made.python, made.path / "kernels", ("--env", env)
+        path, folder, flags = made.python, made.path / "kernels", {"env": env}
         if chosen.triton.wheel:
             hints = [f"invoke up --env {env} creates it"]
         else:
@@ -355,7 +355,7 @@ def _manifest(
         target = prepared.wanted[order[row["id"]]].target
         error = targets.explained(row.pop("error"), target, head["triton"])
         made.append(Point(**row, stages=stages, error=error))
-    flags = shlex.join([*where.flags, "--out", str(prepared.out)])
+    flags = prepared.asked.flags(**where.flags, out=prepared.out)
     variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head["variables"].items())
     return Manifest(
         folder=prepared.out,
@@ -365,7 +365,7 @@ def _manifest(
         triton=head["triton"],
         origin=head["origin"],
         python=head["python"],
-        command=f"{variables}tritonsmith kernel.compile {prepared.asked.flags()} {flags}",
+        command=f"{variables}tritonsmith kernel.compile {flags}",
         points=tuple(made),
         stand_ins=stand_ins,
         warnings=warnings,

@@ -32,7 +32,7 @@ def where(place: Path) -> Toolchain:
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{place}/site" exec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
     return Toolchain(
-        python, Workspace(place / "home"), place / "home" / "kernels", 1, 30, ("--python", str(python))
+        python, Workspace(place / "home"), place / "home" / "kernels", 1, 30, {"python": str(python)}
     )
 
 
