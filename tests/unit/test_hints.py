@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,9 @@ from invoke.parser.context import ParserContext
 import tritonsmith
 from tests import documented
 from tests.documented import DocumentedCommand
+from tritonsmith import command_line
 from tritonsmith.tasks import namespace
+from tritonsmith.tasks.option_task import from_argv
 
 _SOURCES = Path(tritonsmith.__file__).parent
 _REPOSITORY = Path(__file__).parents[2]
@@ -41,10 +44,15 @@ _KEPT = {  # what a file or a lock says, for whoever reads it
 }
 
 
+def _trees() -> Iterator[tuple[Path, ast.Module]]:
+    """Every file of the sources."""
+    for path in sorted(_SOURCES.rglob("*.py")):
+        yield path.relative_to(_SOURCES), ast.parse(path.read_text(encoding="utf-8"))
+
+
 def _texts() -> Iterator[tuple[str, str]]:
     """Every string of the sources that is no docstring, with its place."""
-    for path in sorted(_SOURCES.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for path, tree in _trees():
         nodes = list(ast.walk(tree))
         docs = {
             id(node.body[0].value)
@@ -55,7 +63,7 @@ def _texts() -> Iterator[tuple[str, str]]:
         }
         for node in nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-                yield f"{path.relative_to(_SOURCES)}:{node.lineno}", node.value
+                yield f"{path}:{node.lineno}", node.value
 
 
 def test_every_command_in_a_text_can_be_typed() -> None:
@@ -74,6 +82,49 @@ def test_every_flag_in_a_text_is_one_of_its_task() -> None:
     assert len(flagged) > 40
     flags = {task: _context(task).flag_names() for _, task, _ in flagged}
     assert [each for each in flagged if each[2] not in flags[each[1]]] == []
+
+
+def test_no_value_is_put_into_a_command_by_hand() -> None:
+    """`command_line.command` quotes it."""
+    texts = [
+        (f"{path}:{node.lineno}", _shape(node))
+        for path, tree in _trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+    ]
+    assert len(texts) > 500
+    by_hand = re.compile(rf"invoke (?:{_NAMES})(?: [A-Z-][^ ,;:`]*)*(?: --[a-z-]+)? \0")
+    assert [each for each in texts if by_hand.search(each[1])] == []
+
+
+def _shape(text: ast.JoinedStr) -> str:
+    """With a mark in place of each value."""
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else "\0" for part in text.values)
+
+
+def test_every_command_that_is_written_can_be_parsed() -> None:
+    calls = [
+        (f"{path}:{node.lineno}", node)
+        for path, tree in _trees()
+        if "from tritonsmith.command_line import command" in map(ast.unparse, tree.body)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "command"
+    ]
+    assert len(calls) > 40
+    assert [(place, why) for place, call in calls if (why := _why_not(call))] == []
+
+
+def _why_not(call: ast.Call) -> str:
+    """Why Invoke does not accept a call of `command_line.command`, with samples for its values."""
+    task, *words = (one.value if isinstance(one, ast.Constant) else "build-triton" for one in call.args)
+    flags = {
+        str(one.arg): one.value.value if isinstance(one.value, ast.Constant) else "x" for one in call.keywords
+    }
+    try:
+        from_argv(namespace[str(task)], shlex.split(command_line.arguments(*words, **flags)))
+    except (KeyError, ParseError) as error:
+        return repr(error)
+    return ""
 
 
 def _context(task: str) -> ParserContext:

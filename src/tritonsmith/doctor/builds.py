@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.builder import compile_commands
+from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, Status, ok, skipped
@@ -35,7 +36,7 @@ def llvm(subject: DoctorContext) -> Iterator[Finding]:
     if not prefix:
         yield skipped("no LLVM was set up in this environment")
         return
-    mend: dict[str, Any] = {"commands": (f"invoke setup-mlir --env {subject.named}",)}
+    mend: dict[str, Any] = {"commands": (command("setup-mlir", env=subject.named),)}
     try:
         tree = llvm_tree.read(Path(prefix))
     except FactError as error:
@@ -61,9 +62,7 @@ def triton(subject: DoctorContext) -> Iterator[Finding]:
     if not source:
         yield skipped("no Triton was built in this environment")
         return
-    mend: dict[str, Any] = {
-        "commands": (f"invoke build-triton --env {subject.named} --source {shlex.quote(source)}",)
-    }
+    mend: dict[str, Any] = {"commands": (command("build-triton", env=subject.named, source=source),)}
     try:
         tree = _checkout_at(Path(source), subject)
     except SmithError as error:
@@ -101,14 +100,17 @@ def last(subject: DoctorContext) -> Iterator[Finding]:
         yield skipped(f"a build is running now: {holder}")
         return
     kind = _text(dict(attempt.content), "build_type")
-    source = shlex.quote(_text(dict(attempt.content), "source"))
-    command = f"invoke {attempt.task} --env {subject.named} --source {source} --build-type {kind}"
     backends = [str(name) for name in attempt.content.get("backends") or ()]
-    if backends and backends != list(subject.settings.triton.backends):
-        command += f" --backends {','.join(backends)}"
+    again = command(
+        attempt.task,
+        env=subject.named,
+        source=_text(dict(attempt.content), "source"),
+        build_type=kind,
+        backends=",".join(backends) if backends != list(subject.settings.triton.backends) else None,
+    )
     mend: dict[str, Any] = {
         "affects": "the build is incomplete, or older than requested",
-        "commands": (command,),
+        "commands": (again,),
     }
     said = f"{attempt.task} ({kind}) of {attempt.when[:16].replace('T', ' ')} UTC"
     if attempt.interrupted or not attempt.what:
@@ -246,11 +248,11 @@ def libtriton(subject: DoctorContext) -> Iterator[Finding]:
 
 def _built_by(library: Path, subject: DoctorContext) -> Finding:
     """Return the first difference from what the last build of this environment left."""
-    name, checkout = subject.settings.name, shlex.quote(str(library.parents[3]))
+    name, checkout = subject.settings.name, library.parents[3]
     receipt = subject.receipt("build-triton") or {}
     mend: dict[str, Any] = {
         "affects": "the build that runs is not the one you expect (triton#4272)",
-        "commands": (f"invoke install-triton --env {subject.named} --source {checkout}",),
+        "commands": (command("install-triton", env=subject.named, source=checkout),),
     }
     if Path(_text(receipt, "source")) != library.parents[3]:
         return Finding("note", f"not built in environment {name!r}", str(library), **mend)
@@ -317,7 +319,7 @@ def backends(subject: DoctorContext) -> Iterator[Finding]:
             str(path),
             affects="`0 active drivers`, or an import error (triton#5570)",
             remedy="reinstall: upstream's setup.py creates the links it needs; delete any that still dangle",
-            commands=(f"invoke install-triton --env {subject.named}",),
+            commands=(command("install-triton", env=subject.named),),
         )
     if not dangling:
         yield ok(f"{len(links)} links, none dangling", package)
@@ -331,7 +333,7 @@ def database(subject: DoctorContext) -> Iterator[Finding]:
         return
     place = compile_commands.look(subject.checkout.root)
     merged = subject.env.path / compile_commands.NAME
-    mend: dict[str, Any] = {"commands": (f"invoke link-compile-commands --env {subject.named}",)}
+    mend: dict[str, Any] = {"commands": (command("link-compile-commands", env=subject.named),)}
     if place.state == "absent":
         yield skipped("none; `invoke link-compile-commands` creates it")
     elif place.state == "link" and not place.path.exists():

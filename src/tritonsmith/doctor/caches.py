@@ -7,7 +7,6 @@ many of them and reads as many files as `configs/triton-cache.toml` allows, and 
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.caches import in_use
 from tritonsmith.caches import stale as caches_stale
+from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
@@ -154,7 +154,7 @@ def dangling(subject: DoctorContext) -> Iterator[Finding]:
         entry.path,
         affects="before 3.8 such a kernel may fail to load (triton#10411); later versions recompile it",
         remedy="clear this cache: it was moved, copied or swept, and is unusable in its current place",
-        commands=(f"invoke clear-cache --root {shlex.quote(str(where))}",),
+        commands=(command("clear-cache", root=where),),
     )
 
 

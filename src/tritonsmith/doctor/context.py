@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -53,7 +52,7 @@ class DoctorContext:
     @property
     def named(self) -> str:
         """The environment's name as on a command line."""
-        return shlex.quote(self.asked or self.settings.name)
+        return self.asked or self.settings.name
 
     @property
     def env(self) -> EnvDir:

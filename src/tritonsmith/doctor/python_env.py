@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
+from tritonsmith.command_line import command
 from tritonsmith.doctor import python_triton
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
@@ -244,8 +244,7 @@ def _shadow(found: ResolvedImport, otherwise: ResolvedImport | None, why: str, c
 def _purge(subject: DoctorContext) -> tuple[str, ...]:
     python = subject.interpreter
     other = python and python != subject.env.python  # one that was named, or that is active
-    which = f"--python {shlex.quote(str(python))}" if other else f"--env {subject.named}"
-    return (f"invoke purge-wheels {which}",)
+    return (command("purge-wheels", python=python) if other else command("purge-wheels", env=subject.named),)
 
 
 CHECKS = (version, owners, editable, spec, *python_triton.CHECKS)

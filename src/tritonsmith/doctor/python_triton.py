@@ -10,6 +10,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
@@ -98,7 +99,7 @@ def _pair(
 def _wanted(requires: str, subject: DoctorContext) -> tuple[str, ...]:
     """The command that installs the Triton that a torch requires."""
     if not subject.python:
-        return (f"invoke env-triton --env {subject.named}",) if requires else ()
+        return (command("env-triton", env=subject.named),) if requires else ()
     plain = requires.partition(";")[0].strip()
     return (shlex.join((str(subject.python), "-m", "pip", "install", plain)),) if plain else ()
 
@@ -188,7 +189,7 @@ def bindings(subject: DoctorContext) -> Iterator[Finding]:
                 str(python.purelib),
                 affects="the Python module does not compile",
                 remedy="rebuild: this installs what the checkout requires",
-                commands=(f"invoke build-triton --env {subject.named}",),
+                commands=(command("build-triton", env=subject.named),),
             )
 
 
@@ -288,7 +289,7 @@ def sources(subject: DoctorContext) -> TritonCheckout | None:
 
 def installing(subject: DoctorContext) -> tuple[str, ...]:
     """The command that installs the checkout; empty for a Python outside the tool's environments."""
-    return () if subject.python else (f"invoke install-triton --env {subject.named}",)
+    return () if subject.python else (command("install-triton", env=subject.named),)
 
 
 def no_python(subject: DoctorContext) -> Finding:

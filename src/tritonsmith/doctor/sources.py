@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tritonsmith import configs
 from tritonsmith.builder.triton import source as triton_source
+from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
@@ -79,7 +80,7 @@ def _core(pin: LlvmPin, subject: DoctorContext) -> Finding:
     )
     tree = subject.llvm
     if tree is None:
-        return Finding("note", f"{told}; no LLVM is set up", commands=(f"invoke setup-mlir --env {name}",))
+        return Finding("note", f"{told}; no LLVM is set up", commands=(command("setup-mlir", env=name),))
     if llvm_tree.same_commit(tree.commit, pin.commit):
         return ok(told, tree.prefix)
     return Finding(
@@ -88,7 +89,7 @@ def _core(pin: LlvmPin, subject: DoctorContext) -> Finding:
         str(tree.prefix),
         affects="files that use an API that changed in between do not compile (triton#9776)",
         remedy="use the LLVM at the pin",
-        commands=(f"invoke setup-mlir --env {name}",),
+        commands=(command("setup-mlir", env=name),),
     )
 
 
@@ -160,7 +161,7 @@ def llvm(subject: DoctorContext) -> Iterator[Finding]:
                 str(tree.prefix),
                 affects=f"Triton {subject.checkout.version} does not build against it",
                 remedy="install the missing parts, or build a complete one",
-                commands=(f"invoke setup-mlir --env {subject.named} --provider source",),
+                commands=(command("setup-mlir", env=subject.named, provider="source"),),
             )
         if missing:
             return
@@ -173,7 +174,7 @@ def llvm(subject: DoctorContext) -> Iterator[Finding]:
             str(tree.prefix),
             affects="no internal checks of LLVM and MLIR, no -debug-only; upstream's prebuilt has both",
             remedy="to debug passes, use one with assertions",
-            commands=(f"invoke setup-mlir --env {subject.named} --provider source --assertions",),
+            commands=(command("setup-mlir", env=subject.named, provider="source", assertions=True),),
         )
 
 

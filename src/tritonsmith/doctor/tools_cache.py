@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tritonsmith import configs
 from tritonsmith.builder import compiler_cache
+from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, ok, skipped
@@ -173,7 +174,7 @@ def folders(subject: DoctorContext) -> Iterator[Finding]:
     else:
         yield ok(f"paths below {base} are relative, and so is the debug info", subject.env.build)
         return
-    again = (f"invoke build-triton --env {subject.named}",)
+    again = (command("build-triton", env=subject.named),)
     yield Finding("warning", seen, str(subject.env.build), affects=affects, commands=again)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from tritonsmith.command_line import command
 from tritonsmith.doctor import env_vars
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
@@ -81,7 +82,7 @@ def _llvm_debug(subject: DoctorContext) -> Iterator[Finding]:
             f"{', '.join(asked)}, but {' and '.join(reasons)}",
             affects="LLVM_DEBUG is compiled out there, so nothing is printed",
             remedy="use an LLVM with assertions, and a build type of Triton with assertions",
-            commands=(f"invoke setup-mlir --env {subject.named}",),
+            commands=(command("setup-mlir", env=subject.named),),
         )
 
 

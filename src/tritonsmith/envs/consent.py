@@ -7,12 +7,12 @@ values of the file may change since, these may not. An env file elsewhere is the
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tritonsmith import configs
+from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import ConfigError
 from tritonsmith.plan import Plan, Write, digest
@@ -60,7 +60,7 @@ def check(file: Path, table: Mapping[str, Any], space: Workspace, around: Iterab
             where=file,
             why="\n".join(f"{key} = {value!r}" for key, value in wanted.items()),
             hints=[
-                f"if you trust these values: invoke env.allow {shlex.quote(str(file))}",
+                f"if you trust these values: {command('env.allow', file)}",
                 "or name others by flags, with an environment of your own: invoke env.list",
             ],
         )

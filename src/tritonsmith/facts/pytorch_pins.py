@@ -9,6 +9,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from tritonsmith import configs
+from tritonsmith.command_line import command
 from tritonsmith.errors import UsageError
 from tritonsmith.versions import version_key
 
@@ -243,7 +244,7 @@ def _unknown(text: str, plain: str, known: list[str]) -> UsageError:
 
 
 def _elsewhere(ref: str) -> list[str]:
-    return [f"read PyTorch's own pin file: invoke pins --live --ref {ref}"]
+    return [f"read PyTorch's own pin file: {command('pins', live=True, ref=ref)}"]
 
 
 def nearest(version: str, known: list[str]) -> list[str]:

@@ -8,6 +8,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from tritonsmith.command_line import command
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import FactError, SmithError, StepError, UsageError
@@ -69,7 +70,10 @@ def release_of(text: str, folder: EnvDir) -> PinMatch:
         raise FactError(
             f"no Triton wheel to install for PyTorch {text}",
             why="an unreleased torch needs the Triton that its own PyTorch commit pins",
-            hints=[f"to see that commit: invoke pins --live --ref {ref}", *_commands("COMMIT", "Triton")],
+            hints=[
+                f"to see that commit: {command('pins', live=True, ref=ref)}",
+                *_commands("COMMIT", "Triton"),
+            ],
         )
     return pytorch_pins.find(text)
 
@@ -119,7 +123,7 @@ def prepare(
             "another distribution owns files of triton/ in this environment",
             where=env.venv,
             why=f"found: {', '.join(replaces)}; pip would mix the files of both",
-            hints=[f"remove them first: invoke purge-wheels --env {env.name}"],
+            hints=[f"remove them first: {command('purge-wheels', env=env.name)}"],
         )
     done = env.venv / venv.STAMP  # or `up` and `install-triton` would take theirs for installed
     # Anew even if it is there: what was purged may have taken files of it along.
@@ -212,7 +216,7 @@ def _build(release: PyTorchRelease, channel: str) -> list[str]:
         place = "cuda" if own.same_file else channel
         (file,) = (file for file in pytorch_pins.pin_files() if file.channel == place)
         return _commands(pin.commit, file.repository)
-    ask = f"invoke pins --live --pytorch {release.version}"
+    ask = command("pins", live=True, pytorch=release.version)
     hints = [f"its pin is unknown; to read PyTorch's own pin file: {ask}"]
     if pin.candidates:
         hints.append(f"unconfirmed candidates: {', '.join(pin.candidates)}")

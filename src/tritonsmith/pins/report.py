@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tritonsmith.command_line import command
 from tritonsmith.facts import pytorch_pins
 from tritonsmith.facts.pytorch_pins import CHANNELS, UNKNOWN, WHEEL, Pin, PyTorchRelease, WheelName
 from tritonsmith.pins.installed_torch import InstalledTorch
@@ -53,7 +54,7 @@ def remarks(releases: Iterable[PyTorchRelease]) -> Iterator[str]:
     yield "To build the Triton of a PyTorch from source, use the pin and the LLVM at the pin."
     yield "To describe or debug an installed wheel, use the wheel and the LLVM in the wheel."
     if open_ones:
-        yield f"Some unknown pins have unconfirmed candidates: invoke pins --pytorch {open_ones[-1]}"
+        yield f"Some unknown pins have unconfirmed candidates: {command('pins', pytorch=open_ones[-1])}"
 
 
 def detail(release: PyTorchRelease) -> Iterator[str]:
@@ -209,7 +210,7 @@ def installed(found: InstalledTorch) -> Iterator[str]:
     yield ""
     if release is None:
         ref = torch.git_version or "COMMIT"
-        yield f"The pin of this torch: invoke pins --live --ref {ref}"
+        yield f"The pin of this torch: {command('pins', live=True, ref=ref)}"
     else:
         yield from detail(release)
 

@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from tritonsmith.command_line import command
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import git, llvm_tree, ninja_dry_run, tools
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -46,7 +47,7 @@ def adopt(store: Store, path: Path, machine: Machine, name: str = "") -> tuple[S
     known, notes = _known(tree)
     before = next((entry for entry in store.entries() if _is(entry, tree)), None)
     if before and name and name != before.name:
-        hints = [f"`invoke store.forget {before.name}` removes it from the store"]
+        hints = [f"`{command('store.forget', before.name)}` removes it from the store"]
         raise UsageError(
             f"this LLVM is already in the store as {before.name}", where=tree.prefix, hints=hints
         )
@@ -112,7 +113,7 @@ def forget(store: Store, entry: StoreEntry) -> Plan:
         raise UsageError(
             f"{entry.name} is not an adopted entry",
             where=entry.path,
-            hints=[f"`invoke store.gc --name {entry.name}` deletes it"],
+            hints=[f"`{command('store.gc', name=entry.name)}` deletes it"],
         )
     paths = (store.manifest(entry.name), store.root / f"{entry.name}.used")
     return Plan(f"forget {entry.name}", (Remove(paths, store.owner, phase=PHASE),))

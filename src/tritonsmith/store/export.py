@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith import configs
+from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.facts import cmake_cache, llvm_tree
@@ -66,7 +67,7 @@ def prepare(entry: StoreEntry, dest: str, space: Workspace, machine: Machine) ->
         raise FactError(f"{entry.name} cannot be exported", why=entry.problem or f"it is {entry.status}")
     if broken := verify.problems(entry, quick=True):
         hints = [
-            f"`invoke store.verify --name {entry.name}` lists all problems",
+            f"`{command('store.verify', name=entry.name)}` lists all problems",
             "`invoke setup-mlir` repairs a build",
         ]
         raise FactError(f"{entry.name} is damaged", where=entry.path, why=broken[0], hints=hints)

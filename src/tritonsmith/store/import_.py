@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import DownloadError, FactError, PreflightError
 from tritonsmith.facts.machine import Machine
@@ -118,14 +119,14 @@ def prepare(
             hints=[
                 f"its owner can make it readable: chmod -R g+rX {shlex.quote(str(store.path(name)))}*",
                 "for future entries: umask 002 (see shared stores in docs/store.md)",
-                f"or delete it: `invoke store.gc --name {name}`",
+                f"or delete it: `{command('store.gc', name=name)}`",
             ],
         )
     if not there and not stamp.holds() and store.path(name).exists():
         raise FactError(
             "an unfinished build has the name of this archive",
             where=store.path(name),
-            hints=["finish it: `invoke setup-mlir`", f"or delete it: `invoke store.gc --name {name}`"],
+            hints=["finish it: `invoke setup-mlir`", f"or delete it: `{command('store.gc', name=name)}`"],
         )
     scratch = store.root / f"{store_entry.INCOMING}{name}"
     steps = (

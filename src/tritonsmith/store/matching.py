@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritonsmith import configs
+from tritonsmith.command_line import command
 from tritonsmith.envs.schema import Scope
 from tritonsmith.facts import git
 from tritonsmith.facts.llvm_tree import same_commit
@@ -81,7 +82,7 @@ def lacks(entry: StoreEntry, wanted: LlvmNeeds) -> list[str]:
         missing.append(problem)
     if not missing and have.kind == "adopted" and have.source:  # last: git looks at each of their files
         problem = moved(have)
-        missing += [f"{problem}: `invoke store.adopt {entry.path}` checks it again"] if problem else []
+        missing += [f"{problem}: `{command('store.adopt', entry.path)}` checks it again"] if problem else []
     return missing
 
 

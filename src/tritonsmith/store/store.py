@@ -11,7 +11,6 @@ users/           who uses which entry             .trash-NAME, .import-NAME   be
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tritonsmith import outside
+from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, OwnershipError, SmithError, UsageError, did_you_mean
 from tritonsmith.facts import llvm_tree
@@ -197,8 +197,7 @@ def _looked_at(manifest: StoreManifest, tree: Path) -> StoreEntry:
     if not there:
         return StoreEntry(name, tree, "gone", manifest, f"no LLVM in {tree} any more")
     if manifest.kind == "adopted" and describe_tree.looks(tree) != manifest.looks:
-        command = f"invoke store.adopt {shlex.quote(str(tree))}"
-        problem = f"changed since it was adopted: `{command}` checks it again"
+        problem = f"changed since it was adopted: `{command('store.adopt', tree)}` checks it again"
         return StoreEntry(name, tree, "changed", manifest, problem)
     return StoreEntry(name, tree, "ready", manifest)
 

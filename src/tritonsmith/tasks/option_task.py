@@ -9,6 +9,7 @@ from dataclasses import MISSING
 from functools import cached_property
 from typing import Any
 
+from invoke.exceptions import ParseError
 from invoke.parser import Parser
 from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext
@@ -137,5 +138,7 @@ def from_argv(task: OptionTask, words: Sequence[str]) -> dict[str, Any]:
         UsageError: a value makes no sense.
     """
     context = ParserContext(task.name, args=task.arguments(words))
-    (parsed,) = Parser([context]).parse_argv([task.name, *words])
+    parsed, *others = Parser([context]).parse_argv([task.name, *words])
+    if others:
+        raise ParseError(f"{task.name} is a task, and no word of itself")
     return flags.bind(task.options, parsed.as_kwargs)

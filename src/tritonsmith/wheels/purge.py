@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tritonsmith.command_line import command
 from tritonsmith.errors import OwnershipError, SmithError
 from tritonsmith.facts import distributions, editables, import_resolution, untracked_files
 from tritonsmith.facts.distributions import Distribution
@@ -179,7 +179,7 @@ def survey(python: PythonEnv, *, system: bool = False) -> Survey:
             raise SmithError(
                 "a purge of this environment was killed halfway",
                 where=site / uninstall.NAME,
-                hints=[f"end it first: invoke purge-wheels --python {shlex.quote(str(python.executable))}"],
+                hints=[f"end it first: {command('purge-wheels', python=python.executable)}"],
             )
     _check_sites(python)
     found = [_survey_site(site, python) for site in _own_sites(python)]

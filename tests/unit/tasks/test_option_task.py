@@ -140,6 +140,8 @@ def test_a_command_line_that_the_task_does_not_take() -> None:
         from_argv(sample, ["DIR", "--no-such-flag"])
     with pytest.raises(ParseError):
         from_argv(sample, [])
+    with pytest.raises(ParseError):
+        from_argv(sample, ["DIR", "1", "2", "--json", "sample"])
 
 
 def test_a_word_that_looks_like_a_flag_is_named() -> None:

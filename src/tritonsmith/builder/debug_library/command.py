@@ -19,6 +19,7 @@ from tritonsmith.builder.prepared_build import PreparedBuild
 from tritonsmith.builder.triton import commands, recipe
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.builder.triton.source import TritonSource
+from tritonsmith.command_line import command
 from tritonsmith.envs import receipts
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
@@ -89,7 +90,7 @@ def gather(settings: Settings, space: Workspace, located: TritonSource) -> Input
         raise FactError(
             "Triton is not built yet",
             where=located.root,
-            hints=[f"build Triton first: invoke build-triton --env {settings.name}"],
+            hints=[f"build Triton first: {command('build-triton', env=settings.name)}"],
         )
     inputs, _ = commands.gather(settings, space, located)
     return inputs
@@ -289,7 +290,7 @@ def with_listed(
         raise FactError(
             "LLVM's sources, which debug-libraries under [llvm] needs, are not fetched yet",
             where=tree.path,
-            hints=[f"fetch the sources and build: invoke debug-library --env {settings.name}"],
+            hints=[f"fetch the sources and build: {command('debug-library', env=settings.name)}"],
         )
     again = any(step.stamp.again for step in prepared.plan.steps if step.stamp)  # --reconfigure
     made = operate(LibraryRequest(), inputs, tree, again=again).prepared

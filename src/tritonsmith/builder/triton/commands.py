@@ -20,6 +20,7 @@ from tritonsmith.builder.prepared_build import PreparedBuild
 from tritonsmith.builder.triton import install, pin_check, recipe, suspects
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.builder.triton.source import TritonSource, locate, request_for, request_for_revision
+from tritonsmith.command_line import command
 from tritonsmith.envs import attempts, receipts, session, workspace
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
@@ -319,7 +320,7 @@ def _llvm_of(
             f"environment {env.name!r} has no LLVM yet",
             where=env.receipt("setup-mlir"),
             hints=[
-                f"run `invoke setup-mlir --env {env.name}` first",
+                f"run `{command('setup-mlir', env=env.name)}` first",
                 "or use an installed LLVM: --llvm-dir /usr/lib/llvm-NN",
             ],
         )
@@ -330,7 +331,7 @@ def _llvm_of(
             f"the LLVM of environment {env.name!r} no longer exists",
             where=receipt["prefix"],
             why=error.why,
-            hints=[f"run `invoke setup-mlir --env {env.name}` again"],
+            hints=[f"run `{command('setup-mlir', env=env.name)}` again"],
         ) from error
 
     def stored() -> list[Path]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.builder.llvm.request import LlvmRequest
+from tritonsmith.command_line import command
 from tritonsmith.errors import FactError
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -52,7 +53,7 @@ def right_llvm(
         where=tree.prefix,
         why=f"environment {env!r} has LLVM {tree.version} at {tree.commit[:_SHORT] or before[:_SHORT]}",
         hints=[
-            f"run `invoke setup-mlir --env {env}`, which finds or builds the right LLVM",
+            f"run `{command('setup-mlir', env=env)}`, which finds or builds the right LLVM",
             f"or keep the current LLVM deliberately: --llvm-dir {tree.prefix}",
         ],
     )
@@ -73,7 +74,7 @@ def newer_archive(receipt: Mapping[str, Any] | None, request: LlvmRequest, env: 
     if llvm_tree.same_commit(pin.commit, str(had.get("pin") or "")):
         yield (
             f"upstream rebuilt the archive of this LLVM pin: {pin.file} names build {pin.build}, here is "
-            f"build {before}; `invoke setup-mlir --env {env}` installs the new one"
+            f"build {before}; `{command('setup-mlir', env=env)}` installs the new one"
         )
 
 

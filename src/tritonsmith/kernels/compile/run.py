@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith import configs, worker
+from tritonsmith.command_line import command
 from tritonsmith.envs import settings, workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
@@ -141,10 +142,10 @@ def toolchain(
         made = space.env(chosen.name)
         path, folder, flags = made.python, made.path / "kernels", {"env": env}
         if chosen.triton.wheel:
-            hints = [f"invoke up --env {env} creates it"]
+            hints = [f"{command('up', env=env)} creates it"]
         else:
             hints = [
-                f"invoke install-triton --env {env} creates it, after build-triton",
+                f"{command('install-triton', env=env)} creates it, after build-triton",
                 "or use a release: --env wheel",
             ]
     if not (path.is_file() and os.access(path, os.X_OK)):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from tritonsmith.command_line import command
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.outside import UnreadableError
@@ -47,7 +48,7 @@ def read(
         hints = ["check the path; invoke passes.import - reads standard input"]
         raise FactError("cannot read this log", where=source, why="there is no such file", hints=hints)
     if source != "-" and Path(name).is_dir():
-        hints = [f"invoke passes.list {source} reads it"] if (Path(name) / FILE).is_file() else []
+        hints = [f"{command('passes.list', source)} reads it"] if (Path(name) / FILE).is_file() else []
         raise FactError("cannot read this log", where=source, why="it is a folder", hints=hints)
     empty(out)
     with full_disk_told(out):
@@ -63,7 +64,7 @@ def _split(
             splitter.feed(chunk)
     except FactError as error:
         splitter.close(command=name, python=python)
-        hints = ["what could be read of it lies there all the same: invoke passes.list " + str(out)]
+        hints = ["what could be read of it lies there all the same: " + command("passes.list", out)]
         raise FactError(error.what, where=error.where, why=error.why, hints=hints) from error
     return splitter.close(command=name, python=python)
 

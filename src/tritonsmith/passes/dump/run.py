@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith import outside
+from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import installed_tritons
@@ -297,7 +298,7 @@ def _prepared(
     before += [RemoveWritten(old, folders, phase="prepare")] if old else []
     before += [MakeDir(out / "reproducers" if choices.reproducers else out, phase="prepare")]
     joined = " ".join(map(shlex.quote, streams))
-    note = f"while it runs: cat {joined} | invoke passes.import - --out {shlex.quote(str(out))}"
+    note = f"while it runs: cat {joined} | {command('passes.import', '-', out=out)}"
     clear = (Remove((work,), space.root, phase="clear"),)
     plans = (Plan(title, tuple(before)), Plan(title, steps), Plan(title, clear, (note,)))
     return PreparedDump(*plans, out, work, choices, space.log(_TASK))
