@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_REPOSITORY = Path(__file__).parents[1]
-PAGES = (_REPOSITORY / "README.md", *sorted((_REPOSITORY / "docs").glob("*.md")))
+REPOSITORY = Path(__file__).parents[1]
+DOCS = REPOSITORY / "docs"
+PAGES = (REPOSITORY / "README.md", *sorted(DOCS.glob("*.md")))
 
 _PROGRAM = r"(?:invoke|tritonsmith|\./bootstrap)"
 _SHELLS = ("", "sh", "console", "yaml")
@@ -37,8 +38,22 @@ class DocumentedCommand:
 
     @property
     def complete(self) -> bool:
-        """Whether a reader can type it."""
-        return not self.inline or len(self.words) > 1
+        """Whether it is more than the name of a task in a sentence, or the beginning of something."""
+        return self.words[-1] != "..." and (not self.inline or len(self.words) > 1)
+
+    @property
+    def text(self) -> str:
+        """The words, without quotes."""
+        return " ".join(self.words)
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}: {self.text}"
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The blocks of a page that are in a language."""
+    found = _FENCE.findall(page.read_text(encoding="utf-8"))
+    return [text for name, text in found if name == language]
 
 
 def commands(page: Path) -> list[DocumentedCommand]:

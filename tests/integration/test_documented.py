@@ -1,0 +1,201 @@
+"""The commands of README.md and docs/ as they stand there, page by page, on small inputs."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests import documented
+from tests.documented import DocumentedCommand
+from tests.integration.harness import HERE, Smith
+from tests.support import made_once
+from tritonsmith.kernels import smoke_test
+
+EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
+SIGNATURE = "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,32,32,32"
+SCRIPT = """
+import triton
+from matmul import matmul
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+TILES = ("TILE_M", "TILE_N", "TILE_K")
+types = dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*fp16") | dict.fromkeys("mnk", "i32")
+types |= dict.fromkeys(TILES, "constexpr")
+triton.compile(ASTSource(matmul, types, dict.fromkeys(TILES, 32)), target=GPUTarget("cuda", 90, 32))
+"""
+LOG = """// -----// IR Dump Before Canonicalizer (canonicalize) ('builtin.module' operation) //----- //
+module {
+}
+"""
+
+WORDS = {  # what stands for something of the reader's
+    "...": SIGNATURE,
+    "FILE[:KERNEL]": "matmul.py",
+    "FOLDER": "calling",
+    "gelu": "helper",
+    "ID": "cuda-90-32",
+    "N": "2",
+    "NAME": "dev",
+    "OTHER": "a100",
+    "other": "a100",
+    "fine": "dump",
+    "$VENV/bin/python3": "~/venv/bin/python",
+}
+WORDS_OF_A_PAGE = {
+    "README.md": {"all": "h100"},
+    "aot.md": {"FILE[:KERNEL]": "softmax.py:arcsine"},
+    "doctor.md": {"PATH": "."},
+    "env-files.md": {"PATH": "./my.toml"},
+    "kernels.md": {"DIR": "compiled"},
+    "resources.md": {"DIR": "compiled"},
+    "security.md": {"PATH": "./my.toml"},
+}
+INSTEAD = {  # what is too large, or not of this machine
+    "clear-cache --root PATH": "clear-cache --root cache",
+    "kernel.compare wheel dev kernels.toml --out before-after": (
+        "kernel.compare num_stages=2 num_stages=3 kernels.toml --out before-after"
+    ),
+    "passes.import log.gz --out DIR": "passes.import log.gz --out imported",
+    "passes.isolate dump": "passes.isolate crashed --out issue",
+    "passes.isolate fine --pattern ld.global.b8": "passes.isolate dump --pattern ttg.convert_layout",
+    "passes.isolate fine --when spills>0,registers>128": "passes.isolate dump --when registers>8",
+    "purge-wheels": "purge-wheels --env wheel",
+}
+DRY = (  # these would build, install or delete
+    "build-triton",
+    "clear-cache",
+    "doctor --fix",
+    "env-triton",
+    "install-triton",
+    "kernel.compare 3.4.0",
+    "kernel.compare 3.8.0",
+    "link-compile-commands",
+    "purge-wheels",
+    "setup-mlir",
+    "store.gc",
+    "up",
+)
+BUILDS = ("setup-mlir", "build-triton", "install-triton", "link-compile-commands", "build.explain")
+NOT_RUN = {  # why, by how a command begins
+    "benchmark": "minutes, on an idle machine",
+    "build.explain --cache-debug": "test_rebuild.py has the two builds that it compares",
+    "debug-library": "test_debug_library.py has an LLVM that is small enough",
+    "kernel.study": "ten releases of Triton and a clone of its sources",
+    "passes.reduce input.mlir": "test_passes_reduce.py has an input that fails",
+    "passes.replay dump 18 --gdb": "a wheel has no debug information",
+    "passes.replay dump tritongpu-coalesce --triton-opt": "a wheel has no triton-opt",
+    "pins --installed": "test_pins.py has environments with a PyTorch",
+    "pins --live": "it asks GitHub; test_pins.py has a small PyTorch",
+    "pins --triton": "a clone of Triton; test_pins.py has a small one",
+    "store.export": "an object store; test_store.py has one in memory",
+    "store.import": "an object store; test_store.py has one in memory",
+    "test": "these are the tests",
+}
+FAILS = ("passes.dump matmul.py:matmul --signature ... --target mi300x --option kpack=3",)
+
+
+def begins(command: DocumentedCommand, ways: Iterable[str]) -> bool:
+    return any(f"{command.text} ".startswith(f"{way} ") for way in ways)
+
+
+def commands(page: Path) -> list[DocumentedCommand]:
+    """The commands of a page that can be run here, each once."""
+    unique = {command.words: command for command in reversed(documented.commands(page)) if command.complete}
+    return [command for command in reversed(unique.values()) if not begins(command, NOT_RUN)]
+
+
+def words(command: DocumentedCommand, home: Path) -> list[str]:
+    """The command with small inputs in place of the reader's."""
+    ours = WORDS | WORDS_OF_A_PAGE.get(command.page, {})
+    typed = INSTEAD[command.text].split() if command.text in INSTEAD else command.words
+    made = [re.sub("^~/", f"{home}/", ours.get(word, word)) for word in typed]
+    return [*made, "--dry-run"] if begins(command, DRY) and "--dry-run" not in made else made
+
+
+def fill(root: Path, with_wheel: Smith) -> None:
+    """Files and folders of the names that the docs use."""
+    shutil.copy(HERE / "inline_ptx" / "kernels.py", root / "softmax.py")
+    matmul = EXAMPLE.read_text(encoding="utf-8").replace("tiled_matmul", "matmul")
+    (root / "matmul.py").write_text(matmul, encoding="utf-8")
+    (root / "my_script.py").write_text(SCRIPT, encoding="utf-8")
+    (root / "my.toml").write_text("", encoding="utf-8")
+    (root / "log.gz").write_bytes(gzip.compress(LOG.encode()))
+    (kernels,) = documented.blocks(documented.DOCS / "compare.md", "toml")
+    (root / "kernels.toml").write_text(kernels, encoding="utf-8")
+    for folder in ("cache", "ci"):
+        (root / folder).mkdir()
+    for name in ("kernels.toml", "matmul.py"):
+        shutil.copy(root / name, root / "ci")
+    (root / "venv").symlink_to(with_wheel.env("wheel") / "venv")
+    smith, kernel = with_wheel.beside(root), ("matmul.py", "--signature", SIGNATURE)
+    smith("kernel.compile", *kernel, "--target", "h100", "--out", "compiled")
+    smith(
+        "kernel.compile",
+        "softmax.py:calling",
+        "--signature",
+        "*fp32,*fp32",
+        "--target",
+        "h100",
+        "--out",
+        "calling",
+    )
+    smith("passes.dump", *kernel, "--target", "h100", "--out", "dump")
+    smith("passes.dump", *kernel, "--target", "a100", "--out", "a100")
+    smith("passes.dump", *kernel, "--target", "mi300x", "--option", "kpack=3", "--out", "crashed", code=1)
+    ptx = (root / "dump" / "compiled" / "matmul.ptx").read_text(encoding="utf-8")
+    (root / "mine.ptx").write_text(f"{ptx}// mine\n", encoding="utf-8")
+
+
+@pytest.fixture
+def reader(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Smith:
+    """Somebody who has what the docs speak of, and an editor that leaves empty lines."""
+    inputs = made_once(tmp_path_factory, "documented inputs", lambda root: fill(root, with_wheel))
+    shutil.copytree(inputs, tmp_path, symlinks=True, dirs_exist_ok=True)
+    path = f"{tmp_path / 'venv' / 'bin'}:{os.environ['PATH']}"
+    more = {"PATH": path, "EDITOR": "sed -i G", "BROWSER": "true"}
+    return replace(with_wheel.beside(tmp_path), more=more)
+
+
+@pytest.mark.parametrize(
+    "page", documented.PAGES, ids=lambda page: page.relative_to(documented.REPOSITORY).as_posix()
+)
+def test_commands_of_a_page(page: Path, reader: Smith) -> None:
+    found = [command for command in commands(page) if not begins(command, BUILDS)]
+    assert [why for command in found if (why := failure(reader, command))] == []
+
+
+def test_commands_that_build(built: Smith) -> None:
+    """Those that need a checkout of Triton, and a build of it."""
+    found = [command for page in documented.PAGES for command in commands(page) if begins(command, BUILDS)]
+    unique = {tuple(words(command, built.root)): command for command in found}
+    assert len(unique) > 8
+    assert [why for command in unique.values() if (why := failure(built, command))] == []
+
+
+def failure(smith: Smith, command: DocumentedCommand) -> str:
+    code = None if begins(command, ("doctor",)) else int(begins(command, FAILS))
+    try:
+        smith(*words(command, smith.root), code=code)
+    except AssertionError as error:
+        return f"{command}\n{error}"
+    return ""
+
+
+def test_no_entry_of_the_tables_is_left_over() -> None:
+    found = [
+        command for page in documented.PAGES for command in documented.commands(page) if command.complete
+    ]
+    ways = (*INSTEAD, *DRY, *BUILDS, *NOT_RUN, *FAILS)
+    assert [way for way in ways if not any(begins(command, [way]) for command in found)] == []
+    typed = {(command.page, word) for command in found for word in command.words}
+    assert WORDS.keys() <= {word for _, word in typed}
+    ours = {(page, word) for page, each in WORDS_OF_A_PAGE.items() for word in each}
+    assert ours <= typed
