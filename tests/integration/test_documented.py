@@ -20,6 +20,7 @@ from tritonsmith.kernels import smoke_test
 
 EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,32,32,32"
+LARGE = "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,128,128,32"
 SCRIPT = """
 import triton
 from matmul import matmul
@@ -36,8 +37,10 @@ module {
 }
 """
 
-WORDS = {  # what stands for something of the reader's
+WORDS = {  # what stands for something of the reader's, and large tiles
     "...": SIGNATURE,
+    LARGE: SIGNATURE,
+    "*fp16:16,*fp16:16,*fp32:16,i32,i32,i32,64,64,32": SIGNATURE,
     "FILE[:KERNEL]": "matmul.py",
     "FOLDER": "calling",
     "gelu": "helper",
@@ -129,7 +132,7 @@ def fill(root: Path, with_wheel: Smith) -> None:
     (root / "my.toml").write_text("", encoding="utf-8")
     (root / "log.gz").write_bytes(gzip.compress(LOG.encode()))
     (kernels,) = documented.blocks(documented.DOCS / "compare.md", "toml")
-    (root / "kernels.toml").write_text(kernels, encoding="utf-8")
+    (root / "kernels.toml").write_text(kernels.replace(LARGE, SIGNATURE), encoding="utf-8")
     for folder in ("cache", "ci"):
         (root / folder).mkdir()
     for name in ("kernels.toml", "matmul.py"):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import re
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,6 +14,8 @@ import pytest
 import tritonsmith
 
 _SOURCES = Path(tritonsmith.__file__).parent
+_REPOSITORY = Path(__file__).parents[2]
+_ARCHITECTURE = (_REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
 def test_who_searches_for_a_class_finds_one() -> None:
@@ -34,3 +39,59 @@ def test_folders_of_commands_know_few_others(package: str, most: int) -> None:
                 names = [f"{node.module}.{alias.name}".split(".")[2] for alias in node.names]
                 arrows.update((home, name) for name in names if name != home)
     assert 5 < len(arrows) <= most
+
+
+def _listed() -> list[str]:
+    """Paths below src/tritonsmith that docs/architecture.md lists, with a line for each."""
+    _, _, rest = _ARCHITECTURE.partition("\nsrc/tritonsmith/\n")
+    lines = rest.partition("\ntests/")[0].splitlines()
+    paths: list[str] = []
+    parents: list[str] = []
+    for line in lines:
+        depth = (len(line) - len(line.lstrip())) // 2
+        parents = [*parents[: depth - 1], line.split()[0]]
+        paths.append("".join(parents))
+    return paths
+
+
+def test_the_architecture_lists_every_package_and_no_other() -> None:
+    packages = {path.parent.relative_to(_SOURCES).as_posix() + "/" for path in _SOURCES.rglob("__init__.py")}
+    modules = {path.name for path in _SOURCES.glob("*.py")} - {"__init__.py"}
+    listed = _listed()
+    assert sorted(listed) == sorted((packages - {"./"}) | modules)
+
+
+def test_the_architecture_lists_them_in_the_order_of_their_imports() -> None:
+    content = tomllib.loads((_REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = [path.removesuffix("/").removesuffix(".py") for path in _listed()]
+    contracts = [each for each in content["tool"]["importlinter"]["contracts"] if each["type"] == "layers"]
+    assert len(contracts) > 2
+    for contract in contracts:
+        (home,) = contract.get("containers", ["tritonsmith"])
+        inside = f"{home}.".removeprefix("tritonsmith.").replace(".", "/")
+        layers = [
+            [f"{inside}{name.strip().removeprefix('tritonsmith.')}" for name in layer.split("|")]
+            for layer in contract["layers"]
+        ]
+        floors = [[listed.index(name) for name in layer if name in listed] for layer in layers]
+        found = [floor for floor in floors if floor]
+        assert all(max(upper) < min(lower) for upper, lower in itertools.pairwise(found)), contract
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    names = set(re.findall(r"`((?:\w+/)*\w+\.(?:py|toml|cmake|json))`", _ARCHITECTURE))
+    assert len(names) > 15
+    files = [
+        f"/{path.relative_to(_REPOSITORY).as_posix()}"
+        for folder in ("src", "configs", "tests")
+        for path in (_REPOSITORY / folder).rglob("*")
+    ]
+    others = {"compile_commands.json", "setup.py"}  # upstream's, and what a build writes
+    assert {name for name in names if not any(path.endswith(f"/{name}") for path in files)} <= others
+
+
+def test_the_index_of_the_docs_links_every_page() -> None:
+    folder = _REPOSITORY / "docs"
+    linked = re.findall(r"\]\(([^)]+)\)", (folder / "README.md").read_text(encoding="utf-8"))
+    assert len(linked) == len(set(linked))
+    assert {path.name for path in folder.glob("*.md")} - {"README.md"} == set(linked) - {"../CONTRIBUTING.md"}

@@ -36,6 +36,26 @@ def test_tritonsmith_works_from_any_folder(elsewhere: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"tritonsmith {__version__}\n", "")
 
 
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("kernel.comp", {"kernel.compare", "kernel.compile"}),
+        ("doctor --d", {"--deep", "--dry-run"}),
+        ("kernel.resources --tar", {"--target"}),
+    ],
+)
+def test_the_shell_completes_tasks_and_flags(elsewhere: Path, typed: str, offered: set[str]) -> None:
+    script = (
+        'eval "$(tritonsmith --print-completion-script=bash)"\n'
+        'COMP_WORDS=(tritonsmith "$@"); _complete_tritonsmith tritonsmith "${@: -1}"; echo "${COMPREPLY[@]}"'
+    )
+    assert script.splitlines()[0] in " ".join((REPOSITORY / "README.md").read_text(encoding="utf-8").split())
+    env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    argv = ("bash", "-c", script, "bash", *typed.split())
+    done = subprocess.run(argv, cwd=elsewhere, env=env, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == offered
+
+
 def test_help_explains_the_flags(elsewhere: Path) -> None:
     done = run(elsewhere, "tritonsmith", "--help", "doctor")
     assert done.returncode == 0

@@ -30,7 +30,9 @@ def check(path: Path) -> None:
     if path.suffix not in KINDS:
         raise UsageError(f"--plot cannot write {path.name}", hints=["give a .png or .svg file"])
     if find_spec("matplotlib") is None:
-        raise FactError("--plot needs matplotlib", hints=["pip install 'tritonsmith[plot]'"])
+        hints = ["pip install matplotlib, into the Python that runs the tool"]
+        hints += ["where pipx installed the tool: pipx inject tritonsmith matplotlib"]
+        raise FactError("--plot needs matplotlib", hints=hints)
 
 
 def write(rows: Sequence[ResourceRow], path: Path) -> None:
