@@ -23,14 +23,19 @@ SIGNATURE = "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,32,32,32"
 LARGE = "*fp16:16,*fp16:16,*fp16:16,i32,i32,i32,128,128,32"
 SCRIPT = """
 import triton
-from matmul import matmul
+import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-TILES = ("TILE_M", "TILE_N", "TILE_K")
-types = dict.fromkeys(("a_ptr", "b_ptr", "c_ptr"), "*fp16") | dict.fromkeys("mnk", "i32")
-types |= dict.fromkeys(TILES, "constexpr")
-triton.compile(ASTSource(matmul, types, dict.fromkeys(TILES, 32)), target=GPUTarget("cuda", 90, 32))
+
+@triton.jit
+def double(a_ptr, SIZE: tl.constexpr):
+    at = a_ptr + tl.arange(0, SIZE)
+    tl.store(at, tl.load(at) * 2)
+
+
+source = ASTSource(double, {"a_ptr": "*fp32", "SIZE": "constexpr"}, {"SIZE": 32})
+triton.compile(source, target=GPUTarget("cuda", 90, 32))
 """
 LOG = """// -----// IR Dump Before Canonicalizer (canonicalize) ('builtin.module' operation) //----- //
 module {
@@ -41,6 +46,7 @@ WORDS = {  # what stands for something of the reader's, and large tiles
     "...": SIGNATURE,
     LARGE: SIGNATURE,
     "*fp16:16,*fp16:16,*fp32:16,i32,i32,i32,64,64,32": SIGNATURE,
+    "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32": SIGNATURE,
     "FILE[:KERNEL]": "matmul.py",
     "FOLDER": "calling",
     "gelu": "helper",
@@ -110,9 +116,14 @@ def begins(command: DocumentedCommand, ways: Iterable[str]) -> bool:
 
 
 def commands(page: Path) -> list[DocumentedCommand]:
-    """The commands of a page that can be run here, each once."""
-    unique = {command.words: command for command in reversed(documented.commands(page)) if command.complete}
-    return [command for command in reversed(unique.values()) if not begins(command, NOT_RUN)]
+    """The commands of a page that can be run here, and are not on a page before it."""
+    pages = documented.PAGES[: documented.PAGES.index(page)]
+    seen = {command.words for before in pages for command in documented.commands(before) if command.complete}
+    unique: dict[tuple[str, ...], DocumentedCommand] = {}
+    for command in documented.commands(page):
+        if command.complete and command.words not in seen and not begins(command, NOT_RUN):
+            unique.setdefault(command.words, command)
+    return list(unique.values())
 
 
 def words(command: DocumentedCommand, home: Path) -> list[str]:
