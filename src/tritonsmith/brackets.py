@@ -1,4 +1,4 @@
-"""Texts whose separators count only outside brackets and quotes: signatures, pass pipelines, MLIR's types."""
+"""Splits texts at separators outside brackets and quotes: signatures, pass pipelines, MLIR types."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ _STEPS = dict.fromkeys("([{<", 1) | dict.fromkeys(")]}>", -1)
 
 
 def split(text: str, separator: str, quotes: str = '"') -> list[str]:
-    """The stripped parts between separators that are in no brackets and no quotes.
+    """The stripped parts between separators outside brackets and quotes.
 
     Args:
-        text: `tensordesc<fp16[128,64]>,(i32,1)` has two between commas. An arrow `->` closes no bracket.
+        text: `tensordesc<fp16[128,64]>,(i32,1)` has two between commas. `->` closes no bracket.
         separator: one or more characters.
-        quotes: characters that begin a quoted part and end it; a backslash takes the next one as it is.
+        quotes: characters that begin and end a quoted part; a backslash escapes the next character.
     """
     parts, depth, quote, begin, at = [], 0, "", 0, 0
     while at < len(text):

@@ -1,4 +1,4 @@
-"""Reads `configs/`: facts about the outside world, kept as TOML with their sources."""
+"""Reads `configs/`: facts about the outside world, as TOML with their sources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def data_dir(name: str) -> Path:
     """Folder of data files that ship with the tool: `configs` or `envs`.
 
     In a checkout (and in an editable install of one) it is the top-level folder of that name; in a
-    wheel it lies inside the package.
+    wheel it is inside the package.
     """
     in_checkout = _REPOSITORY / name
     return in_checkout if in_checkout.is_dir() else _PACKAGE / "_data" / name
@@ -25,7 +25,7 @@ def load(name: str) -> dict[str, Any]:
     """The parsed table of `configs/NAME.toml`; treat it as read-only.
 
     Raises:
-        FileNotFoundError: no such file ships with the tool, which is a bug of ours.
+        FileNotFoundError: no such file ships with the tool, which is a bug.
     """
     return _parsed(data_dir("configs") / f"{name}.toml")
 

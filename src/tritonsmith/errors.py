@@ -1,7 +1,7 @@
 """One tree of exceptions: what went wrong, where, why, and what to try.
 
-Exit codes: 0 ok, 1 a failure that was foreseen, 2 usage, 3 a bug of ours, 130 interrupted,
-141 nobody reads the output any more.
+Exit codes: 0 ok, 1 an expected failure, 2 usage, 3 a bug in tritonsmith, 130 interrupted,
+141 the reader of the output is gone.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ EXIT_FAILURE = 1
 EXIT_USAGE = 2
 EXIT_BUG = 3
 EXIT_INTERRUPTED = 130
-EXIT_BROKEN_PIPE = 141  # as a shell tells SIGPIPE: whoever read the output has gone
+EXIT_BROKEN_PIPE = 141  # as a shell reports SIGPIPE: the reader of the output is gone
 
 
 class SmithError(Exception):
-    """A failure that was foreseen, with everything a person needs to go on.
+    """An expected failure, with everything a user needs to fix it.
 
     Attributes:
         what: one sentence, the failure itself.
@@ -60,11 +60,11 @@ class ConfigError(SmithError):
 
 
 class FactError(SmithError):
-    """A fact that the recipe needs could not be read: no checkout here, no LLVM there."""
+    """A fact that the recipe needs could not be read: a missing checkout, a missing LLVM."""
 
 
 class PreflightError(SmithError):
-    """The plan would fail minutes from now, for a reason that can be seen already."""
+    """The plan would fail minutes from now, for a reason that is known already."""
 
 
 class StepError(SmithError):
@@ -80,7 +80,7 @@ class OwnershipError(SmithError):
 
 
 class DownloadError(SmithError):
-    """A file could not be fetched, or is not the file that its checksum promises."""
+    """A file could not be fetched, or does not match its checksum."""
 
 
 class InterruptedRunError(SmithError):
@@ -90,16 +90,16 @@ class InterruptedRunError(SmithError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Hints for a misspelt name.
+    """Hints for a misspelled name.
 
     Args:
-        name: what was written.
-        known: every name that would have been right.
+        name: the misspelled name.
+        known: all valid names.
 
     Returns:
-        One or two hints: the nearest name, if one is near, and the whole list.
+        One or two hints: the nearest name, if there is one, and the whole list.
     """
     names = sorted(known)
     near = get_close_matches(name, names, n=1, cutoff=0.5)
-    listing = f"known names: {', '.join(names)}" if names else "there is nothing to choose from"
+    listing = f"known names: {', '.join(names)}" if names else "no known names"
     return (f"did you mean {near[0]!r}?", listing) if near else (listing,)

@@ -1,8 +1,8 @@
-"""What others wrote: files, JSON and TOML, of bounded size, and no surprise in how they fail.
+"""Reads files, JSON and TOML of other programs, with bounded size and predictable errors.
 
-`OSError` is about the file (there is none, it cannot be read, it is too large or a pipe), `UnreadableError`,
-a `ValueError`, about what is in it. Bytes that are no UTF-8 are replaced: a path in Latin-1 beside what is
-looked for is no reason to give up.
+`OSError` is about the file (missing, unreadable, too large or a pipe), `UnreadableError`, a `ValueError`,
+about its content. Bytes that are not UTF-8 are replaced: an unrelated path in Latin-1 should not make
+the whole file unreadable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEPTH = 64  # of tables in each other: what goes deeper ends in a RecursionError
 
 
 class UnreadableError(ValueError):
-    """Text is not what its format asks for.
+    """A text does not have the expected format.
 
     Attributes:
         hints: things to try.
@@ -42,10 +42,10 @@ def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
 
     Args:
         path: the file; links are followed.
-        limit: bytes that it may have.
+        limit: maximum size in bytes.
 
     Raises:
-        OSError: there is none, it cannot be read, it is too large, or something else than a file.
+        OSError: it is missing, unreadable, too large, or not a regular file.
     """
     try:
         handle = os.open(
@@ -59,19 +59,19 @@ def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is a pipe or a device, and no file", str(path))
+            raise OSError(errno.EINVAL, "a pipe or a device, not a file", str(path))
         content = file.read(
             min(about.st_size, limit) + 1
         )  # no more: `read` makes room for all it is asked for
         while len(content) <= limit and (more := file.read(_CHUNK)):
             content += more  # of /proc, whose files say that they are empty
     if len(content) > limit:
-        raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", str(path))
+        raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
     return content
 
 
 def read_text(path: Path, limit: int = LIMIT) -> str:
-    """The text of a file, as UTF-8; other bytes are replaced, and so is NUL: no path from it has one.
+    """The text of a file, as UTF-8; invalid bytes and NUL are replaced, so paths from it are valid.
 
     Raises:
         OSError: as `read_bytes` does.
@@ -81,7 +81,7 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a path that others name is a file. `Path.is_file` raises where a name is too long."""
+    """Whether a path that others name is a file. `Path.is_file` raises if a name is too long."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
@@ -96,7 +96,7 @@ def exists(path: Path) -> bool:
 
 
 def fits(path: Path) -> bool:
-    """Whether a file can have such a name; to look at another one raises an `OSError` or a `ValueError`."""
+    """Whether a file can have this name; other names raise an `OSError` or a `ValueError` on access."""
     try:
         longest = max(map(len, map(os.fsencode, path.parts)), default=0)
         whole = os.fsencode(path)
@@ -106,9 +106,9 @@ def fits(path: Path) -> bool:
 
 
 def real(path: Path) -> Path:
-    """A path that others name, without links. `Path.resolve` raises where links go in circles.
+    """Resolve the links of a path that others name. `Path.resolve` raises on circular links.
 
-    One with a NUL, which JSON can say and no file's name can have, stays as it is.
+    A path with a NUL, which JSON allows and file systems do not, is returned unchanged.
     """
     try:
         return Path(os.path.realpath(path))
@@ -117,15 +117,15 @@ def real(path: Path) -> Path:
 
 
 def json_of(text: str | bytes) -> Any:
-    """What JSON says.
+    """Parse JSON.
 
     Raises:
-        UnreadableError: it is none, or nested too deeply, or has a number that is too large.
+        UnreadableError: invalid, nested too deeply, or with a number that is too large.
     """
     try:
         return _shallow(json.loads(text))
     except RecursionError:
-        raise UnreadableError("it is nested too deeply") from None
+        raise UnreadableError("nested too deeply") from None
     except UnreadableError:
         raise
     except ValueError as error:
@@ -133,7 +133,7 @@ def json_of(text: str | bytes) -> Any:
 
 
 def read_json(path: Path, limit: int = LIMIT) -> Any:
-    """What a file of JSON says.
+    """Parse a JSON file.
 
     Raises:
         OSError: as `read_bytes` does.
@@ -143,16 +143,16 @@ def read_json(path: Path, limit: int = LIMIT) -> Any:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """What a file of TOML says.
+    """Parse a TOML file.
 
     Raises:
         OSError: as `read_bytes` does.
-        UnreadableError: it is none, or nested too deeply, or has a number that is too large.
+        UnreadableError: invalid, nested too deeply, or with a number that is too large.
     """
     try:
         table: dict[str, Any] = _shallow(tomllib.loads(read_bytes(path, TOML_LIMIT).decode("utf-8")))
     except RecursionError:
-        raise UnreadableError("it is nested too deeply") from None
+        raise UnreadableError("nested too deeply") from None
     except UnreadableError:
         raise
     except ValueError as error:
@@ -161,15 +161,15 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def typed(kind: Any, value: Any, name: str = "it") -> Any:
-    """A value as a type says, made of what JSON has: tables become data classes, lists tuples.
+    """Convert parsed JSON to a type: tables become data classes, lists become tuples.
 
     Args:
         kind: a data class, `str`, `bool`, `int`, `None`, a `Literal`, a `tuple[X, ...]`, or a union of these.
-        value: parsed JSON. Keys that a data class does not know are passed over: a later version added them.
-        name: of the value, for the error.
+        value: parsed JSON. Keys unknown to a data class are ignored: a later version added them.
+        name: name of the value, for the error.
 
     Raises:
-        UnreadableError: it is something else; names the key.
+        UnreadableError: it has another type; the error names the key.
     """
     if is_dataclass(kind) and isinstance(kind, type):
         return _made(kind, value, name)
@@ -179,7 +179,7 @@ def typed(kind: Any, value: Any, name: str = "it") -> Any:
         return typed(kind, value, name)
     if origin is tuple:
         if not isinstance(value, list):
-            raise UnreadableError(f"{name} is no list")
+            raise UnreadableError(f"{name} is not a list")
         return tuple(typed(inner[0], one, f"{name}[{index}]") for index, one in enumerate(value))
     right = any(_is(type(one), value) and one == value for one in inner) if inner else _is(kind, value)
     if not right:
@@ -188,17 +188,17 @@ def typed(kind: Any, value: Any, name: str = "it") -> Any:
 
 
 def shaped(kind: type[T], table: Mapping[str, Any], **ours: Any) -> T:
-    """A data class of a table of JSON, whose values have the types that its fields say, one level deep.
+    """Make a data class of a JSON table, checking the types of its values one level deep.
 
-    Quicker than `typed`, for tables of which there are thousands, and for texts that may hold a NUL.
+    Faster than `typed`, for thousands of tables, and for texts that may contain a NUL.
 
     Args:
         kind: the data class.
         table: parsed JSON.
-        ours: fields that are not from there.
+        ours: fields that are not from the table.
 
     Raises:
-        UnreadableError: a value has another type; names the key.
+        UnreadableError: a value has another type; the error names the key.
         KeyError, TypeError: a key is unknown, or missing.
     """
     shapes = _shapes(cast("Hashable", kind))
@@ -216,7 +216,7 @@ def _shapes(kind: Hashable) -> dict[str, tuple[frozenset[Any], frozenset[Any]]]:
 
 
 def _shape(hint: Any) -> tuple[frozenset[Any], frozenset[Any]]:
-    """Python types of a value, and of what is in it; none of these if that may be anything."""
+    """Python types of a value, and of its items; no item types if they may be anything."""
     origin, inner = get_origin(hint), get_args(hint)
     if not inner:
         return frozenset({hint, int} if hint is float else {hint}), frozenset()
@@ -233,14 +233,14 @@ def _shape(hint: Any) -> tuple[frozenset[Any], frozenset[Any]]:
 
 
 def place_in(name: str) -> str:
-    """A path that a list of files in a folder has, if it leads to a place in this folder.
+    """A relative path from a list of files, checked to stay inside its folder.
 
     Raises:
-        UnreadableError: it leads elsewhere, or no file can have it.
+        UnreadableError: it leads out of the folder, or is not a valid path.
     """
     parts = name.split("/")
     if not name or name.startswith("/") or ".." in parts or "\0" in name or not _is_text(name):
-        raise UnreadableError(f"{name[:80]!r} is no file of this folder")
+        raise UnreadableError(f"{name[:80]!r} is not a path inside this folder")
     return name
 
 
@@ -253,7 +253,7 @@ def _is_text(name: str) -> bool:
 
 
 def _is(kind: Any, value: Any) -> bool:
-    """Whether a value has a type; a number is one that other programs know as well, a text can be a path."""
+    """Whether a value has a type; numbers must fit 64 bits, and texts must be valid in paths."""
     if isinstance(value, str):
         return kind is str and "\0" not in value
     if isinstance(value, int) and not isinstance(value, bool):
@@ -263,7 +263,7 @@ def _is(kind: Any, value: Any) -> bool:
 
 def _made(kind: type[Any], value: Any, name: str) -> Any:
     if not isinstance(value, dict):
-        raise UnreadableError(f"{name} is no table")
+        raise UnreadableError(f"{name} is not a table")
     hints = get_type_hints(kind)
     values = {}
     for one in fields(kind):
@@ -287,4 +287,4 @@ def _shallow(value: Any) -> Any:
         ]
         if not level:
             return value
-    raise UnreadableError("it is nested too deeply")
+    raise UnreadableError("nested too deeply")

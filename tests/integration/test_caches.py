@@ -189,7 +189,7 @@ def test_the_printed_plan_does_the_same(here: Smith, cache: Path, newest: Path) 
     assert len(list(cache.iterdir())) == 2
     subprocess.run(("/bin/sh", "-c", done.out), check=True)
     assert [path.name for path in cache.iterdir()] == ["notes.txt"]
-    assert "left alone: 1 in" in done.err
+    assert "skipped: 1 in" in done.err
 
 
 def test_dumps_go_when_they_are_named_and_overrides_only_by_name(
@@ -305,7 +305,7 @@ def test_on_a_terminal_it_asks(
 
 
 def test_wrong_flags(smith: Smith) -> None:
-    assert "is no age" in smith("cache.list", "--older-than", "soon", code=2).error
+    assert "is not an age" in smith("cache.list", "--older-than", "soon", code=2).error
     assert "did you mean 'h100'" in smith("clear-cache", "--target", "h10", code=2).error
     assert "--keep-newest cannot be" in smith("clear-cache", "--keep-newest", "x", code=2).error
     assert "no such folder" in smith("cache.list", "--root", "/nowhere", code=2).error

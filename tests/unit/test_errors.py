@@ -39,7 +39,7 @@ def test_exit_codes(kind: type[SmithError]) -> None:
     [
         ("dctor", ["doctor", "up"], ("did you mean 'doctor'?", "known names: doctor, up")),
         ("zzz", ["doctor", "up"], ("known names: doctor, up",)),
-        ("x", [], ("there is nothing to choose from",)),
+        ("x", [], ("no known names",)),
         ("", ["a"], ("known names: a",)),
     ],
 )

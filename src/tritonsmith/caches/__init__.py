@@ -1,1 +1,1 @@
-"""Triton's compile caches: what is in them, and how to clear a part."""
+"""Triton's compile caches: listing and clearing."""

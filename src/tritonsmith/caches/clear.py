@@ -1,4 +1,4 @@
-"""Clearing: which caches, which of their entries, and what stays."""
+"""Clear caches: which caches, which entries, and what is kept."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PHASE = "clear the cache"
 
 @dataclass(frozen=True)
 class PreparedClear:
-    """What clearing would do.
+    """A prepared clearing.
 
     Attributes:
         plan: one step per cache.
-        doomed: what goes.
-        in_use: what would go and stays, with the reason.
-        contents: what was looked at.
-        undecided: entries that `--stale` cannot judge, which stay.
+        doomed: entries to delete.
+        in_use: entries that are kept because they are in use, with the reason.
+        contents: the contents of the caches.
+        undecided: entries that `--stale` cannot judge, which are kept.
     """
 
     plan: Plan
@@ -43,27 +43,25 @@ class PreparedClear:
 
 
 def select(roots: Iterable[Root], kinds: Iterable[RootKind]) -> tuple[Root, ...]:
-    """The caches that are meant: Triton's own that is in use here, and those of some kinds.
+    """Select caches: Triton's own current one, and those of the given kinds.
 
     Args:
-        roots: all that there are.
-        kinds: more than that one. `jit` are Triton's other defaults.
+        roots: all caches.
+        kinds: additional kinds. `jit` stands for Triton's other defaults.
     """
     wanted = set(kinds)
     return tuple(root for root in roots if root.current or root.kind in wanted)
 
 
 def named(path: str) -> Root:
-    """A cache that somebody names.
+    """The cache at a given path.
 
     Raises:
-        UsageError: there is no such folder.
+        UsageError: no such folder.
     """
     folder = Path(path).expanduser().absolute()
     if not folder.is_dir():
-        raise UsageError(
-            "there is no such folder", where=folder, hints=["invoke cache.list shows the caches"]
-        )
+        raise UsageError("no such folder", where=folder, hints=["invoke cache.list shows the caches"])
     return Root("named", folder, "--root")
 
 
@@ -75,18 +73,18 @@ def prepare(
     installed: tuple[InstalledTriton, ...] = (),
     now: float | None = None,
 ) -> PreparedClear:
-    """Look at caches and make the plan.
+    """Read caches and make the plan.
 
     Args:
         roots: which.
         wanted: which of their entries.
-        living: processes that have Triton loaded; None if that cannot be told.
+        living: processes that have Triton loaded; None if unknown.
         installed: the Tritons that are installed.
         now: seconds since 1970; the clock's by default.
 
     Raises:
-        OwnershipError: one of them is no folder to clear, such as the home folder.
-        FactError: the filters cannot be decided.
+        OwnershipError: one of them must not be cleared, such as the home folder.
+        FactError: the filters cannot be evaluated.
     """
     roots = tuple(roots)
     for root in roots:
@@ -100,14 +98,14 @@ def prepare(
     plan = Plan(
         "clear Triton's cache",
         steps,
-        ("an entry that has changed since it was looked at stays, but this script cannot tell",),
+        ("the command keeps an entry that has changed meanwhile, but this script cannot check that",),
     )
     busy = tuple((entry, why) for entry, why in reasons if why)
     return PreparedClear(plan, doomed, busy, contents, chosen.undecided)
 
 
 def _step(content: Content, doomed: tuple[CacheEntry, ...], grace: float) -> RemoveEntries | None:
-    """None for a cache that nothing goes from, and where no run was stopped before."""
+    """The step for a cache; None if there is nothing to delete and nothing left by a stopped run."""
     names = tuple(SeenEntry(entry.name, entry.changed) for entry in doomed if entry.root is content.root)
     if not names and not content.trash:
         return None
@@ -118,7 +116,7 @@ def execute(prepared: PreparedClear) -> None:
     """Run the plan.
 
     Raises:
-        SmithError: a cache is no folder to clear, is being cleared by another run, or cannot be written to.
+        SmithError: a cache must not be cleared, is being cleared by another run, or is not writable.
     """
     space = workspace.default()
     space.claim()
@@ -126,5 +124,5 @@ def execute(prepared: PreparedClear) -> None:
 
 
 def stayed(prepared: PreparedClear) -> tuple[CacheEntry, ...]:
-    """Entries of the plan that are still there after it ran: somebody changed them meanwhile."""
+    """Entries of the plan that still exist after it ran, because they changed meanwhile."""
     return tuple(entry for entry in prepared.doomed if os.path.lexists(entry.path))

@@ -1,4 +1,4 @@
-"""Which entries of the caches are meant: by kernel, target, age, maker, and rank among their like."""
+"""Filters for cache entries: by kernel, target, age, Triton version, and rank among entries of a kernel."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _NANOSECONDS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Filters:
-    """What an entry has to be; nothing given stands for all.
+    """The filters that an entry must pass; empty means all entries.
 
     Attributes:
-        kernel: glob that its kernel's name has to match.
+        kernel: glob that the kernel's name must match.
         target: backend, architecture, and threads per warp if they matter: `("cuda", "90")`.
-        older_than: seconds since it was changed.
-        stale: it was made by a Triton that is not installed any more.
-        keep_newest: pass over that many of each kernel's entries in each cache, the newest.
+        older_than: minimum seconds since the last change.
+        stale: made by a Triton that is no longer installed.
+        keep_newest: keep this many of the newest entries of each kernel in each cache.
     """
 
     kernel: str = ""
@@ -38,17 +38,17 @@ class Filters:
 
     @property
     def any(self) -> bool:
-        """Whether there is one."""
+        """Whether any filter is set."""
         return self != Filters()
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the filters chose.
+    """The entries that the filters select.
 
     Attributes:
         entries: in the order of the caches.
-        undecided: entries that were left out because nothing tells which Triton made them.
+        undecided: entries that were left out because it is unknown which Triton made them.
     """
 
     entries: tuple[CacheEntry, ...]
@@ -56,17 +56,17 @@ class Chosen:
 
 
 def age(text: str) -> float | None:
-    """Seconds from `90s`, `30m`, `12h`, `7d` or `2w`; None for an empty text.
+    """Parse seconds from `90s`, `30m`, `12h`, `7d` or `2w`; None for an empty text.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: not an age.
     """
     if not text:
         return None
     match = re.fullmatch(r"(\d+)([smhdw])", text)
     if not match:
         hints = ["a whole number and a unit: 90s, 30m, 12h, 7d, 2w"]
-        raise UsageError(f"{text!r} is no age", hints=hints)
+        raise UsageError(f"{text!r} is not an age", hints=hints)
     return int(match[1]) * _SECONDS[match[2]]
 
 
@@ -80,14 +80,14 @@ def target(text: str) -> tuple[str, ...]:
     parts = tuple(names.get(text.lower(), text).split(":")) if text else ()
     if text and (len(parts) not in (2, 3) or not all(parts)):
         hints = ["write cuda:90 or hip:gfx942", *did_you_mean(text, names)]
-        raise UsageError(f"{text!r} is no target", hints=hints)
+        raise UsageError(f"{text!r} is not a target", hints=hints)
     return tuple(re.sub(r"^sm_?(?=\d)", "", part) for part in parts)
 
 
 def choose(
     entries: Iterable[CacheEntry], filters: Filters, installed: tuple[InstalledTriton, ...], now: float
 ) -> Chosen:
-    """The entries that all filters hold for. Metadata are read only if a filter asks for them, and last.
+    """Select the entries that pass all filters. Metadata are read last, and only if a filter needs them.
 
     Args:
         entries: of all caches in question.
@@ -96,7 +96,7 @@ def choose(
         now: seconds since 1970.
 
     Raises:
-        FactError: `stale` is asked for, and no installed Triton was found: all entries would be.
+        FactError: `stale` is set, but no installed Triton was found: all entries would be stale.
     """
     left = list(entries)
     if filters.keep_newest is not None:
@@ -130,9 +130,9 @@ def _fits(entry: CacheEntry, wanted: tuple[str, ...]) -> bool:
 def _stale(entries: Iterable[CacheEntry], installed: tuple[InstalledTriton, ...]) -> Chosen:
     if not installed:
         raise FactError(
-            "cannot tell which entries are stale: there is no Triton to compare with",
+            "cannot determine which entries are stale: no Triton to compare with",
             why="none in the tool's environments, in the active one, or for Python on PATH",
-            hints=["activate the environment that has Triton", "or choose by age: --older-than 30d"],
+            hints=["activate an environment with Triton", "or select by age: --older-than 30d"],
         )
     verdicts = [(entry, caches_stale.judge(entry, installed)) for entry in entries]
     stale = tuple(entry for entry, verdict in verdicts if verdict == "stale")

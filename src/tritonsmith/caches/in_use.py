@@ -1,4 +1,4 @@
-"""Entries that a compile may still want. Triton takes no lock, so this is told by processes and by time."""
+"""Entries that a compile may still need. Triton takes no lock, so processes and times decide."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _SHOWN = 60  # characters of a command line
 
 
 def reason(entry: CacheEntry, living: Living, now: float) -> str:
-    """Why an entry must stay; empty if it may go.
+    """Why an entry must be kept; empty if it may be deleted.
 
     Args:
         entry: any.
-        living: processes that have Triton loaded; None if that cannot be told.
+        living: processes that have Triton loaded; None if unknown.
         now: seconds since 1970.
     """
     limits = configs.load("triton-cache")["in-use"]
@@ -35,18 +35,18 @@ def reason(entry: CacheEntry, living: Living, now: float) -> str:
     if users and age < limits["finished"]:
         return f"made {max(age, 0):.0f} s ago, and {_named(users[0])} has Triton loaded"
     if users and entry.era in limits["folder-made-once"]:
-        return f"{_named(users[0])} has a Triton loaded that fails if the folder of an entry goes"
+        return f"{_named(users[0])} has a Triton loaded that fails if an entry's folder is deleted"
     return ""
 
 
 def _users(entry: CacheEntry, living: tuple[TritonProcess, ...]) -> list[TritonProcess]:
-    """Those whose Triton looks for names that are spelt like this one's."""
+    """Processes whose Triton uses names of this form."""
     era = triton_cache.era_of(entry)
     return [one for one in living if era is None or not one.version or era.holds(one.version)]
 
 
 def grace(living: Living) -> float:
-    """Seconds for readers between taking an index away and the rest."""
+    """Seconds for readers between removing an index and the rest."""
     return 0.0 if living == () else float(configs.load("triton-cache")["in-use"]["grace"])
 
 
@@ -55,7 +55,7 @@ def _named(process: TritonProcess) -> str:
 
 
 def abandoned(pid: int, changed: int, now: float) -> bool:
-    """Whether nobody will finish what a process has begun to write.
+    """Whether an unfinished write is abandoned.
 
     Args:
         pid: the writer's, on this machine or on another one that shares the cache.
@@ -67,7 +67,7 @@ def abandoned(pid: int, changed: int, now: float) -> bool:
 
 
 def _lives(pid: int, changed: int) -> bool:
-    """Whether the writer of something unfinished lives: not another process that got its number since."""
+    """Whether the writer of an unfinished file is alive, and not another process with the same number."""
     try:
         return psutil.Process(pid).create_time() <= changed / _NANOSECONDS + 1  # its clock ticks
     except psutil.Error:

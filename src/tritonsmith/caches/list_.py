@@ -1,4 +1,4 @@
-"""What is in the caches: rows for a table, and the documented JSON of `cache.list`."""
+"""List caches: rows for a table, and the documented JSON of `cache.list`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _NANOSECONDS = 1_000_000_000
 
 @dataclass(frozen=True)
 class CacheRow:
-    """An entry with what its metadata tell.
+    """An entry with its metadata.
 
     Attributes:
         entry: which.
-        metadata: what it says of itself.
-        stages: what it holds.
+        metadata: the entry's metadata.
+        stages: the stages in the entry.
     """
 
     entry: CacheEntry
@@ -38,15 +38,15 @@ class CacheRow:
 
 @dataclass(frozen=True)
 class CacheListing:
-    """The answer of `cache.list`.
+    """The result of `cache.list`.
 
     Attributes:
-        contents: the caches, whole.
+        contents: the complete caches.
         rows: the newest of the chosen entries.
-        chosen: how many entries the filters chose.
-        bytes: of all chosen entries.
+        chosen: number of entries that the filters selected.
+        bytes: bytes of all selected entries.
         undecided: entries that `--stale` cannot judge.
-        now: seconds since 1970, when it was looked at.
+        now: seconds since 1970, when the caches were read.
     """
 
     contents: tuple[Content, ...]
@@ -60,7 +60,7 @@ class CacheListing:
 def make(
     roots: Iterable[Root], wanted: Filters, *, limit: int, installed: tuple[InstalledTriton, ...], now: float
 ) -> CacheListing:
-    """Look at caches. Metadata are read for the rows only, unless a filter asks for them.
+    """List caches. Metadata are read only for the rows, unless a filter needs them.
 
     Args:
         roots: which.
@@ -70,7 +70,7 @@ def make(
         now: seconds since 1970.
 
     Raises:
-        FactError: the filters cannot be decided.
+        FactError: the filters cannot be evaluated.
     """
     contents = tuple(triton_cache.scan(root) for root in roots)
     chosen = filters.choose((e for content in contents for e in content.entries), wanted, installed, now)
@@ -115,7 +115,7 @@ def as_json(listing: CacheListing) -> dict[str, Any]:
 
 
 def _in_short(stages: tuple[str, ...]) -> str:
-    """`to cubin` where nothing is missing on the way there."""
+    """Shorten stages to `to cubin` if none before it is missing."""
     for way in _WAYS:
         if set(way) <= set(stages) <= {*way, "source"}:
             return f"to {way[-1]}"
@@ -123,7 +123,7 @@ def _in_short(stages: tuple[str, ...]) -> str:
 
 
 def _by_era(entry: CacheEntry) -> str:
-    """The versions whose caches spell names like this one, for entries that name none."""
+    """The versions with this form of names, for entries without a version."""
     era = triton_cache.era_of(entry)
     return f"({era.versions})" if era else ""
 

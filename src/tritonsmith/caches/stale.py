@@ -13,9 +13,9 @@ Verdict = Literal["stale", "current", "unknown"]
 
 
 def judge(entry: CacheEntry, installed: tuple[InstalledTriton, ...]) -> Verdict:
-    """By the version in its metadata, and where there is none by the spelling of its name.
+    """Judge by the version in the metadata, or, if there is none, by the form of the name.
 
-    Another build of the same version looks the same: what a rebuild orphaned is `current`.
+    Another build of the same version looks the same: entries that a rebuild orphaned are `current`.
 
     Args:
         entry: any.
@@ -30,7 +30,7 @@ def judge(entry: CacheEntry, installed: tuple[InstalledTriton, ...]) -> Verdict:
 
 
 def _may_spell(found: InstalledTriton, era: Era) -> bool:
-    """A checkout may spell names as the release after the one whose version it carries."""
+    """A checkout may use the names of the release after its own version."""
     ahead = found.checkout and version_key(found.version) < version_key(era.since)
     return ahead or era.holds(found.version)
 

@@ -1,4 +1,4 @@
-"""Caches in words: sums, and what stays and why."""
+"""Text output for caches: sums, and what is kept and why."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def by_kernel(found: Sequence[CacheEntry], limit: int) -> list[list[str]]:
 
     Args:
         found: the entries.
-        limit: rows at most; what is left makes one more.
+        limit: rows at most; one more row sums up the rest.
     """
     groups: dict[tuple[str, str], list[int]] = {}
     for entry in found:
@@ -38,7 +38,7 @@ def by_kernel(found: Sequence[CacheEntry], limit: int) -> list[list[str]]:
 
 
 def kept(in_use: Iterable[tuple[CacheEntry, str]]) -> Iterator[str]:
-    """Sentences about what stays because somebody may still want it."""
+    """Messages about entries that are kept because they may be in use."""
     reasons = list(in_use)
     if not reasons:
         return
@@ -48,13 +48,13 @@ def kept(in_use: Iterable[tuple[CacheEntry, str]]) -> Iterator[str]:
 
 
 def strangers(content: Content) -> Iterator[str]:
-    """Sentences about what is no entry, and what could not be read."""
+    """Messages about folders that are not entries, and what could not be read."""
     if not content.readable:
-        yield f"cannot be read: {content.root.path}"
+        yield f"cannot read {content.root.path}"
     if not content.strangers:
         return
     reasons = Counter(why for _, why in content.strangers)
     names = [name for name, _ in content.strangers]
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     why = ", ".join(reason for reason, _ in reasons.most_common(_SHOWN))
-    yield f"no entries, and left alone: {len(names)} in {content.root.real}: {shown} ({why})"
+    yield f"not entries, skipped: {len(names)} in {content.root.real}: {shown} ({why})"

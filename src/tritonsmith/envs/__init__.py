@@ -1,1 +1,1 @@
-"""Env files, where each value came from, the workspace on disk, and receipts."""
+"""Env files, the origin of each value, the workspace on disk, and receipts."""

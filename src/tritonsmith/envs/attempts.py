@@ -1,4 +1,4 @@
-"""The last build of an environment's Triton, unless it succeeded: what was asked for, and how it ended."""
+"""The last unsuccessful build of an environment's Triton: its settings, and how it ended."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _BUILDS = ("build-triton", "install-triton")
 
 @dataclass(frozen=True)
 class Attempt:
-    """A build that began.
+    """A build that was started.
 
     Attributes:
         task: `build-triton` or `install-triton`.
-        content: what went in, as for its receipt.
+        content: the inputs, as in the receipt.
         log: the run's log file.
-        when: it began, or ended; UTC, ISO 8601.
-        what: how it ended, in a sentence; empty if it did not come to say so.
+        when: start or end; UTC, ISO 8601.
+        what: how it ended, in a sentence; empty if it was killed.
         where: the place of the first error.
-        why: the first error, or what is known of it.
-        interrupted: by ^C.
+        why: the first error, or what is known about it.
+        interrupted: stopped by ^C.
     """
 
     task: str
@@ -48,12 +48,12 @@ class Attempt:
 
 
 def begin(env: EnvDir, task: str, content: Mapping[str, Any], log: Path) -> tuple[Step, ...]:
-    """Steps that write down that a build begins.
+    """Steps that record the start of a build.
 
     Args:
         env: whose.
-        task: its name.
-        content: what goes in.
+        task: the task's name.
+        content: the inputs.
         log: the run's log file.
     """
     return _write(env, task, content, log, {})
@@ -62,21 +62,21 @@ def begin(env: EnvDir, task: str, content: Mapping[str, Any], log: Path) -> tupl
 def fail(
     env: EnvDir, task: str, content: Mapping[str, Any], log: Path, error: SmithError
 ) -> tuple[Step, ...]:
-    """Steps that write down how it ended.
+    """Steps that record the failure of a build.
 
     Args:
         env: whose.
-        task: its name.
-        content: what went in.
+        task: the task's name.
+        content: the inputs.
         log: the run's log file.
-        error: what a person was told.
+        error: the reported error.
     """
     told = {"what": error.what, "where": error.where or "", "why": error.why or ""}
     return _write(env, task, content, log, {**told, "interrupted": isinstance(error, InterruptedRunError)})
 
 
 def end(env: EnvDir) -> tuple[Step, ...]:
-    """Steps that forget it, because it succeeded."""
+    """Steps that delete the record after a success."""
     return (Remove((env.receipt(_NAME),), env.root, phase=_PHASE),)
 
 

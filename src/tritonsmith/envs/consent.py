@@ -1,8 +1,8 @@
-"""Consent to what an env file in a source tree names to run.
+"""Consent to what an env file in a source tree runs.
 
-A tree that somebody sent may bring an env file that names an interpreter, a compiler, or sources whose CMake
-files a build runs. It is heeded once the user has seen these values and agreed to them (`env.allow`); other
-values of the file may change since, these may not. An env file elsewhere is the user's own.
+An untrusted tree may contain an env file that names an interpreter, a compiler, or sources whose CMake
+files a build runs. The file is used only after the user has seen and allowed these values (`env.allow`);
+a change of these values needs consent again. Env files elsewhere belong to the user.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ KEYS = (
 
 
 def named(file: Path, table: Mapping[str, Any], around: Iterable[Path] = ()) -> dict[str, Any]:
-    """What an env file names to run, where that needs consent: `section.key` to its value.
+    """Values of an env file that need consent: `section.key` to value.
 
     Args:
         file: resolved.
-        table: its keys and values.
-        around: folders above the path that was typed, which may be a link.
+        table: keys and values of the file.
+        around: folders above the path as given, which may be a link.
     """
     marks = configs.load("source-trees")
     names = (*marks["version-control"], *marks["build"])
@@ -48,29 +48,29 @@ def named(file: Path, table: Mapping[str, Any], around: Iterable[Path] = ()) -> 
 
 
 def check(file: Path, table: Mapping[str, Any], space: Workspace, around: Iterable[Path] = ()) -> None:
-    """See that the user agreed to what an env file names to run; see `named`.
+    """Check that the user has agreed to the values from `named`.
 
     Raises:
-        ConfigError: nobody has.
+        ConfigError: the user has not.
     """
     wanted = named(file, table, around)
     if wanted and not _record(file, wanted, space).is_file():
         raise ConfigError(
-            "this env file lies in a source tree, names what to run, and nobody has agreed to that",
+            "this env file is in a source tree, names programs or code to run, and is not allowed yet",
             where=file,
             why="\n".join(f"{key} = {value!r}" for key, value in wanted.items()),
             hints=[
                 f"if you trust these values: {command('env.allow', file)}",
-                "or name others by flags, with an environment of your own: invoke env.list",
+                "or set other values by flags, with an environment of your own: invoke env.list",
             ],
         )
 
 
 def allow(file: Path, wanted: Mapping[str, Any], space: Workspace) -> None:
-    """Write down that the user agrees.
+    """Record the user's consent.
 
     Raises:
-        SmithError: the workspace cannot be written to.
+        SmithError: the workspace is not writable.
     """
     space.claim()
     record = Write(_record(file, wanted, space), f"{file}\n", phase="allow")

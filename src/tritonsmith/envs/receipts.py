@@ -1,4 +1,4 @@
-"""Receipts: JSON beside what was built, which says what went in."""
+"""Receipts: JSON files beside builds that record their inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def render(task: str, content: Mapping[str, Any]) -> str:
 
     Args:
         task: name of the task that succeeded.
-        content: what went in: commits, flags, compilers, times in seconds, sizes in bytes.
+        content: the inputs: commits, flags, compilers, times in seconds, sizes in bytes.
     """
     when = datetime.now(UTC).isoformat(timespec="seconds")
     head = {"schema": SCHEMA, "task": task, "tritonsmith": __version__, "finished": when}
@@ -29,12 +29,12 @@ def render(task: str, content: Mapping[str, Any]) -> str:
 
 
 def _plain(value: object) -> object:
-    """Facts as tables, paths as text."""
+    """Convert facts to tables, and paths to text."""
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """A receipt, or None if there is none that can be read."""
+    """Read a receipt; None if it is missing or unreadable."""
     try:
         receipt = outside.read_json(path)
     except (OSError, ValueError):

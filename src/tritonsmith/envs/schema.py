@@ -1,4 +1,4 @@
-"""What an env file may say. Unknown keys are errors; every key has a default."""
+"""The schema of env files. Unknown keys are errors; every key has a default."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LlvmSettings:
     """`[llvm]`: where LLVM/MLIR comes from.
 
     Attributes:
-        provider: `auto` takes the first that fits the pin.
+        provider: `auto` uses the first that fits the pin.
         source: git URL, checkout, or tarball (path or URL) for the provider `source`; empty for upstream.
         sha256: of a tarball, or of a prebuilt archive that upstream gives no checksum for.
         dir: prefix of an installed LLVM for the provider `system`.
@@ -67,11 +67,11 @@ class LlvmSettings:
         scope: what to build: what this Triton links and tests with, what its Python module links, or all.
         ninja_targets: what to build of LLVM instead of a scope.
         debug_info: split DWARF, full, line tables only, or none.
-        debug_libraries: single libraries that are compiled again at `-O0 -g` (`debug-library`).
-        precompiled_headers: inject a precompiled header of LLVM's common includes; `auto` where it pays.
-        optimized_tablegen: build the table generator optimised, apart from the rest.
-        thin_archives: archives that name their objects instead of holding them.
-        shared: one shared object per library (`BUILD_SHARED_LIBS`): quick links, not for wheels.
+        debug_libraries: single libraries that are recompiled at `-O0 -g` (`debug-library`).
+        precompiled_headers: inject a precompiled header of LLVM's common includes; `auto` if it saves time.
+        optimized_tablegen: build the table generator optimised, separately from the rest.
+        thin_archives: archives that reference their objects instead of containing them.
+        shared: one shared object per library (`BUILD_SHARED_LIBS`): links faster, not for wheels.
         store: folder of LLVM builds that several environments or users share; empty for the workspace's.
     """
 
@@ -108,10 +108,10 @@ class PythonSettings:
 
 @dataclass(frozen=True)
 class ToolchainSettings:
-    """`[toolchain]`: what compiles and links.
+    """`[toolchain]`: the compiler and the linker.
 
     Attributes:
-        compiler: path of a clang++; empty to look for one, the LLVM's own version first.
+        compiler: path of a clang++; empty to search for one, the LLVM's own version first.
         linker: `lld`, `mold`, or the compiler's default.
         jobs: compile jobs; 0 for what cores and memory allow.
         link_jobs: link jobs; 0 for what memory allows.
@@ -128,10 +128,10 @@ class CacheSettings:
     """`[cache]`: the compiler cache.
 
     Attributes:
-        launcher: program put in front of each compile; left out if it is not installed.
+        launcher: program that runs each compile; ignored if it is not installed.
         remote: ccache's second storage: `redis://`, `http://` or `file://`; empty for none.
         remote_write: also put results there; for the one trusted writer (CI).
-        distribute: send the compiles that no cache answers to other machines.
+        distribute: send compiles that miss the cache to other machines.
     """
 
     launcher: Launcher = "ccache"
@@ -142,11 +142,11 @@ class CacheSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """One environment, as asked for.
+    """The settings of an environment.
 
     Attributes:
-        name: of the environment.
-        origin: key (`llvm.build-type`) to where its value came from; a key that is absent is a default.
+        name: name of the environment.
+        origin: key (`llvm.build-type`) to the origin of its value; a missing key has its default.
     """
 
     name: str

@@ -16,7 +16,7 @@ from tritonsmith.plan.runner import Outcome
 
 @dataclass
 class Session:
-    """What a use case acts through.
+    """The context of a running task.
 
     Attributes:
         task: name of the task.
@@ -33,7 +33,7 @@ class Session:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def run(self, plan: Plan) -> Outcome:
-        """Act on a plan, and remember how long its phases took."""
+        """Run a plan, and record how long its phases took."""
         outcome = self.space.run(plan, self.task, log=self.log)
         for phase, took in outcome.seconds.items():
             self.seconds[phase] = self.seconds.get(phase, 0.0) + took
@@ -43,9 +43,9 @@ class Session:
         """Write the receipt of this task.
 
         Args:
-            content: what went in.
-            beside: more files that get a copy: beside what was built.
-            also: more to write down at the end, as quietly.
+            content: the inputs.
+            beside: more files that get a copy, beside the build.
+            also: more records to write at the end, without output.
         """
         seconds = {phase: round(took, 1) for phase, took in self.seconds.items()}
         text = receipts.render(self.task, {**content, "seconds": seconds, "log": str(self.log)})
@@ -54,7 +54,7 @@ class Session:
         self.note((*written, *also))
 
     def note(self, steps: tuple[Step, ...]) -> None:
-        """Write something down, without a word on the screen."""
+        """Write records without output."""
         self.space.run(Plan("receipt", steps), self.task, quiet=True, log=self.log)
 
 
@@ -64,12 +64,12 @@ def opened(task: str, env_name: str, *, shared: bool = False) -> Iterator[Sessio
 
     Args:
         task: name of the task, for the log and the lock.
-        env_name: which environment.
-        shared: the task also makes what environments share (LLVM's sources and builds): one at a time.
+        env_name: name of the environment.
+        shared: the task also changes what environments share (LLVM's sources and builds): one at a time.
 
     Raises:
-        LockedError: another process is busy in it.
-        SmithError: the workspace cannot be written to.
+        LockedError: another process holds the lock.
+        SmithError: the workspace is not writable.
     """
     space = workspace.default()
     space.claim()

@@ -58,12 +58,12 @@ def load(
     Args:
         name: of an env file (`dev`), the path of one (ends in `.toml`), or `triton-3.4.0` for that release.
         flags: `section.key` to a value from the command line; None values are left out.
-        remembered: a layer between the file and the flags: what an earlier task was told.
-        only_shown: nothing that they name will be run, so that no consent is needed.
+        remembered: a layer between the file and the flags: the settings of an earlier task.
+        only_shown: nothing that they name will be run, so no consent is needed.
 
     Raises:
-        UsageError: there is no such environment, or a flag has a value outside its choices.
-        ConfigError: a file has an unknown key or a wrong value, or names what to run without consent.
+        UsageError: no such environment, or a flag has a value outside its choices.
+        ConfigError: a file has an unknown key or a wrong value, or needs consent.
     """
     release = _release(name)
     path = find("wheel" if release else name)
@@ -84,10 +84,10 @@ def load(
 
 
 def wanted(name: str) -> tuple[Path, dict[str, Any]]:
-    """An env file, and what it names to run that needs consent.
+    """An env file, and its values that need consent.
 
     Raises:
-        UsageError: there is no such file.
+        UsageError: no such file.
         ConfigError: it has an unknown key or a wrong value.
     """
     load(name, only_shown=True)
@@ -96,7 +96,7 @@ def wanted(name: str) -> tuple[Path, dict[str, Any]]:
 
 
 def _release(name: str) -> str:
-    """The release of an environment that was made on demand, `triton-3.4.0`; empty for any other."""
+    """The release of an environment that was created on demand, `triton-3.4.0`; empty for others."""
     match = re.fullmatch(r"triton-(\d+\.\d+\.\d+\w*)", name)
     return match[1] if match and name not in {known for known, _, _ in available()} else ""
 
@@ -119,37 +119,35 @@ def resolve(name: str, layers: list[Layer]) -> Settings:
 
 
 def find(name: str) -> Path:
-    """The env file of that name: the user's own, then those that ship with the tool.
+    """Find an env file by name: the user's own, then those that ship with the tool.
 
     Raises:
-        UsageError: none of them has it.
+        UsageError: there is none.
     """
     if name.endswith(".toml"):
         path = Path(name).expanduser()
         if path.is_file() and not re.search(r"\w", path.stem):  # its folder would be `..`
-            raise UsageError(
-                "this cannot be the name of an environment", where=path, hints=["rename the file"]
-            )
+            raise UsageError("not a valid environment name", where=path, hints=["rename the file"])
         if path.is_file():
             return path.resolve()
-        raise UsageError("there is no such env file", where=path, hints=["check the path"])
+        raise UsageError("no such env file", where=path, hints=["check the path"])
     known = {stem: path for stem, path, _ in available()}
     if name in known:
         return known[name]
     raise UsageError(
-        f"there is no environment named {name!r}",
+        f"no environment named {name!r}",
         why=f"looked in {', '.join(map(str, _folders()))}",
         hints=did_you_mean(name, known),
     )
 
 
 def _around(name: str) -> tuple[Path, ...]:
-    """Folders above an env file as it was named: a link in a checkout may lead out of it."""
+    """Folders above an env file as given: a link in a checkout may lead out of it."""
     return tuple(Path(name).expanduser().absolute().parents) if name.endswith(".toml") else ()
 
 
 def available() -> list[tuple[str, Path, str]]:
-    """Every environment: name, file, and the first comment in it."""
+    """Every environment: name, file, and the file's first comment."""
     found: dict[str, tuple[str, Path, str]] = {}
     for folder in _folders():
         for path in sorted(filter(Path.is_file, folder.glob("*.toml"))):
@@ -163,7 +161,7 @@ def available() -> list[tuple[str, Path, str]]:
 
 
 def _folders() -> list[Path]:
-    """Never the current folder: a checkout that somebody sent must not name a compiler to run."""
+    """Never the current folder: an untrusted checkout must not name a compiler to run."""
     return [user_settings_file().parent / "envs", configs.data_dir("envs")]
 
 
@@ -174,7 +172,7 @@ def user_settings_file() -> Path:
 
 
 def explain(settings: Settings) -> Iterator[tuple[str, Any, str]]:
-    """Every key with its value and where that came from, in the order of the schema."""
+    """Every key with its value and origin, in the order of the schema."""
     origin = dict(settings.origin)
     for section, kind in _SECTIONS.items():
         for field in dataclasses.fields(kind):
@@ -186,14 +184,14 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         table = outside.read_toml(path)
     except OSError as error:
-        raise ConfigError("this file cannot be read", where=path, why=error.strerror) from error
+        raise ConfigError("cannot read this file", where=path, why=error.strerror) from error
     except ValueError as error:
         raise ConfigError("this file is not valid TOML", where=path, why=str(error)) from error
     flat: dict[str, Any] = {}
     for section, keys in table.items():
         if not isinstance(keys, dict):
             raise ConfigError(
-                f"key {section!r} stands outside a section",
+                f"key {section!r} is outside a section",
                 where=path,
                 hints=did_you_mean(section, _SECTIONS),
             )
@@ -233,18 +231,22 @@ def _checked(value: Any, hint: Any, key: str, source: str) -> Any:
         raise ConfigError(f"{key} must be a list of strings, not {value!r}", where=source)
     assert not isinstance(hint, UnionType)  # noqa: S101 - the schema has none
     if hint is int and type(value) is int and value < 0:
-        raise ConfigError(f"{key} cannot be {value}", where=source, hints=["0 stands for as many as fit"])
+        raise ConfigError(f"{key} cannot be {value}", where=source, hints=["0 means as many as fit"])
     if type(value) is not hint:
         raise ConfigError(f"{key} must be a {hint.__name__}, not {value!r}", where=source)
     return value
 
 
 def _check_names(words: Iterable[str], key: str, source: str) -> None:
-    """What ends in a command line or in a list of CMake is one name: `-f x.ninja` has Ninja run anything."""
+    """Values for command lines and CMake lists must be names: `-f x.ninja` could make Ninja run anything."""
     wrong = next((word for word in words if key in _NAMES and not _NAMES[key].fullmatch(word)), None)
     if wrong is not None:
         error = UsageError if source == "command line" else ConfigError
-        raise error(f"{key}: {wrong!r} is no name", where=source, hints=["names alone; no options, no lists"])
+        raise error(
+            f"{key}: {wrong!r} is not a name",
+            where=source,
+            hints=["only names are allowed; no options, no lists"],
+        )
 
 
 def _dashed(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Where everything that the tool makes lies on disk."""
+"""Locations on disk of everything that the tool creates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tritonsmith.ui.progress import PhaseProgress
 
 @dataclass(frozen=True)
 class Workspace:
-    """The folder of the tool's own; everything below it may be made again.
+    """The tool's folder; everything in it can be recreated.
 
     Attributes:
         root: `$TRITONSMITH_HOME`, or the platform's data folder (`~/.local/share/tritonsmith`).
@@ -43,7 +43,7 @@ class Workspace:
 
     @property
     def sources(self) -> Path:
-        """Clones and worktrees of the tool's own."""
+        """The tool's own clones and worktrees."""
         return self.root / "sources"
 
     @property
@@ -52,16 +52,16 @@ class Workspace:
         return self.root / "llvm"
 
     def triton_home(self, pin: str) -> Path:
-        """`TRITON_HOME` of builds at an LLVM pin: in upstream's store two pins delete each other's LLVM.
+        """`TRITON_HOME` for builds at an LLVM pin: in upstream's folder two pins delete each other's LLVM.
 
         Args:
-            pin: commit of LLVM; empty if it is not known.
+            pin: commit of LLVM; empty if unknown.
         """
         return self.root / "triton-home" / (pin[:8] or "unpinned")
 
     @property
     def lock(self) -> Path:
-        """The lock's file for what environments share."""
+        """The lock file for what environments share."""
         return self.root / "lock"
 
     def log(self, task: str) -> Path:
@@ -79,11 +79,11 @@ class Workspace:
         environ: Mapping[str, str] | None = None,
         tap: Tap | None = None,
     ) -> Outcome:
-        """Run a plan on behalf of a task.
+        """Run a plan for a task.
 
         Args:
             plan: the steps.
-            task: whose name the log bears.
+            task: name of the task, for the log.
             quiet: show no progress.
             log: the file; a new one if None.
             environ: the environment that steps change; the process's own if None.
@@ -93,10 +93,10 @@ class Workspace:
         return Runner(log or self.log(task), progress, environ, tap).run(plan)
 
     def claim(self) -> None:
-        """Create the folder if need be, and mark it.
+        """Create the folder if needed, and mark it.
 
         Raises:
-            SmithError: it cannot be written to, or belongs to someone else.
+            SmithError: it is not writable, or belongs to another user.
         """
         with _writable(self.root):
             ownership.mark(self.root)
@@ -108,7 +108,7 @@ class EnvDir:
 
     Attributes:
         path: the folder.
-        root: the workspace that it lies in.
+        root: the workspace around it.
     """
 
     path: Path
@@ -136,12 +136,12 @@ class EnvDir:
 
     @property
     def probe(self) -> Path:
-        """Where Triton is configured only to see what it takes of an LLVM that is not built yet."""
+        """Where Triton is only configured, to see what it needs of an LLVM that is not built yet."""
         return self.path / "llvm-closure"
 
     @property
     def lock(self) -> Path:
-        """The lock's file."""
+        """The lock file."""
         return self.path / "lock"
 
     def receipt(self, task: str) -> Path:
@@ -149,10 +149,10 @@ class EnvDir:
         return self.path / "receipts" / f"{task}.json"
 
     def make(self) -> None:
-        """Create the folder if need be.
+        """Create the folder if needed.
 
         Raises:
-            SmithError: it cannot be made.
+            SmithError: it cannot be created.
         """
         with _writable(self.path):
             files.make_folder(self.path)
@@ -167,15 +167,15 @@ def _writable(folder: Path) -> Iterator[None]:
             "cannot write to the workspace",
             where=folder,
             why=error.strerror,
-            hints=["set TRITONSMITH_HOME to a folder that you can write to"],
+            hints=["set TRITONSMITH_HOME to a writable folder"],
         ) from error
 
 
 def default() -> Workspace:
-    """The workspace that the environment variables and the platform name.
+    """The workspace given by environment variables and the platform.
 
     Raises:
-        SmithError: neither names a folder: a user without a home.
+        SmithError: neither gives a folder: a user without a home.
     """
     home = os.environ.get("TRITONSMITH_HOME")
     try:
@@ -184,7 +184,7 @@ def default() -> Workspace:
         )
     except RuntimeError as error:
         raise SmithError(
-            "this user has no home folder, so there is no place for the workspace",
+            "cannot create the workspace: this user has no home folder",
             why=str(error),
-            hints=["export TRITONSMITH_HOME=/a/folder/of/yours"],
+            hints=["export TRITONSMITH_HOME=/path/to/a/folder"],
         ) from error

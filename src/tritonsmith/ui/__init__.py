@@ -1,1 +1,1 @@
-"""What a person sees: tables and progress bars."""
+"""Terminal output: tables and progress bars."""

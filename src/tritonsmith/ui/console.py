@@ -1,6 +1,6 @@
 """Two consoles: answers go to standard output, everything else to standard error.
 
-What a terminal gets is `printable`, whoever wrote it; what a file or a program gets is to the letter.
+Output to a terminal is always made `printable`; output to a file or a program is unchanged.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from tritonsmith.ui.screen import Screen
 
 
-BOOTSTRAP = "TRITONSMITH_BOOTSTRAP"  # how ./bootstrap was called
-UNBOUNDED = 10_000  # columns of a screen that nobody looks at
+BOOTSTRAP = "TRITONSMITH_BOOTSTRAP"  # how ./bootstrap was invoked
+UNBOUNDED = 10_000  # columns when the output is not a terminal
 
 
 @cache
 def out() -> Screen:
-    """Where the answer goes: tables, plans, JSON."""
+    """The console for answers: tables, plans, JSON."""
     return _screen(sys.stdout, stderr=False)
 
 
 @cache
 def err() -> Screen:
-    """Where progress, notes and warnings go."""
+    """The console for progress, notes and warnings."""
     return _screen(sys.stderr, stderr=True)
 
 
@@ -45,15 +45,15 @@ def _screen(stream: TextIO | None, *, stderr: bool) -> Screen:
 
 
 def write(what: object, end: str = "\n") -> None:
-    """Print a text to the letter; to a terminal, what it can show of it."""
+    """Print a text unchanged; to a terminal, its printable form."""
     text, stream = str(what), sys.stdout
     print(printable(text) if stream and stream.isatty() else text, end=end)
 
 
 def typed(text: str) -> str:
-    """Commands as this one was typed: `./bootstrap TASK` works where the venv is not active.
+    """Rewrite commands as the user invoked this one: `./bootstrap TASK` works without an active venv.
 
-    Sources say `invoke TASK`, everywhere.
+    Sources always say `invoke TASK`.
     """
     name = Path(sys.argv[0]).name
     called = "tritonsmith" if name == "tritonsmith" else "invoke"
@@ -63,10 +63,10 @@ def typed(text: str) -> str:
 
 
 def note(text: str) -> None:
-    """A remark that is neither the answer nor an error."""
+    """Print a remark that is neither the answer nor an error."""
     err().print(f"note: {typed(text)}", style="dim", markup=False)
 
 
 def warn(text: str) -> None:
-    """Something that may hurt later."""
+    """Print a warning about something that may cause trouble later."""
     err().print(f"warning: {typed(text)}", style="yellow", markup=False)

@@ -1,4 +1,4 @@
-"""What comes from outside, as a terminal may see it."""
+"""Makes untrusted text safe for a terminal."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _LATIN = 0x100
 
 
 def printable(text: str) -> str:
-    r"""The text with `\x1b` for an escape character, and the like: an archive's names may hold sequences that
-    clear the screen, retitle the window or type an answer.
+    r"""The text with `\x1b` for an escape character, and the like: names in an archive may contain
+    sequences that clear the screen, retitle the window or type an answer.
     """  # noqa: D205 - one sentence
     return _HARMFUL.sub(_shown, text)
 

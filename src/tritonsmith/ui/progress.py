@@ -1,4 +1,4 @@
-"""One bar per phase, with an estimate of what is left; plain lines where nobody watches."""
+"""One progress bar per phase, with an estimate of the time left; plain lines without a terminal."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class PhaseProgress:
             self._bars.stop()
 
     def begin(self, phase: str) -> None:
-        """A phase begins; its extent is not known yet."""
+        """Start a phase of still unknown extent."""
         self._phase, self._began = phase, self._clock()
         self._said = self._began
         if self._bars:
@@ -79,12 +79,12 @@ class PhaseProgress:
             self._say("...")
 
     def update(self, done: int, total: int | None, current: str = "") -> None:
-        """So much of the current phase is done.
+        """Update the progress of the current phase.
 
         Args:
             done: steps or bytes finished.
-            total: of how many; None if unknown.
-            current: what is being worked on.
+            total: total; None if unknown.
+            current: the current step.
         """
         if self._bars and self._bar is not None:
             share = _share(done, total)
@@ -99,10 +99,10 @@ class PhaseProgress:
         self._say(f"{_share(done, total)}{left}: {current}")
 
     def end(self, seconds: float) -> None:
-        """The current phase is over.
+        """End the current phase.
 
         Args:
-            seconds: wall time that it took.
+            seconds: wall time of the phase.
         """
         if self._bars and self._bar is not None:
             task = self._bars.tasks[self._bar]
@@ -117,7 +117,7 @@ class PhaseProgress:
 
 
 def _share(done: int, total: int | None) -> str:
-    """`12/189` for steps, a percentage for bytes, nothing where the total is unknown."""
+    """`12/189` for steps, a percentage for bytes, nothing if the total is unknown."""
     if not total:
         return ""
     return f"{done}/{total}" if total < _MANY else f"{100 * done / total:.0f} %"

@@ -1,7 +1,7 @@
-"""What a secret looks like: the one place that knows. Every log, screen, lock and receipt goes through it.
+"""The one place that recognizes secrets. Every log, screen, lock and receipt goes through it.
 
-A secret is told by where it stands (the login of a URL, a query such as `?token=`, a header), by the name of
-the variable, key or option that holds it, or by its shape (`ghp_...`, a JWT, a private key). A hash is none.
+A secret is recognized by its context (the login of a URL, a query such as `?token=`, a header), by the
+name of its variable, key or option, or by its form (`ghp_...`, a JWT, a private key). A hash is not one.
 """
 
 from __future__ import annotations
@@ -83,17 +83,17 @@ def hidden(text: str) -> str:
 
 
 def variable(name: str, value: str) -> str:
-    """The value of a variable or a key, or `***` if its name says that it is a secret."""
+    """The value of a variable or a key, or `***` if its name indicates a secret."""
     return MARK if is_secret(name) and not _HARMLESS.fullmatch(value) else hidden(value)
 
 
 def is_secret(name: str) -> bool:
-    """Whether the name of a variable or a key says that its value is a secret."""
+    """Whether the name of a variable or a key indicates a secret."""
     return _NAME.search(name) is not None
 
 
 def data(value: Any) -> Any:
-    """The same of what is to be written as JSON: tables, lists and texts; the rest is as it was."""
+    """Hide secrets in data for JSON: tables, lists and texts; other values are unchanged."""
     if isinstance(value, str):
         return hidden(value)
     if isinstance(value, Mapping):

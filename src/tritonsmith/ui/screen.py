@@ -1,4 +1,4 @@
-"""A console that shows no secret and obeys nobody, whoever prints on it."""
+"""A console that hides secrets and control sequences in everything printed on it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OF_OURS = "\r"  # a line that is written again and again ends with it
 
 
 class Screen(Console):
-    """Rich's console, whose texts and JSON are without secrets; cells of tables are `ui.tables`' business.
+    """Rich's console, whose texts and JSON are without secrets; cells of tables are handled by `ui.tables`.
 
-    A terminal gets no control characters but those of Rich's own.
+    A terminal gets no control characters except Rich's own.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -36,10 +36,10 @@ class Screen(Console):
 
 
 class _Cleaning(RenderHook):
-    """The last thing before the terminal."""
+    """The last filter before the terminal."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """What is printed instead."""
+        """Clean what is printed."""
         return [_Clean(one) for one in renderables]
 
 

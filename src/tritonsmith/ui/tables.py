@@ -1,8 +1,8 @@
-"""Tables: what a person would rather look at than read. Each fits the screen, whatever is in it.
+"""Tables that always fit the screen.
 
-Where a table is too wide, its texts fold between words; where that does not help, it is turned: a line for
-each metric, as many rows side by side as fit. Numbers and words are never broken, and what is cut has a mark.
-`--wide` shows tables as they are, and so do files and pipes, unless COLUMNS says how wide they are.
+If a table is too wide, texts wrap between words; if that does not help, the table is turned: a line for
+each metric, with as many rows side by side as fit. Numbers and words are never broken, and cut texts are
+marked. `--wide`, files and pipes show tables in full width, unless COLUMNS sets a width.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Cell = str | Text
 
 
 class _Screen:
-    """Whether tables are to be shown as wide as they are."""
+    """Whether to show tables in full width."""
 
     wide = False
 
 
 def widen(*, wide: bool) -> None:
-    """What `--wide` does."""
+    """Show tables in full width (`--wide`)."""
     _Screen.wide = wide
 
 
@@ -52,10 +52,10 @@ class Column:
     """One column.
 
     Attributes:
-        head: above it.
-        right: set to the right: numbers.
-        cut: shortened with a mark, not folded, and to no less than so many characters; 0: never.
-        spare: left out where the screen is narrow, those with the smallest number first; 0: never.
+        head: the heading.
+        right: aligned right: numbers.
+        cut: shortened with a mark instead of wrapped, to at least this many characters; 0: never.
+        spare: omitted on narrow screens, smallest number first; 0: never.
     """
 
     head: Text
@@ -66,14 +66,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table; printing it fits it to the screen.
+    """A table that fits itself to the screen when printed.
 
     Attributes:
-        title: above it; may be empty.
+        title: the title; may be empty.
         columns: from left to right.
-        rows: their cells.
-        keys: so many columns at the left name a row.
-        styles: of the rows; empty where no row has one.
+        rows: the cells.
+        keys: number of columns at the left that identify a row.
+        styles: of the rows; empty if no row has one.
         across: always a line for each metric, with the rows side by side.
     """
 
@@ -94,7 +94,7 @@ class Grid:
         """The table, line by line.
 
         Args:
-            width: of the screen; None for as wide as it is.
+            width: of the screen; None for full width.
         """
         if self.across:
             shown: tuple[Iterable[Text], tuple[str, ...]] = (self._turned(width), ())
@@ -127,11 +127,11 @@ class Grid:
         return self._drawn(chosen, widths), tuple(gone)
 
     def _extents(self, chosen: Sequence[int], text: int) -> tuple[list[int], list[int]]:
-        """Of each column, how wide it has to be, and how wide it would be.
+        """Minimum and natural width of each column.
 
         Args:
             chosen: the columns.
-            text: what a column of text has at least, if it wants so much.
+            text: minimum width of a text column, if its content needs that much.
         """
         least, most = [], []
         for number in chosen:
@@ -149,7 +149,7 @@ class Grid:
         return least, most
 
     def _squeezed(self, chosen: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-        """Columns that may be cut, cut further."""
+        """Shorten the columns that may be cut."""
         found, over = list(least), sum(least) - room
         for place, number in enumerate(chosen):
             if self.columns[number].cut:
@@ -170,7 +170,7 @@ class Grid:
             yield from _side_by_side(cells, columns, widths, self.styles[number] if self.styles else "")
 
     def _turned(self, width: int | None) -> Iterator[Text]:
-        """A line for each metric; rows stand side by side, in as many blocks as it takes."""
+        """A line for each metric; rows side by side, in as many blocks as needed."""
         metrics = [
             number
             for number in range(self.keys, len(self.columns))
@@ -218,13 +218,13 @@ def plain(
     """A table.
 
     Args:
-        title: above it.
+        title: the heading.
         columns: their heads.
         rows: cells as text.
-        right: heads of columns that are set to the right: numbers, which are never broken.
-        cut: heads of columns that are shortened with a mark, each with the characters that are left at least.
-        spare: heads of columns that are left out where the screen is narrow, the first one first.
-        keys: so many columns name a row.
+        right: heads of right-aligned columns: numbers, which are never broken.
+        cut: heads of columns that are shortened with a mark, with the minimum number of characters.
+        spare: heads of columns that are omitted on narrow screens, in this order.
+        keys: number of columns that identify a row.
         styles: of the rows.
         across: a line for each metric, with the rows side by side.
     """
@@ -238,12 +238,12 @@ def plain(
 
 
 def clipped(text: str, most: int) -> str:
-    """The text, with a mark where it is longer than so many characters."""
+    """The text, cut with a mark if it is too long."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _clean(cell: Cell) -> Text:
-    """Without secrets and control characters; a `[toolchain]` in it is no markup."""
+    """The text without secrets and control characters; `[toolchain]` is not markup."""
     if isinstance(cell, Text):
         return Text(printable(redact.hidden(cell.plain)), cell.style)
     return Text(printable(redact.hidden(cell)))
@@ -267,7 +267,7 @@ def _key(cells: Sequence[Text]) -> Text:
 
 
 def _across(cells: Sequence[Text], room: int | None) -> int:
-    """How wide a row of a turned table is."""
+    """Width of a row of a turned table."""
     natural = _natural(cells)
     if room is None:
         return natural
@@ -275,7 +275,7 @@ def _across(cells: Sequence[Text], room: int | None) -> int:
 
 
 def _blocks(widths: Sequence[int], room: int | None) -> Iterator[list[int]]:
-    """Numbers of the rows that stand side by side."""
+    """Indices of the rows in each block."""
     block: list[int] = []
     taken = 0
     for number, width in enumerate(widths):
@@ -290,7 +290,7 @@ def _blocks(widths: Sequence[int], room: int | None) -> Iterator[list[int]]:
 
 
 def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
-    """Widths of columns: what is left of the room goes to the narrowest that want more."""
+    """Widths of columns: remaining space goes to the narrowest columns that need more."""
     found = list(least)
     left = room - sum(found)
     while left > 0 and (wanting := [one for one in range(len(found)) if found[one] < most[one]]):
@@ -300,14 +300,14 @@ def _shared(least: Sequence[int], most: Sequence[int], room: int) -> list[int]:
 
 
 def _cut(cell: Text, width: int) -> Text:
-    """One line, with a mark where something is missing."""
+    """Shorten to one line, with a mark."""
     made = _one_line(cell)
     made.truncate(width, overflow="ellipsis")
     return made
 
 
 def _folded(cell: Text, width: int | None) -> Iterator[Text]:
-    """The lines of a cell: broken between words, and within a word only if it is wider than all there is."""
+    """The lines of a cell: wrapped between words, and within a word only if it is wider than the screen."""
     for line in cell.split("\n", allow_blank=True):
         if width is None or line.cell_len <= width:
             yield line
@@ -353,7 +353,7 @@ def _side_by_side(
     *,
     bottom: bool = False,
 ) -> Iterator[Text]:
-    """The lines of a row: cells of several lines, one beside the other."""
+    """The lines of a row with multi-line cells side by side."""
     height = max(map(len, cells), default=0)
     for number in range(height):
         line = Text(style=style)
@@ -368,7 +368,7 @@ def _side_by_side(
 
 
 def stages(answer: Mapping[str, Any]) -> Grid:
-    """The worker's answer: one line per target, one column per stage, sizes in the cells."""
+    """The worker's answer: one row per target, one column per stage, with sizes."""
     names = list(dict.fromkeys(name for result in answer["results"] for name in result["stages"]))
     rows = []
     for result in answer["results"]:

@@ -1,4 +1,4 @@
-"""Numbers as a person reads them."""
+"""Human-readable numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def age(seconds: float) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes as a person reads them: `512 B`, `41.9 KiB`, `2.0 GiB`."""
+    """Bytes as text: `512 B`, `41.9 KiB`, `2.0 GiB`."""
     if count < 1 << 10:
         return f"{count} B"
     unit, value = "KiB", count / (1 << 10)

@@ -1,4 +1,4 @@
-"""Two lists of words, as what differs between them."""
+"""The difference of two lists of words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NOTHING = "nothing"
 
 
 def parts(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str]]:
-    """What was taken out and what came in its place, in order; either may be empty.
+    """Removed words and their replacements, in order; either may be empty.
 
     Args:
         before: such as the flags of a compile.
@@ -23,7 +23,7 @@ def parts(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def in_words(before: Sequence[str], after: Sequence[str]) -> str:
-    """`-g -> -gsplit-dwarf`, `+ -DNDEBUG`, `without -Wall`; `nothing` where both are the same."""
+    """`-g -> -gsplit-dwarf`, `+ -DNDEBUG`, `without -Wall`; `nothing` if both are equal."""
     words = []
     for old, new in parts(before, after):
         words.append(f"{old} -> {new}" if old and new else f"+ {new}" if new else f"without {old}")

@@ -1,8 +1,8 @@
 """Removal of every distribution that owns files under `triton/`, and of what they orphan.
 
 Two wheels that share that folder overwrite each other, and pip's uninstall of one breaks the other
-(triton#3359, vllm-project/vllm-ascend#7790). Here all of them go at once, by what their RECORDs list, and
-what nobody lists goes with them. A source tree that an editable install points to is never touched.
+(triton#3359, vllm-project/vllm-ascend#7790). A purge removes all of them at once, with the files
+of their RECORDs and those without an owner. The source tree of an editable install is never touched.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _DATA = ("share", "include/site")  # of a virtual environment, where nobody else
 
 @dataclass(frozen=True)
 class PurgeRow:
-    """One line of what goes.
+    """One row of files to remove.
 
     Attributes:
         title: `triton 3.5.0`, or `(no owner)`.
-        what: how it is known to be a Triton, or where an editable install leads.
-        files: how many.
+        what: the evidence that it is a Triton, or the source tree of an editable install.
+        files: number of files.
         size: bytes.
         site: the site folder.
     """
@@ -56,11 +56,11 @@ class PurgeRow:
 
 @dataclass(frozen=True)
 class Survey:
-    """What a purge would do.
+    """A prepared purge.
 
     Attributes:
-        rows: what goes.
-        refused: recorded files that stay, since they are no wheel's: outside the environment, or of its own.
+        rows: what to remove.
+        refused: recorded files that are kept: outside the environment, or the environment's own.
         notes: what else is worth knowing.
         plan: the steps; none if there is nothing to remove.
     """
@@ -72,13 +72,13 @@ class Survey:
 
 
 class _Site:
-    """What goes from one site folder.
+    """Files to remove from one site folder.
 
     Attributes:
         site: the folder, resolved.
-        root: the environment's folder, resolved: nothing outside it goes.
-        goes: path to the metadata of its owner; None for nobody's.
-        refused: recorded paths that stay, since a wheel puts nothing there.
+        root: the environment's folder, resolved: nothing outside is removed.
+        goes: path to the metadata of its owner; None without owner.
+        refused: recorded paths that are kept, since no wheel puts anything there.
     """
 
     def __init__(self, site: Path, root: Path, *, virtual: bool) -> None:
@@ -89,7 +89,7 @@ class _Site:
         self._parents: dict[Path, Path] = {}
 
     def add(self, owner: Path | None, paths: Iterable[Path], staying: frozenset[Path] = frozenset()) -> None:
-        """Let files go, unless they are no wheel's, are gone, or belong to somebody who stays as well."""
+        """Add files to remove, except missing ones, those no wheel installs, and those of kept owners."""
         for path in paths:
             target = self.at_its_parent(path)
             if not self._may_go(target):
@@ -98,7 +98,7 @@ class _Site:
                 self.goes.setdefault(target, owner)
 
     def _may_go(self, target: Path) -> bool:
-        """Whether a wheel may have put a file there. A RECORD is a text that anybody could have written."""
+        """Whether a wheel may have put a file there. A RECORD cannot be trusted."""
         if target.name == "..":
             return False
         if target.is_relative_to(self.site):
@@ -110,12 +110,12 @@ class _Site:
         return any(folder in target.parents for folder in self._data)
 
     def row(self, owner: Path | None, title: str, what: str) -> PurgeRow:
-        """The line of one owner; a file that two of them list counts for the first."""
+        """The line of one owner; a file that two owners list counts for the first."""
         paths = [path for path, info in self.goes.items() if info == owner]
         return PurgeRow(title, what, len(paths), sum(path.lstat().st_size for path in paths), self.site)
 
     def at_its_parent(self, path: Path) -> Path:
-        """The path with every link on the way to it followed; a link at its end is the thing itself."""
+        """The path with all parent links resolved; a link at its end stays a link."""
         if path.parent not in self._parents:
             self._parents[path.parent] = path.parent.resolve()
         return self._parents[path.parent] / path.name
@@ -126,23 +126,23 @@ def plan(python: PythonEnv, *, system: bool = False) -> Plan:
 
     Args:
         python: the interpreter.
-        system: it may be the system's.
+        system: allow the system's Python.
 
     Raises:
-        OwnershipError: it is the system's Python.
+        OwnershipError: this is the system's Python.
     """
     return survey(python, system=system).plan
 
 
 def recovery(python: PythonEnv, *, system: bool = False) -> Plan:
-    """Steps that end what a killed purge began; none if there is nothing. Facts must be read again after it.
+    """Steps that finish an interrupted purge; none if there is none. Facts must be read again afterwards.
 
     Args:
         python: the interpreter.
-        system: it may be the system's.
+        system: allow the system's Python.
 
     Raises:
-        OwnershipError: it is the system's Python, or a stash cannot be read.
+        OwnershipError: this is the system's Python, or a stash cannot be read.
     """
     _check(python, system=system)
     steps: list[Recover] = []
@@ -151,8 +151,8 @@ def recovery(python: PythonEnv, *, system: bool = False) -> Plan:
         if left := uninstall.pending(place):
             steps.append(Recover(left.journal, place, _root(site, python), left.committed, phase=PHASE))
     forward = all(step.committed for step in steps)
-    done = "what it had moved is deleted" if forward else "what it had moved goes back"
-    return Plan(f"a purge of {python.prefix} was killed: {done}", tuple(steps))
+    done = "deleting the files that it had moved" if forward else "restoring the files that it had moved"
+    return Plan(f"a purge of {python.prefix} was interrupted: {done}", tuple(steps))
 
 
 def still_found(python: PythonEnv) -> Path | None:
@@ -163,23 +163,23 @@ def still_found(python: PythonEnv) -> Path | None:
 
 
 def survey(python: PythonEnv, *, system: bool = False) -> Survey:
-    """What would go, and how.
+    """Find what to remove, and plan the removal.
 
     Args:
         python: the interpreter, with what is installed for it.
-        system: it may be the system's.
+        system: allow the system's Python.
 
     Raises:
-        OwnershipError: it is the system's Python, or its packages lie in a folder outside of it.
+        OwnershipError: this is the system's Python, or its packages lie in a folder outside of it.
         SmithError: an earlier purge was killed, and `recovery` was not run.
     """
     _check(python, system=system)
     for site in _own_sites(python):
         if os.path.lexists(site / uninstall.NAME):
             raise SmithError(
-                "a purge of this environment was killed halfway",
+                "a purge of this environment was interrupted",
                 where=site / uninstall.NAME,
-                hints=[f"end it first: {command('purge-wheels', python=python.executable)}"],
+                hints=[f"finish it first: {command('purge-wheels', python=python.executable)}"],
             )
     _check_sites(python)
     found = [_survey_site(site, python) for site in _own_sites(python)]
@@ -214,7 +214,7 @@ def _survey_site(site: Path, python: PythonEnv) -> tuple[_Site, tuple[PurgeRow, 
 
 
 def _staying(one: _Site, here: Iterable[Distribution], names: Container[str]) -> frozenset[Path]:
-    """Files of distributions that stay, as far as their names are among some: torch alone lists 15,000."""
+    """Files of kept distributions with names of interest only: torch alone lists 15,000."""
     found = set()
     for other in here:
         if not other.owns:
@@ -225,7 +225,7 @@ def _staying(one: _Site, here: Iterable[Distribution], names: Container[str]) ->
 
 
 def _files(found: Distribution, root: Path) -> Iterator[Path]:
-    """What a distribution's metadata list, with bytecode and scripts that are in no list."""
+    """The files in a distribution's metadata, plus unlisted bytecode and scripts."""
     modules: dict[Path, set[str]] = {}
     for path in distributions.recorded(found):
         yield path
@@ -242,7 +242,7 @@ def _bytecode(folder: Path, stems: Container[str]) -> Iterator[Path]:
 
 
 def _setuptools_scripts(folder: Path, name: str) -> Iterator[Path]:
-    """Scripts of `setup.py develop` and `install`: in no list, but each names its distribution."""
+    """Scripts of `setup.py develop` and `install`: unlisted, but each names its distribution."""
     pattern = re.compile(rf"EASY-INSTALL-[A-Z-]+: '{re.escape(name)}['=]".encode(), re.IGNORECASE)
     for path in sorted(folder.glob("*")):
         if path.is_file() and not path.is_symlink():
@@ -284,7 +284,7 @@ def _folders(one: _Site) -> set[Path]:
 
 
 def _own_sites(python: PythonEnv) -> tuple[Path, ...]:
-    """Of a virtual environment, not those that it sees of its base; of the system's Python, all."""
+    """For a virtual environment, without those of its base; for the system's Python, all."""
     prefix = python.prefix.resolve()
     return tuple(site for site in python.sites if python.base or site.resolve().is_relative_to(prefix))
 
@@ -300,32 +300,32 @@ def _notes(python: PythonEnv, rows: tuple[PurgeRow, ...]) -> Iterator[str]:
     own = _own_sites(python)
     for found in distributions.owners(python.distributions):
         if found.site not in own:
-            yield f"{found.title} in {found.site} is another interpreter's, though visible here: it stays"
+            yield f"{found.title} in {found.site} belongs to another interpreter, though visible here: kept"
         elif found.installer == "conda":
-            yield f"{found.title} came from Conda, whose list keeps it: conda remove --force {found.name}"
+            yield f"{found.title} came from Conda, which still lists it: conda remove --force {found.name}"
     for row in rows:
         if row.what.startswith("editable"):
-            yield f"{row.title}: the source tree stays as it is"
+            yield f"{row.title}: the source tree is not changed"
 
 
 def _what(found: Distribution) -> str:
     if found.editable:
-        return f"editable: {found.editable.project or found.editable.package or 'nobody knows where'}"
-    return distributions.known_names().get(found.name, f"says its {found.owns}")
+        return f"editable: {found.editable.project or found.editable.package or 'unknown source tree'}"
+    return distributions.known_names().get(found.name, f"by its {found.owns}")
 
 
 def _check_sites(python: PythonEnv) -> None:
-    """An environment whose site folder is a link to elsewhere: "nothing to remove" would be a lie."""
+    """Refuse a site folder that links out of the environment: "nothing to remove" would be wrong."""
     own = _own_sites(python)
     for site in python.sites:
         linked = site not in own and site.absolute().is_relative_to(python.prefix.absolute())
         here = [found for found in python.distributions if found.site == site]
         if linked and (distributions.owners(here) or untracked_files.read(site, here).any):
             raise OwnershipError(
-                "its packages lie outside of this environment; nothing was removed",
+                "its packages are outside this environment; nothing was removed",
                 where=site,
-                why=f"that is a link to {site.resolve()}, which may be another environment's, too",
-                hints=["name the interpreter whose folder that is: --python PATH"],
+                why=f"the site folder is a link to {site.resolve()}, which other environments may share",
+                hints=["use the interpreter that owns that folder: --python PATH"],
             )
 
 
@@ -336,11 +336,11 @@ def _check(python: PythonEnv, *, system: bool) -> None:
     raise OwnershipError(
         "this is a system Python",
         where=python.executable,
-        why=f"it is in no virtual environment and in none of Conda; {manager}",
+        why=f"it is in neither a virtual environment nor a Conda one; {manager}",
         hints=[
-            "name an environment: --env NAME",
+            "give an environment: --env NAME",
             "or an interpreter: --python PATH",
-            "or --system if you mean it",
+            "or --system to purge this one",
         ],
     )
 

@@ -1,4 +1,4 @@
-"""An env's virtual environment: made once, changed only when its requirements change."""
+"""An env's virtual environment: created once, changed only when its requirements change."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ STAMP = ".requirements.done"  # in the venv, so gone with it
 
 
 def base_interpreter(wanted: str) -> PythonEnv:
-    """Facts of the interpreter that an env asks for.
+    """Facts about the interpreter that an env requires.
 
     Args:
         wanted: version (`3.12`), path, or empty for the one that runs the tool.
 
     Raises:
-        FactError: there is none, or it does not run.
+        FactError: it does not exist, or does not run.
     """
     path = python_env.find_interpreter(wanted)
     seen = python_env.interpreter(path) if path else None
     if seen is None:
         raise FactError(
-            f"there is no Python {wanted!r} that runs",
+            f"no working Python {wanted!r}",
             where=path,
-            why="an env's interpreter comes from the machine; the tool installs none",
+            why="an env uses an interpreter of this machine; tritonsmith does not install one",
             hints=[
                 "install it (Debian: apt install python3.12-venv python3.12-dev)",
-                "or name one: [python] interpreter",
+                "or set another: [python] interpreter",
             ],
         )
     return seen
 
 
 def site_packages(env: EnvDir, base: PythonEnv) -> Path:
-    """Where the env's venv has its packages, before and after it is made."""
+    """Site folder of the env's venv, before and after its creation."""
     return env.venv / "lib" / f"python{base.minor}" / "site-packages"
 
 
 def plan(env: EnvDir, base: PythonEnv, requirements: tuple[str, ...]) -> Plan:
-    """Steps that make the venv and install into it.
+    """Steps that create the venv and install into it.
 
-    Another base interpreter starts it anew: `venv` over an older one would keep that one's python. Other
+    Another base interpreter recreates the venv: `venv` over an older one would keep the older python. Other
     requirements are installed on top.
 
     Args:
         env: whose venv.
-        base: interpreter that it is made from.
+        base: the base interpreter.
         requirements: requirement strings.
     """
     create = (str(base.executable), "-m", "venv", "--clear", str(env.venv))

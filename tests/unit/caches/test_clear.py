@@ -38,7 +38,7 @@ def test_everything_that_is_an_entry_goes_and_nothing_else(root: Path) -> None:
     assert len(prepared.doomed) == 6
     assert clear.stayed(prepared) == ()
     (sentence,) = summary.strangers(prepared.contents[0])
-    assert "left alone: 2" in sentence
+    assert "skipped: 2" in sentence
     assert "notes.txt" in sentence
 
 
@@ -141,4 +141,4 @@ def test_a_summary_by_kernel(root: Path) -> None:
 def test_a_cache_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     prepared = clear.prepare([Root("jit", tmp_path / "file", "x")], Filters(), living=())
-    assert list(summary.strangers(prepared.contents[0])) == [f"cannot be read: {tmp_path / 'file'}"]
+    assert list(summary.strangers(prepared.contents[0])) == [f"cannot read {tmp_path / 'file'}"]

@@ -38,7 +38,7 @@ def test_ages(text: str, seconds: float | None) -> None:
 
 @pytest.mark.parametrize("text", ["7", "d", "7 d", "-1d", "1.5h", "7y", "7dd", "seven"])
 def test_ages_that_are_none(text: str) -> None:
-    with pytest.raises(UsageError, match="is no age") as caught:
+    with pytest.raises(UsageError, match="is not an age") as caught:
         filters.age(text)
     assert caught.value.hints
 
@@ -61,7 +61,7 @@ def test_targets(text: str, target: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("text", ["cuda", "h10", "cuda:", ":90", "a:b:c:d"])
 def test_targets_that_are_none(text: str) -> None:
-    with pytest.raises(UsageError, match="is no target"):
+    with pytest.raises(UsageError, match="is not a target"):
         filters.target(text)
     with pytest.raises(UsageError, match="did you mean 'h100'"):
         filters.target("h10")

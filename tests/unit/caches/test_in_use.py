@@ -109,7 +109,7 @@ def test_a_process_wants_only_what_is_spelt_its_way(root: Path, era: str, versio
 )
 def test_old_tritons_need_the_folders_of_entries(root: Path, era: str, version: str, kept: bool) -> None:
     made.kernel(root, era=era, ago=500_000)
-    assert ("fails if the folder of an entry goes" in reason(root, running(version))) is kept
+    assert ("fails if an entry's folder is deleted" in reason(root, running(version))) is kept
     assert reason(root, None) == ""
 
 

@@ -75,8 +75,8 @@ def test_an_environment_without_a_file_of_the_user(user_file: Path) -> None:
         ('[triton]\nrevison = "x"', r"unknown key 'revison' in \[triton\]", "did you mean 'revision'?"),
         ('[triton]\nbuild_type = "Debug"', "unknown key 'build_type'", "did you mean 'build-type'?"),
         ("[tritn]\n", r"unknown section \[tritn\]", "did you mean 'triton'?"),
-        ('revision = "x"', "'revision' stands outside a section", "known names: cache, llvm"),
-        ("triton = 3", "'triton' stands outside a section", "did you mean 'triton'?"),
+        ('revision = "x"', "'revision' is outside a section", "known names: cache, llvm"),
+        ("triton = 3", "'triton' is outside a section", "did you mean 'triton'?"),
         ('[triton]\nbuild-type = "debug"', "build-type cannot be 'debug'", "did you mean 'Debug'?"),
         ('[llvm]\nprovider = "soruce"', "provider cannot be 'soruce'", "did you mean 'source'?"),
         ("[llvm]\nprovider = 1", "provider cannot be 1", "known names"),
@@ -209,5 +209,5 @@ def test_a_release_is_an_environment_without_a_file(user_file: Path) -> None:
 @pytest.mark.parametrize("name", ["...toml", "..toml", "-.toml"])
 def test_a_file_whose_environment_would_be_the_folder_above(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, "")
-    with pytest.raises(UsageError, match="cannot be the name of an environment"):
+    with pytest.raises(UsageError, match="not a valid environment name"):
         settings.load(str(path))

@@ -99,4 +99,4 @@ def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getuid", lambda: 987654)
     with pytest.raises(SmithError, match="no home folder") as caught:
         workspace.default()
-    assert caught.value.hints == ("export TRITONSMITH_HOME=/a/folder/of/yours",)
+    assert caught.value.hints == ("export TRITONSMITH_HOME=/path/to/a/folder",)

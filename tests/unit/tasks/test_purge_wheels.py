@@ -143,7 +143,7 @@ def test_a_killed_run_is_healed_first(purge: Purge, venv: Path) -> None:
     put(stash, {"journal.json": f'{{"files": ["{init}"], "edits": [], "folders": []}}'})
     init.rename(stash / "0")
     dry = purge("--dry-run")
-    assert "was killed: what it had moved goes back" in dry.err
+    assert "was interrupted: restoring the files that it had moved" in dry.err
     assert not init.exists()
     answer = purge(typed="n\n")
     assert init.is_file()

@@ -126,7 +126,7 @@ def test_an_editable_install_goes_and_its_sources_stay(env: Path, tmp_path: Path
     )
     survey = purged(env)
     assert survey.rows[0].what == f"editable: {source}"
-    assert "the source tree stays as it is" in survey.notes[0]
+    assert "the source tree is not changed" in survey.notes[0]
     assert snapshot(source) == mine
     left = {name: entry for name, entry in snapshot(env).items() if "__pycache__" not in name}
     assert left == before
@@ -324,7 +324,7 @@ def test_packages_outside_of_the_environment_are_not_passed_over_in_silence(
     assert purge.survey(python_of(env)).plan.steps == ()  # without a Triton there is nothing to say
     triton(site)
     before = snapshot(tmp_path / "elsewhere")
-    with pytest.raises(OwnershipError, match="outside of this environment; nothing was removed") as error:
+    with pytest.raises(OwnershipError, match="outside this environment; nothing was removed") as error:
         purge.survey(python_of(env))
     assert str(tmp_path / "elsewhere") in str(error.value)
     assert snapshot(tmp_path / "elsewhere") == before
@@ -404,7 +404,7 @@ def test_an_environment_that_sees_its_base_keeps_its_hands_off_it(env: Path, tmp
     act(env, survey.plan)
     assert snapshot(base) == before
     assert [row.title for row in survey.rows] == ["triton 3.5.0"]
-    assert f"triton 3.4.0 in {site_of(base)} is another interpreter's" in survey.notes[0]
+    assert f"triton 3.4.0 in {site_of(base)} belongs to another interpreter" in survey.notes[0]
     assert purge.still_found(both(env, base, system=False)) == site_of(base) / "triton"
 
 
@@ -435,8 +435,8 @@ def test_a_killed_run_is_healed_by_the_next(env: Path) -> None:
     for path, place in paths:
         path.rename(place)
     plan = purge.recovery(python_of(env))
-    assert "was killed: what it had moved goes back" in plan.title
-    with pytest.raises(SmithError, match="was killed halfway") as error:
+    assert "was interrupted: restoring the files that it had moved" in plan.title
+    with pytest.raises(SmithError, match="was interrupted") as error:
         purge.survey(python_of(env))
     assert "invoke purge-wheels --python" in str(error.value)
     act(env, plan)

@@ -73,6 +73,6 @@ def test_the_running_interpreter_is_the_default_base() -> None:
 
 @pytest.mark.parametrize("wanted", ["3.99", "/no/such/python", "/bin/echo"])
 def test_no_such_interpreter(wanted: str) -> None:
-    with pytest.raises(FactError, match=f"no Python '{wanted}' that runs") as caught:
+    with pytest.raises(FactError, match=f"no working Python '{wanted}'") as caught:
         venv.base_interpreter(wanted)
     assert any("python3.12-venv" in hint for hint in caught.value.hints)
