@@ -123,7 +123,7 @@ def test_what_triton_cannot_parse_is_said_with_its_line(smith: Smith) -> None:
 def test_wrong_words(smith: Smith) -> None:
     nothing = with_editor(smith, "true")
     asked = (KERNEL, *SIGNATURE, "--target", "h100")
-    assert "nothing was changed" in nothing("ir-override", *asked, code=1).error
+    assert "the file was not changed" in nothing("ir-override", *asked, code=1).error
     assert "name a kernel's file" in smith("ir-override", code=2).error
     assert "there is no file" in smith("ir-override", *asked, "--edited", "no such", code=2).error
     (smith.root / "full").mkdir()

@@ -45,7 +45,7 @@ def python(smith: Smith) -> Path:
 
 def test_the_failing_pass_fails_alone(isolated: tuple[Path, Done]) -> None:
     out, done = isolated
-    assert f"{FAILING} fails alone, as the dump says: assertion: " in done.out
+    assert f"{FAILING} fails alone, as in the dump: assertion: " in done.out
     names = {"input.mlir", "reduced.mlir", "command.sh", "reproduce.py", "error.txt", "README.md"}
     assert {path.name for path in out.iterdir()} == names
     first = (out / "input.mlir").read_text().splitlines()[0]
@@ -53,7 +53,7 @@ def test_the_failing_pass_fails_alone(isolated: tuple[Path, Done]) -> None:
     assert "kPack=3" in first
     assert "Assertion" in (out / "error.txt").read_text()
     readme = (out / "README.md").read_text()
-    for text in (FAILING, "hip:gfx942", "isPowerOf2_32", "Locations were taken out"):
+    for text in (FAILING, "hip:gfx942", "isPowerOf2_32", "Locations were removed"):
         assert text in readme
 
 
@@ -134,7 +134,7 @@ def test_a_dump_without_a_failure(smith: Smith) -> None:
         ("ttg.local_alloc", "of ttgir: 0 before"),
         ("ld.shared", "LLVM's backend, from llir to ptx: 0 before"),
         ("HMMA", "ptxas, from ptx to machine code: 0 before"),
-        ("tt.dot", "is there before the first pass already"),
+        ("tt.dot", "occurs before the first pass"),
     ],
 )
 def test_the_first_pass_after_which_a_text_is_there(smith: Smith, pattern: str, said: str) -> None:
@@ -142,7 +142,7 @@ def test_the_first_pass_after_which_a_text_is_there(smith: Smith, pattern: str, 
 
 
 def test_a_pattern_that_is_nowhere_and_a_limit(smith: Smith) -> None:
-    assert "is nowhere" in smith("passes.isolate", "fine", "--pattern", "no such text", code=1).error
+    assert "does not occur" in smith("passes.isolate", "fine", "--pattern", "no such text", code=1).error
     done = smith("passes.isolate", "fine", "--when", "registers>2,spills>100000", "--json")
     first, second = json.loads(done.out)["terms"]
     assert first["holds"]
@@ -153,10 +153,10 @@ def test_a_pattern_that_is_nowhere_and_a_limit(smith: Smith) -> None:
 def test_a_file_that_is_not_interesting_at_the_start(smith: Smith, tmp_path: Path) -> None:
     file = tmp_path / "fine.mlir"
     file.write_text("module {\n  tt.func @f() {\n    tt.return\n  }\n}\n")
-    assert "nothing fails on this file" in smith("passes.reduce", file, "--pass", "cse", code=1).error
+    assert "the passes succeed on this file" in smith("passes.reduce", file, "--pass", "cse", code=1).error
     script = "echo no such thing; exit 1"
     done = smith("passes.reduce", file, "--", "sh", "-c", script, code=1)
-    assert "does not say that the file is interesting" in done.error
+    assert "does not report the file as interesting" in done.error
     assert "no such thing" in done.error
     file.write_text("module {\n  tt.func @f() {\n    tt.retur\n  }\n}\n")
     done = smith("passes.reduce", file, "--pass", "cse", code=1)

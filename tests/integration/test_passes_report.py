@@ -347,7 +347,7 @@ def test_a_log_has_no_machine_code_and_the_page_says_what_to_run(
     smith("passes.report", tmp_path / "dump")
     show(page, tmp_path / "dump" / "report.html")
     assert texts(page, "nav .takes") == [
-        "no machine code: a log has none; passes.dump compiles, and keeps it"
+        "no machine code: logs do not contain it; passes.dump compiles the kernel and keeps it"
     ]
     assert texts(page, '.entry[data-stage="compiled"]') == []
 
@@ -524,8 +524,8 @@ def test_what_cannot_be_a_report_is_refused(with_wheel: Smith, tmp_path: Path) -
     kernel.write_text("import triton\n")
     assert "suffix .html" in smith("passes.report", made.folder, "--out", kernel, code=2).error
     assert kernel.read_text() == "import triton\n"
-    assert "no index of a dump" in smith("passes.report", tmp_path, code=1).error
-    assert "no index of a dump" in smith("passes.report", made.folder, "--against", tmp_path, code=1).error
+    assert "is not a dump" in smith("passes.report", tmp_path, code=1).error
+    assert "is not a dump" in smith("passes.report", made.folder, "--against", tmp_path, code=1).error
     assert not (made.folder / "report.html").exists()
     assert smith("passes.report", made.folder).out == f"{made.folder / 'report.html'}\n"
 

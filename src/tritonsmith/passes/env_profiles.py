@@ -1,4 +1,4 @@
-"""`ir-env`: named sets of debug variables, as one version of Triton knows them.
+"""`ir-env`: named sets of debug variables, as one version of Triton supports them.
 
 The sets are `configs/ir-profiles.toml`; what each variable does is `configs/triton-variables.toml`.
 """
@@ -71,23 +71,23 @@ def chosen(names: Iterable[str]) -> tuple[Profile, ...]:
     rows = known()
     for name in names:
         if name not in rows:
-            hints = [*did_you_mean(name, rows), "invoke ir-env lists them"]
-            raise UsageError(f"there is no profile {name!r}", hints=hints)
+            hints = [*did_you_mean(name, rows), "invoke ir-env lists the profiles"]
+            raise UsageError(f"no profile {name!r}", hints=hints)
     return tuple(rows[name] for name in names)
 
 
 def version_of(text: str) -> str:
-    """A version of Triton that somebody typed: `3.4`, `3.4.0`.
+    """Check a version of Triton given by the user: `3.4`, `3.4.0`.
 
     Raises:
-        UsageError: it is none.
+        UsageError: not a version.
     """
     try:
         parts = Version(text).release
     except InvalidVersion:
         parts = ()
     if len(parts) <= 1:
-        raise UsageError(f"--triton cannot be {text!r}", hints=["a version: --triton 3.4.0"])
+        raise UsageError(f"--triton cannot be {text!r}", hints=["give a version: --triton 3.4.0"])
     return text
 
 
@@ -133,12 +133,12 @@ def _notes(profiles: Iterable[Profile], version: str, kernel: str) -> Iterator[s
                 row = variables.table()[name]
                 instead = variables.instead(name)
                 rest = f"; instead: {instead}" if instead else ""
-                yield f"Triton {version} does not know {name} ({row.span}){rest}"
+                yield f"Triton {version} does not support {name} ({row.span}){rest}"
     newest = eras.releases()[-1].version
     if version and Version(version).release[:2] > Version(newest).release:
-        yield f"nobody has looked at Triton {version} yet: this is what {newest} knows"
+        yield f"the variables of Triton {version} are not known yet; these are those of {newest}"
     if kernel and not any(_KERNEL in value for profile in profiles for value in profile.set.values()):
-        yield "no variable of these profiles looks at --kernel"
+        yield "no variable of these profiles uses --kernel"
 
 
 def _exists(name: str, version: str) -> bool:
@@ -147,7 +147,7 @@ def _exists(name: str, version: str) -> bool:
 
 
 def _before(name: str, value: str, version: str, kernel: str) -> dict[str, Any] | None:
-    """The row for a version that lacks a variable or its value; None if it has both."""
+    """The substitute where a version lacks a variable or its value; None if it supports both."""
     for row in configs.load("ir-profiles")["before"]:
         if row["name"] != name or not variables.covers(version, row.get("since", "0"), row["until"]):
             continue

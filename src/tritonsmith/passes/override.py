@@ -113,13 +113,13 @@ def prepared(out: Path | None, space: Workspace) -> Path:
         space.run(Plan("a folder for ir-override", steps), "ir-override", quiet=True)
         return folder
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError("--out is not an empty folder", hints=[f"name another than {out}"])
+        raise UsageError("--out is not an empty folder", hints=[f"choose another folder than {out}"])
     out.mkdir(parents=True, exist_ok=True)
     return out
 
 
 def first(bench: OverrideRun) -> tuple[Dumped, ...]:
-    """Run it as it is.
+    """Run the command unchanged.
 
     Returns:
         Every stage that was dumped.
@@ -132,8 +132,8 @@ def first(bench: OverrideRun) -> tuple[Dumped, ...]:
     found = tuple(_dumped(bench.folder("before", "dump")))
     if not found:
         hints = [
-            "the command has to compile a kernel",
-            "invoke ir-env stages -- COMMAND shows what it writes",
+            "check that the command compiles a kernel",
+            "invoke ir-env stages -- COMMAND shows what the command writes",
         ]
         raise FactError("no stage was dumped", where=bench.folder("before", "dump"), hints=hints)
     return found
@@ -158,21 +158,21 @@ def choose(dumped: Sequence[Dumped], kernel: str, stage: str) -> Dumped:
     found = [one for one in here if one.stage == stage]
     if not found:
         known = tuple(dict.fromkeys(one.stage for one in here))
-        raise UsageError(f"there is no stage {stage!r}", hints=did_you_mean(stage, known))
+        raise UsageError(f"no stage {stage!r}", hints=did_you_mean(stage, known))
     if not _is_text(found[0].path):
         texts = ", ".join(dict.fromkeys(one.stage for one in here if _is_text(one.path)))
-        raise UsageError(f"{stage} is no text to change", hints=[f"one of {texts}"])
+        raise UsageError(f"{stage} is a binary stage and cannot be edited", hints=[f"choose one of {texts}"])
     if len(found) > 1:
         names = ", ".join(dict.fromkeys(f"{one.kernel} ({one.key[:8]})" for one in found))
         raise UsageError(
             f"{len(found)} kernels have this stage: {names}",
-            hints=[f"--name {found[0].kernel}, or how its hash begins: --name {found[0].key[:8]}"],
+            hints=[f"--name {found[0].kernel}, or the start of its hash: --name {found[0].key[:8]}"],
         )
     return found[0]
 
 
 def put(bench: OverrideRun, chosen: Dumped) -> Path:
-    """A copy of a stage where the next run takes it from."""
+    """Copy a stage to where the next run reads it."""
     place = bench.folder("after", "override") / chosen.key / chosen.path.name
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(chosen.path, place)
@@ -183,8 +183,8 @@ def editor(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The user's editor, as words.
 
     Raises:
-        FactError: nobody says which.
-        UsageError: it is no command.
+        FactError: no editor is set or installed.
+        UsageError: it is not a command.
     """
     text = environ.get("VISUAL") or environ.get("EDITOR") or ""
     try:
@@ -194,25 +194,25 @@ def editor(environ: Mapping[str, str]) -> tuple[str, ...]:
         raise UsageError(f"EDITOR cannot be {text!r}", why=str(error), hints=hints) from None
     words = named or next(((name,) for name in ("vi", "nano") if shutil.which(name)), ())
     if not words:
-        raise FactError("there is no editor", hints=["EDITOR=nano invoke ir-override ...", "--edited FILE"])
+        raise FactError("no editor found", hints=["EDITOR=nano invoke ir-override ...", "--edited FILE"])
     return words
 
 
 def edit(path: Path, words: Sequence[str]) -> None:
-    """Let a person change a file.
+    """Open a file in the editor.
 
     Raises:
-        SmithError: the editor failed, or took the file away.
+        SmithError: the editor failed, or removed the file.
     """
     code = process.run_attached((*words, str(path)))
     if code:
-        raise SmithError(f"{words[0]} ended with exit code {code}: nothing was compiled", where=path)
+        raise SmithError(f"{words[0]} failed with exit code {code}: nothing was compiled", where=path)
     if not path.is_file():
-        raise SmithError(f"{words[0]} left no file: nothing was compiled", where=path)
+        raise SmithError(f"{words[0]} removed the file: nothing was compiled", where=path)
 
 
 def second(bench: OverrideRun, chosen: Dumped, place: Path) -> tuple[Diff, ...]:
-    """Run it with the changed stage.
+    """Run the command with the changed stage.
 
     Returns:
         What changed, stage by stage, the edited one first; without locations and numbers of values.
@@ -222,7 +222,9 @@ def second(bench: OverrideRun, chosen: Dumped, place: Path) -> tuple[Diff, ...]:
     """
     if place.read_bytes() == chosen.path.read_bytes():
         raise SmithError(
-            "nothing was changed", where=place, hints=["change the file, or name another: --edited FILE"]
+            "the file was not changed",
+            where=place,
+            hints=["change the file, or give another one: --edited FILE"],
         )
     bench.launch(bench.environment("after", override=True))
     after = {one.stage: one for one in _dumped(bench.folder("after", "dump")) if one.key == chosen.key}

@@ -1,9 +1,9 @@
-"""The compiled kernels of a dump: what each takes of the GPU, and its machine code.
+"""The compiled kernels of a dump: the GPU resources of each, and its machine code.
 
 OUT/compiled/binaries.json        for each kernel of the index
 OUT/compiled/matmul.cubin         what its compile left: the binary, its disassembly, PTX or AMD's assembly
 
-All of it is made while the dump is, by the tools of that Triton. Who reads the dump later, perhaps somebody
+All of it is created with the dump, by the tools of that Triton. Whoever reads the dump later, perhaps someone
 else's, runs nothing that it names.
 """
 
@@ -59,7 +59,7 @@ class Binary:
 
 
 def keep(index: DumpIndex, compiled: Sequence[Manifest]) -> None:
-    """Copy what compiles left into the output folder, each beside the dumps that show how it came to be.
+    """Copy the results of compiles into the output folder, next to the dumps of their passes.
 
     Args:
         index: of the folder.
@@ -91,12 +91,14 @@ def read(index: DumpIndex) -> dict[str, Binary]:
     try:
         content = outside.read_json(path, outside.OURS)
         if content["schema"] != SCHEMA:
-            raise ValueError("it is of another version of this tool")  # noqa: TRY301 - told like the others
+            raise ValueError("written by another version of tritonsmith")  # noqa: TRY301 - told like the others
         return {str(name): _checked(Binary(**one)) for name, one in content["kernels"].items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FactError("cannot read what was compiled", where=path, why=str(error)) from error
+        raise FactError(
+            "cannot read the compiled kernels of this dump", where=path, why=str(error)
+        ) from error
 
 
 def names(index: DumpIndex) -> tuple[str, ...]:
@@ -114,14 +116,14 @@ def none_because(index: DumpIndex, kernel: str) -> str:
     if failed:
         return f"no machine code: the compile failed ({failed})"
     if not index.environ:
-        return "no machine code: a log has none; passes.dump compiles, and keeps it"
+        return "no machine code: logs do not contain it; passes.dump compiles the kernel and keeps it"
     if (index.folder / COMPILED).is_dir():
-        return "no machine code: the compile left none for these passes"
-    return "no machine code was kept: passes.dump again keeps it"
+        return "no machine code: the compile produced none for these passes"
+    return "no machine code was kept: run passes.dump again to keep it"
 
 
 def of_cache(cache: Path, python: str, space: Workspace) -> list[Manifest]:
-    """What a program's compiles left in the cache that it was given, disassembled.
+    """The results of a program's compiles, from the cache that it was given, disassembled.
 
     Args:
         cache: Triton's cache, of this run alone.
@@ -140,12 +142,12 @@ def of_cache(cache: Path, python: str, space: Workspace) -> list[Manifest]:
 
 
 def _checked(made: Binary) -> Binary:
-    """The list may be somebody else's: what is read later has the types that it is read as."""
+    """Check the types of a list that may be untrusted."""
     tables = (made.values, made.instructions, made.files)
     if not all(isinstance(one, dict) for one in tables) or not isinstance(made.notes, list):
-        raise TypeError("a table is none")
+        raise TypeError("expected a table")
     if not all(isinstance(path, str) for path in made.files.values()):
-        raise TypeError("a file has no name")
+        raise TypeError("expected the name of a file")
     return made
 
 

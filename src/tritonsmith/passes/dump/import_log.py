@@ -1,4 +1,4 @@
-"""`passes.import`: a saved log, taken apart."""
+"""`passes.import`: split a saved log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 def read(
     source: str, out: Path, *, python: str = "", progress: Callable[[int, int | None], None] = lambda *_: None
 ) -> DumpIndex:
-    """Take a log apart.
+    """Split a log into dumps.
 
     Args:
         source: a file, plain, by gzip or by zstd; `-` for standard input.
@@ -45,10 +45,11 @@ def read(
         workspace.default().claim()
     name = source if source == "-" else str(Path(source).expanduser().absolute())
     if source != "-" and not Path(name).exists():
-        hints = ["check the path; invoke passes.import - reads standard input"]
-        raise FactError("cannot read this log", where=source, why="there is no such file", hints=hints)
+        hints = ["check the path; to read standard input: invoke passes.import -"]
+        raise FactError("cannot read this log", where=source, why="no such file", hints=hints)
     if source != "-" and Path(name).is_dir():
-        hints = [f"{command('passes.list', source)} reads it"] if (Path(name) / FILE).is_file() else []
+        dumped = (Path(name) / FILE).is_file()
+        hints = [f"to read a dump folder: {command('passes.list', source)}"] if dumped else []
         raise FactError("cannot read this log", where=source, why="it is a folder", hints=hints)
     empty(out)
     with full_disk_told(out):
@@ -64,14 +65,14 @@ def _split(
             splitter.feed(chunk)
     except FactError as error:
         splitter.close(command=name, python=python)
-        hints = ["what could be read of it lies there all the same: " + command("passes.list", out)]
+        hints = ["the readable part was imported: " + command("passes.list", out)]
         raise FactError(error.what, where=error.where, why=error.why, hints=hints) from error
     return splitter.close(command=name, python=python)
 
 
 @contextmanager
 def full_disk_told(out: Path) -> Iterator[None]:
-    """A dump has thousands of files, and the error of a write names none.
+    """Report a full disk with the dump's folder: the error of a write names no file.
 
     Args:
         out: where they go.
@@ -81,33 +82,35 @@ def full_disk_told(out: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        hints = ["free some disk space there, or name another folder: --out DIR"]
-        raise SmithError("the dump cannot be written", where=out, why=error.strerror, hints=hints) from error
+        hints = ["free some disk space there, or choose another folder: --out DIR"]
+        raise SmithError("cannot write the dump", where=out, why=error.strerror, hints=hints) from error
 
 
 def _say(prefix: str) -> None:
-    console.note(f"each line begins as with {prefix!r}: that is no part of the IR, and is left out")
+    console.note(
+        f"every line starts with a prefix such as {prefix!r}, which is not part of the IR and is removed"
+    )
 
 
 def check(index: DumpIndex) -> None:
-    """Fail if the log has no dump.
+    """Raise an error if the log has no dump.
 
     Raises:
         SmithError: there is no banner in it.
     """
     if not index.dumps:
         raise SmithError(
-            "no pass printed its IR in this log",
+            "this log contains no IR of a pass",
             where=index.command,
             hints=[
-                "MLIR_ENABLE_DUMP=1 TRITON_ALWAYS_COMPILE=1 python script.py 2> log has it print",
-                "MLIR prints to standard error: was that saved?",
+                "to record a log: MLIR_ENABLE_DUMP=1 TRITON_ALWAYS_COMPILE=1 python script.py 2> log",
+                "MLIR prints to standard error: check that the log contains it",
             ],
         )
 
 
 def place(source: str) -> Path:
-    """Where a log goes if nobody says where: a folder of the workspace's."""
+    """The default folder of an imported log, in the workspace."""
     name = "stdin" if source == "-" else Path(source).name.partition(".")[0] or "log"
     return workspace.default().root / "passes" / name
 
@@ -123,7 +126,7 @@ def shown(source: str, out: Path, *, python: str = "") -> DumpIndex:
 
 
 def _is_folder_of(out: Path, name: str) -> bool:
-    """Whether it lies in it: an index that somebody sent may say `../../elsewhere`."""
+    """Whether the folder is inside `out`: an untrusted index may say `../../elsewhere`."""
     place = out / name
     return place.parent == out and name not in ("", ".", "..") and not place.is_symlink()
 
@@ -138,7 +141,9 @@ def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
         return (), ()
     if not (out / FILE).is_file():
         raise UsageError(
-            "this folder is not empty, and no dump is in it", where=out, hints=["name another one: --out DIR"]
+            "this folder is not empty and does not contain a dump",
+            where=out,
+            hints=["choose another folder: --out DIR"],
         )
     old = indexes.read(out)
     names = dict.fromkeys((*(one.name for one in old.kernels), COMPILED))
@@ -152,13 +157,15 @@ def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     left = [folder for folder in folders if set(folder.iterdir()) - set(found)]
     if left:
         raise UsageError(
-            "files that are of no dump lie in this folder", where=left[0], hints=["move them away"]
+            "this folder contains files that do not belong to the dump",
+            where=left[0],
+            hints=["move these files away"],
         )
     return found, folders
 
 
 def empty(out: Path) -> None:
-    """Make the folder; an older dump's files in it go.
+    """Create the folder, and delete the files of an older dump in it.
 
     Raises:
         UsageError: something else is in it.
@@ -167,7 +174,7 @@ def empty(out: Path) -> None:
     try:
         files.make_folder(out)
     except OSError as error:
-        raise SmithError("the output folder cannot be made", where=out, why=str(error)) from error
+        raise SmithError("cannot create the output folder", where=out, why=str(error)) from error
 
 
 def _chunks(source: str, progress: Callable[[int, int | None], None]) -> Iterator[bytes]:
@@ -186,7 +193,7 @@ def _chunks(source: str, progress: Callable[[int, int | None], None]) -> Iterato
 
 @contextmanager
 def _opened(source: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """The log as it was before it was packed, and its size, if that is known."""
+    """The uncompressed log, and its size if known."""
     if source == "-":
         yield cast("BinaryIO", sys.stdin.buffer), None
         return

@@ -1,4 +1,4 @@
-"""The index of a dump: which pass saw which IR, in which order; the IR itself lies in files beside it.
+"""The index of a dump: which pass saw which IR, in which order; the IR itself is in files next to it.
 
 OUT/index.json
 OUT/<kernel>/012-tritongpu-coalesce.mlir    what a pass was given
@@ -147,7 +147,7 @@ class DumpIndex:
         try:
             return outside.read_bytes(self.path(dump), outside.OURS)
         except OSError as error:
-            hints = ["invoke passes.dump or invoke passes.import makes the folder again"]
+            hints = ["recreate the folder with invoke passes.dump or invoke passes.import"]
             why = error.strerror or str(error)
             raise FactError(
                 "cannot read a file of this dump", where=self.path(dump), why=why, hints=hints
@@ -170,7 +170,7 @@ class DumpIndex:
         return json.dumps(content, default=dict) + "\n"
 
     def pieces(self) -> Iterator[bytes]:
-        """The stream that was taken apart, piece by piece."""
+        """The original stream, piece by piece."""
         with (self.folder / self.output).open("rb") as output:
             at = 0
             for dump in self.dumps:
@@ -192,25 +192,23 @@ def read(folder: Path) -> DumpIndex:
     try:
         content: Any = outside.read_json(path, outside.OURS)
         if not isinstance(content, dict):
-            raise ValueError("it is no object of JSON")  # noqa: TRY301, TRY004 - told like the others
+            raise ValueError("not a JSON object")  # noqa: TRY301, TRY004 - told like the others
         if content.pop("schema") != SCHEMA:
-            raise ValueError("it is of another version of this tool")  # noqa: TRY301 - told like the others
+            raise ValueError("written by another version of tritonsmith")  # noqa: TRY301 - told like the others
         kernels = tuple(outside.shaped(DumpedKernel, one) for one in content.pop("kernels"))
         dumps = tuple(outside.shaped(Dump, one) for one in content.pop("dumps"))
         index = outside.shaped(DumpIndex, content, folder=folder, kernels=kernels, dumps=dumps)
         _check(index)
         return replace(index, reproducers=tuple(index.reproducers))
     except FileNotFoundError as error:
-        hints = [
-            "`invoke passes.dump --out DIR` or `invoke passes.import FILE --out DIR` makes such a folder"
-        ]
-        raise FactError("this folder has no index of a dump", where=path, hints=hints) from error
+        hints = ["`invoke passes.dump --out DIR` or `invoke passes.import FILE --out DIR` creates one"]
+        raise FactError("this folder is not a dump: its index is missing", where=path, hints=hints) from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FactError("cannot read this index", where=path, why=str(error)) from error
 
 
 def _check(index: DumpIndex) -> None:
-    """Somebody may have sent the folder: a file of it that is `/dev/zero` never ends.
+    """Check an index that may be untrusted: a file in it that is `/dev/zero` never ends.
 
     Raises:
         ValueError: it names files elsewhere, or dumps that it does not have.

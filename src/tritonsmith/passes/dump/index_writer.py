@@ -1,4 +1,4 @@
-"""What a dump is compared with, where it is written, and what all of them say together: the index."""
+"""Write dumps: where each goes, what it is compared with, and the index of all."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class PendingDump:
 
 
 class IndexWriter:
-    """Writes dumps down.
+    """Writes dumps and their index.
 
     Args:
         out: the output folder.
@@ -107,7 +107,7 @@ class IndexWriter:
         return self._out / row.path, close
 
     def said(self, data: bytes) -> None:
-        """What was printed that is no IR."""
+        """Printed text that is not IR."""
         run = self._runs.current
         if run is None:
             return
@@ -200,7 +200,7 @@ class IndexWriter:
         return seen[0] if seen else None
 
     def _compare(self, row: PendingDump, body: bytes | None, before: int | None) -> None:
-        """What the dump tells of the pass before it, and of its own.
+        """What the dump shows about the pass before it and about its own pass.
 
         Dumps of something else in between (a loop of the function, a function of the module) leave open whose
         change it was.
@@ -302,7 +302,7 @@ class IndexWriter:
         return DumpedKernel(run.name, run.function, run.target, failed, error)
 
     def _over(self, run: PipelineRun) -> bool:
-        """Whether a report on time said that the last pass had ended, before anything went wrong."""
+        """Whether a timing report shows that the last pass ended before the failure."""
         rows = [self._rows[place] for place in run.places]
         passes = [row for row in rows if row.banner.kind == "mlir" and not row.banner.inside]
         if run.timed < len(passes) or _PIPELINE_FAILED in run.said:

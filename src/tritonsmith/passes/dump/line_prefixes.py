@@ -1,4 +1,4 @@
-"""Logs in which something stands before each line: the time (GitHub Actions), a rank (torchrun), a colour.
+"""Logs with a prefix before each line: the time (GitHub Actions), a rank (torchrun), a colour.
 
 No parser would know IR behind that, so it is taken away before a log is taken apart. What it looks like is
 written down nowhere: it is what stands before the first banner, and before the lines that follow it.
@@ -19,7 +19,7 @@ _DIGITS = re.compile(rb"\d+")
 
 
 def without(chunks: Iterable[bytes], say: Callable[[str], object]) -> Iterator[bytes]:
-    """A log without what stands before each line, from its first banner on; mostly the log as it is.
+    """A log without line prefixes, from its first banner on; usually the unchanged log.
 
     Args:
         chunks: of the log.

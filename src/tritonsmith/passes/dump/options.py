@@ -1,4 +1,4 @@
-"""What a compile is to print, and the variables that make it."""
+"""What a compile prints, and the variables that request it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernel a dump belongs to, when the pipelines of several come one after the other, or mixed."""
+"""Find the kernel of each dump, when the pipelines of several follow each other or are interleaved."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class PipelineRun:
 
 @dataclass(frozen=True)
 class DumpText:
-    """What the text of a dump tells.
+    """What the text of a dump shows.
 
     Attributes:
         module: it is a whole module.
@@ -83,7 +83,7 @@ class DumpText:
 
 
 def look(banner: Banner, body: bytes) -> DumpText:
-    """What the text of a dump tells."""
+    """What the text of a dump shows."""
     if banner.kind in ("ptx", "amdgcn"):
         return DumpText(module=True, level=ASSEMBLY, head=b"")
     if banner.kind != "mlir":

@@ -1,4 +1,4 @@
-"""`passes.dump`: a kernel, or any program that compiles kernels, run so that each pass prints its IR."""
+"""`passes.dump`: compile a kernel, or run a program that compiles some, and record the IR of every pass."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LINES = 12  # of an error on the screen; the index has all of it
 
 @dataclass(frozen=True)
 class PreparedDump:
-    """A dump that is still to come.
+    """A dump that is ready to run.
 
     Attributes:
         before: steps that make the folders.
@@ -64,7 +64,7 @@ class PreparedDump:
 
 
 def folder(space: Workspace, name: str) -> Path:
-    """Where a dump goes if nobody says where."""
+    """The default folder of a dump."""
     return space.root / "passes" / name
 
 
@@ -115,7 +115,7 @@ def of_kernel(asked: CompileRequest, where: Toolchain, choices: Choices, out: Pa
 
 
 def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex, Manifest]:
-    """Compile, and take apart what comes.
+    """Compile, and split the output.
 
     Raises:
         SmithError: nothing could be compiled.
@@ -205,7 +205,7 @@ def of_program(
     program = shutil.which(argv[0])
     if program is None:
         raise FactError(
-            f"there is no program {argv[0]}", hints=["a path, or a name on PATH: -- python script.py"]
+            f"no program {argv[0]}", hints=["give a path, or a name on PATH: -- python script.py"]
         )
     work = _work(space)
     name = next((Path(word).stem for word in argv[1:] if word.endswith(".py")), Path(argv[0]).name)
@@ -219,7 +219,7 @@ def of_program(
 
 
 def dump_program(prepared: PreparedDump, step: AttachedRun, space: Workspace) -> tuple[DumpIndex, int]:
-    """Run it with its own output on the terminal, and take apart what the compiler prints.
+    """Run the program with its output on the terminal, and split what the compiler prints.
 
     Returns:
         The index, and the program's exit code, as a shell would have it.
@@ -298,7 +298,7 @@ def _prepared(
     before += [RemoveWritten(old, folders, phase="prepare")] if old else []
     before += [MakeDir(out / "reproducers" if choices.reproducers else out, phase="prepare")]
     joined = " ".join(map(shlex.quote, streams))
-    note = f"while it runs: cat {joined} | {command('passes.import', '-', out=out)}"
+    note = f"while the command runs: cat {joined} | {command('passes.import', '-', out=out)}"
     clear = (Remove((work,), space.root, phase="clear"),)
     plans = (Plan(title, tuple(before)), Plan(title, steps), Plan(title, clear, (note,)))
     return PreparedDump(*plans, out, work, choices, space.log(_TASK))
@@ -326,7 +326,7 @@ def _reproducers(out: Path) -> tuple[str, ...]:
 
 
 def failures(index: DumpIndex) -> tuple[str, ...]:
-    """What went wrong in each kernel, for a person: the compiler's words, without Python's stack."""
+    """The failure of each kernel: the compiler's message, without Python's stack."""
     found = []
     for kernel in index.kernels:
         if kernel.failed:
@@ -338,7 +338,7 @@ def failures(index: DumpIndex) -> tuple[str, ...]:
 
 
 def check(index: DumpIndex) -> None:
-    """Fail if nothing was printed.
+    """Raise an error if nothing was printed.
 
     Raises:
         SmithError: there is no dump in the stream.
@@ -348,7 +348,7 @@ def check(index: DumpIndex) -> None:
             "no pass printed its IR",
             where=index.folder / index.output,
             hints=[
-                "a program that compiles no kernel prints none",
-                "a Triton that is given dump variables of its own in the program may not see these",
+                "check that the program compiles a kernel",
+                "check that the program does not override Triton's dump variables",
             ],
         )

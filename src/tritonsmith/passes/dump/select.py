@@ -1,4 +1,4 @@
-"""Which kernel and which dump of an output folder is meant."""
+"""Select a kernel and a dump of an output folder."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def kernel(index: DumpIndex, name: str) -> DumpedKernel:
     """
     known = [one.name for one in index.kernels]
     if not known:
-        raise FactError("no IR is in this dump", where=index.folder / index.output)
+        raise FactError("this dump contains no IR", where=index.folder / index.output)
     if not name and len(known) > 1:
         raise UsageError(
-            "the dump has several kernels", hints=[f"name one: --kernel {one}" for one in known[:8]]
+            "this dump has several kernels", hints=[f"choose one: --kernel {one}" for one in known[:8]]
         )
     found = next((one for one in index.kernels if one.name == (name or known[0])), None)
     if found is None:
-        raise UsageError(f"there is no kernel {name!r} in this dump", hints=did_you_mean(name, known))
+        raise UsageError(f"no kernel {name!r} in this dump", hints=did_you_mean(name, known))
     return found
 
 
@@ -41,12 +41,12 @@ def dump(index: DumpIndex, name: str, word: str) -> Dump:
     if word.isdecimal():
         if int(word) < len(mine):
             return mine[int(word)]
-        raise UsageError(f"there is no pass {word}", hints=[f"{name} has 0 to {len(mine) - 1}"])
+        raise UsageError(f"no pass {word}", hints=[f"passes of {name}: 0 to {len(mine) - 1}"])
     found = [one for one in mine if word in (one.argument, one.name)]
     if len(found) == 1:
         return found[0]
     if found:
         numbers = ", ".join(str(one.number) for one in found)
-        raise UsageError(f"{word} ran more than once", hints=[f"name one by its number: {numbers}"])
+        raise UsageError(f"{word} ran more than once", hints=[f"choose one by its number: {numbers}"])
     names = {one.argument or one.name for one in mine}
-    raise UsageError(f"no pass {word!r} is in this dump", hints=did_you_mean(word, names))
+    raise UsageError(f"no pass {word!r} in this dump", hints=did_you_mean(word, names))

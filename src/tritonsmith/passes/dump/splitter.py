@@ -1,4 +1,4 @@
-"""A stream of dumps taken apart as it comes: one file for each dump, everything else into output.log.
+"""Split a stream of dumps while it arrives: one file per dump, everything else into output.log.
 
 A chunk is searched for one short mark, without a loop over lines. What lies between two banners is kept in
 memory, up to a limit, until it is whole: then it is known where the IR ends, and whether it is as before.
@@ -21,7 +21,7 @@ _LONGEST_LINE = 4 * banners.LONGEST
 
 
 class Splitter:
-    """Takes a stream apart. Feed it, then `close` it.
+    """Splits a stream: call `feed`, then `close`.
 
     Args:
         out: an empty folder.

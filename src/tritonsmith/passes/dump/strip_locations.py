@@ -1,4 +1,4 @@
-"""IR without the locations of debug information, as far as it takes to tell two dumps apart."""
+"""IR without debug locations, as far as needed to compare two dumps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dump holds, in a few lines: after `passes.dump` and `passes.import`."""
+"""The summary of a dump, shown after `passes.dump` and `passes.import`."""
 
 from __future__ import annotations
 
@@ -51,4 +51,6 @@ def show(index: DumpIndex, *, json: bool = False, aside: bool = False) -> None:
     to.print(f"{index.folder}", markup=False)
     torn = sum(not dump.whole for dump in index.dumps[:-1])
     if torn:
-        console.warn(f"{torn} dumps are torn: threads or processes printed at the same time; use one")
+        console.warn(
+            f"{torn} dumps are interleaved: threads or processes printed at the same time; use only one"
+        )

@@ -1,4 +1,4 @@
-"""What MLIR and LLVM print of the time that passes took, and which dump it belongs to."""
+"""Parse the timing reports of MLIR and LLVM, and match them with dumps."""
 
 from __future__ import annotations
 

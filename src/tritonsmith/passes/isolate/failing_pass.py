@@ -1,4 +1,4 @@
-"""`passes.isolate`: the pass of a dump that failed, alone, or the shortest end of the pipeline that fails."""
+"""`passes.isolate`: run the failing pass alone, or the shortest failing end of the pipeline."""
 
 from __future__ import annotations
 
@@ -84,15 +84,15 @@ def isolate(
         options: of the compile.
 
     Raises:
-        SmithError: nothing failed in this dump, or nothing fails again.
-        FactError: the pass that failed is none that can be run alone.
+        SmithError: nothing failed in this dump, or the failure cannot be reproduced.
+        FactError: the pass that failed cannot be run alone.
     """
     if not kernel.failed:
         raise SmithError(
             f"no pass of {kernel.name} failed in this dump",
             where=index.folder,
             hints=[
-                "--pattern TEXT finds the pass after which a text is there",
+                "--pattern TEXT finds the first pass after which a text appears",
                 "invoke passes.list shows all passes",
             ],
         )
@@ -123,15 +123,15 @@ def isolate(
             f"{links[-1].dump.argument} cannot be run alone by this Triton",
             where=tool.python,
             why=refused,
-            hints=["a build's program runs every pass: --triton-opt PATH, --env NAME"],
+            hints=["triton-opt of a build runs every pass: --triton-opt PATH, --env NAME"],
         )
     raise SmithError(
-        f"nothing fails again: {links[-1].dump.argument} passes on what the dump has",
+        f"cannot reproduce: {links[-1].dump.argument} succeeds on the dumped input",
         where=tool.opt or tool.python,
-        why=f"the dump says: {recorded}",
+        why=f"failure in the dump: {recorded}",
         hints=[
-            f"it has to be the same Triton: the dump is by {index.triton or 'an unknown one'}",
-            "options of the compile that the dump does not tell: --option num_stages=4",
+            f"use the Triton that wrote the dump: {index.triton or 'its version is unknown'}",
+            "give options of the compile that the dump does not contain: --option num_stages=4",
         ],
     )
 
@@ -152,7 +152,7 @@ def way(seen: KernelPasses, links: Sequence[PassLink], tool: Replayer, space: Wo
 
 
 def recorded_failure(kernel: DumpedKernel) -> Failure:
-    """What the dump says of its failure."""
+    """The failure recorded in the dump."""
     died = _DIED.search(kernel.error)
     python = next((name for text, name in _PYTHON.items() if text in kernel.error), "")
     return failure.of(kernel.error, crashed=died[1] if died else python)
@@ -165,10 +165,12 @@ def _until(seen: KernelPasses) -> tuple[PassLink, ...]:
     same = [link for link in seen.links if failed in (link.dump.name, link.dump.argument)]
     if not same:
         raise FactError(
-            f"{failed} failed, which is no pass of MLIR that was given a dump",
+            f"{failed} failed, and it is not an MLIR pass with a dumped input",
             where=seen.index.folder,
             why=seen.kernel.error[:2000] or None,
-            hints=["invoke passes.reduce FILE -- command {} reduces for any program that says what counts"],
+            hints=[
+                "invoke passes.reduce FILE -- command {} reduces with any command that checks for the failure"
+            ],
         )
     last = same[-1].dump.number
     found = tuple(link for link in own if link.dump.number <= last)
@@ -216,10 +218,10 @@ def _run(
 
 def _unreadable(seen: KernelPasses, made: PassRunner, answer: OracleAnswer) -> FactError:
     return FactError(
-        "the input of the failing pass does not parse here, or the pass cannot be added",
+        "the input of the failing pass cannot be parsed, or the pass cannot be added",
         where=made.who,
         why=failure.anonymous(answer.log.strip())[-2000:] or None,
-        hints=[f"it has to be the same Triton: the dump is by {seen.index.triton or 'an unknown one'}"],
+        hints=[f"use the Triton that wrote the dump: {seen.index.triton or 'its version is unknown'}"],
     )
 
 
@@ -229,7 +231,7 @@ def without_folders(text: str) -> str:
 
 
 def _told(count: int) -> tuple[str, ...]:
-    alone = "the last pass does not fail alone, so the passes before it that it takes run first"
+    alone = "the last pass does not fail alone, so the passes that it depends on run first"
     return (alone,) if count > 1 else ()
 
 

@@ -30,7 +30,7 @@ _AFTER = ("llir", "ptx", "sass", "amdgcn", "gcnasm")  # stages that come after t
 
 @dataclass(frozen=True)
 class FirstOccurrence:
-    """Where something begins to hold.
+    """Where a condition first holds.
 
     Attributes:
         pattern: what.
@@ -52,7 +52,7 @@ class FirstOccurrence:
 def texts(
     index: DumpIndex, kernel: str, pattern: re.Pattern[str], stages: Sequence[tuple[str, str]]
 ) -> FirstOccurrence | None:
-    """The first pass after which a text is there; None if it never is.
+    """The first pass after which a text occurs; None if it never does.
 
     Args:
         index: the dump.
@@ -98,14 +98,14 @@ def compiled_pattern(text: str, *, regex: bool) -> re.Pattern[str]:
     """What to look for.
 
     Raises:
-        UsageError: it is no regular expression, or empty.
+        UsageError: it is empty or not a valid regular expression.
     """
     if not text:
         raise UsageError("--pattern is empty")
     try:
         return re.compile(text if regex else re.escape(text), re.MULTILINE)
     except re.error as error:
-        raise UsageError(f"{text!r} is no regular expression", why=str(error)) from error
+        raise UsageError(f"{text!r} is not a valid regular expression", why=str(error)) from error
 
 
 def stages_of(manifest: Manifest) -> tuple[tuple[str, str], ...]:
@@ -141,19 +141,20 @@ def limit(text: str, manifest: Manifest) -> tuple[tuple[str, Value, bool], ...]:
     for term in thresholds.parse(text):
         if term.change:
             raise UsageError(
-                f"--when {term.text}: there is nothing to compare with", hints=["spills>0, registers>128"]
+                f"--when {term.text}: a signed value needs a second compile",
+                hints=["use unsigned values: spills>0, registers>128"],
             )
         known, value = metrics.value_of(term.metric, measured, point.backend)
         if not known or not isinstance(value, (int, float)):
             raise FactError(
-                f"--when {term.text}: {term.metric} of this kernel is not known", where=manifest.folder
+                f"--when {term.text}: {term.metric} of this kernel is unknown", where=manifest.folder
             )
         found.append((term.text, value, term.broken(0, value)))
     return tuple(found)
 
 
 def binary_step(manifest: Manifest) -> str:
-    """What makes the registers and spills of a kernel."""
+    """The step that determines the registers and spills of a kernel."""
     return STEPS["sass"] if _point(manifest).backend == "cuda" else STEPS["amdgcn"]
 
 
@@ -171,9 +172,9 @@ def _count(pattern: re.Pattern[str], text: str) -> int:
 def sentence(held: FirstOccurrence | None, pattern: str) -> str:
     """The answer in words."""
     if held is None:
-        return f"{pattern} is nowhere: in no dump, and in no stage after the passes"
+        return f"{pattern} does not occur in any dump, nor in any stage after the passes"
     if held.first:
-        return f"{pattern} is there before the first pass already: {held.after} times"
+        return f"{pattern} occurs before the first pass: {held.after} times"
     if held.dump is None:
         return f"{pattern}: {held.step}: 0 before, {held.after} after"
     dump = held.dump

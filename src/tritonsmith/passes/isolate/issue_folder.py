@@ -29,7 +29,7 @@ _NOWHERE = Path("/")  # `-c` imports from the current folder first, and that may
 
 @dataclass(frozen=True)
 class About:
-    """What an issue is asked for.
+    """The facts that an issue report needs.
 
     Attributes:
         triton: version; empty if unknown.
@@ -47,7 +47,7 @@ class About:
 
 
 def about(made: Isolated, tool: Replayer) -> About:
-    """Look at what failed."""
+    """Collect the facts about a failure."""
     found = installed_tritons.of_python(tool.python) if tool.python else None
     version = (found.version if found else "") or made.index.triton
     checkout = _checkout(tool)
@@ -106,7 +106,9 @@ def plan(made: Isolated, reduced: Reduced | None, facts: About, out: Path) -> Pl
     """
     known = {path.name for path in out.iterdir()} if out.is_dir() else set()
     if out.exists() and (not out.is_dir() or known - set(FILES)):
-        raise UsageError("--out names what is not a folder of this task", where=out, hints=["name a new one"])
+        raise UsageError(
+            "--out exists and was not written by passes.isolate", where=out, hints=["choose a new folder"]
+        )
     return Plan("isolate", (MakeDir(out, phase="isolate"), *_files(made, reduced, facts, out)))
 
 
@@ -141,7 +143,7 @@ def command(pipeline: str, file: str, facts: About, *, calls: bool) -> str:
     """`command.sh`."""
     lines = [
         "#!/bin/sh",
-        "# By a build of Triton; TRITON_OPT may name the program.",
+        "# With a build of Triton; set TRITON_OPT to its triton-opt.",
         'cd "$(dirname "$0")" || exit',
         'if command -v "${TRITON_OPT:-triton-opt}" > /dev/null; then',
         f'  exec "${{TRITON_OPT:-triton-opt}}" {file} {shlex.quote(f"--pass-pipeline={pipeline}")}',
@@ -149,11 +151,11 @@ def command(pipeline: str, file: str, facts: About, *, calls: bool) -> str:
     ]
     if calls:
         lines += [
-            f"# By a released wheel: pip install triton=={facts.triton}",
+            f"# With a released wheel: pip install triton=={facts.triton}",
             f'exec "${{PYTHON:-python3}}" reproduce.py {file}',
         ]
     else:
-        lines += ["echo 'no triton-opt on PATH; TRITON_OPT=PATH names it' >&2", "exit 127"]
+        lines += ["echo 'triton-opt is not on PATH; set TRITON_OPT to its path' >&2", "exit 127"]
     return "\n".join(lines) + "\n"
 
 
@@ -182,24 +184,24 @@ def readme(made: Isolated, reduced: Reduced | None, facts: About) -> str:
         f"| | |\n|---|---|\n{table}".rstrip(),
         "```\n" + "\n".join(line[:400] for line in error) + "\n```",
         f"    triton-opt input.mlir --pass-pipeline='{made.way.pipeline}'",
-        "`command.sh` does that, or runs `reproduce.py` by a wheel."
+        "`command.sh` runs this command, or `reproduce.py` with a wheel."
         if made.way.calls
-        else "`command.sh` does that.",
+        else "`command.sh` runs this command.",
     ]
     if several:
         parts.append(
             "The last pass does not fail alone: this is the shortest end of the pipeline that fails."
         )
     if not made.same:
-        parts.append(f"In the compile itself the failure was another: {made.recorded}")
+        parts.append(f"In the original compile, the failure was different: {made.recorded}")
     if reduced:
         parts.append(
             f"`reduced.mlir` fails in the same way: {reduced.after.ops} operations of {reduced.before.ops}, "
             f"{reduced.after.lines} lines of {reduced.before.lines}."
         )
-    gone = "Locations were taken out of the IR, and" if made.stripped else "It fails only with locations;"
-    where = "" if made.stripped else " of them and"
-    parts.append(f"{gone} folders were taken out{where} of the error: these files name no private path.")
+    gone = "Locations were removed from the IR, and" if made.stripped else "It fails only with locations;"
+    where = "" if made.stripped else " from the locations and"
+    parts.append(f"{gone} folders were removed{where} from the error: these files contain no private paths.")
     return failure.anonymous("\n\n".join(parts[:3])) + "\n\n" + "\n\n".join(parts[3:]) + "\n"
 
 

@@ -12,18 +12,14 @@ from tritonsmith.passes.reduce.command import Reduced
 
 def summary(made: Isolated) -> str:
     """Which pass, how."""
-    who = (
-        f"{made.names} fails alone"
-        if len(made.links) == 1
-        else f"{made.names} fail together, and fewer do not"
-    )
+    who = f"{made.names} fails alone" if len(made.links) == 1 else f"{made.names} fail only together"
     if made.same:
-        return f"{who}, as the dump says: {made.failure}"
-    return f"{who}, in another way than the dump says: {made.failure}; there it was {made.recorded}"
+        return f"{who}, as in the dump: {made.failure}"
+    return f"{who}, but not as in the dump: {made.failure} instead of {made.recorded}"
 
 
 def as_json(made: Isolated, reduced: Reduced | None, out: Path) -> dict[str, Any]:
-    """What became of isolating."""
+    """The result as JSON data."""
     return {
         "schema": 1,
         "kernel": made.kernel.name,

@@ -1,4 +1,4 @@
-"""`passes.reduce`: a file on which passes fail, made small while they fail in the same way."""
+"""`passes.reduce`: shrink a file on which passes fail while they fail in the same way."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SAID = 4000  # characters of a log in an error
 
 @dataclass(frozen=True)
 class Reduced:
-    """What came of it.
+    """The result of a reduction.
 
     Attributes:
         text: the smallest that was found.
@@ -60,7 +60,7 @@ class Reduced:
 
 @dataclass(frozen=True)
 class ReduceOptions:
-    """How it is done.
+    """Options of a reduction.
 
     Attributes:
         timeout: seconds for all of it.
@@ -82,7 +82,7 @@ def reduce(
     options: ReduceOptions,
     on_better: Callable[[Size, int], None] = lambda *_: None,
 ) -> Reduced:
-    """Make it small.
+    """Reduce a text.
 
     Args:
         text: of the file.
@@ -106,7 +106,8 @@ def reduce(
         limit = min(limit, _SECONDS + _SLOWER * max(answer.seconds, 0.1)) if answer.seconds else limit
         if wanted.kind == "timeout":
             raise SmithError(
-                "the passes do not end: that cannot be reduced", why=f"given up after {limit:.0f} s"
+                "the passes do not terminate: such a failure cannot be reduced",
+                why=f"stopped after {limit:.0f} s",
             )
         members = [
             stack.enter_context(_oracle(way, folder / str(number), limit, options.name))
@@ -129,7 +130,7 @@ def reduce(
                     search.run()
                 steps.append((options.reducer.name, size_of(search.best).ops))
         except OutOfTimeError:
-            why = f"time is up: --timeout {options.timeout:.0f}"
+            why = f"timed out: --timeout {options.timeout:.0f}"
         except (KeyboardInterrupt, InterruptedRunError):
             why = INTERRUPTED
         finally:
@@ -160,28 +161,31 @@ def check(answer: OracleAnswer, way: PassRunner) -> Failure:
     said = answer.log.strip()[-_SAID:]
     if not answer.began:
         raise SmithError(
-            "no pass ran on this file: it does not parse, or a pass cannot be added",
+            "no pass ran on this file: it cannot be parsed, or a pass cannot be added",
             where=way.who,
             why=said,
-            hints=["it has to be IR of this very Triton", "what fails is the parser: -- command {}"],
+            hints=[
+                "use IR of exactly this Triton",
+                "if the parser itself fails, use a command: -- command {}",
+            ],
         )
     if answer.failure is None:
         what = (
-            "the command does not say that the file is interesting"
+            "the command does not report the file as interesting"
             if way.command
-            else "nothing fails on this file"
+            else "the passes succeed on this file"
         )
         hints = (
-            ["exit code 0 says interesting", "{} in the command stands for the file"]
+            ["exit code 0 means interesting", "{} in the command is replaced by the file"]
             if way.command
-            else [f"these passes ran: {way.pipeline}"]
+            else [f"the passes that ran: {way.pipeline}"]
         )
         raise SmithError(what, where=way.who, why=said or "nothing was printed", hints=hints)
     return answer.failure
 
 
 def write(plan: Plan, space: Workspace, task: str) -> None:
-    """Act on a plan of files."""
+    """Run a plan that writes files."""
     space.run(plan, task, quiet=True)
 
 
@@ -214,15 +218,15 @@ def _pretty(search: Search, oracle: Oracle, wanted: Failure) -> str:
 
 
 def _again(text: str, way: PassRunner, wanted: Failure, folder: Path, options: ReduceOptions) -> OracleAnswer:
-    """Once more in a fresh process, with all the time it needs."""
+    """Check the result once more in a new process, without the shortened time limit."""
     limit = float(configs.load("passes-replay")["limits"]["pass"])
     with _oracle(way, folder / "last", limit, options.name) as oracle:
         answer = oracle.ask(text)
     if answer.failure != wanted:
         raise SmithError(
-            "what was found does not fail in a fresh process",
+            "the reduced IR does not fail in a new process",
             why=answer.log[-_SAID:] or "nothing was printed",
-            hints=["a failure that comes and goes cannot be reduced", "--jobs 1 may help"],
+            hints=["an intermittent failure cannot be reduced", "--jobs 1 may help"],
         )
     return answer
 
@@ -241,5 +245,5 @@ def _by_tool(
 
 
 def save(text: str, path: Path, space: Workspace) -> None:
-    """Write a file for a person."""
+    """Write the reduced file where the user wants it."""
     write(Plan("keep", (Write(path, text, phase="keep"),)), space, "passes.reduce")

@@ -1,6 +1,6 @@
-"""What went wrong, so that "the same again" can be told from "something else": kind and text, no addresses.
+"""Identify a failure, to distinguish "the same again" from "something else": kind and text, no addresses.
 
-A parse error is no failure of a pass: who runs the passes says whether they began.
+A parse error is not a failure of a pass: the caller reports whether the passes began.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Failure:
 
 
 def of(log: str, *, crashed: str = "", timeout: bool = False, code: int = 1) -> Failure:
-    """The failure that a log tells.
+    """Find the failure in a log.
 
     Args:
         log: what was printed from the first pass on.

@@ -1,4 +1,4 @@
-"""Who says how a text fails: a worker with libtriton, a build's `triton-opt`, or any command."""
+"""Oracles that report how a text fails: a worker with libtriton, a build's `triton-opt`, or any command."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ENVIRON = {
 
 @dataclass(frozen=True)
 class OracleAnswer:
-    """What became of a text.
+    """The outcome for a text.
 
     Attributes:
         failure: of the passes; None if they passed, or did not begin.
@@ -89,7 +89,7 @@ class BindingsOracle:
         first = json.loads(self._dialogue.hear())
         if "refused" in first:
             self._dialogue.close()
-            raise FactError("no pass can be run", where=python, why=first["refused"])
+            raise FactError("cannot run any pass", where=python, why=first["refused"])
 
     def ask(self, text: str) -> OracleAnswer:
         """What becomes of a text."""
@@ -158,7 +158,7 @@ class OptOracle:
             raise _no_pass(match[1], self._opt)
         if match := _NO_OPTION.search(answer.err):
             what = "this program cannot run the passes with these options"
-            hints = ["it has to be of the same Triton", f"{self._opt.name} --help spells options"]
+            hints = ["use the program of the same Triton", f"{self._opt.name} --help lists the options"]
             raise UsageError(what, where=self._opt, why=match[1], hints=hints)
         if answer.code == 0:
             return OracleAnswer(None, True, answer.err, seconds)
@@ -208,7 +208,7 @@ class CommandOracle:
         seconds = time.monotonic() - began
         if answer is None:
             return OracleAnswer(
-                None, True, f"it did not end within {self.limit:.0f} s, or there is no such program"
+                None, True, f"the command did not end within {self.limit:.0f} s, or does not exist"
             )
         said = f"{answer.out}\n{answer.err}\nexit code {answer.code}\n".lstrip()
         return OracleAnswer(Failure("command", "") if answer.code == 0 else None, True, said, seconds)
@@ -256,4 +256,4 @@ def _no_pass(name: str, opt: Path) -> UsageError:
     listing = process.query((str(opt), "--help"))
     known = re.findall(r"^ {4,8}--([a-z][\w-]+) ", listing.out if listing else "", re.MULTILINE)
     near = did_you_mean(name, known)
-    return UsageError(f"there is no pass {name!r}", where=opt, hints=near[:1])
+    return UsageError(f"no pass {name!r}", where=opt, hints=near[:1])

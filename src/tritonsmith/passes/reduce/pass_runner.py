@@ -1,4 +1,4 @@
-"""How passes are run: which bindings, or which `triton-opt` with which pipeline."""
+"""How to run passes: by bindings, or by `triton-opt` with a pipeline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME = "tritongpu-pipeline{num-stages=3}"
 
 @dataclass(frozen=True)
 class PassRunner:
-    """Passes, and who runs them.
+    """Passes, and the program that runs them.
 
     Attributes:
         pipeline: `builtin.module(tritongpu-coalesce)`; empty for a command.
@@ -68,7 +68,9 @@ def forms(text: str) -> tuple[PipelineForm, ...]:
         inner = inner.partition("(")[2].removesuffix(")").strip()
     found = tuple(pipeline.parse(part) for part in pipeline.split(inner, ","))
     if not found or not all(one.argument for one in found):
-        raise UsageError(f"--pass cannot be {text!r}", hints=[f"a pass, or several: --pass '{_NAME},cse'"])
+        raise UsageError(
+            f"--pass cannot be {text!r}", hints=[f"give one or more passes: --pass '{_NAME},cse'"]
+        )
     return found
 
 
@@ -106,7 +108,7 @@ def _call(form: PipelineForm, known: Sequence[Binding], python: Path) -> Call:
             f"no binding of this Triton adds {form.argument}",
             where=python,
             hints=[
-                "a build's program knows every pass: --triton-opt PATH",
+                "triton-opt of a build has every pass: --triton-opt PATH",
                 *did_you_mean(form.argument, names),
             ],
         )
@@ -119,9 +121,9 @@ def _call(form: PipelineForm, known: Sequence[Binding], python: Path) -> Call:
     shown = sorted({name for one in same for name in one.shown().values()})
     words = " ".join(f"{name}=..." for name in shown)
     raise UsageError(
-        f"{form.argument} cannot be run so",
+        f"{form.argument} cannot be run with these options",
         why="; ".join(reasons),
-        hints=[f"name its options: --pass '{form.argument}{{{words}}}'"] if shown else [],
+        hints=[f"give its options: --pass '{form.argument}{{{words}}}'"] if shown else [],
     )
 
 

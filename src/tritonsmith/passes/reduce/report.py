@@ -35,17 +35,17 @@ def sizes(found: Reduced) -> Grid:
 
 
 def summary(found: Reduced) -> str:
-    """Candidates, time, and what is not done."""
+    """Candidates, time, and why the search stopped early."""
     text = f"{found.tried} candidates in {duration(found.seconds)}"
     if len(found.steps) > 1:
         text += "; " + ", ".join(f"{left} operations after {name}" for name, left in found.steps)
     if not found.done:
-        text += f"; {found.why}: this is the best so far"
-    return f"{text}; it fails in the same way in a fresh process"
+        text += f"; {found.why}: this is the best result so far"
+    return f"{text}; fails in the same way in a new process"
 
 
 def as_json(found: Reduced) -> dict[str, Any]:
-    """What became of reducing."""
+    """The result as JSON data."""
     return {
         "schema": 1,
         "kind": found.failure.kind,

@@ -1,4 +1,4 @@
-"""The search: candidates are asked for, several at once, and the first good one in their order is taken.
+"""The search: candidates are tested several at a time, and the first good one in their order is taken.
 
 So the result does not depend on which answer comes first. A candidate counts only if it is smaller.
 """
@@ -20,7 +20,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class OutOfTimeError(Exception):
-    """The limit of time is reached."""
+    """The time limit is reached."""
 
 
 @dataclass(frozen=True, order=True)
@@ -44,7 +44,7 @@ def size_of(text: str) -> Size:
 
 
 class Search:
-    """Makes a text small while it stays interesting.
+    """Shrinks a text while it stays interesting.
 
     Args:
         text: that is interesting.
@@ -106,7 +106,7 @@ class Search:
         self._pool.shutdown(cancel_futures=True)
 
     def accept(self, text: str) -> bool:
-        """Take a text that somebody else made, if it is smaller and interesting."""
+        """Accept a text from another tool, if it is smaller and interesting."""
         return self._first([text]) is not None
 
     # ------------------------------------------------------------ moves

@@ -1,7 +1,7 @@
 """Which binding of libtriton adds which pass, and how a pass's options become a binding's arguments.
 
-Nothing of this is written down here: each binding was called, on a pass manager of its own, and what that
-then holds was read; and again with one argument changed, to see which option changes with it.
+This table is not hard-coded: each binding is called on its own pass manager, and what that
+then contains is read; and again with one argument changed, to see which option changes with it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Binding:
-    """What was seen of one.
+    """The observed behaviour of a binding.
 
     Attributes:
         path: `passes.ttgpuir.add_pipeline`.
@@ -87,17 +87,17 @@ class Binding:
             elif rehearsed and rehearsed.binding == self.path:
                 arguments[position] = rehearsed.arguments[position]
             elif not isinstance(value, Mapping):
-                return f"no option shows argument {position + 1} of {self.path}"
+                return f"argument {position + 1} of {self.path} does not appear in the pass's options"
         mine = {**dict(base.options), **{shown[at]: wanted.get(shown[at], "") for at in shown}}
         different = sorted(name for name in {*mine, *wanted} if mine.get(name) != wanted.get(name))
         if different:
             name = different[0]
-            return f"{self.path} adds it with {name}={mine.get(name, '')}, and not {wanted.get(name, '')}"
+            return f"{self.path} adds the pass with {name}={mine.get(name, '')}, not {wanted.get(name, '')}"
         return Call(self.path, tuple(arguments))
 
 
 def read(rows: Iterable[Mapping[str, Any]]) -> tuple[Binding, ...]:
-    """What the worker says of them."""
+    """Parse the worker's report on bindings."""
     return tuple(
         Binding(
             row["binding"],
@@ -131,7 +131,7 @@ def resolve(
         plain = [one for one in same if not one.tries[0][0]]
         if plain:
             return Call(plain[0].path)
-        return f"the dump does not tell the options of {argument}, and {same[0].path} needs them"
+        return f"the dump does not contain the options of {argument}, which {same[0].path} needs"
     reasons = []
     for one in same:
         made = one.call(form, rehearsed)

@@ -58,12 +58,12 @@ def of(links: Sequence[PassLink], tool: Replayer, mlir: Sequence[str], *, wanted
         raise FactError(
             "this Triton has no debug output: it was built without assertions",
             where=tool.opt or tool.python,
-            why="LLVM_DEBUG is compiled out of a build with NDEBUG",
-            hints=["a build has them: invoke build-triton (its default build type keeps assertions)"],
+            why="LLVM_DEBUG is compiled out with NDEBUG",
+            hints=["build one with assertions: invoke build-triton (its default build type keeps them)"],
         )
     found = tuple(dict.fromkeys(source(link, tool) for link in links)) if wanted else ()
     notes = [f"{one.argument}: {one.file} (by {one.found_by})" for one in found]
-    notes += [f"{one.argument}: its file defines no DEBUG_TYPE" for one in found if not one.debug_type]
+    notes += [f"{one.argument}: its file does not define DEBUG_TYPE" for one in found if not one.debug_type]
     own = [one.debug_type for one in found if one.debug_type]
     return Debug(tuple(dict.fromkeys([*own, *mlir])), found, tuple(notes))
 
@@ -72,19 +72,19 @@ def source(link: PassLink, tool: Replayer) -> PassSource:
     """Where a pass is.
 
     Raises:
-        FactError: nobody knows the checkout, or it is not in it.
+        FactError: the checkout is unknown, or does not contain the pass.
     """
     argument = link.dump.argument
     if tool.source is None:
-        hints = ["name the checkout that it was built from: --source PATH"]
-        raise FactError(f"the sources of {argument} are needed", hints=hints)
+        hints = ["give the checkout that Triton was built from: --source PATH"]
+        raise FactError(f"the sources of {argument} are required", hints=hints)
     found = pass_source.find(argument, (tool.source,))
     if found is None:
         raise FactError(
             f"{argument} is not in this checkout",
             where=tool.source,
-            why="no *.td defines it, or no file implements it: a pass of MLIR's own is in LLVM's sources",
-            hints=["--source LLVM'S SOURCES for a pass of MLIR's, such as canonicalize"],
+            why="no *.td file defines it, or no file implements it: MLIR's own passes are in LLVM's sources",
+            hints=["for a pass of MLIR, such as canonicalize: --source with LLVM's sources"],
         )
     return found
 

@@ -1,4 +1,4 @@
-"""What an interpreter's libtriton says of its passes: every binding, and those that a backend would call.
+"""Inspect an interpreter's libtriton: every binding of a pass, and those that a backend would call.
 
 Both are kept in the workspace, by the library's path, size and time.
 """
@@ -56,7 +56,7 @@ class Rehearsal:
 
     @property
     def own(self) -> frozenset[int] | None:
-        """Numbers of the dumps whose passes the pipelines run themselves; None if nobody knows."""
+        """Numbers of the dumps whose passes the pipelines run themselves; None if unknown."""
         return frozenset(self.calls) if self.complete else None
 
 
@@ -167,10 +167,13 @@ def _asked(
     if not answer or answer.code or not rows:
         refused = rows[-1].get("refused", "") if rows else ""
         raise FactError(
-            "the bindings of this Triton cannot be looked at",
+            "cannot inspect the bindings of this Triton",
             where=python,
-            why=refused or (answer.err[-2000:] if answer else "it did not answer in time"),
-            hints=[f"{python} -c 'import triton' has to work", "name another interpreter: --python PATH"],
+            why=refused or (answer.err[-2000:] if answer else "the interpreter did not respond in time"),
+            hints=[
+                f"check that this works: {python} -c 'import triton'",
+                "or use another interpreter: --python PATH",
+            ],
         )
     space.claim()
     text = "".join(json.dumps(row) + "\n" for row in rows)

@@ -72,7 +72,7 @@ def empty(index: DumpIndex, links: Sequence[PassLink], out: Path) -> ReplayJob:
         index.path(after).absolute() if after else None,
         out / f"{name}.mlir",
         out / f"{name}.log",
-        why=f"{inside} runs it as a part of itself" if inside else "",
+        why=f"runs as part of {inside}" if inside else "",
     )
 
 
@@ -105,7 +105,7 @@ def by_bindings(
         if isinstance(made, str):
             return (), made, ()
         if form is None and mine is None:
-            notes.append(f"{dump.argument}: with the options that {made.binding} gives")
+            notes.append(f"{dump.argument}: with the default options of {made.binding}")
         calls.append(made)
     return tuple(calls), "", tuple(notes)
 
@@ -137,7 +137,7 @@ def by_opt(
         printed = dump.pipeline if told else mine.printed if mine else dump.argument
         if not told and not mine:
             notes.append(
-                f"{dump.argument}: the dump does not tell its options, so it runs with its own defaults"
+                f"{dump.argument}: the dump does not contain its options, so the pass runs with its defaults"
             )
         made = pipeline.parsable(printed, dump.operation)
         parts.append(made.text.removeprefix(f"{pipeline.MODULE}(")[:-1])

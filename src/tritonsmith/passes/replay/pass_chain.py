@@ -97,7 +97,7 @@ def chosen(
     everything: bool,
     dumps: Sequence[Dump] = (),
 ) -> tuple[PassLink, ...]:
-    """The passes that are asked for.
+    """Select the requested passes.
 
     Args:
         links: all of them.
@@ -112,7 +112,7 @@ def chosen(
     """
     if sum((bool(number), first is not None or last is not None, everything)) != 1:
         raise UsageError(
-            "which passes?",
+            "give exactly one: a pass, a range or --all",
             hints=[
                 "invoke passes.replay DIR N",
                 "invoke passes.replay DIR --from N --until M",
@@ -128,7 +128,7 @@ def chosen(
     end = numbers[-1] if last is None else _one(links, str(last), dumps).dump.number
     found = tuple(link for link in links if begin <= link.dump.number <= end and not link.inside)
     if not found:
-        raise UsageError(f"there is no pass from {begin} to {end}", hints=["--from comes before --until"])
+        raise UsageError(f"no pass from {begin} to {end}", hints=["--from must not be after --until"])
     return found
 
 
@@ -138,15 +138,15 @@ def _one(links: Sequence[PassLink], wanted: str, dumps: Sequence[Dump] = ()) -> 
         return same[0]
     if other := next((one for one in dumps if not same and wanted in (str(one.number), one.name)), None):
         why = (
-            "its dump is cut off"
+            "its dump is truncated"
             if not other.whole
-            else "the pass before it printed that while it ran"
+            else "the previous pass printed it while running"
             if other.inside
-            else "its input was not printed by itself: only MLIR's passes can be run alone"
+            else "its input was not printed separately: only MLIR passes can be run alone"
         )
         raise UsageError(f"{other.number} {other.name} cannot be replayed", why=why)
     if not same:
         listing = ", ".join(f"{link.dump.number} {link.dump.argument}" for link in links)
-        raise UsageError(f"there is no pass {wanted} in this dump", hints=[f"its passes: {listing}"])
+        raise UsageError(f"no pass {wanted} in this dump", hints=[f"passes of this dump: {listing}"])
     numbers = ", ".join(str(link.dump.number) for link in same)
-    raise UsageError(f"{wanted} ran {len(same)} times", hints=[f"name one by its number: {numbers}"])
+    raise UsageError(f"{wanted} ran {len(same)} times", hints=[f"choose one by its number: {numbers}"])

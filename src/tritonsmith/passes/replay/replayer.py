@@ -1,4 +1,4 @@
-"""Who replays: an interpreter's libtriton, or a build's `triton-opt`; and the sources that it was made of."""
+"""The replayer: an interpreter's libtriton, or a build's `triton-opt`; and the sources of either."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tritonsmith.plan.process import capture
 
 @dataclass(frozen=True)
 class Replayer:
-    """What replays passes.
+    """The program that replays passes.
 
     Attributes:
         python: an interpreter that has Triton; None if nobody names one, which `opt` can do without.
@@ -53,7 +53,7 @@ def choose(
     triton_opt: Path | None,
     source: Path | None = None,
 ) -> Replayer:
-    """The tool that flags and the dump name.
+    """Choose the replayer from flags and the dump.
 
     Args:
         index: the dump, which knows the interpreter that printed it.
@@ -76,18 +76,18 @@ def choose(
         receipt = receipts.read(made.receipt("build-triton")) or {}
         checkout = checkout or (Path(receipt["source"]) if "source" in receipt else None)
     if opt and not os.access(opt, os.X_OK):
-        raise FactError("there is no such program", where=opt, hints=["invoke build-triton makes triton-opt"])
+        raise FactError("no such program", where=opt, hints=["invoke build-triton builds triton-opt"])
     if chosen and not os.access(chosen, os.X_OK):
         if not opt or python:
-            hints = ["name an interpreter that has the Triton of the dump: --python PATH"]
-            raise FactError("the interpreter is not there", where=chosen, hints=hints)
+            hints = ["give an interpreter that has the Triton of the dump: --python PATH"]
+            raise FactError("the interpreter does not exist", where=chosen, hints=hints)
         chosen = None
     if not opt and not chosen:
         hints = [
-            "an interpreter with that Triton: --python PATH",
-            "or a build: --triton-opt PATH, --env NAME",
+            "give an interpreter with that Triton: --python PATH",
+            "or use a build: --triton-opt PATH, --env NAME",
         ]
-        raise FactError("the dump does not say which Triton printed it", where=index.folder, hints=hints)
+        raise FactError("the dump does not record which Triton printed it", where=index.folder, hints=hints)
     build = opt.resolve().parents[1] if opt else None
     if checkout is None and build and (build / "source").is_dir():  # a link that `build-triton` makes
         checkout = (build / "source").resolve()
@@ -102,8 +102,8 @@ def debugger(name: str) -> str:
     """
     found = next(filter(None, map(shutil.which, (name, *tools.versioned(name)))), None)
     if found is None:
-        hints = [f"install {name}", "or paste elsewhere what --dry-run prints"]
-        raise FactError(f"there is no {name} here", hints=hints)
+        hints = [f"install {name}", "or run the output of --dry-run elsewhere"]
+        raise FactError(f"{name} is not installed", hints=hints)
     return found
 
 
@@ -121,6 +121,6 @@ def library(python: Path) -> Path:
         raise FactError(
             "this interpreter has no Triton",
             where=python,
-            hints=["name one that has: --python PATH", "or a build's: --triton-opt PATH"],
+            hints=["give one that has Triton: --python PATH", "or use a build: --triton-opt PATH"],
         )
     return libraries[0].resolve()

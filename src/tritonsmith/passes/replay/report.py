@@ -17,10 +17,10 @@ SCHEMA = 1
 _LONGEST = 100
 
 WORDS = {
-    "exact": "what came out is the next dump, byte by byte",
-    "same": "what came out is the next dump, but for locations and names of values",
-    "differs": "what came out is not the next dump",
-    "alone": "the dump ends here: there is nothing to compare with",
+    "exact": "the result equals the next dump byte by byte",
+    "same": "the result equals the next dump except for locations and value names",
+    "differs": "the result differs from the next dump",
+    "alone": "the dump ends here: nothing to compare with",
 }
 
 
@@ -50,7 +50,7 @@ def summary(outcomes: Sequence[ReplayOutcome]) -> str:
     good = count["exact"] + count["same"]
     last = len(outcomes) - len(counted) - count["inside"]
     text = f"{good} of {len(counted)} passes replay exactly"
-    text += f" ({count['same']} of them but for locations and names of values)" if count["same"] else ""
+    text += f" ({count['same']} of them except for locations and value names)" if count["same"] else ""
     bad: tuple[Verdict, ...] = ("differs", "no binding", "failed", "crashed", "timeout")
     rest = [f"{count[name]} {name}" for name in bad if count[name]]
     rest += [f"{count['inside']} more run inside another pass"] if count["inside"] else []
@@ -59,24 +59,24 @@ def summary(outcomes: Sequence[ReplayOutcome]) -> str:
 
 
 def sentence(outcome: ReplayOutcome) -> str:
-    """What became of a single job."""
+    """The outcome of a single job, in words."""
     return f"{outcome.job.title}: {WORDS[outcome.verdict]}"
 
 
 def suspects(prepared: PreparedReplay) -> list[str]:
-    """What may be the reason for another outcome."""
+    """Hints why a replay may differ."""
     hints = []
     if not tells_options(prepared.seen.links):
         hints.append(
-            "this dump does not tell options of passes: name those of its compile, --option num_stages=4"
+            "this dump does not contain pass options: give those of its compile, --option num_stages=4"
         )
     if prepared.seen.index.triton:
-        hints.append(f"it has to be the same Triton: the dump is by {prepared.seen.index.triton}")
+        hints.append(f"use the Triton that wrote the dump: {prepared.seen.index.triton}")
     return hints
 
 
 def as_json(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> dict[str, Any]:
-    """All of it."""
+    """The outcomes as JSON data."""
     return {
         "schema": SCHEMA,
         "kernel": prepared.seen.kernel.name,

@@ -1,4 +1,4 @@
-"""`passes.replay`: passes of a dump, each alone on its input, and whether that makes what the dump has."""
+"""`passes.replay`: run passes of a dump, each alone on its input, and compare with the dump."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SIGNALLED = 128  # a shell's exit code for a signal
 
 @dataclass(frozen=True)
 class KernelPasses:
-    """A kernel's passes, and what is known of them.
+    """A kernel's passes, and how they can be run.
 
     Attributes:
         index: the dump.
@@ -51,7 +51,7 @@ class KernelPasses:
 
 @dataclass(frozen=True)
 class PreparedReplay:
-    """A replay that is still to come.
+    """A replay that is ready to run.
 
     Attributes:
         seen: the kernel's passes.
@@ -72,7 +72,7 @@ class PreparedReplay:
 
 @dataclass(frozen=True)
 class ReplayOutcome:
-    """What became of a job.
+    """The outcome of a job.
 
     Attributes:
         job: it.
@@ -110,10 +110,10 @@ def look(
         try:
             rehearsal = introspect.rehearse(tool.python, space, index, kernel, options)
         except FactError as error:  # the dump itself may tell enough
-            notes.append(f"nobody knows what the backend would run: {error.why or error.what}")
+            notes.append(f"cannot determine what the backend would run: {error.why or error.what}")
         own = installed_tritons.of_python(tool.python)
         if not tool.opt and own and index.triton and own.version != index.triton:
-            notes.append(f"the dump is by Triton {index.triton}, and {own.version} replays it")
+            notes.append(f"the dump is by Triton {index.triton}, but Triton {own.version} replays it")
     links = pass_chain.of(index.of(kernel.name), rehearsal.own)
     return KernelPasses(index, kernel, links, rehearsal, tuple(notes))
 
@@ -240,14 +240,14 @@ def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayO
         text = (prepared.work / "results.jsonl").read_text(encoding="utf-8")
         rows = [json.loads(line) for line in text.splitlines()]
         if rows and "refused" in rows[-1]:
-            raise FactError("nothing can be replayed", where=prepared.tool.python, why=rows[-1]["refused"])
+            raise FactError("cannot replay any pass", where=prepared.tool.python, why=rows[-1]["refused"])
         results = {row["number"]: row for row in rows}
     for job in prepared.jobs:
         if job.why:
             yield ReplayOutcome(job, "inside" if job.inside else "no binding", job.why, None)
             continue
         if job.number not in results:
-            raise SmithError("the worker left no result", where=job.log)
+            raise SmithError("the worker wrote no result", where=job.log)
         row = results[job.number]
         if row["status"] == "ok":
             yield _ran(job, row["seconds"])
@@ -259,7 +259,9 @@ def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayO
 def _ran(job: ReplayJob, seconds: float) -> ReplayOutcome:
     """What a job without an error made."""
     if not job.out.is_file():
-        return ReplayOutcome(job, "failed", "it ended well, and wrote no IR: is it a triton-opt?", seconds)
+        return ReplayOutcome(
+            job, "failed", "the program succeeded but wrote no IR: is it a triton-opt?", seconds
+        )
     return ReplayOutcome(job, replay_verdict.verdict(job.out, job.after), "", seconds)
 
 
@@ -271,7 +273,7 @@ def _said(lines: Sequence[str]) -> str:
 
 
 def keep(made: Path, out: Path) -> Path:
-    """Copy what came out to where a person wants it; that path."""
+    """Copy the result to where the user wants it; returns that path."""
     step = Copy(made, out, phase="keep")
     workspace.default().run(Plan("keep", (step,)), "passes.replay", quiet=True)
     return out

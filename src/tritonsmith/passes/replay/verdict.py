@@ -1,4 +1,4 @@
-"""Whether a replay made what the dump has."""
+"""Whether a replay reproduced the dump."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RAN: tuple[Verdict, ...] = ("exact", "same", "differs", "alone")
 
 
 def verdict(made: Path, after: Path | None) -> Verdict:
-    """How what came out compares to the next dump.
+    """Compare the result with the next dump.
 
     Args:
         made: file with the IR that came out.

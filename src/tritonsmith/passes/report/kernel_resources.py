@@ -1,4 +1,4 @@
-"""What a compiled kernel takes of the GPU, as the page says it."""
+"""The GPU resources of a compiled kernel, as shown on the page."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _Values = Mapping[str, object]
 
 
 def gist(binary: Binary) -> str:
-    """The few numbers that everybody asks for first."""
+    """The most important numbers, in one line."""
     if binary.error:
-        return f"its resources are not known: {binary.error}"
+        return f"resources unknown: {binary.error}"
     values = binary.values
     words = _amd(values) if "vgprs_per_lane" in values else _nvidia(values)
     return " \u00b7 ".join(words)
 
 
 def table(binary: Binary) -> list[tuple[str, str, str]]:
-    """All numbers: what, how many, of which unit."""
+    """All numbers with their names and units."""
     return [
         (column.head.replace("-\n", "").replace("\n", " "), _spelled(binary.values[column.key]), column.unit)
         for column in COLUMNS
@@ -32,7 +32,7 @@ def _nvidia(values: _Values) -> Iterator[str]:
     yield f"{_of(values, 'registers_per_thread')} registers"
     stores, loads = values.get("spill_store_bytes"), values.get("spill_load_bytes")
     if stores is None or loads is None:
-        yield "spills not known"
+        yield "spills unknown"
     else:
         yield f"spills {stores} B stored, {loads} B loaded" if stores or loads else "no spills"
     parts = (values.get("shared_static_bytes"), values.get("shared_dynamic_bytes"))
@@ -44,7 +44,7 @@ def _amd(values: _Values) -> Iterator[str]:
     yield f"{_of(values, 'vgprs_per_lane')} VGPRs, {_of(values, 'sgprs_per_wave')} SGPRs"
     lanes, waves = values.get("vgpr_spills"), values.get("sgpr_spills")
     if lanes is None or waves is None:
-        yield "spills not known"
+        yield "spills unknown"
     else:
         yield f"{lanes} VGPRs, {waves} SGPRs spilled" if lanes or waves else "no spills"
     lds = values.get("lds_bytes")

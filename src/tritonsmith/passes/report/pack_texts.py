@@ -32,7 +32,7 @@ _ENOUGH = 2**20  # bytes of text, from which on the next kernel gets a chunk of 
 
 @dataclass
 class Packer:
-    """Takes texts one after the other and gives chunks as they become full.
+    """Takes texts one by one and returns chunks as they fill up.
 
     Attributes:
         texts: how many were taken; equal ones count once.

@@ -1,4 +1,4 @@
-"""The Python files that the IR speaks of, to be shown beside it."""
+"""The Python files that the IR refers to, to show next to it."""
 
 from __future__ import annotations
 

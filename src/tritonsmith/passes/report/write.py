@@ -45,13 +45,13 @@ class Made:
 
 
 def check(out: Path) -> None:
-    """Look whether a report may get this name, before anything is read.
+    """Check that a report may have this name, before anything is read.
 
     Raises:
         UsageError: it is a folder, or not the name of a page, so that something else would be overwritten.
     """
     if out.suffix.lower() not in _SUFFIXES or out.is_dir():
-        raise UsageError("a report is a file with the suffix .html", where=out, hints=["--out report.html"])
+        raise UsageError("a report needs the suffix .html", where=out, hints=["--out report.html"])
 
 
 def make(index: DumpIndex, out: Path, against: DumpIndex | None = None) -> Made:
@@ -220,12 +220,14 @@ def _content(side: DumpIndex, name: str) -> bytes:
     try:
         return outside.read_bytes(path, outside.OURS)
     except (OSError, ValueError) as error:
-        raise FactError("cannot read what was compiled", where=path, why=str(error)) from error
+        raise FactError(
+            "cannot read the compiled kernels of this dump", where=path, why=str(error)
+        ) from error
 
 
 def _inside(side: DumpIndex, name: str) -> Path:
-    """A file of the dump. The folder may be somebody else's, and the report may go to a third one."""
+    """A file of the dump, which may be untrusted: the report must not include files from elsewhere."""
     path = side.folder / name
     if not path.resolve().is_relative_to(side.folder.resolve()):
-        raise FactError("a file of this dump lies outside its folder", where=path)
+        raise FactError("a file of this dump is outside its folder", where=path)
     return path

@@ -1,4 +1,4 @@
-"""`passes.diff`: what a pass did; where two dumps part."""
+"""`passes.diff`: what a pass changed, and where two dumps diverge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _USE = re.compile(r"#[A-Za-z_][\w$]*(?:\.\d+)?")
 
 @dataclass(frozen=True)
 class IrChange:
-    """A count that is not the same on both sides.
+    """A count that differs between the sides.
 
     Attributes:
         what: name of an operation, or the definition of a layout.
@@ -36,7 +36,7 @@ class IrChange:
 
 @dataclass(frozen=True)
 class Divergence:
-    """Where two runs of the pipelines part.
+    """Where two runs of the pipelines diverge.
 
     Attributes:
         same: passes that did the same in both.
@@ -83,7 +83,7 @@ def language(dump: Dump) -> str:
 
 
 def left(index: DumpIndex, dump: Dump) -> Dump:
-    """What a pass left.
+    """The IR after a pass.
 
     Raises:
         FactError: nothing was printed that shows it.
@@ -98,13 +98,11 @@ def sides(index: DumpIndex, dump: Dump) -> tuple[Dump, Dump]:
         FactError: nothing was printed that shows one of them.
     """
     if dump.against is None and dump.when == "after":
-        hints = ["invoke passes.show prints what it left"]
-        raise FactError(
-            f"what {dump.name} was given is not in this dump", where=index.path(dump), hints=hints
-        )
+        hints = ["invoke passes.show prints the IR after the pass"]
+        raise FactError(f"the input of {dump.name} is not in this dump", where=index.path(dump), hints=hints)
     if dump.against is None:
         why = "the pass failed" if dump.when == "failed" else "nothing was printed after it"
-        raise FactError(f"what {dump.name} left is not in this dump", where=index.path(dump), why=why)
+        raise FactError(f"the output of {dump.name} is not in this dump", where=index.path(dump), why=why)
     other = index.dumps[dump.against]
     return (dump, other) if dump.when == "before" else (other, dump)
 
@@ -145,7 +143,7 @@ def layouts(before: str, after: str) -> tuple[IrChange, ...]:
 
 
 def divergence(one: ComparedRun, other: ComparedRun) -> Divergence:
-    """The first pass at which two runs part.
+    """The first pass at which two runs diverge.
 
     Passes are paired by their names. A pass that only one of them has parts them if it changed something.
     Runs for two targets do not part where the name of the target is all that differs. LLVM's passes and the
@@ -173,23 +171,23 @@ def divergence(one: ComparedRun, other: ComparedRun) -> Divergence:
 
 
 def said(found: Divergence) -> str:
-    """A parting in words."""
+    """A divergence in words."""
     if found.already:
-        return "they are not the same before their first common pass"
+        return "the two already differ before their first common pass"
     if found.one is None and found.other is None:
-        return f"they do not part: {found.same} passes leave the same in both"
-    after = f"{found.same} passes leave the same in both"
+        return f"no difference: {found.same} passes have equal results in both"
+    after = f"{found.same} passes have equal results in both"
     if found.one and found.other and _name(found.one) == _name(found.other):
         at = f"{_name(found.one)} ({found.one.number} here, {found.other.number} there)"
         ended = [where for dump, where in ((found.one, "here"), (found.other, "there")) if not shows(dump)]
-        end = f": nothing was printed after it {ended[0]}" if ended else ", which left:"
-        return f"{after}; they part at {at}{end}"
+        end = f": its output was not printed {ended[0]}" if ended else ":"
+        return f"{after}; the first difference is at {at}{end}"
     alone = [
-        f"{_name(dump)} ({dump.number}) changes something {where} only"
+        f"{_name(dump)} ({dump.number}) changes the IR only {where}"
         for dump, where in ((found.one, "here"), (found.other, "there"))
         if dump
     ]
-    return f"{after}; then {', and '.join(alone)}"
+    return f"{after}; then {' and '.join(alone)}"
 
 
 def _name(dump: Dump) -> str:

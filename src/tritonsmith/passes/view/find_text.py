@@ -1,4 +1,4 @@
-"""`passes.find`: in which pass a text was born, multiplied, and died."""
+"""`passes.find`: which passes add, duplicate or remove a text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Event:
 
 @dataclass(frozen=True)
 class TextHistory:
-    """Where a text comes.
+    """Where a text occurs.
 
     Attributes:
         first: how often in the first dump.
@@ -69,15 +69,15 @@ def find(index: DumpIndex, kernel: str, text: str, *, regex: bool = False) -> Te
         regex: it is a regular expression; `^` and `$` match at lines.
 
     Raises:
-        UsageError: the expression is none, or there is no text.
+        UsageError: the text is empty, or the regular expression is not valid.
     """
     if not text:
-        raise UsageError("an empty text is everywhere", hints=["name what to look for: convert_layout"])
+        raise UsageError("the text is empty", hints=["give a text to search for: convert_layout"])
     try:
         pattern = re.compile(text if regex else re.escape(text), re.MULTILINE)
         sought = re.compile(pattern.pattern.encode(), re.MULTILINE)
     except re.error as error:
-        raise UsageError(f"{text!r} is no regular expression", why=str(error)) from error
+        raise UsageError(f"{text!r} is not a valid regular expression", why=str(error)) from error
     mine = index.of(kernel)
     counts: dict[str, int] = {}
     for dump in mine:
@@ -127,7 +127,7 @@ def table(found: TextHistory, text: str) -> Grid:
         ]
         for event in found.events
     ]
-    title = f"{text}: {found.first} at first, in {found.dumps} of {found.of} dumps"
+    title = f"{text}: {found.first} in the first dump, present in {found.dumps} of {found.of} dumps"
     heads = ["pass", "stage", "name", "before", "after", ""]
     return tables.plain(title, heads, lines, right=["pass", "before", "after"], cut={"name": _NAME})
 

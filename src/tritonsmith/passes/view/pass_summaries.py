@@ -46,11 +46,12 @@ def asked(checkouts: Sequence[str] | None, *, wanted: bool) -> dict[str, str] | 
     if not checkouts:
         if wanted:
             raise UsageError(
-                "--summary takes its words from a checkout", hints=["--source PATH: Triton's, or LLVM's"]
+                "--summary reads the summaries from a checkout",
+                hints=["give Triton's or LLVM's checkout: --source PATH"],
             )
         return None
     folders = [Path(text).expanduser() for text in checkouts]
     for folder in folders:
         if not folder.is_dir():
-            raise UsageError("there is no such checkout", where=folder)
+            raise UsageError("no such checkout", where=folder)
     return read(folders)

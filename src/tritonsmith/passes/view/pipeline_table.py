@@ -1,4 +1,4 @@
-"""`passes.list`: what each pass did, in numbers, kept in a file beside the index."""
+"""`passes.list`: the changes of each pass in numbers, kept in a file next to the index."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def after(index: DumpIndex, dump: Dump) -> Dump:
     if dump.when != "before":
         return dump
     if dump.against is None:
-        raise SmithError(f"nothing that was printed shows what {dump.name} left", where=index.folder)
+        raise SmithError(f"the output of {dump.name} was not printed", where=index.folder)
     return index.dumps[dump.against]
 
 

@@ -65,12 +65,14 @@ def test_a_binary_that_cannot_be_read_is_told_and_the_dump_is_whole(tmp_path: Pa
 
 def test_why_there_is_no_binary(tmp_path: Path) -> None:
     made = dumped(tmp_path / "dump")
-    assert "passes.dump again keeps it" in binaries.none_because(made, "k")
-    assert "a log has none; passes.dump compiles" in binaries.none_because(replace(made, environ={}), "k")
+    assert "run passes.dump again to keep it" in binaries.none_because(made, "k")
+    assert "logs do not contain it; passes.dump compiles" in binaries.none_because(
+        replace(made, environ={}), "k"
+    )
     broken = replace(made, kernels=(DumpedKernel("k", "k", "", failed="CSE"),))
     assert "the compile failed (CSE)" in binaries.none_because(broken, "k")
     binaries.keep(made, [compiled(tmp_path / "out", 4)])
-    assert "the compile left none" in binaries.none_because(made, "k-2")
+    assert "the compile produced none" in binaries.none_because(made, "k-2")
 
 
 def test_a_dump_over_an_older_one_leaves_nothing_of_it(tmp_path: Path) -> None:
@@ -99,7 +101,7 @@ def test_what_is_no_list_of_binaries_is_told(tmp_path: Path, text: str) -> None:
     made = dumped(tmp_path / "dump")
     (made.folder / COMPILED).mkdir()
     (made.folder / COMPILED / binaries.FILE).write_text(text)
-    with pytest.raises(FactError, match="cannot read what was compiled"):
+    with pytest.raises(FactError, match="cannot read the compiled kernels of this dump"):
         binaries.read(made)
 
 

@@ -55,7 +55,7 @@ def test_what_does_not_fail_again_is_no_result(space: Workspace, tmp_path: Path)
     )
     with pytest.raises(SmithError) as error:
         command.reduce(PROGRAM, way(once), space, ReduceOptions(jobs=1))
-    assert "does not fail in a fresh process" in str(error.value)
+    assert "does not fail in a new process" in str(error.value)
 
 
 def test_time_that_is_up_leaves_the_best(space: Workspace) -> None:

@@ -48,7 +48,7 @@ def test_of_two_bindings_the_one_whose_options_are_right() -> None:
 def test_an_option_that_no_binding_gives_is_named() -> None:
     made = resolved("canonicalize{ top-down=maybe}")
     assert isinstance(made, str)
-    assert "passes.common.add_canonicalizer adds it with top-down=true, and not maybe" in made
+    assert "passes.common.add_canonicalizer adds the pass with top-down=true, not maybe" in made
 
 
 def test_a_pass_without_a_binding() -> None:
@@ -56,7 +56,9 @@ def test_a_pass_without_a_binding() -> None:
 
 
 def test_an_argument_that_no_option_shows_is_the_rehearsed_one() -> None:
-    assert resolved("hidden") == "no option shows argument 1 of nvidia.passes.add_hidden"
+    assert (
+        resolved("hidden") == "argument 1 of nvidia.passes.add_hidden does not appear in the pass's options"
+    )
     rehearsed = Call("nvidia.passes.add_hidden", ("gfx942",))
     assert resolved("hidden", rehearsed) == rehearsed
 
@@ -71,5 +73,5 @@ def test_a_dump_that_does_not_tell_options() -> None:
     assert bindings.resolve(KNOWN, "tritongpu-coalesce", None) == Call("passes.ttgpuir.add_coalesce")
     refused = bindings.resolve(KNOWN, "tritongpu-pipeline", None)
     assert refused == (
-        "the dump does not tell the options of tritongpu-pipeline, and passes.ttgpuir.add_pipeline needs them"
+        "the dump does not contain the options of tritongpu-pipeline, which passes.ttgpuir.add_pipeline needs"
     )

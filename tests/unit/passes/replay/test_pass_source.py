@@ -113,7 +113,7 @@ def test_debug_output_that_cannot_be_had(tmp_path: Path, checkout: Path) -> None
     assert caught.value.hints[0] == "did you mean 'greedy-rewriter'?"
     with pytest.raises(FactError, match="without assertions"):
         debugger.of([LINK], tool(tmp_path / "b", checkout, asserts=False), [], wanted=True)
-    with pytest.raises(FactError, match="sources of tritongpu-coalesce are needed"):
+    with pytest.raises(FactError, match="sources of tritongpu-coalesce are required"):
         debugger.of([LINK], tool(tmp_path / "c", None), [], wanted=True)
     with pytest.raises(FactError, match="cse is not in this checkout"):
         debugger.of([PassLink(dump(0, "cse"), None)], good, [], wanted=True)
@@ -141,5 +141,5 @@ def test_a_debugger_under_a_distributions_name_is_found(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert tools.debugger("lldb") == str(program)
-    with pytest.raises(FactError, match="there is no gdb here"):
+    with pytest.raises(FactError, match="gdb is not installed"):
         tools.debugger("gdb")

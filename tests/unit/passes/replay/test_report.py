@@ -31,7 +31,7 @@ def test_what_cannot_be_compared_is_not_counted() -> None:
         outcome("crashed", last=True),
     ]
     assert report.summary(found) == (
-        "2 of 4 passes replay exactly (1 of them but for locations and names of values); 1 differs; "
+        "2 of 4 passes replay exactly (1 of them except for locations and value names); 1 differs; "
         "1 no binding; 1 crashed; 1 more run inside another pass; 2 more with no dump after it"
     )
     assert report.summary(found[:1]) == "1 of 1 passes replay exactly"

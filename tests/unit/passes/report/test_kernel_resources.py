@@ -39,7 +39,7 @@ AMD = {
         ),
         (
             NVIDIA | {"spill_store_bytes": None, "occupancy_percent": None},
-            "255 registers \u00b7 spills not known \u00b7 33 KiB shared",
+            "255 registers \u00b7 spills unknown \u00b7 33 KiB shared",
         ),
         (AMD, "128 VGPRs, 40 SGPRs \u00b7 3 VGPRs, 0 SGPRs spilled \u00b7 100 B LDS"),
     ],
@@ -49,7 +49,7 @@ def test_a_gist_says_what_spills_and_never_guesses(values: dict[str, float | str
 
 
 def test_what_could_not_be_read_is_said() -> None:
-    assert kernel_resources.gist(Binary("", "", error="no ELF")) == "its resources are not known: no ELF"
+    assert kernel_resources.gist(Binary("", "", error="no ELF")) == "resources unknown: no ELF"
 
 
 def test_a_table_has_units_and_leaves_out_what_is_not_known() -> None:

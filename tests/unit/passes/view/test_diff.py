@@ -64,7 +64,7 @@ def test_what_a_pass_did_is_its_input_against_the_next_dump(tmp_path: Path) -> N
 
 def test_what_the_last_pass_left_is_not_known(tmp_path: Path) -> None:
     made = run(tmp_path / "a", [("cse", module(ADD))], module(ADD))
-    with pytest.raises(FactError, match="what the-end left is not in this dump"):
+    with pytest.raises(FactError, match="the output of the-end is not in this dump"):
         diff.sides(made.index, made.dumps[-1])
 
 
@@ -94,7 +94,7 @@ def test_runs_that_differ_in_names_and_locations_do_not_part(tmp_path: Path) -> 
     two = run(tmp_path / "b", [("cse", module(ADD, names="%y")), ("licm", text)], text)
     found = diff.divergence(one, two)
     assert (found.one, found.other) == (None, None)
-    assert diff.said(found) == "they do not part: 3 passes leave the same in both"
+    assert diff.said(found) == "no difference: 3 passes have equal results in both"
 
 
 def test_the_pass_that_left_something_else_is_the_first(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_the_pass_that_left_something_else_is_the_first(tmp_path: Path) -> None:
     two = run(tmp_path / "b", [("cse", module(ADD)), ("licm", module(ADD)), ("dce", module(MUL))], "y")
     found = diff.divergence(one, two)
     assert (found.same, found.one, found.other) == (1, one.dumps[1], two.dumps[1])
-    assert "they part at licm (1 here, 1 there)" in diff.said(found)
+    assert "the first difference is at licm (1 here, 1 there)" in diff.said(found)
 
 
 def test_a_pass_that_only_one_has_parts_them_if_it_changes_something(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_pass_that_only_one_has_parts_them_if_it_changes_something(tmp_path: P
     busy = run(tmp_path / "c", [same[0], ("more", module(ADD)), ("dce", module(MUL))], module(MUL))
     found = diff.divergence(plain, busy)
     assert (found.one, found.other) == (None, busy.dumps[1])
-    assert "more (1) changes something there only" in diff.said(found)
+    assert "more (1) changes the IR only there" in diff.said(found)
 
 
 def test_the_name_of_the_target_parts_nothing(tmp_path: Path) -> None:
@@ -178,10 +178,10 @@ def test_a_run_that_ends_parts_from_one_that_goes_on(tmp_path: Path) -> None:
     one = run(tmp_path / "a", [("cse", module(ADD)), ("licm", module(ADD))], "x")
     short = replace(one.index, dumps=(replace(one.dumps[0], against=None),))
     found = diff.divergence(one, ComparedRun(short, short.kernels[0]))
-    assert "part at cse (0 here, 0 there): nothing was printed after it there" in diff.said(found)
+    assert "difference is at cse (0 here, 0 there): its output was not printed there" in diff.said(found)
 
 
 def test_what_llvms_first_pass_was_given_is_not_known(tmp_path: Path) -> None:
     made = llvm_run(tmp_path / "a", "fmul")
-    with pytest.raises(FactError, match="what P0 was given is not in this dump"):
+    with pytest.raises(FactError, match="the input of P0 is not in this dump"):
         diff.sides(made.index, made.dumps[1])
