@@ -148,7 +148,7 @@ def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex,
             if manifest is not None:
                 binaries.keep(index, [manifest])
             elif index.dumps:
-                console.note(f"what came until then is in {index.folder}")
+                console.note(f"the passes recorded so far are in {index.folder}")
     finally:
         splitter.stop()
         _end(prepared, where.space)
