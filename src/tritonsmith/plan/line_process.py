@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tritonsmith.errors import FactError
-from tritonsmith.plan import process
+from tritonsmith.plan import process, stopping
 
 
 class LineProcess:
@@ -71,7 +71,7 @@ class LineProcess:
 
     def close(self) -> None:
         """Stop it, and what it started."""
-        process.stop(self._process)
+        stopping.stop(self._process)
         for stream in (self._process.stdin, self._process.stdout):
             if stream:
                 with contextlib.suppress(OSError):  # what it was not given any more

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import locale
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +14,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from tritonsmith.errors import FactError
-from tritonsmith.plan import locks
+from tritonsmith.plan import locks, stopping
 
-GRACE_AFTER_INT = 5.0  # seconds; Ninja lets running compiles finish writing
-GRACE_AFTER_TERM = 2.0
 _PLAIN_LOCALES = ("C.UTF-8", "en_US.UTF-8")  # macOS has the second only
 
 
@@ -181,30 +178,5 @@ def stream(
                 on_line(line.rstrip("\r\n"))
             return process.wait()
         except BaseException:
-            stop(process)
+            stopping.stop(process)
             raise
-
-
-def stop(process: subprocess.Popen[str]) -> None:
-    """Stop a process group: INT, then TERM, then KILL, with time to react in between.
-
-    ^C pressed again takes the next stair at once.
-    """
-    for number, grace in ((signal.SIGINT, GRACE_AFTER_INT), (signal.SIGTERM, GRACE_AFTER_TERM)):
-        if not _signal_group(process, number):
-            return
-        try:
-            process.wait(timeout=grace)
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
-            continue
-        break
-    _signal_group(process, signal.SIGKILL)
-    process.wait()
-
-
-def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> bool:
-    try:
-        os.killpg(process.pid, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True

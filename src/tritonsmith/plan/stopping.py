@@ -1,14 +1,18 @@
-"""A run that is stopped from outside ends as one that is stopped by ^C, and leaves no child at work."""
+"""How a run is stopped: signals end it as ^C does, and its child processes are stopped with it."""
 
 from __future__ import annotations
 
 import os
 import signal
 import stat
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+GRACE_AFTER_INT = 5.0  # seconds; Ninja lets running compiles finish writing
+GRACE_AFTER_TERM = 2.0
 
 
 @contextmanager
@@ -29,6 +33,23 @@ def stoppable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def stop(process: subprocess.Popen[str]) -> None:
+    """Stop a process group: INT, then TERM, then KILL, with time to react in between.
+
+    ^C pressed again takes the next stair at once.
+    """
+    for number, grace in ((signal.SIGINT, GRACE_AFTER_INT), (signal.SIGTERM, GRACE_AFTER_TERM)):
+        if not _signal_group(process, number):
+            return
+        try:
+            process.wait(timeout=grace)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            continue
+        break
+    _signal_group(process, signal.SIGKILL)
+    process.wait()
+
+
 def _interrupt(number: int, _frame: FrameType | None) -> None:
     if number == signal.SIGHUP:
         _leave_terminal()
@@ -46,3 +67,11 @@ def _leave_terminal() -> None:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, descriptor)
             os.close(nowhere)
+
+
+def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> bool:
+    try:
+        os.killpg(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

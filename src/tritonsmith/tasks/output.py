@@ -13,7 +13,7 @@ from tritonsmith.ui import console, redact
 from tritonsmith.ui.printable import printable
 
 if TYPE_CHECKING:
-    from tritonsmith.builder.llvm.provider import ProviderChoice
+    from tritonsmith.builder.llvm.providers.interface import ProviderChoice
     from tritonsmith.envs.session import Session
     from tritonsmith.kernels.compile.run import PreparedCompile
     from tritonsmith.plan import Plan

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from . import parent_death
 from .backend_options import check_options
+from .file_context import FileSurroundings, prepare
 from .load import LoadedKernel, load_checked
 from .pool import CompileGroup, CompilePool, CompileProcess, can_fork
 from .refusal import EXIT_REFUSED, RequestRefusedError
 from .row import finished
 from .serve import loader, refuser, serve
-from .surroundings import FileSurroundings, prepare
 
 if TYPE_CHECKING:
     from .json_types import Table

@@ -7,9 +7,9 @@ import json
 from typing import TYPE_CHECKING
 
 from . import parent_death
+from .file_context import prepare
 from .load import load_for
 from .refusal import RequestRefusedError
-from .surroundings import prepare
 from .values import encoded
 
 if TYPE_CHECKING:

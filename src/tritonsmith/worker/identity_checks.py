@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from .frames import shown
-from .ledger import Ledger
 from .stub_finder import names_in
+from .stub_ledger import Ledger
 from .stubs import is_stub_module, name_of, stub
 
 

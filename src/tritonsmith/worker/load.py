@@ -13,12 +13,12 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from .file_context import FileSurroundings
 from .identity_checks import note_identities
-from .ledger import UnknownError
 from .needed_statements import candidates, needed
 from .refusal import RequestRefusedError, unknown
+from .stub_ledger import UnknownError
 from .stubs import name_of
-from .surroundings import FileSurroundings
 
 if TYPE_CHECKING:
     from .json_types import Table

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from . import parent_death
 from .backend_options import check_options
 from .compile_point import compile_point
-from .ledger import UnknownError
+from .file_context import FileSurroundings, prepare
 from .load import LoadedKernel, load_checked
 from .ptxas import listen
 from .refusal import RequestRefusedError
 from .row import failed, told
-from .surroundings import FileSurroundings, prepare
+from .stub_ledger import UnknownError
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
     from .json_types import Table

@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any
 
 from .frames import frames, user_frame
-from .ledger import Ledger
+from .stub_ledger import Ledger
 from .stubs import is_stub_module, stub_module
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from .frames import asks_whether, frames, is_jit, only_looks, package_name
-from .ledger import Ledger, is_kernel
+from .stub_ledger import Ledger, is_kernel
 
 
 class Stub:

@@ -19,9 +19,9 @@ from tritonsmith.builder import compile_commands
 from tritonsmith.builder.compile_commands import DatabaseLink
 from tritonsmith.builder.jobs import bound
 from tritonsmith.builder.llvm import closure, source
-from tritonsmith.builder.llvm import providers as llvm_providers
 from tritonsmith.builder.llvm.closure import Consumer
-from tritonsmith.builder.llvm.provider import ProviderChoice, ProviderInputs
+from tritonsmith.builder.llvm.providers import choose as llvm_providers
+from tritonsmith.builder.llvm.providers.interface import ProviderChoice, ProviderInputs
 from tritonsmith.builder.triton import commands, recipe
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.builder.triton.source import TritonSource, request_for

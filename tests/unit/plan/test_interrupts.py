@@ -21,12 +21,12 @@ RUN = """
 import sys
 from pathlib import Path
 from tritonsmith.errors import SmithError
-from tritonsmith.plan import Plan, Run, Write, process, stamped
+from tritonsmith.plan import Plan, Run, Write, stamped, stopping
 from tritonsmith.plan.runner import Runner
 from tritonsmith.ui.progress import PhaseProgress
 
 here, hang = Path(sys.argv[1]), sys.argv[2]
-process.GRACE_AFTER_INT = float(sys.argv[3])
+stopping.GRACE_AFTER_INT = float(sys.argv[3])
 
 class Telling(PhaseProgress):
     def update(self, done, total, current=""):

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from tests.support import all_gone
-from tritonsmith.plan import process
+from tritonsmith.plan import process, stopping
 
 # Says that it is up, starts a child of its own, and does not care about ^C (nor TERM, if told so).
 STUBBORN = """
@@ -24,8 +24,8 @@ time.sleep(600)
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "GRACE_AFTER_INT", 0.1)
-    monkeypatch.setattr(process, "GRACE_AFTER_TERM", 0.1)
+    monkeypatch.setattr(stopping, "GRACE_AFTER_INT", 0.1)
+    monkeypatch.setattr(stopping, "GRACE_AFTER_TERM", 0.1)
 
 
 def python(code: str, *args: str) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ def test_whatever_ends_the_stream_stops_the_whole_group(
 
 
 def test_a_program_that_reacts_to_int_is_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "GRACE_AFTER_INT", 60.0)
+    monkeypatch.setattr(stopping, "GRACE_AFTER_INT", 60.0)
     tidy = """
 import pathlib, time
 try:
@@ -112,7 +112,7 @@ def test_a_second_interrupt_takes_the_next_stair(monkeypatch: pytest.MonkeyPatch
             return code
 
         monkeypatch.setattr(started, "wait", interrupted)
-        process.stop(started)
+        stopping.stop(started)
         assert started.returncode == -9
     assert all_gone([child])
 
@@ -120,7 +120,7 @@ def test_a_second_interrupt_takes_the_next_stair(monkeypatch: pytest.MonkeyPatch
 def test_stop_of_a_process_that_ended() -> None:
     with subprocess.Popen(("true",), start_new_session=True, encoding="utf-8") as ended:
         ended.wait()
-        process.stop(ended)
+        stopping.stop(ended)
         assert ended.returncode == 0
 
 

@@ -15,8 +15,8 @@ from tritonsmith import configs
 from tritonsmith.kernels.compile import gpu_models, targets
 from tritonsmith.worker import fake_torch
 from tritonsmith.worker.fake_gpu import FakeDriver, FakeGpu
-from tritonsmith.worker.ledger import Ledger, UnknownError
 from tritonsmith.worker.stub_finder import ImportWatcher, StubFinder
+from tritonsmith.worker.stub_ledger import Ledger, UnknownError
 
 GpuTarget = collections.namedtuple("GpuTarget", ["backend", "arch", "warp_size"])  # noqa: PYI024 - Triton's
 REAL_TORCH = {

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.worker.ledger import Ledger, UnknownError
 from tritonsmith.worker.stub_finder import StubFinder
+from tritonsmith.worker.stub_ledger import Ledger, UnknownError
 from tritonsmith.worker.stubs import name_of
 
 Run = Callable[[str], dict[str, Any]]

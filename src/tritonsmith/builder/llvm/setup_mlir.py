@@ -8,9 +8,10 @@ from typing import Any
 
 from tritonsmith.builder import cmake, preflight
 from tritonsmith.builder.jobs import bound
-from tritonsmith.builder.llvm import closure, precompiled_headers, providers, source
+from tritonsmith.builder.llvm import closure, precompiled_headers, source
 from tritonsmith.builder.llvm.closure import Consumer
-from tritonsmith.builder.llvm.provider import ProviderChoice, ProviderInputs
+from tritonsmith.builder.llvm.providers.choose import choose
+from tritonsmith.builder.llvm.providers.interface import ProviderChoice, ProviderInputs
 from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.builder.llvm.source import BuildTools
 from tritonsmith.builder.llvm.store_entry import StoreEntryUpdate
@@ -62,7 +63,7 @@ def prepare(
         consumer=_consumer(settings, space, located, means, again=again),
         again=again,
     )
-    choice = providers.choose(request, inputs)
+    choice = choose(request, inputs)
     warnings = [*choice.warnings]
     if choice.provider in ("source", "store") and choice.plan.steps:
         warnings += _preflight(request, settings, means, store, force=force)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from tritonsmith.builder.llvm import prebuilt
-from tritonsmith.builder.llvm.provider import ProviderChoice, ProviderInputs, RefusedError, require_writable
+from tritonsmith.builder.llvm.providers.interface import (
+    ProviderChoice,
+    ProviderInputs,
+    RefusedError,
+    require_writable,
+)
 from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.facts import llvm_tree
 from tritonsmith.store import describe_tree

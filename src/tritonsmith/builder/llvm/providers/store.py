@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tritonsmith.builder.llvm import closure, store_entry
 from tritonsmith.builder.llvm import source as llvm_source
-from tritonsmith.builder.llvm.provider import (
+from tritonsmith.builder.llvm.providers.interface import (
     ProviderChoice,
     ProviderInputs,
     RefusedError,

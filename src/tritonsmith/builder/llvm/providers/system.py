@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritonsmith.builder.llvm.provider import ProviderChoice, ProviderInputs, RefusedError
+from tritonsmith.builder.llvm.providers.interface import ProviderChoice, ProviderInputs, RefusedError
 from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Plan

@@ -11,11 +11,10 @@ import pytest
 from git import Actor, Repo
 
 from tests.unit.builder import made
-from tritonsmith.builder.llvm import providers
 from tritonsmith.builder.llvm import source as llvm_source
 from tritonsmith.builder.llvm.closure import Consumer
-from tritonsmith.builder.llvm.provider import ProviderChoice, ProviderInputs
-from tritonsmith.builder.llvm.providers import choose
+from tritonsmith.builder.llvm.providers.choose import PROVIDERS, choose
+from tritonsmith.builder.llvm.providers.interface import ProviderChoice, ProviderInputs
 from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.builder.llvm.source import LlvmSource, SourceTree
 from tritonsmith.envs.schema import Provider
@@ -214,7 +213,7 @@ def test_without_a_pin() -> None:
     with pytest.raises(UsageError, match="the wanted LLVM commit is unknown"):
         take(made.request(None, provider="source"), facts())
     message = refused(made.request(None), facts(made.llvm()))
-    for provider in providers.PROVIDERS:
+    for provider in PROVIDERS:
         assert re.search(rf"^\W*(why:)?\s*{provider}: ", message, re.MULTILINE), provider
     assert "--provider system --llvm-dir" in message
     mine = facts(source=LlvmSource("checkout", "/home/dev/llvm-project", made.OTHER))

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from .disassemble import find_disassemblers
 from .fake_gpu import FakeDriver, FakeGpu
 from .fake_torch import PROVIDED, patched, provide
-from .ledger import Ledger, UnknownError
 from .refusal import RequestRefusedError
 from .stub_finder import ImportWatcher, StubFinder
+from .stub_ledger import Ledger, UnknownError
 
 if TYPE_CHECKING:
     from .json_types import Table
