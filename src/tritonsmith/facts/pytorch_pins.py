@@ -236,15 +236,15 @@ def _unknown(text: str, plain: str, known: list[str]) -> UsageError:
         return UsageError(
             f"the table has no builds that are not released, such as {text}",
             why="a nightly or a build from sources has the pin of its own commit of PyTorch",
-            hints=_elsewhere("COMMIT, which is torch.version.git_version"),
+            hints=_elsewhere("COMMIT", ", which is torch.version.git_version"),
         )
     hints = [f"nearest known releases: {', '.join(nearest(plain, known))}"]
     hints += _elsewhere(f"v{plain}" if plain.count(".") > 1 else "main")
     return UsageError(f"the table has no PyTorch {text}", hints=hints)
 
 
-def _elsewhere(ref: str) -> list[str]:
-    return [f"read PyTorch's own pin file: {command('pins', live=True, ref=ref)}"]
+def _elsewhere(ref: str, remark: str = "") -> list[str]:
+    return [f"read PyTorch's own pin file: {command('pins', live=True, ref=ref)}{remark}"]
 
 
 def nearest(version: str, known: list[str]) -> list[str]:

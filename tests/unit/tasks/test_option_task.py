@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from invoke.exceptions import ParseError
 
@@ -53,7 +53,7 @@ def _values(option: Option, texts: st.SearchStrategy[str]) -> st.SearchStrategy[
 _NO_LIST = dict.fromkeys(map(ord, ",;"), "_")
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 @pytest.mark.parametrize("name", sorted(namespace.task_names))
 def test_what_is_written_is_read(name: str, data: st.DataObject) -> None:
