@@ -14,6 +14,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.plan import files
+
 _PRECOMPILED = re.compile(r""" -Winvalid-pch -Xclang -include-pch -Xclang ("[^"]*"|(\\.|[^\s\\])+)""")
 
 
@@ -48,9 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     parsed = [json.loads(path.read_text(encoding="utf-8")) for path in arguments.databases]
     merged = merge(parsed)
-    partial = arguments.output.with_name(f"{arguments.output.name}.partial")
-    partial.write_text(json.dumps(merged, indent=1) + "\n", encoding="utf-8")
-    partial.replace(arguments.output)
+    files.write_atomically(arguments.output, json.dumps(merged, indent=1) + "\n")
     print(f"{len(merged)} commands from {len(parsed)} databases")
     return 0
 

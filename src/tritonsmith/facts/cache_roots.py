@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from tritonsmith.envs.workspace import Workspace
+from tritonsmith.plan import files
 
 RootKind = Literal["jit", "dump", "override", "env", "inductor", "named"]
 
@@ -67,7 +67,7 @@ def inductor_folder(environ: Mapping[str, str]) -> Path:
         user = re.sub(r'[\\/:*?"<>|]', "_", getpass.getuser())
     except (KeyError, OSError):  # a number without a name, as in containers: TorchInductor itself gives up
         user = str(os.getuid())
-    return Path(environ.get("TMPDIR") or tempfile.gettempdir()) / f"torchinductor_{user}"
+    return Path(environ.get("TMPDIR") or files.temporary_folder()) / f"torchinductor_{user}"
 
 
 def _own(environ: Mapping[str, str]) -> Iterator[Root]:

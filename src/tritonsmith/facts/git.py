@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from tritonsmith import outside
 from tritonsmith.facts import git_reader
+from tritonsmith.plan import process
 from tritonsmith.plan.process import CommandOutput
 
 
@@ -146,6 +146,6 @@ def _output(root: Path, *arguments: str) -> str:
 
 def _problem(answer: CommandOutput | None) -> str:
     if answer is None:
-        return "git does not answer" if shutil.which("git") else "there is no git on PATH"
+        return "git does not answer" if process.which("git") else "there is no git on PATH"
     fatal = [line for line in answer.err.splitlines() if line.startswith("fatal: ")]
     return (fatal or [answer.err or f"git ended with {answer.code}"])[0]

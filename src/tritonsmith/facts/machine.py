@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,7 +76,8 @@ def disk_free(path: Path) -> float:
     """GiB free where `path` is, or will be once its missing parents are made."""
     while not path.exists() and path != path.parent:
         path = path.parent
-    return shutil.disk_usage(path).free / _GIB
+    about = os.statvfs(path)
+    return about.f_bavail * about.f_frsize / _GIB
 
 
 def _own_cgroups(root: Path, membership: Path, controller: str) -> list[Path]:

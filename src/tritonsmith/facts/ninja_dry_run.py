@@ -8,8 +8,6 @@ not look beyond it where it is due.
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from typing import Literal
 
 from tritonsmith import outside
 from tritonsmith.errors import FactError
+from tritonsmith.plan import files
 from tritonsmith.plan.process import query
 
 GRAPH = "build.ninja"
@@ -90,14 +89,13 @@ def read(ninja: Path, build: Path, targets: Sequence[str] = ()) -> DryRun:
     """
     if not (build / GRAPH).is_file():
         raise FactError("this build folder is not configured", where=build, why=f"it has no {GRAPH}")
-    with tempfile.TemporaryDirectory(prefix="tritonsmith-explain-") as name:
-        copies = Path(name)
+    with files.scratch("explain-") as copies:
         for log in _LOGS:
             with suppress(FileNotFoundError):
-                shutil.copy(build / log, copies / log)
+                files.copy(build / log, copies / log)
         graph = copies / GRAPH
         included = str(build / GRAPH).replace("$", "$$").replace(" ", "$ ")
-        graph.write_text(f"builddir = {name}\ninclude {included}\n", encoding="utf-8")
+        files.write(graph, f"builddir = {copies}\ninclude {included}\n")
         wanted = (GRAPH, *(targets or ("all",)))
         argv = (str(ninja), "-C", str(build), "-f", str(graph), "-n", "-d", "explain", *wanted)
         change = {"NINJA_STATUS": "[%f/%t] "}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith import outside
 from tritonsmith.facts import probe_cache
+from tritonsmith.plan import process
 from tritonsmith.plan.process import capture
 
 if TYPE_CHECKING:
@@ -207,5 +207,5 @@ def find_interpreter(wanted: str) -> Path | None:
     running = ".".join(map(str, sys.version_info[:2]))
     if wanted == running:
         return Path(sys._base_executable)  # type: ignore[attr-defined]  # noqa: SLF001
-    found = shutil.which(f"python{wanted}")
+    found = process.which(f"python{wanted}")
     return Path(found) if found else None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.facts import probe_cache
+from tritonsmith.plan import process
 from tritonsmith.versions import version_key
 
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
@@ -46,7 +46,7 @@ def find(name: str, *, folders: Iterable[Path] = (), names: Iterable[str] = ()) 
     """
     for candidate in (name, *names):
         for folder in (*map(str, folders), None):
-            found = shutil.which(candidate, path=folder) if folder else shutil.which(candidate)
+            found = process.which(candidate, path=folder) if folder else process.which(candidate)
             if found:
                 return Tool(name, Path(found), version_of(Path(found)))
     return None

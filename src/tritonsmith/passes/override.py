@@ -7,7 +7,6 @@ the second run what lies in the override folder takes the place of what the comp
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from tritonsmith.errors import FactError, SmithError, UsageError, did_you_mean
 from tritonsmith.facts import variables
 from tritonsmith.kernels.normalize import diff
 from tritonsmith.kernels.normalize.diff import Diff
-from tritonsmith.plan import MakeDir, Plan, Remove, process
+from tritonsmith.plan import MakeDir, Plan, Remove, files, process
 
 Launch = Callable[[Mapping[str, str]], None]  # run the kernel's compile under this change of the environment
 
@@ -114,7 +113,7 @@ def prepared(out: Path | None, space: Workspace) -> Path:
         return folder
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError("--out is not an empty folder", hints=[f"choose another folder than {out}"])
-    out.mkdir(parents=True, exist_ok=True)
+    files.make_folder(out)
     return out
 
 
@@ -174,8 +173,7 @@ def choose(dumped: Sequence[Dumped], kernel: str, stage: str) -> Dumped:
 def put(bench: OverrideRun, chosen: Dumped) -> Path:
     """Copy a stage to where the next run reads it."""
     place = bench.folder("after", "override") / chosen.key / chosen.path.name
-    place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(chosen.path, place)
+    files.copy(chosen.path, place)
     return place
 
 
@@ -192,7 +190,7 @@ def editor(environ: Mapping[str, str]) -> tuple[str, ...]:
     except ValueError as error:
         hints = ["EDITOR=nano", "--edited FILE"]
         raise UsageError(f"EDITOR cannot be {text!r}", why=str(error), hints=hints) from None
-    words = named or next(((name,) for name in ("vi", "nano") if shutil.which(name)), ())
+    words = named or next(((name,) for name in ("vi", "nano") if process.which(name)), ())
     if not words:
         raise FactError("no editor found", hints=["EDITOR=nano invoke ir-override ...", "--edited FILE"])
     return words

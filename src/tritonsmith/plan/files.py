@@ -57,7 +57,7 @@ def create(path: Path) -> BinaryIO:
     return cast("BinaryIO", path.open("xb"))
 
 
-def link_or_create(path: Path, content: bytes, twin: Path | None) -> None:
+def link_or_create(path: Path, content: bytes, twin: Path | None = None) -> None:
     """Make a new file, or another name of the file that has this content already.
 
     Args:
@@ -94,6 +94,11 @@ def scratch(purpose: str = "") -> Iterator[Path]:
     """A new folder for temporary files, which goes at the end of a `with`."""
     with tempfile.TemporaryDirectory(prefix=f"tritonsmith-{purpose}") as folder:
         yield Path(folder)
+
+
+def temporary_folder() -> Path:
+    """Where temporary files go on this machine."""
+    return Path(tempfile.gettempdir())
 
 
 def opened_log(path: Path) -> AbstractContextManager[IO[str]]:

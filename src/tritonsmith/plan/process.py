@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import locale
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -81,6 +82,11 @@ def _plain_locale() -> str:
     finally:
         locale.setlocale(locale.LC_CTYPE, before)
     return "C"
+
+
+def which(name: str, path: str | None = None) -> str | None:
+    """Where a program lies on PATH, or in the folders of another such list."""
+    return shutil.which(name, path=path)
 
 
 def capture(argv: Sequence[str], *, cwd: Path | None = None, timeout: float = 20.0) -> str | None:

@@ -120,7 +120,7 @@ def register(store: Store, user: User) -> tuple[Step, ...]:
     return (
         *announce(store, user),
         Expect(manifest, f"{user.entry} was just deleted from the store: run the command again", phase=PHASE),
-        *store.touch(user.entry),
+        *store.record_use(user.entry),
     )
 
 

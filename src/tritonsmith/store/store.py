@@ -22,7 +22,7 @@ from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, OwnershipError, SmithError, UsageError, did_you_mean
 from tritonsmith.facts import llvm_tree
-from tritonsmith.plan import Remove, Step, Write, locks, ownership
+from tritonsmith.plan import Remove, Step, Write, files, locks, ownership
 from tritonsmith.plan.steps import store_entry
 from tritonsmith.store import describe_tree, matching
 from tritonsmith.store import entry as entries
@@ -68,9 +68,9 @@ class Store:
         """
         try:
             ownership.mark(self.owner)
-            self.users.mkdir(parents=True, exist_ok=True)
+            files.make_folder(self.users)
             if not (self.root / MARKER).exists():  # another user's cannot be touched
-                (self.root / MARKER).touch()
+                files.write(self.root / MARKER, "")
         except OwnershipError as error:
             hints = ["use a new or empty folder: `store` under [llvm] in the env file, or --store PATH"]
             raise OwnershipError(error.what, where=error.where, why=error.why, hints=hints) from error
@@ -110,9 +110,7 @@ class Store:
         with locks.hold(
             self.lock(name), purpose=purpose, busy=f"with {name} in the store of LLVMs", hints=hints
         ):
-            store_entry.tombstone(self.root, name).unlink(
-                missing_ok=True
-            )  # a killed deletion goes no further
+            files.remove((store_entry.tombstone(self.root, name),))  # a killed deletion goes no further
             yield
 
     def entries(self) -> tuple[StoreEntry, ...]:
@@ -155,7 +153,7 @@ class Store:
         """Steps that mark an entry as unfinished again, before it is rebuilt."""
         return (Remove((self.manifest(name),), self.owner, phase=PHASE),)
 
-    def touch(self, name: str, now: datetime | None = None) -> tuple[Step, ...]:
+    def record_use(self, name: str, now: datetime | None = None) -> tuple[Step, ...]:
         """Steps that record a request for an entry: the least recently used is deleted first."""
         when = (now or datetime.now(UTC)).isoformat(timespec="seconds")
         return (Write(self.root / f"{name}.used", f"{when}\n", phase=PHASE),)

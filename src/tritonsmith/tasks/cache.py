@@ -117,16 +117,16 @@ def _filters(which: EntryOptions) -> Filters:
 def _installed(stale: bool) -> tuple[InstalledTriton, ...]:
     """The Tritons that are installed, if anybody asks."""
     import os
-    import shutil
     from pathlib import Path
 
     from tritonsmith.envs import workspace
     from tritonsmith.facts import installed_tritons, python_env
+    from tritonsmith.plan import process
     from tritonsmith.ui import console
 
     if not stale:
         return ()
-    python = shutil.which("python3")  # asked, since it may be a script of pyenv's
+    python = process.which("python3")  # asked, since it may be a script of pyenv's
     packages = python_env.read(Path(python)) if python else None
     found = installed_tritons.find(os.environ, workspace.default(), packages)
     versions = sorted({one.version for one in found})

@@ -81,6 +81,7 @@ def _report_bug(error: BaseException) -> str:
 def _bug_log(text: str) -> Path | None:
     """The new log with this text; None if it cannot be written."""
     from tritonsmith.envs import workspace
+    from tritonsmith.plan import files
 
     try:
         space = workspace.default()
@@ -91,8 +92,8 @@ def _bug_log(text: str) -> Path | None:
         return None
     try:
         space.claim()  # or the next run would find files in a folder without a mark
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(text, encoding="utf-8")
+        files.make_folder(log.parent)
+        files.write(log, text)
     except (OSError, SmithError):
         return None
     return log

@@ -28,7 +28,7 @@ def ir_env(
     from json import dumps
 
     from tritonsmith.passes import env_profiles
-    from tritonsmith.plan import process
+    from tritonsmith.plan import files, process
     from tritonsmith.ui import console
 
     _, command = command_line()
@@ -47,7 +47,7 @@ def ir_env(
     if command:
         for folder in made.folders:
             try:
-                folder.mkdir(parents=True, exist_ok=True)
+                files.make_folder(folder)
             except OSError as error:
                 raise UsageError("--out cannot be made", where=folder, why=error.strerror) from None
         process.exec_(command, made.set)

@@ -35,9 +35,9 @@ def ir_override(
 ) -> None:
     """Edit a stage of a kernel, compile on from it, and show what changed."""
     import os
-    import shutil
 
     from tritonsmith.passes import override
+    from tritonsmith.plan import files
     from tritonsmith.tasks import kernel_request
 
     _, program = command_line()
@@ -60,7 +60,7 @@ def ir_override(
     chosen = override.choose(override.first(bench), name, wanted)
     place = override.put(bench, chosen)
     if edited:
-        shutil.copyfile(edited, place)
+        files.copy(edited, place)
     else:
         override.edit(place, editor)
     _print(override.second(bench, chosen, place), bench.out, whole=diff)

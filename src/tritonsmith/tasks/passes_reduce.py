@@ -100,11 +100,10 @@ def _read(path: Path) -> str:
 
 
 def _runnable(program: str) -> None:
-    import shutil
-
     from tritonsmith.errors import FactError
+    from tritonsmith.plan import process
 
-    if shutil.which(program) is None:
+    if process.which(program) is None:
         raise FactError(f"there is no program {program}", hints=["a path, or a name on PATH"])
 
 

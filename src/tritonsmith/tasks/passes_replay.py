@@ -118,6 +118,7 @@ def _debug(prepared: PreparedReplay, name: str, *, dry_run: bool) -> None:
 
     from tritonsmith.errors import UsageError
     from tritonsmith.passes.replay import debugger, replayer
+    from tritonsmith.plan import files
     from tritonsmith.ui import console
 
     (job,) = prepared.jobs
@@ -135,7 +136,7 @@ def _debug(prepared: PreparedReplay, name: str, *, dry_run: bool) -> None:
         console.write(shlex.join(argv))
         return
     program = replayer.debugger(name)
-    prepared.work.mkdir(parents=True, exist_ok=True)
+    files.make_folder(prepared.work)
     console.note(shlex.join(argv))
     sys.stdout.flush()
     sys.stderr.flush()

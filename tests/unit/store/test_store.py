@@ -166,7 +166,7 @@ def test_when_an_entry_was_used(store: Store, space: Workspace) -> None:
     made.put(store, space)
     made.age(store.manifest("one"), 1000)
     before = store.last_used(store.entry("one"))
-    made.act(space, *store.touch("one", datetime(2026, 1, 1, tzinfo=UTC)))
+    made.act(space, *store.record_use("one", datetime(2026, 1, 1, tzinfo=UTC)))
     assert store.last_used(store.entry("one")) > before + 900
     (store.path("two")).mkdir()
     made.age(store.path("two"), 5000)

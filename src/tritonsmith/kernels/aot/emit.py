@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.kernels.resources import measure
 from tritonsmith.kernels.resources.measure import Measured
 from tritonsmith.kernels.resources.table import LAUNCH, ResourceRow
-from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write
+from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write, process
 from tritonsmith.plan.runner import CommandFailedError
 
 _WRITE, _CHECK = "write C", "check C"
@@ -229,7 +228,7 @@ def _writes(group: VariantGroup, shape: tuple[str, str, str]) -> Iterator[Step]:
 def _compiler() -> tuple[str, ...]:
     named = tuple(shlex.split(os.environ.get("CC", "")))
     for words in (named,) if named else (("cc",), ("gcc",), ("clang",)):
-        found = shutil.which(words[0])
+        found = process.which(words[0])
         if found:
             return (found, *words[1:])
     raise FactError(

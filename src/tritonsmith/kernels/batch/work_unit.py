@@ -22,7 +22,7 @@ from tritonsmith.kernels.compile import run, source
 from tritonsmith.kernels.compile.manifest import FILE, Manifest
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
-from tritonsmith.plan import Copy, Extract, MakeDir, Plan, Remove
+from tritonsmith.plan import Copy, Extract, MakeDir, Plan, Remove, files
 
 _PHASE = "unit"
 
@@ -95,7 +95,7 @@ def compile_there(parcel: RemoteJob) -> RemoteResult | SmithError:
         place = wheel_env.place_of(parcel.side, 1, parcel.timeout, parcel.env)
         with _scratch(place.space) as scratch:
             for name, content in parcel.files:
-                (scratch / name).write_bytes(content)
+                files.write(scratch / name, content)
             file = scratch / parcel.asked.file.name
             try:
                 made = _compiled(replace(parcel.asked, file=file), place, scratch)
@@ -119,12 +119,12 @@ def unpack(answer: RemoteResult, out: Path) -> Manifest:
     space = workspace.default()
     with _scratch(space) as scratch:
         archive = scratch / "answer.tar.zst"
-        archive.write_bytes(answer.files)
-        files = scratch / "files"
+        files.write(archive, answer.files)
+        unpacked = scratch / "files"
         _run(
             space,
-            Extract(archive, files, space.root, strip=0, phase=_PHASE),
-            Copy(files, out, tree=True, phase=_PHASE),
+            Extract(archive, unpacked, space.root, strip=0, phase=_PHASE),
+            Copy(unpacked, out, tree=True, phase=_PHASE),
         )
     return replace(answer.manifest, folder=out)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,6 +108,6 @@ def _on_this_machine(program: str, space: Workspace) -> Iterator[Path]:
     yield from sorted(space.toolchain.glob(f"*/nvidia/*/bin/{program}"), reverse=True)
     installed = Path("/usr/lib").glob(f"llvm-*/bin/{program}")
     yield from sorted(installed, key=lambda path: version_key(path.parts[3]), reverse=True)
-    if found := shutil.which(program):
+    if found := process.which(program):
         yield Path(found)
     yield from sorted(space.llvm.glob(f"*/bin/{program}"), reverse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import UsageError
-from tritonsmith.plan import locks
+from tritonsmith.plan import files, locks
 
 
 def scratch(out: Path, space: Workspace) -> Path:
@@ -34,12 +34,12 @@ def held(out: Path, space: Workspace, task: str) -> Iterator[None]:
         UsageError: it cannot be made.
     """
     work = scratch(out, space)
-    work.mkdir(parents=True, exist_ok=True)
+    files.make_folder(work)
     paths = [work / "lock"]
     if not out.is_relative_to(space.root):
         paths.append(out / ".lock")
         try:
-            out.mkdir(parents=True, exist_ok=True)
+            files.make_folder(out)
         except OSError as error:
             raise UsageError("cannot create the folder of --out", where=out, why=error.strerror) from error
     with ExitStack() as stack:

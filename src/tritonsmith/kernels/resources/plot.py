@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from importlib.util import find_spec
 from math import isnan
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.kernels.resources.report import metrics, spelled
 from tritonsmith.kernels.resources.table import ResourceRow
+from tritonsmith.plan import files
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 KINDS = (".png", ".svg")
 _CELL = 0.7  # inches
@@ -63,8 +66,25 @@ def write(rows: Sequence[ResourceRow], path: Path) -> None:
         for axes, (title, values) in zip(line, metrics(here[0].backend, here).items(), strict=True):
             _draw(axes, f"{target}: {title}", here, values, across)
     figure.suptitle(good[0].kernel)
+    save(figure, path)
+
+
+def save(figure: Figure, path: Path, dpi: float | str = "figure") -> None:
+    """Write a picture, the same for the same figure.
+
+    Args:
+        figure: what it shows.
+        path: of the picture; its suffix says which kind.
+        dpi: dots per inch; the figure's own by default.
+
+    Raises:
+        SmithError: the file cannot be written.
+    """
+    picture = io.BytesIO()
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(picture, format=path.suffix[1:], metadata=metadata, dpi=dpi)
     try:
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+        files.write(path, picture.getvalue())
     except OSError as error:
         raise SmithError("cannot write the plot", where=path, why=error.strerror) from error
 

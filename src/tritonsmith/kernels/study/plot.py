@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritonsmith.errors import SmithError
+from tritonsmith.kernels.resources.plot import save
 from tritonsmith.kernels.study.plan import StudyCell
 from tritonsmith.kernels.study.report import METRICS, StudyMetric, targets, versions
 
@@ -52,10 +53,7 @@ def write(cells: Sequence[StudyCell], path: Path) -> None:
             line[0].set_title(target, loc="left", fontweight="bold")
         handles, labels = _all_of(list(grid.flat))
         figure.legend(handles, labels, loc="outside right upper", frameon=False, handlelength=3.2)
-        try:
-            figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=110)
-        except OSError as error:
-            raise SmithError("cannot write the plot", where=path, why=error.strerror) from error
+        save(figure, path, dpi=110)
 
 
 def _draw(

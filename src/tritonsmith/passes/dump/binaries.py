@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
 from tritonsmith.kernels.resources import measure
 from tritonsmith.passes.dump import strip_locations
 from tritonsmith.passes.dump.index import COMPILED, DumpIndex
+from tritonsmith.plan import files
 
 FILE = "binaries.json"
 SCHEMA = 1
@@ -68,17 +68,17 @@ def keep(index: DumpIndex, compiled: Sequence[Manifest]) -> None:
     found = {}
     folder = index.folder / COMPILED
     for kernel, manifest, point in _paired(index, compiled):
-        folder.mkdir(exist_ok=True)
-        files = {}
+        kept = {}
         for stage in _KEPT:
             path = manifest.path(point, stage)
             if path is not None:
-                shutil.copyfile(path, folder / f"{kernel}.{stage}")
-                files[stage] = f"{COMPILED}/{kernel}.{stage}"
-        found[kernel] = _counted(manifest, point, files)
+                files.copy(path, folder / f"{kernel}.{stage}")
+                kept[stage] = f"{COMPILED}/{kernel}.{stage}"
+        found[kernel] = _counted(manifest, point, kept)
     if found:
+        files.make_folder(folder)
         content = {"schema": SCHEMA, "kernels": {name: asdict(one) for name, one in found.items()}}
-        (folder / FILE).write_text(json.dumps(content) + "\n", encoding="utf-8")
+        files.write(folder / FILE, json.dumps(content) + "\n")
 
 
 def read(index: DumpIndex) -> dict[str, Binary]:
@@ -172,7 +172,7 @@ def _disassembled(point: Point, cache: Path, origin: Path, space: Workspace) -> 
         text = tool.text(cache / binary.path, origin)
         if text:
             path = (cache / binary.path).with_suffix(f".{tool.stage}")
-            path.write_text(text, encoding="utf-8")
+            files.write(path, text)
             return {tool.stage: Stage(str(path.relative_to(cache)), len(text), "")}
     return {}
 

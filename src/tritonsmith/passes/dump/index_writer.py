@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,6 +22,7 @@ from tritonsmith.passes.dump.pipeline_runs import (
     look,
     stages,
 )
+from tritonsmith.plan import files
 
 _SAID = 1 << 16  # bytes after a dump in which the compiler's last words are looked for
 _ERROR = 20_000  # characters
@@ -82,7 +81,7 @@ class IndexWriter:
         twin = twin or (
             self._rows[before] if before is not None and self._rows[before].sha256 == digest else None
         )
-        self._write(row, body, twin)
+        files.link_or_create(self._out / row.path, body, self._out / twin.path if twin else None)
         self._compare(row, body, before)
         self._latest = (len(self._rows) - 1, body)
 
@@ -129,10 +128,10 @@ class IndexWriter:
         """
         kernels = [self._kernel(run, died if run is self._runs.current else "") for run in self._runs.all]
         made = list(self._dumps())
-        files = (*about.pop("reproducers", ()), *self._reproducers)  # type: ignore[misc]
-        tables: dict[str, Any] = {"kernels": tuple(kernels), "dumps": tuple(made), "reproducers": files}
+        reproducers = (*about.pop("reproducers", ()), *self._reproducers)  # type: ignore[misc]
+        tables: dict[str, Any] = {"kernels": tuple(kernels), "dumps": tuple(made), "reproducers": reproducers}
         index = DumpIndex(folder=self._out, **tables, **about)  # type: ignore[arg-type]
-        (self._out / FILE).write_text(index.render(), encoding="utf-8")
+        files.write(self._out / FILE, index.render())
         return index
 
     # ------------------------------------------------------------ one dump
@@ -144,7 +143,7 @@ class IndexWriter:
         if banner.kind == "mlir" and not banner.operation:
             banner = replace(banner, operation=MODULE if text.module else FUNCTION, symbol=text.symbol)
         if not run.places:
-            (self._out / run.name).mkdir()
+            files.make_folder(self._out / run.name)
         if banner.when == "failed":
             run.failed = run.failed or banner.name
         else:
@@ -171,19 +170,6 @@ class IndexWriter:
         run.digest = digest
         self._rows.append(row)
         return row
-
-    def _write(self, row: PendingDump, body: bytes, twin: PendingDump | None) -> None:
-        """A file, or another name of the file that has this content already."""
-        path = self._out / row.path
-        if twin:
-            with contextlib.suppress(OSError):  # no hard links here, or too many of this file
-                os.link(self._out / twin.path, path)
-                return
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        with open(handle, "wb", buffering=0) as file:  # noqa: PTH123 - a handle
-            left = memoryview(body)
-            while left:
-                left = left[file.write(left) :]
 
     def _unit(self, row: PendingDump) -> tuple[str, str]:
         """What the dump shows: dumps of other things cannot be compared with it."""
@@ -246,8 +232,7 @@ class IndexWriter:
             begin = data.rfind(b"\n", 0, begin - 1) + 1
         number = len(self._reproducers)
         path = f"{run.name}/reproducer{f'-{number + 1}' if number else ''}.mlir"
-        with (self._out / path).open("xb") as file:
-            file.write(data[begin:end] + b"\n")
+        files.link_or_create(self._out / path, data[begin:end] + b"\n")
         self._reproducers.append(path)
         return data[:begin] + data[end:].lstrip(b"\n")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import sys
 import threading
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from tritonsmith.passes.dump import binaries, import_log
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.options import Choices
 from tritonsmith.passes.dump.splitter import Splitter
-from tritonsmith.plan import MakeDir, Plan, Remove, RemoveWritten, Step
+from tritonsmith.plan import MakeDir, Plan, Remove, RemoveWritten, Step, process
 from tritonsmith.plan.runner import CommandFailedError, Tap
 from tritonsmith.plan.steps import attached
 from tritonsmith.plan.steps.attached import AttachedRun
@@ -202,7 +201,7 @@ def of_program(
     Raises:
         FactError: there is no such program.
     """
-    program = shutil.which(argv[0])
+    program = process.which(argv[0])
     if program is None:
         raise FactError(
             f"no program {argv[0]}", hints=["give a path, or a name on PATH: -- python script.py"]
@@ -259,7 +258,7 @@ def _show(data: bytes) -> None:
 
 def _python(program: str) -> str:
     """The interpreter, if it is one."""
-    found = shutil.which(program) or program
+    found = process.which(program) or program
     return str(Path(found).absolute()) if Path(found).name.startswith("python") else ""
 
 

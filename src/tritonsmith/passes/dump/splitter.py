@@ -15,6 +15,7 @@ from tritonsmith.passes.dump import banners, timing
 from tritonsmith.passes.dump.banners import Banner
 from tritonsmith.passes.dump.index import OUTPUT, DumpIndex
 from tritonsmith.passes.dump.index_writer import IndexWriter
+from tritonsmith.plan import files
 
 KEPT = 16 << 20  # bytes of one dump that are held; of a longer one the end is wherever the next banner is
 _LONGEST_LINE = 4 * banners.LONGEST
@@ -30,7 +31,7 @@ class Splitter:
 
     def __init__(self, out: Path, echo: Callable[[bytes], object] | None = None) -> None:
         self._book = IndexWriter(out)
-        self._output: BinaryIO = (out / OUTPUT).open("xb")
+        self._output: BinaryIO = files.create(out / OUTPUT)
         self._echo = echo
         self._echoed = 0  # bytes at the front of what is not in a file yet
         self._line: list[bytes] = []  # of a line whose end has not come yet
@@ -202,7 +203,7 @@ class _Spilled:
 
     def __init__(self, book: IndexWriter, banner: Banner, data: bytes, raw: bytes, begin: int) -> None:
         self._path, self._close = book.open(banner, raw, begin, data)
-        self._file = self._path.open("xb")
+        self._file = files.create(self._path)
         self._digest = hashlib.sha256()
         self._size = self._lines = 0
         self.write(data)

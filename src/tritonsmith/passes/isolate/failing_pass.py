@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from tritonsmith.passes.replay import job as replay_job
 from tritonsmith.passes.replay.pass_chain import PassLink
 from tritonsmith.passes.replay.replayer import Replayer
 from tritonsmith.passes.replay.run import KernelPasses
+from tritonsmith.plan import files
 
 _DIED = re.compile(r"\b(SIG[A-Z]+)\b")
 _PYTHON = {  # what Python's faulthandler says
@@ -186,8 +186,8 @@ def _run(
     given = seen.index.text(links[0].dump)
     limit = float(configs.load("passes-replay")["limits"]["pass"])
     best: Isolated | None = None
-    with tempfile.TemporaryDirectory(prefix="tritonsmith-isolate-") as folder:
-        oracle = made.oracle(Path(folder), limit)
+    with files.scratch("isolate-") as folder:
+        oracle = made.oracle(folder, limit)
         try:
             plain = strip_locations.without("mlir", given.encode()).decode().strip() + "\n"
             for text, stripped in ((plain, True), (without_folders(given), False)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,7 +17,7 @@ from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.passes.reduce.interestingness import Oracle, OracleAnswer, OraclePool
 from tritonsmith.passes.reduce.pass_runner import PassRunner
 from tritonsmith.passes.reduce.search import OutOfTimeError, Search, Size, size_of
-from tritonsmith.plan import Plan, Write
+from tritonsmith.plan import Plan, Write, files
 from tritonsmith.plan.runner import CommandFailedError
 
 JOBS = 2
@@ -97,7 +96,7 @@ def reduce(
     began = time.monotonic()
     space.claim()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tritonsmith-reduce-")))
+        folder = stack.enter_context(files.scratch("reduce-"))
         limit = float(configs.load("passes-replay")["limits"]["pass"])
         first = stack.enter_context(_oracle(way, folder / "first", limit, options.name))
         answer = first.ask(text)
@@ -191,7 +190,7 @@ def write(plan: Plan, space: Workspace, task: str) -> None:
 
 @contextmanager
 def _oracle(way: PassRunner, folder: Path, limit: float, name: str) -> Iterator[Oracle]:
-    folder.mkdir()
+    files.make_folder(folder)
     made = way.oracle(folder, limit, name)
     try:
         yield made

@@ -8,18 +8,16 @@ Exit code 1: it does; 0: it does not.
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 from tritonsmith.passes.reduce.interestingness import OptOracle
+from tritonsmith.plan import files
 
 
 def main(opt: str, pipeline: str, kind: str, text: str, file: str) -> int:
     """The exit code."""
-    with tempfile.TemporaryDirectory() as folder:
-        answer = OptOracle(Path(opt), pipeline, Path(folder), limit=60).ask(
-            Path(file).read_text(encoding="utf-8")
-        )
+    with files.scratch() as folder:
+        answer = OptOracle(Path(opt), pipeline, folder, limit=60).ask(Path(file).read_text(encoding="utf-8"))
     found = answer.failure
     return int(found is not None and (found.kind, found.text) == (kind, text))
 

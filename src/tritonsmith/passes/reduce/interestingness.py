@@ -18,7 +18,7 @@ from tritonsmith.passes.dump import strip_locations
 from tritonsmith.passes.reduce import failure
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.passes.replay.bindings import Call
-from tritonsmith.plan import process
+from tritonsmith.plan import files, process
 from tritonsmith.plan.line_process import LineProcess
 from tritonsmith.worker.reduce import MARK
 
@@ -120,7 +120,7 @@ class BindingsOracle:
         self._dialogue.close()
 
     def _run(self, text: str, *, passes: bool) -> tuple[dict[str, Any], str]:
-        self._input.write_text(text, encoding="utf-8")
+        files.write(self._input, text)
         request = {
             "input": str(self._input),
             "calls": self._calls if passes else [],
@@ -180,7 +180,7 @@ class OptOracle:
         """Nothing runs."""
 
     def _run(self, text: str, *more: str) -> process.CommandOutput | None:
-        self._input.write_text(text, encoding="utf-8")
+        files.write(self._input, text)
         argv = (str(self._opt), str(self._input), *more, "--mlir-disable-threading", "-o", str(self._out))
         return process.query(argv, change={**_QUIET, "MLIR_ENABLE_DUMP": None}, timeout=self.limit)
 
@@ -202,7 +202,7 @@ class CommandOracle:
 
     def ask(self, text: str) -> OracleAnswer:
         """What becomes of a text."""
-        self._input.write_text(text, encoding="utf-8")
+        files.write(self._input, text)
         began = time.monotonic()
         answer = process.query(self._argv, timeout=self.limit)
         seconds = time.monotonic() - began

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import libtriton, tools
 from tritonsmith.passes.dump.index import DumpIndex
+from tritonsmith.plan import process
 from tritonsmith.plan.process import capture
 
 
@@ -100,7 +100,7 @@ def debugger(name: str) -> str:
     Raises:
         FactError: it is not here.
     """
-    found = next(filter(None, map(shutil.which, (name, *tools.versioned(name)))), None)
+    found = next(filter(None, map(process.which, (name, *tools.versioned(name)))), None)
     if found is None:
         hints = [f"install {name}", "or run the output of --dry-run elsewhere"]
         raise FactError(f"{name} is not installed", hints=hints)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +17,7 @@ from tritonsmith.passes.dump.pass_runs import PassRun
 from tritonsmith.passes.report import kernel_resources, page, python_sources
 from tritonsmith.passes.report.pack_texts import Packer
 from tritonsmith.passes.view import pipeline_table
+from tritonsmith.plan import files
 from tritonsmith.ui import redact
 
 SCHEMA = 1
@@ -70,19 +70,13 @@ def make(index: DumpIndex, out: Path, against: DumpIndex | None = None) -> Made:
     for one in (index, against):
         if one is not None and not one.dumps:
             raise FactError("this dump has no passes", where=one.folder)
-    partial = out.with_name(f"{out.name}.partial")
     writing = _Writing(Packer())
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
+        with files.growing(out) as file:
             writing.write(file, [index] if against is None else [index, against])
-        size = partial.stat().st_size
-        partial.replace(out)
+        size = out.stat().st_size
     except OSError as error:
         raise SmithError("cannot write the report", where=out, why=error.strerror) from error
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
     passes = sum(
         pass_runs.totals(side, kernel.name).passes
         for side in (index, against)
