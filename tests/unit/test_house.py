@@ -95,3 +95,20 @@ def test_the_index_of_the_docs_links_every_page() -> None:
     linked = re.findall(r"\]\(([^)]+)\)", (folder / "README.md").read_text(encoding="utf-8"))
     assert len(linked) == len(set(linked))
     assert {path.name for path in folder.glob("*.md")} - {"README.md"} == set(linked) - {"../CONTRIBUTING.md"}
+
+
+def test_pages_are_wrapped_at_100_columns() -> None:
+    """But for tables, code and lines that cannot be broken: headings, images, links by themselves."""
+    pages = [*_REPOSITORY.glob("*.md"), *(_REPOSITORY / "docs").glob("*.md")]
+    assert len(pages) > 20
+    long = []
+    for page in pages:
+        code = False
+        for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+            code ^= line.startswith("```")
+            if len(line) > 100 and not code and not line.startswith(("|", "#", "!", "[")):
+                long.append(f"{page.name}:{number}")
+    assert long == []
+    readme = (_REPOSITORY / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(readme) <= 120
+    assert max(map(len, readme)) <= 100
