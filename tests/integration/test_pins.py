@@ -88,7 +88,7 @@ def test_one_release_and_how_it_was_read(smith: Smith) -> None:
     ("argv", "says"),
     [
         (("--pytorch", "2.9.7"), "nearest known releases: 2.9.1, 2.10.0"),
-        (("--pytorch", "nightly"), "no version of PyTorch"),
+        (("--pytorch", "nightly"), "not a version of PyTorch"),
         (("--live", "--installed"), "--live and --installed contradict each other"),
         (("--ref", "main"), "--ref wants --live"),
         (("--update",), "--update wants --live"),

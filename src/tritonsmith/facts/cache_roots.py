@@ -1,4 +1,4 @@
-"""Where Triton's caches lie: its own, dumps and overrides, the tool's environments', TorchInductor's."""
+"""Locations of Triton's caches: its own, dumps and overrides, the tool's environments', TorchInductor's."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Root:
     Attributes:
         kind: `jit` is Triton's own cache, `env` that of an environment of the tool's, `named` was asked for.
         path: as the variable or the default names it.
-        source: what names it: a variable, a default, an environment.
-        current: it is the one that a Triton started here would use.
+        source: its origin: a variable, a default, an environment.
+        current: whether a Triton started here would use it.
     """
 
     kind: RootKind
@@ -35,7 +35,7 @@ class Root:
 
     @cached_property
     def real(self) -> Path:
-        """Where it lies: it may be a link to another disk."""
+        """The resolved path: the folder may be a link to another disk."""
         return self.path.resolve()
 
     @property
@@ -46,7 +46,7 @@ class Root:
 
 
 def find(environ: Mapping[str, str], space: Workspace) -> tuple[Root, ...]:
-    """Every cache of this user that is there, and Triton's own even if it is not yet.
+    """All existing caches of this user, and Triton's own even if it does not exist yet.
 
     Args:
         environ: the environment's variables.

@@ -15,20 +15,20 @@ _UNITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "Ki": 2.0**10, "Mi": 2.0**20, "
 
 @dataclass(frozen=True)
 class Ccache:
-    """What ccache says of itself.
+    """Configuration and statistics of ccache.
 
     Attributes:
-        folder: where it keeps its files.
-        limit_gib: size at which it starts to forget; 0 for none.
+        folder: its cache folder.
+        limit_gib: size limit, at which it starts to evict; 0 for none.
         used_gib: size now.
-        hits: compiles that it answered, since its statistics were last zeroed.
-        misses: compiles that it did not.
+        hits: cache hits since its statistics were last zeroed.
+        misses: cache misses.
         base_dir: paths below it are made relative, so that worktrees share; empty for none.
         hash_dir: the current folder is part of the key (for debug info).
         remote: there is a remote storage, by its settings or the environment's variables.
-        remote_hits: of what the cache on this machine did not have, what a remote storage had.
-        remote_misses: what it did not have either.
-        remote_errors: what it did not answer: errors and timeouts.
+        remote_hits: local misses that a remote storage had.
+        remote_misses: local misses that it did not have either.
+        remote_errors: requests without an answer: errors and timeouts.
     """
 
     folder: Path
@@ -51,7 +51,7 @@ class Ccache:
 
 
 def read(program: Path) -> Ccache | None:
-    """Ask ccache, by its two machine-readable listings; None if it does not answer.
+    """Query ccache by its two machine-readable listings; None if it fails.
 
     Args:
         program: ccache 3.7 or later (`--print-stats`).

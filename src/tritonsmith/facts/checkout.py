@@ -1,4 +1,4 @@
-"""A Triton checkout: its era's features, its pins, and what its build asks for, all read from its files."""
+"""A Triton checkout: its features, its pins, and its build requirements, all read from its files."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tritonsmith.facts import eras, git
 
 @dataclass(frozen=True)
 class LlvmPin:
-    """One LLVM that a Triton commit names; there can be more than one.
+    """An LLVM that a Triton commit pins; there can be several.
 
     Attributes:
         commit: hex digits, 40 where the file gives them all.
-        file: of the checkout, that says so.
+        file: file of the checkout with the pin.
         role: `core`, or `amd` for the AMD code generator's own.
         build: upstream's build number of the prebuilt archive, if any.
         sha256: suffix (`ubuntu-x64`) to checksum of the prebuilt archive.
@@ -39,7 +39,7 @@ class TritonCheckout:
     Attributes:
         root: absolute path.
         version: that setup.py gives; development trees lag behind or run ahead.
-        features: names from `configs/triton-eras.toml` that this very tree has.
+        features: names from `configs/triton-eras.toml` that this tree has.
         options: CMake options that its top CMakeLists.txt knows.
         pins: LLVM commits, the core's first.
         requires: what its build needs in the Python environment, as requirement strings.
@@ -49,7 +49,7 @@ class TritonCheckout:
         commit: HEAD; empty outside git.
         committed: date of that commit, ISO 8601.
         dirty: tracked files differ from HEAD.
-        git_problem: what git said where it is under git and did not answer; empty otherwise.
+        git_problem: git's error if it is under git but git fails; empty otherwise.
     """
 
     root: Path
@@ -88,7 +88,7 @@ def read(root: Path) -> TritonCheckout:
         root: its top folder.
 
     Raises:
-        FactError: it is no checkout of Triton, or one of its files cannot be read.
+        FactError: not a checkout of Triton, or one of its files cannot be read.
     """
     try:
         return _read(root.expanduser().absolute())
@@ -104,7 +104,7 @@ def _read(root: Path) -> TritonCheckout:
             "this folder is not a checkout of Triton",
             where=root,
             why="it has no setup.py (nor python/setup.py) beside include/triton",
-            hints=["name one: --source PATH", "or stand in one: cd path/to/triton"],
+            hints=["give one: --source PATH", "or change to one: cd path/to/triton"],
         )
     setup_text = outside.read_text(setup)
     version = _version(root, setup_text)
@@ -127,7 +127,7 @@ def _read(root: Path) -> TritonCheckout:
 
 
 def enclosing(folder: Path) -> Path | None:
-    """The checkout that a folder lies in, or None."""
+    """The checkout around a folder, or None."""
     for candidate in (folder, *folder.parents):
         if (candidate / "include" / "triton").is_dir() and (candidate / "third_party").is_dir():
             return candidate
@@ -173,7 +173,7 @@ def _version(root: Path, setup_text: str) -> str:
         text = outside.read_text(init) if init.is_file() else ""
         match = re.search(r"""__version__\s*=\s*["'](\d+\.\d+\.\d+)""", text)
     if not match:
-        raise FactError("cannot tell the version of this checkout", where=root / "setup.py")
+        raise FactError("cannot determine the version of this checkout", where=root / "setup.py")
     return match[1]
 
 
@@ -221,7 +221,7 @@ def _checked(text: str, form: re.Pattern[str], file: Path) -> str:
 
 
 def _cannot_be(text: str, file: Path) -> FactError:
-    what = "this file of the checkout names something that cannot be"
+    what = "this file of the checkout has an invalid value"
     return FactError(what, where=file, why=repr(text[:80]))
 
 

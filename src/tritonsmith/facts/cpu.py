@@ -1,4 +1,4 @@
-"""The processor, as the kernel tells it: what a report names of it."""
+"""The processor, as the kernel describes it, for reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VECTOR = re.compile(r"sse4|avx|fma|f16c|amx|asimd|neon|sve|sme(?!p)")
 
 @dataclass(frozen=True)
 class Cpu:
-    """What was found; numbers are 0 and texts empty where the kernel does not tell.
+    """A processor; numbers are 0 and texts empty if unknown.
 
     Attributes:
         model: the maker's name for it.

@@ -1,4 +1,4 @@
-"""What is installed in site folders, and who owns files under `triton/`: read from files, nothing is started.
+"""Distributions in site folders, and the owners of `triton/`, read from files without starting anything.
 
 `importlib.metadata` would parse every METADATA; here names and versions come from the names of the metadata
 folders, as the standard for them says, and RECORDs are searched as bytes.
@@ -28,17 +28,17 @@ _PIPS_OWN = re.compile(r"~[-~.=%0-9]*")  # how pip begins the name of what it is
 
 @dataclass(frozen=True)
 class Distribution:
-    """One distribution.
+    """An installed distribution.
 
     Attributes:
         name: normalised: lower case, runs of `-_.` as one dash.
-        version: as its metadata say; empty if they do not.
+        version: from its metadata; empty if unknown.
         site: the site folder that it lies in.
         info: its `.dist-info`, `.egg-info` or `.egg` folder, or its `.egg-info` or `.egg-link` file.
-        owns: how it is known to own files under `triton/`: `RECORD`, `top_level.txt`, `editable`, or `name`
+        owns: evidence that it owns files under `triton/`: `RECORD`, `top_level.txt`, `editable`, or `name`
             where its metadata are damaged; empty for others.
-        installer: `pip`, `uv`, `conda` ...; empty if it does not say.
-        editable: where its code lies, if that is elsewhere.
+        installer: `pip`, `uv`, `conda` ...; empty if unknown.
+        editable: the location of its code, if elsewhere.
     """
 
     name: str
@@ -61,12 +61,12 @@ def read(sites: Iterable[Path]) -> tuple[Distribution, ...]:
 
 
 def owners(distributions: Iterable[Distribution]) -> tuple[Distribution, ...]:
-    """Those that own files under `triton/`."""
+    """The distributions that own files under `triton/`."""
     return tuple(found for found in distributions if found.owns)
 
 
 def leftovers(site: Path) -> tuple[Path, ...]:
-    """What an interrupted pip left of `triton/` and of its owners: `~riton`, `~riton-3.5.0.dist-info`.
+    """Leftovers of an interrupted pip of `triton/` and its owners: `~riton`, `~riton-3.5.0.dist-info`.
 
     Args:
         site: the site folder.
@@ -85,7 +85,7 @@ def leftovers(site: Path) -> tuple[Path, ...]:
 
 
 def recorded(distribution: Distribution) -> Iterator[Path]:
-    """Every file that a distribution's metadata list, and these themselves: neither resolved nor proven."""
+    """Every file listed in a distribution's metadata, and the metadata: not resolved or checked."""
     folder, names = listed(distribution)
     yield from (folder / name for name in names)
     yield from files_below(distribution.info)
@@ -147,7 +147,7 @@ def commit_in(version: str) -> str:
 
 
 def known_names() -> dict[str, str]:
-    """Name of a distribution that is known to hold `triton`, to what it is."""
+    """Names of distributions that are known to contain `triton`, with a description."""
     return {row["name"]: row["what"] for row in configs.load("triton-distributions")["distribution"]}
 
 

@@ -1,4 +1,4 @@
-"""Editable installs: which folder they give for `import triton`, and by which files of the site folder."""
+"""Editable installs: the folder that they give for `import triton`, and the hooks in the site folder."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MAPPING = re.compile(r"^MAPPING(?:\s*:[^=]+)?\s*=\s*(\{.*\})\s*$", re.MULTILINE
 
 @dataclass(frozen=True)
 class Editable:
-    """A distribution whose code lies elsewhere.
+    """A distribution with its code elsewhere.
 
     Attributes:
         project: the folder that was installed; None where no file says so.
-        package: the folder that it gives for `import triton`, which may be gone; None for another package.
+        package: the folder that it gives for `import triton`, which may be missing; None for another package.
         hooks: files of the site folder that lead there: `.pth` files, finders, egg-links.
     """
 

@@ -1,4 +1,4 @@
-"""What a Triton of some version is like, where there is no checkout to read (`configs/triton-eras.toml`)."""
+"""Properties of Triton versions, for use without a checkout (`configs/triton-eras.toml`)."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def release(version: str) -> TritonRelease:
     """The release line that a version belongs to: `3.5.1` to 3.5; a newer one to the newest.
 
     Raises:
-        UsageError: older than all of them, or no version at all.
+        UsageError: older than all of them, or not a version.
     """
     wanted = version_key(version)[:2]
     fitting = [row for row in releases() if version_key(row.version) <= wanted]
     if not wanted[1:] or not fitting:
         raise UsageError(
-            f"no Triton release line {version!r} is known",
+            f"unknown Triton release line {version!r}",
             hints=did_you_mean(version, [row.version for row in releases()]),
         )
     return fitting[-1]

@@ -1,4 +1,4 @@
-"""Which file system a path lies on, and whether it is another machine's."""
+"""The file system of a path, and whether it is a network file system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class FileSystem:
     Attributes:
         kind: as the kernel names it: `ext4`, `nfs4`.
         mount: where it is mounted.
-        network: its files lie on another machine (`configs/resources.toml`).
+        network: it is a network file system (`configs/resources.toml`).
     """
 
     kind: str
@@ -26,7 +26,7 @@ class FileSystem:
 
 
 def of(path: Path) -> FileSystem | None:
-    """The file system that holds a path, or will once it is made; None if the kernel tells of none."""
+    """The file system of an existing or future path; None if unknown."""
     import psutil  # noqa: PLC0415 - builds import this module and ask it nothing
 
     real = path.resolve()
@@ -41,7 +41,7 @@ def of(path: Path) -> FileSystem | None:
 
 
 def free_name(path: Path, ending: str) -> Path:
-    """A name beside a path that nothing has: `NAME.backup`, `NAME.backup1` ..."""
+    """A free name beside a path: `NAME.backup`, `NAME.backup1` ..."""
     candidates = (path.with_name(f"{path.name}{ending}{number or ''}") for number in itertools.count())
     return next(candidate for candidate in candidates if not os.path.lexists(candidate))
 

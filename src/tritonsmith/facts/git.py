@@ -20,13 +20,13 @@ from tritonsmith.plan.process import CommandOutput
 
 @dataclass(frozen=True)
 class GitHead:
-    """Where a repository stands.
+    """HEAD of a repository.
 
     Attributes:
         commit: 40 hex digits; empty outside git.
         committed: date of that commit, ISO 8601.
         dirty: tracked files differ from it; submodules are not looked at.
-        problem: what git said where the folder is under git and did not answer; empty otherwise.
+        problem: git's error if the folder is under git but git fails; empty otherwise.
     """
 
     commit: str = ""
@@ -40,7 +40,7 @@ def head(root: Path, *, dirt: bool = True) -> GitHead:
 
     Args:
         root: the folder.
-        dirt: also look whether tracked files were changed, which takes a look at each of them.
+        dirt: also check whether tracked files were changed, which reads each of them.
     """
     if not (root / ".git").exists():
         return GitHead()
@@ -60,7 +60,7 @@ def head(root: Path, *, dirt: bool = True) -> GitHead:
 
 
 def changes(root: Path) -> str:
-    """A digest of what tracked files differ by from HEAD: 16 hex digits; empty if git does not answer.
+    """A digest of what tracked files differ by from HEAD: 16 hex digits; empty if git does not respond.
 
     Args:
         root: top folder of a repository.
@@ -146,6 +146,6 @@ def _output(root: Path, *arguments: str) -> str:
 
 def _problem(answer: CommandOutput | None) -> str:
     if answer is None:
-        return "git does not answer" if process.which("git") else "there is no git on PATH"
+        return "git does not respond" if process.which("git") else "no git on PATH"
     fatal = [line for line in answer.err.splitlines() if line.startswith("fatal: ")]
-    return (fatal or [answer.err or f"git ended with {answer.code}"])[0]
+    return (fatal or [answer.err or f"git exited with {answer.code}"])[0]

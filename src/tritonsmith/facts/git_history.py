@@ -29,21 +29,21 @@ def opened(path: Path) -> Iterator[Repo]:
         path: its folder, with a work tree or bare.
 
     Raises:
-        FactError: it is no git repository, or there is no git.
+        FactError: not a git repository, or no git.
     """
     try:
         from git import Repo  # noqa: PLC0415 - 0.1 s, and not every task needs it
         from git.exc import GitError  # noqa: PLC0415
-    except ImportError as error:  # what GitPython raises where there is no git on PATH
-        raise FactError("there is no git on PATH", why=str(error).partition("\n")[0]) from error
+    except ImportError as error:  # what GitPython raises where no git on PATH
+        raise FactError("no git on PATH", why=str(error).partition("\n")[0]) from error
     try:
         repository = Repo(path)
     except (GitError, OSError, ValueError) as error:
         raise FactError(
-            "this folder is no git repository",
+            "this folder is not a git repository",
             where=path,
-            why=None if path.exists() else "there is no such folder",
-            hints=["name a clone, its top folder"],
+            why=None if path.exists() else "no such folder",
+            hints=["give the top folder of a clone"],
         ) from error
     with repository:
         repository.git.update_environment(**git_reader.environ(path))
@@ -79,7 +79,7 @@ def text_at(repository: Repo, commit: str, path: str) -> str | None:
     In a partial clone git fetches this one file's content.
 
     Raises:
-        FactError: the content is not there and cannot be fetched.
+        FactError: the content is missing and cannot be fetched.
     """
     for _ in range(_LINKS):
         try:
@@ -91,10 +91,10 @@ def text_at(repository: Repo, commit: str, path: str) -> str | None:
             return None
         except (ValueError, OSError) as error:  # an object that neither the clone nor its remote gives
             raise FactError(
-                "the content of this file is not in the clone, and could not be fetched",
+                "the content of this file is missing in the clone, and could not be fetched",
                 where=f"{path} at {commit[:12]}",
                 why=str(error).strip(),
-                hints=["check the network: the clone may be a partial one", "or name a whole clone"],
+                hints=["check the network: the clone may be a partial one", "or use a full clone"],
             ) from error
         if text is None or entry.mode != _LINK:
             return text

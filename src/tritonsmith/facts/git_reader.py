@@ -1,4 +1,4 @@
-"""Git, asked about a repository that a stranger may have made: it starts nothing that is named there.
+"""Runs git on an untrusted repository without starting programs that its settings name.
 
 A clone brings hooks and settings of nobody; an unpacked archive and a shared folder bring a whole `.git`. Its
 `config` may name programs that git starts while it merely looks: a file system monitor, filters of
@@ -31,22 +31,22 @@ _FETCHES = re.compile(
 
 
 def look(root: Path, *arguments: str, files: bool = False) -> CommandOutput | None:
-    """What a command of git that reads says.
+    """Run a read-only git command.
 
     Args:
         root: top folder of the repository.
         arguments: the command and its arguments.
-        files: it compares the contents of files, for which git would start filters.
+        files: the command compares the contents of files, for which git would start filters.
 
     Returns:
-        Its answer; None if there is no git, or it takes too long.
+        Its result; None if there is no git, or it takes too long.
     """
     settings = [*_QUIET]
     if files:
         keys = _own_keys(root)
         names = {match[1] for key in keys or () if (match := _FILTER.fullmatch(key))}
         if keys is None or any("=" in name for name in names):  # `-c` could not name it
-            return CommandOutput(128, "", "fatal: nobody can tell which filters it would start")
+            return CommandOutput(128, "", "fatal: cannot determine which filters git would start")
         settings += [f"filter.{name}.{off}" for name in sorted(names) for off in _NO_FILTER]
     options = [word for setting in settings for word in ("-c", setting)]
     argv = ("git", "--no-optional-locks", "--no-pager", "-C", str(root), *options, *arguments)

@@ -24,10 +24,10 @@ class Gpu:
     """One GPU.
 
     Attributes:
-        vendor: whose it is.
+        vendor: the vendor.
         name: as its driver gives it: `NVIDIA H200`.
         arch: compute capability (`9.0`), or gfx name (`gfx942`).
-        memory: bytes; 0 where the driver does not tell.
+        memory: bytes; 0 if unknown.
     """
 
     vendor: Literal["nvidia", "amd"]
@@ -43,12 +43,12 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Driver:
-    """A driver whose device files are there.
+    """A driver with existing device files.
 
     Attributes:
-        version: `570.124.06`; empty if it does not tell.
-        cuda: newest CUDA that NVIDIA's driver speaks, `12.8`; empty for AMD's.
-        problem: why it does not answer, or may not be used; empty if all is well.
+        version: `570.124.06`; empty if unknown.
+        cuda: newest CUDA that NVIDIA's driver supports, `12.8`; empty for AMD's.
+        problem: why it does not respond or is not accessible; empty if it works.
     """
 
     version: str = ""
@@ -58,7 +58,7 @@ class Driver:
 
 @dataclass(frozen=True)
 class Gpus:
-    """What is here; nothing at all is a normal answer.
+    """The GPUs and drivers of a machine, which may have none.
 
     Attributes:
         all: every GPU.
@@ -190,14 +190,14 @@ def _properties(file: Path) -> dict[str, str]:
 
 def _access(kfd: Path) -> str:
     if not kfd.exists():
-        return f"there is no {kfd}"
+        return f"no {kfd}"
     if os.access(kfd, os.R_OK | os.W_OK):
         return ""
     try:
         group = kfd.group()
     except KeyError:  # a container does not know the host's groups
         group = str(kfd.stat().st_gid)
-    return f"{kfd} is not open to this user; it belongs to the group {group}"
+    return f"{kfd} is not accessible to this user; it belongs to the group {group}"
 
 
 def _line(file: Path) -> str:
@@ -212,9 +212,9 @@ class LibCuda:
     """Where Triton would find the driver's library.
 
     Attributes:
-        library: libcuda.so.1; None if it finds none.
-        by: who says so: `TRITON_LIBCUDA_PATH`, `ldconfig`, `LD_LIBRARY_PATH`.
-        problem: why it finds none, in words.
+        library: libcuda.so.1; None if there is none.
+        by: its origin: `TRITON_LIBCUDA_PATH`, `ldconfig`, `LD_LIBRARY_PATH`.
+        problem: why there is none, in words.
     """
 
     library: Path | None
@@ -231,17 +231,17 @@ def libcuda(environ: Mapping[str, str], ldconfig: Path = Path("/sbin/ldconfig"))
     """
     if named := environ.get("TRITON_LIBCUDA_PATH"):
         library = Path(named) / "libcuda.so.1"
-        problem = "" if library.exists() else f"there is no libcuda.so.1 in TRITON_LIBCUDA_PATH={named}"
+        problem = "" if library.exists() else f"no libcuda.so.1 in TRITON_LIBCUDA_PATH={named}"
         return LibCuda(None if problem else library, "TRITON_LIBCUDA_PATH", problem)
     listing = capture((str(ldconfig), "-p"))
     if listing is None:
-        return LibCuda(None, "ldconfig", f"there is no {ldconfig}, which Triton asks")
+        return LibCuda(None, "ldconfig", f"no {ldconfig}, which Triton runs")
     listed = [line.split()[-1] for line in listing.splitlines() if "libcuda.so.1" in line]
     by = "ldconfig" if listed else "LD_LIBRARY_PATH"
     folders = environ.get("LD_LIBRARY_PATH", "").split(":")
     candidates: Iterable[str] = listed or [f"{folder}/libcuda.so.1" for folder in folders if folder]
     library_there = next((Path(path) for path in candidates if Path(path).exists()), None)
-    problem = "" if library_there else f"{ldconfig} lists no libcuda.so.1 that exists"
+    problem = "" if library_there else f"{ldconfig} lists no existing libcuda.so.1"
     return LibCuda(library_there, by, problem)
 
 

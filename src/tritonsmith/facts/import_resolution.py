@@ -1,4 +1,4 @@
-"""What `import triton` would find, worked out from the path and from finders; nothing is imported."""
+"""Resolves `import triton` from the path and finders, without importing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ResolvedImport:
     Attributes:
         folder: the package's folder, or the module's file.
         by: the entry of the path, or the finder, that gives it.
-        namespace: it is a folder without `__init__.py`: importing it works, and gives an empty package.
+        namespace: a folder without `__init__.py`: importing it gives an empty package.
     """
 
     folder: Path
@@ -28,7 +28,7 @@ class ResolvedImport:
 
 
 def find(path: Sequence[Path], finders: Iterable[Path] = ()) -> ResolvedImport | None:
-    """What Python's path finder would take, or else an editable install's finder, which comes after it.
+    """Resolve by Python's path finder, then by finders of editable installs.
 
     Args:
         path: entries in order, those of `.pth` files included.

@@ -1,4 +1,4 @@
-"""The Tritons that are installed: in the tool's environments and for the interpreters in use here."""
+"""Installed Tritons: in the tool's environments and for the interpreters in use."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _package(site: Path) -> Path:
 
 
 def version_of(package: Path) -> str:
-    """What a folder `triton` says of itself; empty if it says nothing."""
+    """The version in a folder `triton`; empty if there is none."""
     try:
         text = outside.read_text(package / "__init__.py")
     except OSError:

@@ -1,4 +1,4 @@
-"""The built library `libtriton.so`: which LLVM is in it, and how it was built, in milliseconds.
+"""The built library `libtriton.so`: its LLVM and how it was built, read in milliseconds.
 
 It has 200 to 700 MB, so it is not read whole: the section headers tell where the few hundred KB lie that are.
 LLVM's version, and its commit if the build was told (wheels since 3.3), stand together in `.data`: there is

@@ -1,4 +1,4 @@
-"""An LLVM, built or installed: everything is read from its CMake packages and headers."""
+"""An LLVM, built or installed, read from its CMake packages and headers."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class LlvmTree:
     """An LLVM that can be built against.
 
     Attributes:
-        prefix: build folder or install prefix: what `LLVM_SYSPATH` wants.
+        prefix: build folder or install prefix: the value for `LLVM_SYSPATH`.
         version: `19.1.7`.
-        commit: 40 hex digits; empty if it does not tell (distributions strip it).
+        commit: 40 hex digits; empty if unknown (distributions strip it).
         build_type: CMake build type; may be empty.
         assertions: built with assertions.
         rtti: built with RTTI.
         targets: code generators.
         packages: CMake packages of it: `mlir`, `lld`, `clang`.
-        tools: programs in its `bin` that Triton's build or tests want.
+        tools: programs in its `bin` that Triton's build or tests need.
         static: component libraries are there as archives, and built.
         build_tree: it is a build folder, not an install prefix.
         dylib: its own libraries, MLIR's among them, link the shared libLLVM.
@@ -101,7 +101,7 @@ class LlvmTree:
 
 
 def is_tree(prefix: Path) -> bool:
-    """Whether an LLVM is there that can be built against."""
+    """Whether a folder has an LLVM to build against."""
     return _config(prefix).is_file()
 
 
@@ -124,7 +124,7 @@ def read(prefix: Path) -> LlvmTree:
         prefix: build folder or install prefix.
 
     Raises:
-        FactError: there is no LLVM there, or none that can be read.
+        FactError: no LLVM there, or an unreadable one.
     """
     try:
         return _read(prefix.expanduser().absolute())
@@ -133,18 +133,18 @@ def read(prefix: Path) -> LlvmTree:
             "cannot read this LLVM", where=error.filename or prefix, why=error.strerror or str(error)
         ) from error
     except RuntimeError as error:  # `~` of a user whom nobody knows
-        raise FactError("there is no such folder", where=prefix, why=str(error)) from error
+        raise FactError("no such folder", where=prefix, why=str(error)) from error
 
 
 def _read(prefix: Path) -> LlvmTree:
     config = _config(prefix)
     if not config.is_file():
         raise FactError(
-            "there is no LLVM to build against in this folder",
+            "no LLVM to build against in this folder",
             where=prefix,
             why=f"{config.relative_to(prefix)} is missing",
             hints=[
-                "name the prefix that has lib/cmake/llvm: --llvm-dir /usr/lib/llvm-19",
+                "give the prefix that has lib/cmake/llvm: --llvm-dir /usr/lib/llvm-19",
                 "on Debian: apt install llvm-19-dev",
             ],
         )

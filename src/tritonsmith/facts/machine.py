@@ -18,7 +18,7 @@ _GIB = float(1 << 30)
 
 @dataclass(frozen=True)
 class Machine:
-    """What a build can count on.
+    """The resources for a build.
 
     Attributes:
         system: `Linux` or `Darwin`.

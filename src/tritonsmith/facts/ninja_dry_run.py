@@ -1,4 +1,4 @@
-"""What Ninja would do in a build folder, and why, asked without a change to any file in it.
+"""What Ninja would do in a build folder, and why, without changing any file there.
 
 Ninja is given a graph of ours that includes the folder's. So its logs are read from copies: even a dry run
 cuts off what a killed build left half written. And CMake's regeneration is an edge like others: Ninja would
@@ -47,7 +47,7 @@ _STEP = re.compile(r"^\[\d+/\d+\] (.+)$")
 
 @dataclass(frozen=True)
 class Reason:
-    """Why one file is made again. What follows from it has none.
+    """Why one file is rebuilt. Consequences have no reason of their own.
 
     Attributes:
         kind: an input is newer; the file is missing; its command changed; Ninja never made it; the list of
@@ -85,7 +85,7 @@ def read(ninja: Path, build: Path, targets: Sequence[str] = ()) -> DryRun:
         targets: of Ninja; what is built by default if there are none.
 
     Raises:
-        FactError: the folder is not configured, or Ninja does not answer.
+        FactError: the folder is not configured, or Ninja fails.
     """
     if not (build / GRAPH).is_file():
         raise FactError("this build folder is not configured", where=build, why=f"it has no {GRAPH}")
@@ -101,9 +101,9 @@ def read(ninja: Path, build: Path, targets: Sequence[str] = ()) -> DryRun:
         change = {"NINJA_STATUS": "[%f/%t] "}
         answer = query(argv, change=change, timeout=_PATIENCE)
     if answer is None or answer.code:
-        said = (answer.out + "\n" + answer.err) if answer else "it takes too long"
+        said = (answer.out + "\n" + answer.err) if answer else "timeout"
         told = [line for line in said.splitlines() if line.startswith("ninja: error: ")]
-        raise FactError("Ninja cannot tell", where=build, why=(told or [said.strip()])[0])
+        raise FactError("Ninja's dry run failed", where=build, why=(told or [said.strip()])[0])
     return parse(answer.out, answer.err)
 
 

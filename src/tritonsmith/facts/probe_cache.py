@@ -1,4 +1,4 @@
-"""What programs answered, remembered as long as their files are the same.
+"""Cached answers of programs, valid while their files are unchanged.
 
 `clang++ --version` takes 20 ms, CMake's script of the tool's own `.venv` 70: a build that has nothing to do
 would spend most of its time on them. An answer belongs to the path that was asked, and to the file behind its
@@ -31,7 +31,7 @@ _STAND_FOR_OTHERS = ("ccache", "distcc", "icecc", "recc", "sccache")  # by links
 
 @dataclass
 class Memory:
-    """Answers at hand.
+    """Cached answers.
 
     Attributes:
         file: where they are kept.
@@ -45,7 +45,7 @@ class Memory:
 
 
 def ask(program: Path, *arguments: str, timeout: float = 10.0) -> str | None:
-    """The standard output of a program that always says the same, or None if it fails.
+    """The standard output of a deterministic program, or None if it fails.
 
     Args:
         program: path.

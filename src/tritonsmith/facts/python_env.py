@@ -105,7 +105,7 @@ class PythonEnv:
 
 
 def read(executable: Path) -> PythonEnv | None:
-    """What an interpreter says of itself, and its site folders of their content; None if it does not run.
+    """Read an interpreter and its site folders; None if it does not run.
 
     Args:
         executable: started once; the rest is read from files.

@@ -1,4 +1,4 @@
-"""Which Triton a release of PyTorch pins, and its wheel was built from (`configs/pytorch-pins.toml`)."""
+"""The Triton that a PyTorch release pins, and that its wheel was built from (`configs/pytorch-pins.toml`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READ = "read"  # the grade of what `pins --live --update` read itself
 
 @dataclass(frozen=True)
 class Pin:
-    """A commit of Triton that a release of PyTorch names, and how that is known.
+    """A Triton commit of a PyTorch release, and how it is known.
 
     Attributes:
         version: of Triton; empty if unknown.
@@ -89,7 +89,7 @@ class PyTorchRelease:
 
 @dataclass(frozen=True)
 class PinMatch:
-    """A release that was found for what somebody typed.
+    """The release that a user's text selects.
 
     Attributes:
         release: the row.
@@ -131,7 +131,7 @@ class PinFile:
 
     Attributes:
         channel: `cuda`, `rocm`, `xpu`, `cpu` or `windows`.
-        title: the channel's name as a person writes it.
+        title: the channel's display name.
         repository: whose commits the file names.
         commit: paths of the file with the commit, the newest place first.
         version: paths of the file with Triton's version.
@@ -152,7 +152,7 @@ def releases() -> tuple[PyTorchRelease, ...]:
 
 
 def grades() -> dict[str, str]:
-    """What each grade stands for."""
+    """The meaning of each grade."""
     return dict(configs.load(CONFIG)["grades"])
 
 
@@ -177,7 +177,7 @@ def pin_files() -> tuple[PinFile, ...]:
 
 
 def wheel_names(version: str = "") -> tuple[WheelName, ...]:
-    """What the wheels are called.
+    """The names of the wheels.
 
     Args:
         version: a release of PyTorch; empty for the names of all eras.
@@ -208,7 +208,7 @@ def find(text: str) -> PinMatch:
     """The release that a text names: `2.9.1`, `v2.9.1`, `2.9.1+cu128`, or `2.9` for its newest patch.
 
     Raises:
-        UsageError: the table has none; names the nearest ones.
+        UsageError: the table has none; the error names the nearest ones.
     """
     table = {release.version: release for release in releases()}
     plain = text.strip().removeprefix("v").partition("+")[0]
@@ -229,13 +229,13 @@ def _unknown(text: str, plain: str, known: list[str]) -> UsageError:
         version = Version(plain)
     except InvalidVersion:
         return UsageError(
-            f"{text!r} is no version of PyTorch",
+            f"{text!r} is not a version of PyTorch",
             hints=["a release: --pytorch 2.9.1, or --pytorch 2.9", *_elsewhere(text)],
         )
     if version.is_prerelease:
         return UsageError(
-            f"the table has no builds that are not released, such as {text}",
-            why="a nightly or a build from sources has the pin of its own commit of PyTorch",
+            f"the table has no unreleased builds, such as {text}",
+            why="a nightly or a build from source has the pin of its own PyTorch commit",
             hints=_elsewhere("COMMIT", ", which is torch.version.git_version"),
         )
     hints = [f"nearest known releases: {', '.join(nearest(plain, known))}"]

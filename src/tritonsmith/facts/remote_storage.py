@@ -1,4 +1,4 @@
-"""A remote storage of ccache's, asked whether it is there; short and once."""
+"""A short check whether a remote storage of ccache answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SERVER_ERROR = 500  # what a server answers from here on is its own trouble
 
 @dataclass(frozen=True)
 class StorageAnswer:
-    """What came back.
+    """The result of a check.
 
     Attributes:
         seconds: from the call to the answer.
@@ -29,7 +29,7 @@ class StorageAnswer:
 
 
 def ask(remote: str, *, write: bool = False, timeout: float) -> StorageAnswer:
-    """Connect, and say hello.
+    """Connect, and send a greeting.
 
     Args:
         remote: `redis://`, `http://` or `file://`, without a password.
@@ -78,5 +78,5 @@ def _http(parts: SplitResult, timeout: float) -> str:
         connection.request("HEAD", parts.path or "/")
         status = connection.getresponse().status
     if status in (401, 403):
-        return f"it wants a login (HTTP {status})"
+        return f"it requires a login (HTTP {status})"
     return f"it answers HTTP {status}" if status >= _SERVER_ERROR else ""

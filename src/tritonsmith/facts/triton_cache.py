@@ -1,4 +1,4 @@
-"""The entries of a Triton cache: told by their names and by what lies in them, in every era's layout.
+"""The entries of a Triton cache, recognized by name and content in every version's layout.
 
 Nothing here opens a file: 100,000 entries take as long as `find` takes to look at them.
 """
@@ -60,7 +60,7 @@ class CacheEntry:
 
 @dataclass(frozen=True)
 class Content:
-    """What a cache holds.
+    """The contents of a cache.
 
     Attributes:
         root: which cache.
@@ -86,7 +86,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Era:
-    """Versions of Triton that spell the names of entries alike.
+    """Triton versions with the same form of entry names.
 
     Attributes:
         name: of the spelling.
@@ -139,7 +139,7 @@ def index() -> CacheIndex:
 
 
 def scan(root: Root, limit: int | None = None) -> Content:
-    """Look at a cache.
+    """Scan a cache.
 
     Args:
         root: which cache.
@@ -160,7 +160,7 @@ def scan(root: Root, limit: int | None = None) -> Content:
             uncounted += len(name) in known
             continue
         pattern, era = known.get(len(name), _NO_SPELLING)
-        found = _look(root, folder, name, era) if pattern.fullmatch(name) else "no name of an entry"
+        found = _look(root, folder, name, era) if pattern.fullmatch(name) else "not an entry name"
         if isinstance(found, CacheEntry):
             entries.append(found)
         elif found and not name.startswith(TRASH):
@@ -177,7 +177,7 @@ def _look(root: Root, folder: str, name: str, era: str) -> CacheEntry | str:
     try:
         about = os.lstat(path)  # first: what is put in from now on will show
         if not stat.S_ISDIR(about.st_mode):
-            return "a link" if stat.S_ISLNK(about.st_mode) else "no folder"
+            return "a link" if stat.S_ISLNK(about.st_mode) else "not a folder"
         with os.scandir(path) as inside:
             for part in inside:
                 if part.is_dir(follow_symlinks=False):
@@ -187,7 +187,7 @@ def _look(root: Root, folder: str, name: str, era: str) -> CacheEntry | str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        return error.strerror or "cannot be read"
+        return error.strerror or "unreadable"
     shape = classify(sizes, folders, era)
     if isinstance(shape, str):
         return shape

@@ -1,4 +1,4 @@
-"""What an entry of a Triton cache says of itself: target, version, options, stages."""
+"""Metadata of an entry of a Triton cache: target, version, options, stages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def stages(entry: CacheEntry) -> tuple[str, ...]:
 
 
 def dangling(entry: CacheEntry) -> tuple[str, ...]:
-    """Files that its index names and that are not there; such an entry is compiled again, or fails to load.
+    """Missing files that the index names; such an entry is recompiled, or fails to load.
 
     An index names whole paths since 3.0, so that a cache that was moved or copied dangles.
     """

@@ -1,4 +1,4 @@
-"""What lies in site folders in the name of `triton` and belongs to no distribution that is there."""
+"""Files of `triton` in site folders that belong to no installed distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tritonsmith.facts.editables import PACKAGE
 
 @dataclass(frozen=True)
 class Orphans:
-    """What nobody owns in one site folder.
+    """Files without an owner in a site folder.
 
     Attributes:
         site: the site folder.
@@ -51,7 +51,7 @@ class Orphans:
             f"{len(self.files)} below {PACKAGE}/" if self.files else "",
             f"copied in: {', '.join(copied)}" if copied else "",
             f"left by an interrupted pip: {_names(self.leftovers)}" if self.leftovers else "",
-            f"of an editable install that is gone: {_names(self.hooks)}" if self.hooks else "",
+            f"of a removed editable install: {_names(self.hooks)}" if self.hooks else "",
         ]
         return "; ".join(filter(None, parts))
 

@@ -1,4 +1,4 @@
-"""Environment variables that Triton reads: which exist in a version, and what their values mean there.
+"""Environment variables that Triton reads: those of each version, and the meaning of their values.
 
 The data is `configs/triton-variables.toml`; `tests/real` derives it from upstream's commits again.
 """
@@ -83,7 +83,7 @@ class TritonVariable:
 
 @dataclass(frozen=True)
 class Empty:
-    """What a variable does that is set to nothing.
+    """The effect of an empty variable.
 
     Attributes:
         does: in words.

@@ -71,7 +71,7 @@ def test_json(root: Path) -> None:
     answer = json.loads(json.dumps(list_.as_json(make(root, limit=1))))
     assert (answer["schema"], answer["more"]) == (1, 1)
     assert answer["chosen"]["entries"] == answer["roots"][0]["entries"] == 2
-    assert answer["roots"][0]["strangers"] == [{"name": "notes.txt", "why": "no name of an entry"}]
+    assert answer["roots"][0]["strangers"] == [{"name": "notes.txt", "why": "not an entry name"}]
     (entry,) = answer["entries"]
     sizes = [file.stat().st_size for file in path.iterdir()]
     changed = entry.pop("changed")

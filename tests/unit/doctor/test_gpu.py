@@ -271,7 +271,7 @@ def test_each_kind_of_gpu_once(subject: DoctorContext) -> None:
     ("found", "status"),
     [
         (LibCuda(Path("/lib/libcuda.so.1"), "ldconfig"), "ok"),
-        (LibCuda(None, "ldconfig", "there is no /sbin/ldconfig, which Triton asks"), "error"),
+        (LibCuda(None, "ldconfig", "there is no /sbin/ldconfig, which Triton runs"), "error"),
     ],
 )
 def test_libcuda(
@@ -330,7 +330,7 @@ def test_the_first_release_that_does(subject: DoctorContext) -> None:
 def test_kfd_is_closed(subject: DoctorContext, purelib: Path) -> None:
     assert not purelib.exists()
     family, access = amd(
-        subject, "gfx942", "/dev/kfd is not open to this user; it belongs to the group render"
+        subject, "gfx942", "/dev/kfd is not accessible to this user; it belongs to the group render"
     )
     assert (family.status, access.status) == ("ok", "error")
     assert access.commands[0].startswith("sudo usermod -a -G render,video ")

@@ -84,7 +84,7 @@ def test_a_checkout_that_cannot_be_read(subject: DoctorContext, root: Path) -> N
     (root / "setup.py").write_text("")
     (root / "python" / "triton" / "__init__.py").unlink()
     found = only(sources.checkout, subject)
-    assert (found.status, found.seen) == ("error", "cannot tell the version of this checkout")
+    assert (found.status, found.seen) == ("error", "cannot determine the version of this checkout")
     assert (found.where, found.affects, found.remedy) == (str(root / "setup.py"), "", "")
     subject = replace(subject, settings=Settings("dev", triton=TritonSettings(source=str(root / "cmake"))))
     found = only(sources.checkout, subject)

@@ -212,7 +212,7 @@ def test_half_a_checkout(tmp_path: Path) -> None:
     (root / "CMakeLists.txt").unlink()
     assert checkout.read(root).options == frozenset()
     (root / "python" / "triton" / "__init__.py").unlink()
-    with pytest.raises(FactError, match="cannot tell the version"):
+    with pytest.raises(FactError, match="cannot determine the version"):
         checkout.read(root)
 
 
@@ -303,7 +303,7 @@ def test_what_would_lead_elsewhere_is_refused(tmp_path: Path, name: str, text: s
     """These become parts of paths, of URLs and of command lines."""
     root = fakes.checkout(tmp_path, "3.5")
     (root / name).write_text(text)
-    with pytest.raises(FactError, match="names something that cannot be") as caught:
+    with pytest.raises(FactError, match="has an invalid value") as caught:
         checkout.read(root)
     assert str(root / name) in str(caught.value)
 
@@ -320,7 +320,7 @@ def test_what_would_lead_elsewhere_is_refused(tmp_path: Path, name: str, text: s
 def test_requirements_that_are_no_list(tmp_path: Path, text: str) -> None:
     root = fakes.checkout(tmp_path, "3.5")
     (root / "pyproject.toml").write_text(text)
-    with pytest.raises(FactError, match="names something that cannot be") as caught:
+    with pytest.raises(FactError, match="has an invalid value") as caught:
         checkout.read(root)
     assert caught.value.where == str(root / "pyproject.toml")
 

@@ -27,7 +27,7 @@ def test_the_release_line_of_a_version(version: str, line: str) -> None:
 
 @pytest.mark.parametrize("version", ["", "main", "1.1.2", "0", "2", "3"])
 def test_no_release_line(version: str) -> None:
-    with pytest.raises(UsageError, match="no Triton release line") as caught:
+    with pytest.raises(UsageError, match="unknown Triton release line") as caught:
         eras.release(version)
     assert "2.0" in caught.value.hints[-1]
 

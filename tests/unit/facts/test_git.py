@@ -71,4 +71,4 @@ def test_what_git_says_where_it_does_not_answer(tmp_path: Path, monkeypatch: pyt
     subprocess.run(("git", "init", "--quiet", tmp_path), check=True)
     assert git.head(tmp_path).problem.startswith("fatal: ")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert git.head(tmp_path).problem == "there is no git on PATH"
+    assert git.head(tmp_path).problem == "no git on PATH"

@@ -13,8 +13,8 @@ LLVM = "a" * 40
 
 
 def test_what_is_no_repository(tmp_path: Path) -> None:
-    for path, why in ((tmp_path, None), (tmp_path / "nowhere", "there is no such folder")):
-        with pytest.raises(FactError, match="no git repository") as caught, git_history.opened(path):
+    for path, why in ((tmp_path, None), (tmp_path / "nowhere", "no such folder")):
+        with pytest.raises(FactError, match="not a git repository") as caught, git_history.opened(path):
             pass
         assert caught.value.why == why
 
@@ -32,7 +32,7 @@ def test_without_git_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "except Exception as error: print(type(error).__name__, error)\n"
     )
     done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("FactError there is no git on PATH")
+    assert done.stdout.startswith("FactError no git on PATH")
 
 
 def test_a_repository_of_somebody_else(make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_a_file_whose_content_is_gone(make: Maker) -> None:
     blob = made.git("rev-parse", "HEAD:a.txt")
     (made.path / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     with (
-        pytest.raises(FactError, match="content of this file is not in the clone"),
+        pytest.raises(FactError, match="content of this file is missing in the clone"),
         git_history.opened(made.path) as clone,
     ):
         git_history.text_at(clone, commit, "a.txt")

@@ -100,7 +100,7 @@ def test_a_look_starts_nothing_that_the_repository_names(
     git.divergence(hostile)
     git.has_object(hostile, "0000")
     assert not canary.exists()
-    assert seen.dirty or "which filters it would start" in seen.problem
+    assert seen.dirty or "which filters git would start" in seen.problem
     command = "diff" if arm in (textconv, external) else "status"
     subprocess.run(("git", "-C", hostile, command), capture_output=True, check=False)
     assert canary.exists(), "the attack itself does not work"
@@ -147,7 +147,7 @@ def test_a_partial_clone_that_says_how_to_fetch_may_not(
         config(partial, remote__origin__vcs="evil")
     else:
         config(partial, **{f"url__ext::{program} __insteadOf": "file:", "protocol__allow": "always"})
-    with pytest.raises(FactError, match="not in the clone, and could not be fetched"):
+    with pytest.raises(FactError, match="missing in the clone, and could not be fetched"):
         read_by_library(partial)
     with pytest.raises(FactError):
         git_sources.History(f"{partial}@HEAD").content("3.5.0", "file")

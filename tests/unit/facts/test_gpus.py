@@ -112,7 +112,7 @@ def test_kfd_is_missing(amd: Path) -> None:
     (amd / "kfd").unlink()
     seen = gpus.read(amd, amd, amd).amd
     assert seen is not None
-    assert seen.problem == f"there is no {amd / 'kfd'}"
+    assert seen.problem == f"no {amd / 'kfd'}"
 
 
 def test_kfd_is_closed(amd: Path) -> None:
@@ -122,7 +122,7 @@ def test_kfd_is_closed(amd: Path) -> None:
     if os.geteuid() == 0:  # whom no mode keeps out
         assert seen.problem == ""
     else:
-        assert "is not open to this user; it belongs to the group" in seen.problem
+        assert "is not accessible to this user; it belongs to the group" in seen.problem
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_ld_library_path_counts_where_ldconfig_lists_none(tmp_path: Path, librar
     assert (found.library, found.by) == (library, "LD_LIBRARY_PATH")
     lost = gpus.libcuda({}, program)
     assert lost.library is None
-    assert lost.problem == f"{program} lists no libcuda.so.1 that exists"
+    assert lost.problem == f"{program} lists no existing libcuda.so.1"
 
 
 def test_ldconfig_lists_one_that_is_gone(tmp_path: Path, library: Path) -> None:
@@ -184,7 +184,7 @@ def test_ldconfig_lists_one_that_is_gone(tmp_path: Path, library: Path) -> None:
 def test_no_ldconfig(tmp_path: Path, library: Path) -> None:
     missing = tmp_path / "sbin" / "ldconfig"
     lost = gpus.libcuda({"LD_LIBRARY_PATH": str(library.parent)}, missing)
-    assert lost.problem == f"there is no {missing}, which Triton asks"
+    assert lost.problem == f"no {missing}, which Triton runs"
     found = gpus.libcuda({"TRITON_LIBCUDA_PATH": str(library.parent)}, missing)
     assert (found.library, found.by) == (library, "TRITON_LIBCUDA_PATH")
 
@@ -195,7 +195,7 @@ def test_the_variable_names_a_folder_without_it(tmp_path: Path, library: Path) -
     for wrong in (tmp_path, library):
         found = gpus.libcuda({"TRITON_LIBCUDA_PATH": str(wrong)}, program)
         assert found.library is None
-        assert f"there is no libcuda.so.1 in TRITON_LIBCUDA_PATH={wrong}" in found.problem
+        assert f"no libcuda.so.1 in TRITON_LIBCUDA_PATH={wrong}" in found.problem
 
 
 # --- the release of ptxas

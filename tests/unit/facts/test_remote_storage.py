@@ -39,7 +39,7 @@ def answering(text: bytes) -> Iterator[int]:
         ("redis", b"", "it answers nothing"),
         ("http", b"HTTP/1.1 404 Not Found\r\n\r\n", ""),
         ("http", b"HTTP/1.1 200 OK\r\n\r\n", ""),
-        ("http", b"HTTP/1.1 401 Unauthorized\r\n\r\n", "it wants a login (HTTP 401)"),
+        ("http", b"HTTP/1.1 401 Unauthorized\r\n\r\n", "it requires a login (HTTP 401)"),
         ("http", b"HTTP/1.1 502 Bad Gateway\r\n\r\n", "it answers HTTP 502"),
         ("http", b"220 mail.example.org\r\n", "220 mail.example.org\r\n"),
     ],

@@ -132,7 +132,7 @@ def strange(root: Path, name: str) -> str:
     else:
         folder.mkdir()
         fill(folder, name)
-    reasons = {"a file": "no folder", "a name of no entry": "no name of an entry"}
+    reasons = {"a file": "not a folder", "a name of no entry": "not an entry name"}
     return reasons.get(name, "holds" if folder.is_dir() and not folder.is_symlink() else "a link")
 
 

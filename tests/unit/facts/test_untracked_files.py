@@ -64,7 +64,7 @@ def test_what_nobody_owns(site: Path) -> None:
         "4 below triton/",
         "copied in: libtriton.cpython-311.so",
         "left by an interrupted pip: ~riton",
-        f"of an editable install that is gone: {hooks}",
+        f"of a removed editable install: {hooks}",
     ]
 
 

@@ -144,7 +144,7 @@ def test_the_newest_line_has_no_pin_yet() -> None:
 
 
 def test_a_release_before_all_others_is_an_error() -> None:
-    with pytest.raises(UsageError, match="no Triton release line"):
+    with pytest.raises(UsageError, match="unknown Triton release line"):
         request_for_revision(chosen(revision="1.1"))
 
 
