@@ -147,7 +147,7 @@ def test_live_of_a_ref_or_a_folder_that_is_not_there(smith: Smith, pytorch: Path
         "no tag, branch or commit 'v3'"
         in smith("pins", "--live", "--repository", pytorch, "--ref", "v3", code=1).error
     )
-    assert "no git repository" in smith("pins", "--live", "--repository", smith.cwd, code=1).error
+    assert "not a git repository" in smith("pins", "--live", "--repository", smith.cwd, code=1).error
 
 
 @pytest.fixture
