@@ -23,8 +23,8 @@ def explain(
     source: str = SOURCE,
     target: tuple[str, ...] = NINJA_TARGET,
     llvm: bool = flag("explain the LLVM that is built for the environment, not Triton", default=False),
-    cache_debug: Path | None = flag("folder that was CCACHE_DEBUGDIR: explain what ccache missed", None),
-    cache_before: Path | None = flag("the same of an earlier build, to compare with", None),
+    cache_debug: Path | None = flag("CCACHE_DEBUGDIR of a build: explain its cache misses", None),
+    cache_before: Path | None = flag("CCACHE_DEBUGDIR of an earlier build, to compare with", None),
     json: bool = JSON,
 ) -> None:
     """Explain what the next build will rebuild, and why; change nothing."""

@@ -15,7 +15,7 @@ def build_triton(
     context: Any,
     how: BuildOptions,
     env: str = ENV,
-    sanitizer: str = flag("address, undefined or thread", ""),
+    sanitizer: str = flag("sanitizer: address, undefined or thread", ""),
     target: tuple[str, ...] = NINJA_TARGET,
     cmake_arg: tuple[str, ...] = flag("-DNAME=VALUE, written --cmake-arg=-DNAME=VALUE (repeatable)", ()),
     dry_run: bool = DRY_RUN,

@@ -55,11 +55,11 @@ def listing(
 def clear_cache(
     context: Any,
     which: EntryOptions,
-    dump: bool = flag("the dumps of TRITON_KERNEL_DUMP too", default=False),
-    inductor: bool = flag("the kernels in TorchInductor's cache too", default=False),
-    envs: bool = flag("the caches of the tool's environments too", default=False),
-    all: bool = flag("all of these, and Triton's other defaults", default=False),  # noqa: A002 - the flag's name
-    override: bool = flag("the overrides too, which people write by hand; --all leaves them", default=False),
+    dump: bool = flag("also the dumps of TRITON_KERNEL_DUMP", default=False),
+    inductor: bool = flag("also the kernels in TorchInductor's cache", default=False),
+    envs: bool = flag("also the caches of the tool's environments", default=False),
+    all: bool = flag("all of these, and Triton's other default caches", default=False),  # noqa: A002 - the flag's name
+    override: bool = flag("also the overrides, which are written by hand; --all keeps them", default=False),
     yes: bool = YES,
     dry_run: bool = DRY_RUN,
 ) -> None:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 @task(tables=True, name="debug-library")
 def debug_library(
     context: Any,
-    library: CommaList = word("library of LLVM or MLIR, or several: MLIRTransforms,MLIRIR", ()),
-    pass_: CommaList = flag("the library of a pass, or of several: cse,early-cse,nvvm-reflect", ()),
-    file: CommaList = flag("the library of a source: CSE.cpp, or the end of its path", ()),
+    library: CommaList = word("libraries of LLVM or MLIR: MLIRTransforms,MLIRIR", ()),
+    pass_: CommaList = flag("passes whose libraries are meant: cse,early-cse,nvvm-reflect", ()),
+    file: CommaList = flag("sources whose libraries are meant: CSE.cpp, or the end of a path", ()),
     undo: bool = flag("restore LLVM's own libraries: all, or those that are named", default=False),
-    list_: bool = flag("list the libraries, and which are in debug; builds nothing", default=False),
+    list_: bool = flag("list the libraries and their state, and build nothing", default=False),
     env: str = ENV,
     source: str = SOURCE,
     llvm_dir: str = LLVM_DIR,

@@ -21,7 +21,7 @@ _REPOSITORY = Path(__file__).parents[3]
 @task()
 def test(
     context: Any,
-    only: str = flag("unit, integration or real", ""),
+    only: str = flag("kind of tests: unit, integration or real", ""),
     args: str = flag("more arguments for pytest, as one text", ""),
 ) -> None:
     """Run linters, type checks and the whole test suite, on all cores."""
@@ -54,7 +54,7 @@ def lint(context: Any) -> None:
 def benchmark(
     context: Any,
     name: str = flag("file in benchmarks/, without its .py", "command_line"),
-    options: str = flag("what that script takes, in one word: '--source PATH'", ""),
+    options: str = flag("arguments of that script, as one text: '--source PATH'", ""),
 ) -> None:
     """Measure the command line, caches or builds, as ratios within one run."""
     known = [path.stem for path in (_REPOSITORY / "benchmarks").glob("*.py")]

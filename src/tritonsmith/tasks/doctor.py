@@ -17,12 +17,12 @@ def doctor(
     context: Any,
     env: str = again(ANY_ENV, "the last used, or dev"),
     python: Path | None = PYTHON,
-    only: CommaList = flag("checks or groups: tools,builds.llvm", ()),
-    deep: bool = flag("also run things: imports in a child process, ptxas, a compile", default=False),
-    fix: bool = flag("mend what can be mended safely; shows the plan and asks", default=False),
+    only: CommaList = flag("checks or groups to run: tools,builds.llvm", ()),
+    deep: bool = flag("run programs, too: imports in a child process, ptxas, a compile", default=False),
+    fix: bool = flag("fix what can be fixed safely, after showing the plan and asking", default=False),
     yes: bool = YES,
     dry_run: bool = DRY_RUN,
-    report: bool = flag("print one Markdown block for an issue, without paths and names", default=False),
+    report: bool = flag("print Markdown for an issue, without names and paths of yours", default=False),
     list: bool = flag("list the checks", default=False),  # noqa: A002 - the flag's name
     json: bool = JSON,
 ) -> None:

@@ -15,7 +15,7 @@ def env_triton(
     context: Any,
     pytorch: str = again(PYTORCH, "the one here"),
     env: str = ENV,
-    channel: str = flag("cuda, rocm or xpu", "cuda"),
+    channel: str = flag("build of PyTorch: cuda, rocm or xpu", "cuda"),
     yes: bool = YES,
     dry_run: bool = DRY_RUN,
 ) -> None:

@@ -15,13 +15,13 @@ from tritonsmith.tasks.task import task
 @task(tables=True, name="ir-env", aliases=["passes.env"])
 def ir_env(
     context: Any,
-    profile: CommaList = word("name of a set, or several: nvidia,timing (none: list them)", ()),
-    kernel: str = flag("dump this kernel only (Triton 3.2 and later)", ""),
+    profile: CommaList = word("sets of variables: nvidia,timing (none: list them)", ()),
+    kernel: str = flag("only this kernel (Triton 3.2 and later)", ""),
     out: Path = again(OUT, default="triton-ir"),
     env: str = again(ANY_ENV, "the Triton here, or wheel"),
     python: Path | None = PYTHON,
     triton: str = flag("version of Triton, instead of an environment's", ""),
-    unset: bool = flag("print what takes the variables away again", default=False),
+    unset: bool = flag("print commands that unset the variables", default=False),
     json: bool = JSON,
 ) -> None:
     """Print Triton's debug variables for `eval`, or set them for a command."""

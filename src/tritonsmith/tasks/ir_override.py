@@ -27,10 +27,10 @@ def ir_override(
     what: KernelOptions,
     by: ToolchainOptions,
     kernel: str = word("FILE or FILE:KERNEL; a command after -- instead", ""),
-    name: str = flag("kernel, if the command compiles several; or how its hash begins", ""),
+    name: str = flag("kernel to change, if there are several: its name, or a hash prefix", ""),
     stage: str = flag("stage to change: ttir, ttgir, llir, ptx, amdgcn", "ttgir"),
-    edited: Path | None = flag("take this file instead of opening $EDITOR", None),
-    diff: bool = flag("print what changed, not only how much", default=False),
+    edited: Path | None = flag("changed file to use, instead of opening $EDITOR", None),
+    diff: bool = flag("print the changed lines, not only their number", default=False),
     out: Path | None = OUT,
 ) -> None:
     """Edit a stage of a kernel, compile on from it, and show what changed."""

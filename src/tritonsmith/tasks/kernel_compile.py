@@ -21,7 +21,7 @@ def compile_(
     out: Path | None = OUT,
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
-    all_: bool = flag("with --dry-run: all points, however many there are", default=False),
+    all_: bool = flag("with --dry-run: print all points, however many", default=False),
 ) -> None:
     """Compile a kernel for any GPUs, without one, and keep every stage."""
     from json import dumps

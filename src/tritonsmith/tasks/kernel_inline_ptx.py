@@ -21,9 +21,9 @@ def inline_ptx(
     source: str = word("folder of kernel.compile, .ptx file, FILE[:KERNEL] or MODULE:KERNEL"),
     point: str = flag("compiled point, if there are several: its id", ""),
     metadata: Path | None = flag("Triton's NAME.json of a .ptx file", None, unset="the one beside it"),
-    header: bool = flag("write a whole .cuh, with launch bounds and a kernel that calls it", default=False),
+    header: bool = flag("write a whole .cuh, with launch bounds and a calling kernel", default=False),
     elementwise: bool = flag("write a Python string for tl.inline_asm_elementwise", default=False),
-    function: str = flag("with --elementwise: function of the PTX, which uses registers only", ""),
+    function: str = flag("with --elementwise: function of the PTX, of registers only", ""),
     out: OutFile | None = again(OUT_FILE, "print it"),
     dry_run: bool = DRY_RUN,
 ) -> None:

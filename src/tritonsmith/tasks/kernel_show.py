@@ -17,9 +17,7 @@ def show_(
     kernel: str = KERNEL,
     stage: str = flag("stage to print: ttir, llir, ptx, sass, amdgcn, gcnasm", "ttgir"),
     function: str = flag("print only this function", ""),
-    source_lines: bool = flag(
-        "put the Python lines that the code comes from between its lines", default=False
-    ),
+    source_lines: bool = flag("show the Python lines that the code comes from", default=False),
     point: str = flag("compiled point, if there are several: its id, or its target", ""),
     from_cache: str = FROM_CACHE,
 ) -> None:

@@ -32,7 +32,7 @@ def study(
     kernels: Path = word("TOML file that lists kernels: docs/study.md"),
     triton: CommaLists = flag("versions, environments, interpreters: 3.2.0,3.6.0,debug (repeatable)", ()),
     target: CommaLists = flag("target of kernels that name none: h100, mi300x, all ... (repeatable)", ()),
-    source: str = flag("clone with the files, at each version's commit; CLONE@REF: at one", ""),
+    source: str = flag("clone to read kernels from, at each version's commit; or CLONE@REF", ""),
     out: Path | None = OUT,
     scheduler: str = SCHEDULER,
     jobs: int | None = JOBS,

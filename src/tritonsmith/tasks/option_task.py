@@ -19,7 +19,7 @@ from tritonsmith.command_line import flag_of
 from tritonsmith.tasks import flags
 from tritonsmith.tasks.flags import Option
 
-WIDE = Option("wide", "bool", default=False, about="show tables in full width, even if lines break")
+WIDE = Option("wide", "bool", default=False, about="print tables in full width, even if lines break")
 _HELP = frozenset(("--help", "-h"))
 
 

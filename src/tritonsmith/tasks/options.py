@@ -39,19 +39,19 @@ RECONFIGURE = flag("configure even if nothing changed", default=False)
 # Kernels
 KERNEL_SOURCE = word("FILE[:KERNEL], MODULE:KERNEL, or a folder of kernel.compile")
 KERNEL = again(KERNEL_SOURCE, default="")
-SIGNATURE = flag("types, hints, values: '*fp32:16,*fp32:16,i32,BLOCK=1024'", "")
-TARGET = flag("cuda:90, hip:gfx942:64, h100, mi300x, native or all (repeatable)", ())
-NUM_WARPS = flag("warps of a program", None, least=1)
-NUM_STAGES = flag("stages of software pipelines", None, example="--num-stages 3")
-BACKEND_OPTION = flag("another option of the backend: maxnreg=128 (repeatable)", ())
-SWEEP = flag("values in turn: BLOCK_M=64,128, num_warps=4,8; or autotune (repeatable)", ())
+SIGNATURE = flag("types, hints and values: '*fp32:16,i32,BLOCK=1024'", "")
+TARGET = flag("target: cuda:90, hip:gfx942:64, h100, native or all (repeatable)", ())
+NUM_WARPS = flag("warps per program", None, least=1)
+NUM_STAGES = flag("stages of software pipelining", None, example="--num-stages 3")
+BACKEND_OPTION = flag("other option of the backend: maxnreg=128 (repeatable)", ())
+SWEEP = flag("values to try: BLOCK_M=64,128 or num_warps=4,8; or autotune (repeatable)", ())
 TIMEOUT = flag(
-    "seconds until a compile is given up",
+    "seconds after which a compile is stopped",
     None,
     unset="600",
     example="seconds, --timeout 600; 0 for the usual",
 )
-FROM_CACHE = flag("what a JIT run left: a folder of Triton's cache, or its name", "")
+FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name", "")
 SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "")
 
 # Dumps of passes
@@ -75,10 +75,10 @@ class BuildOptions:
 
     source: str = SOURCE
     llvm_dir: str = LLVM_DIR
-    debug: bool = flag("the same as --build-type Debug", default=False)
-    build_type: str = flag("CMake's four, TritonRelBuildWithAsserts or TritonBuildWithO1", "")
-    backends: CommaList = flag("folders of third_party/: amd,nvidia", ())
-    plugin_dir: tuple[str, ...] = flag("out-of-tree backend (repeatable)", ())
+    debug: bool = flag("same as --build-type Debug", default=False)
+    build_type: str = flag("one of CMake's, TritonRelBuildWithAsserts or TritonBuildWithO1", "")
+    backends: CommaList = flag("backends to build, by folder of third_party/: amd,nvidia", ())
+    plugin_dir: tuple[str, ...] = flag("folder of an out-of-tree backend (repeatable)", ())
     proton: bool | None = flag("build the profiler", None)
     jobs: int | None = JOBS
 
@@ -144,12 +144,12 @@ class EntryOptions:
 
     kernel: str = flag("only kernels whose name matches this glob: 'matmul_*'", "")
     target: str = flag("only this target: cuda:90, hip:gfx942, or a GPU such as h100", "")
-    older_than: str = flag("only entries without a change for so long: 90s, 30m, 12h, 7d, 2w", "")
+    older_than: str = flag("only entries unchanged for so long: 90s, 30m, 12h, 7d, 2w", "")
     stale: bool = flag("only entries of a Triton that is not installed any more", default=False)
     keep_newest: int | None = flag(
-        "newest entries of each kernel to pass over", None, example="--keep-newest 2"
+        "newest entries of each kernel to leave out", None, example="--keep-newest 2"
     )
-    root: str = flag("only this cache: its folder", "")
+    root: str = flag("only the cache in this folder", "")
 
 
 @dataclass(frozen=True, kw_only=True)

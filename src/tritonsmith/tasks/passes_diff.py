@@ -21,10 +21,10 @@ def diff(
     context: Any,
     folder: Path = FOLDER,
     number: str = MAYBE_NUMBER,
-    to: str = word("compare with the input of this pass, not with what the first left", ""),
+    to: str = word("pass whose input is compared, instead of the first pass's output", ""),
     kernel: str = flag("kernel of the dump; with --against also two: double,double-2", ""),
-    ops: bool = flag("operations whose number changed, instead of lines", default=False),
-    layouts: bool = flag("layouts whose uses changed, whatever their aliases", default=False),
+    ops: bool = flag("compare numbers of operations, instead of lines", default=False),
+    layouts: bool = flag("compare uses of layouts, whatever their aliases", default=False),
     against: Path | None = flag("another dump's folder: find the first pass that differs", None),
     json: bool = JSON,
 ) -> None:

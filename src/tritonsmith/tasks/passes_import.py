@@ -13,7 +13,7 @@ from tritonsmith.tasks.task import task
 @task(tables=True, name="import")
 def import_(
     context: Any,
-    file: str = word("the log: plain, by gzip or by zstd; - for standard input"),
+    file: str = word("log: plain, gzip or zstd; - for standard input"),
     out: Path | None = OUT,
     python: Path | None = flag("interpreter with the Triton that printed it, for passes.replay", None),
     json: bool = JSON,

@@ -16,8 +16,8 @@ def listing(
     folder: Path = FOLDER,
     kernel: str = DUMPED_KERNEL,
     changed: bool = flag("only passes that changed something", default=False),
-    summary: bool = flag("one line on what each pass does; needs --source", default=False),
-    source: tuple[str, ...] = flag("checkout of Triton or LLVM that describes its passes (repeatable)", ()),
+    summary: bool = flag("describe each pass in one line; needs --source", default=False),
+    source: tuple[str, ...] = flag("checkout of Triton or LLVM with the descriptions (repeatable)", ()),
     json: bool = JSON,
 ) -> None:
     """List what each pass did: lines, operations, bytes, time."""

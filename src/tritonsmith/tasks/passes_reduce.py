@@ -20,12 +20,12 @@ def reduce_(
     context: Any,
     by: ReplayerOptions,
     file: Path = word(".mlir file, or a folder of passes.dump or passes.isolate"),
-    pass_: str = flag("passes that fail", "", unset="those of the file's RUN line"),
+    pass_: str = flag("failing passes: tritongpu-pipeline{num-stages=3}", "", unset="RUN line's"),
     kernel: str = DUMPED_KERNEL,
     out: OutFile | None = again(OUT_FILE, "NAME.reduced.mlir"),
     timeout: float | None = REDUCE_TIMEOUT,
     jobs: int | None = flag("candidates at once", None, unset="2", example="--jobs 4; 0 for the usual"),
-    own: bool = flag("without triton-reduce or mlir-reduce, even if there is one", default=False),
+    own: bool = flag("do not use triton-reduce or mlir-reduce", default=False),
     json: bool = JSON,
 ) -> None:
     """Reduce an input while its passes, or a command, fail the same way."""

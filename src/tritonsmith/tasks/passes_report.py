@@ -16,7 +16,7 @@ def report(
     folder: Path = FOLDER,
     out: OutFile | None = again(OUT_FILE, "report.html in DIR"),
     against: Path | None = flag("another dump's folder, to compare with", None),
-    open: bool = flag("show it in the browser", default=False),  # noqa: A002 - a flag
+    open: bool = flag("open the page in the browser", default=False),  # noqa: A002 - a flag
 ) -> None:
     """Write one HTML page of all passes, which needs no network."""
     from tritonsmith.passes.dump import index

@@ -16,9 +16,9 @@ def show(
     folder: Path = FOLDER,
     number: str = NUMBER,
     kernel: str = DUMPED_KERNEL,
-    after: bool = flag("what the pass left, not what it was given", default=False),
-    normal: bool = flag("values renumbered, locations taken out", default=False),
-    path: bool = flag("print the name of its file", default=False),
+    after: bool = flag("print the output of the pass, not its input", default=False),
+    normal: bool = flag("renumber values, and leave locations out", default=False),
+    path: bool = flag("print the path of the file, instead of its text", default=False),
 ) -> None:
     """Print the IR before a pass, or after it."""
     from tritonsmith.passes.dump import index, select

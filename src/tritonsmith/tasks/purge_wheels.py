@@ -24,7 +24,7 @@ def purge_wheels(
     context: Any,
     env: str = again(ANY_ENV, "dev, or the active one"),
     python: Path | None = PYTHON,
-    system: bool = flag("allow an interpreter that is in no virtual environment", default=False),
+    system: bool = flag("allow an interpreter outside virtual environments", default=False),
     yes: bool = YES,
     dry_run: bool = DRY_RUN,
 ) -> None:

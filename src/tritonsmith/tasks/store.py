@@ -13,12 +13,10 @@ from tritonsmith.ui import units as formats
 
 if TYPE_CHECKING:
     from tritonsmith.plan import Plan
-    from tritonsmith.store.gc import PreparedGc
-    from tritonsmith.store.list_ import StoreListing, StoreRow
     from tritonsmith.store.store import Store
 
 _ENTRY = word("entry of the store")
-_ENTRIES = flag("this entry alone (repeatable)", ())
+_ENTRIES = flag("only this entry (repeatable)", ())
 
 
 @task(tables=True, name="list")
@@ -28,13 +26,14 @@ def listing(context: Any, which: StoreOptions, json: bool = JSON) -> None:
 
     from tritonsmith.envs import workspace
     from tritonsmith.store import list_ as use_case
+    from tritonsmith.tasks import store_tables
     from tritonsmith.ui import console
 
     found = use_case.make(_store(which), workspace.default(), time.time())
     if json:
         console.out().print_json(data=use_case.as_json(found))
     else:
-        _show(found)
+        store_tables.listed(found)
 
 
 @task()
@@ -42,7 +41,7 @@ def verify(
     context: Any,
     which: StoreOptions,
     name: tuple[str, ...] = _ENTRIES,
-    quick: bool = flag("pass over checksums", default=False),
+    quick: bool = flag("skip checksums", default=False),
     json: bool = JSON,
 ) -> None:
     """Verify the LLVMs in the store against their manifests."""
@@ -71,8 +70,8 @@ def gc(
     context: Any,
     which: StoreOptions,
     name: tuple[str, ...] = _ENTRIES,
-    max_size: str = flag("delete only until the store takes no more than this: 50GB", ""),
-    older_than: str = flag("only what was not used for so long: 12h, 30d, 8w", ""),
+    max_size: str = flag("delete only until the store is no larger than this: 50GB", ""),
+    older_than: str = flag("only entries unused for so long: 12h, 30d, 8w", ""),
     yes: bool = YES,
     dry_run: bool = DRY_RUN,
     json: bool = flag("print the plan as JSON, and act only with --yes", default=False),
@@ -84,7 +83,7 @@ def gc(
     from tritonsmith.envs import workspace
     from tritonsmith.store import gc as store_gc
     from tritonsmith.store import list_ as lists
-    from tritonsmith.tasks import output
+    from tritonsmith.tasks import output, store_tables
     from tritonsmith.ui import console
 
     limits = store_gc.GcLimits(store_gc.size(max_size), filters.age(older_than), name)
@@ -95,7 +94,7 @@ def gc(
     elif dry_run:
         output.plan(prepared.plan)
     else:
-        _show_plan(prepared, found)
+        store_tables.to_delete(prepared, found)
     if dry_run or not prepared.plan.steps or (json and not yes):
         return
     if not output.agreed(f"Delete {formats.size(prepared.freed)}?", yes=yes):
@@ -188,7 +187,7 @@ def import_(
     which: StoreOptions,
     source: str = word("archive of store.export: path, http(s):// or s3:// (.tar.zst)"),
     sha256: str = SHA256,
-    force: bool = flag("import it though it was made for another machine", default=False),
+    force: bool = flag("import an archive of another kind of machine", default=False),
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Unpack an archive of store.export into the store."""
@@ -234,65 +233,3 @@ def _store(which: StoreOptions) -> Store:
     from tritonsmith.store.store import open_store
 
     return open_store(workspace.default(), which.store or settings.load(which.env, {}).llvm.store)
-
-
-def _show(found: StoreListing) -> None:
-    from tritonsmith.ui import console, tables
-
-    if found.rows:
-        rows = [_cells(row, found.now) for row in found.rows]
-        head, right = ["entry", "size", "age"], ["size", "age"]
-        console.out().print(tables.plain(str(found.store.root), head, rows, right=right))
-        total = f"{formats.entries(len(found.rows))}, {formats.size(found.bytes)}"
-    else:
-        total = f"nothing in {found.store.root} yet: `invoke setup-mlir` fills it"
-    console.out().print(console.typed(total), markup=False)
-    for row in found.rows:
-        if row.entry.problem:
-            console.note(f"{row.entry.name}: {row.entry.problem}")
-        for use in row.uses:
-            if "cannot be looked at" in use.why:
-                console.note(f"{row.entry.name}, kept for {use.in_words} of {use.user.user}: {use.why}")
-
-
-def _cells(row: StoreRow, now: float) -> list[str]:
-    """The entry's name in a line of its own, to be copied; below it what it is, and who uses it."""
-    lines = [row.entry.name]
-    if have := row.entry.manifest:
-        commit = f" {have.commit[:12]}{'+' if have.diff else ''}" if have.commit else ""
-        asserts = " + asserts" if have.assertions else ""
-        part = "" if have.scope == "all" or have.closures else ", in part"
-        built = have.scope if have.kind == "built" else f"{have.kind}{part}"
-        lines.append(f"  {have.version}{commit}, {have.build_type}{asserts}, {built}")
-    if row.entry.status != "ready":
-        lines.append(f"  {row.entry.status}")
-    lines += [f"  used by {name}" for name in dict.fromkeys(use.in_words for use in row.uses)]
-    size = "" if row.bytes is None else formats.size(row.bytes)
-    return ["\n".join(lines), size, formats.age(now - row.made)]
-
-
-def _show_plan(prepared: PreparedGc, found: StoreListing) -> None:
-    from tritonsmith.ui import console, tables
-
-    def cells(row: StoreRow, more: str) -> list[str]:
-        size = "" if row.bytes is None else formats.size(row.bytes)
-        state = "" if row.entry.status == "ready" else f" ({row.entry.status})"
-        return [f"{row.entry.name}{state}{more}", size, formats.age(found.now - row.used)]
-
-    head, right = ["entry", "size", "last used"], ["size", "last used"]
-    if prepared.going:
-        rows = [cells(row, "") for row in prepared.going]
-        console.out().print(tables.plain("to delete", head, rows, right=right))
-    if prepared.staying:
-        rows = [cells(row, f"\n  {reason}") for row, reason in prepared.staying]
-        console.out().print(tables.plain("kept", head, rows, right=right))
-    if prepared.leftovers:
-        console.out().print(
-            f"left by runs that were stopped: {formats.size(prepared.leftovers)}", markup=False
-        )
-    if not prepared.plan.steps:
-        console.out().print("nothing to delete", markup=False)
-        return
-    after = formats.size(prepared.before + prepared.leftovers - prepared.freed)
-    before = formats.size(prepared.before + prepared.leftovers)
-    console.out().print(f"{before} -> {after}", markup=False)

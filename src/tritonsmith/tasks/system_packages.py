@@ -12,8 +12,8 @@ from tritonsmith.tasks.task import task
 @task()
 def packages(
     context: Any,
-    need: str = flag("build, llvm, debug or integration-tests", "build"),
-    manager: str = flag("apt, dnf or brew", "apt"),
+    need: str = flag("purpose: build, llvm, debug or integration-tests", "build"),
+    manager: str = flag("package manager: apt, dnf or brew", "apt"),
     llvm: str = flag("version of LLVM", "19"),
 ) -> None:
     """Print the system packages that building needs."""

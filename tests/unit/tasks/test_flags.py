@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import ast
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks import namespace
+from tritonsmith.tasks import flags, namespace
 from tritonsmith.tasks.flags import (
     CommaList,
     CommaLists,
@@ -113,6 +114,18 @@ def test_a_help_text_is_one_short_line(name: str) -> None:
         assert not option.help.endswith("."), option
         assert option.help.endswith(" (repeatable)") == option.repeated, option
         assert not option.help.startswith(("The ", "A ", "It ", "or ", "of ")), option
+
+
+def test_no_help_text_is_written_twice_in_the_sources() -> None:
+    calls = (
+        node
+        for path in sorted(Path(flags.__file__).parent.glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("flag", "word")
+    )
+    texts = Counter(ast.literal_eval(call.args[0]) for call in calls)
+    assert len(texts) > 100
+    assert [text for text, number in texts.items() if number > 1] == []
 
 
 def body(

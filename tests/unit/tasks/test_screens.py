@@ -42,8 +42,7 @@ from tritonsmith.passes.reduce import report as reduce
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.passes.replay import report as replay
 from tritonsmith.store import list_ as store_lists
-from tritonsmith.tasks import namespace, output
-from tritonsmith.tasks import store as store_task
+from tritonsmith.tasks import namespace, output, store_tables
 from tritonsmith.tasks.cache import _show_plan as show_cleared
 from tritonsmith.tasks.debug_library import _list, _tell
 from tritonsmith.tasks.ir_override import _print as print_stages
@@ -156,7 +155,7 @@ def _store() -> store_lists.StoreListing:
 
 
 def _store_list(_: World) -> Iterable[Grid]:
-    store_task._show(_store())
+    store_tables.listed(_store())
     return ()
 
 
@@ -164,7 +163,7 @@ def _store_gc(_: World) -> Iterable[Grid]:
     from tritonsmith.store import gc
 
     found = _store()
-    store_task._show_plan(gc.prepare(found, gc.GcLimits()), found)
+    store_tables.to_delete(gc.prepare(found, gc.GcLimits()), found)
     return ()
 
 

@@ -12,6 +12,12 @@ def test_every_task_is_in_one_group() -> None:
     assert dict(named) == dict.fromkeys(namespace.task_names, 1)
 
 
+def test_aliases_are_named() -> None:
+    (line,) = (line for line in start_page.lines() if line.startswith("Aliases"))
+    named = {alias for aliases in namespace.task_names.values() for alias in aliases}
+    assert set(line.split()[3:]) == named
+
+
 def test_it_fits_a_small_terminal() -> None:
     page = list(start_page.lines())
     assert len(page) <= 40

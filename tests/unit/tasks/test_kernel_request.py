@@ -1,12 +1,20 @@
-"""What a person hears first: mistakes in what is asked, before a Triton that is not there."""
+"""What is asked of a compile: mistakes are told first, and a manifest's command asks for the same again."""
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.tasks.conftest import Smith
+from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels.compile.request import CompileRequest, Sweep
+from tritonsmith.tasks.kernel_compile import compile_
+from tritonsmith.tasks.kernel_request import parse_request
+from tritonsmith.tasks.option_task import from_argv
 
 GRID = ("--grid", "1")
 TASKS = (
@@ -67,3 +75,27 @@ def test_flags_of_a_compile_are_not_passed_over_where_nothing_is_compiled(
         2,
         True,
     )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"kernel": ""},
+        {"signature": "*fp32:16, i32, WHAT='a b', NAME=\"it's\""},
+        {"targets": "h200,hip:gfx942:64,cuda:75"},
+        {"options": {"num_warps": 8, "enable_fp_fusion": False, "ptx_options": "-v --x", "name": "a,b"}},
+        {"sweeps": (Sweep("BLOCK", ("64", "128")), Sweep("num_warps", ("4",))), "autotune": True},
+        {"stages": ("ttgir", "ptx")},
+        {"file": Path("/a folder/-k.py")},
+    ],
+    ids=str,
+)
+def test_the_command_of_a_manifest_asks_for_the_same(more: dict[str, Any]) -> None:
+    named = {"file": Path("/k.py"), "kernel": "add", "signature": "*fp32,i32", "targets": "cuda:90", **more}
+    asked = CompileRequest(**{**named, "targets": targets.parse_all(named["targets"].split(","))})
+    words = shlex.split(asked.flags(env="wheel", out=Path("/out of/it")))
+    given = from_argv(compile_, words)
+    again = parse_request(given["kernel"], given["what"], stages=given["stage"], by=given["by"])
+    assert asdict(again) == asdict(asked)
+    assert (given["by"].env, given["out"]) == ("wheel", Path("/out of/it"))
