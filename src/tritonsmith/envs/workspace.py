@@ -13,7 +13,8 @@ import platformdirs
 
 from tritonsmith.errors import SmithError
 from tritonsmith.plan import Plan, files, ownership
-from tritonsmith.plan.runner import Outcome, Runner, Tap
+from tritonsmith.plan.runner import Outcome, Runner
+from tritonsmith.plan.step_tools import Tap
 from tritonsmith.ui.progress import PhaseProgress
 
 

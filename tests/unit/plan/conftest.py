@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.plan import ownership
-from tritonsmith.plan.runner import Runner, StepTools
+from tritonsmith.plan.runner import Runner
+from tritonsmith.plan.step_tools import StepTools
 from tritonsmith.ui.progress import PhaseProgress
 
 

@@ -30,7 +30,8 @@ from tritonsmith.plan import (
     download,
     stamped,
 )
-from tritonsmith.plan.runner import CommandFailedError, Runner
+from tritonsmith.plan.runner import Runner
+from tritonsmith.plan.step_tools import CommandFailedError
 
 OLD = 1_000_000_000_000_000_000  # nanoseconds: a time stamp that only an untouched file keeps
 

@@ -34,7 +34,7 @@ from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.source import KernelSource
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write
-from tritonsmith.plan.runner import CommandFailedError
+from tritonsmith.plan.step_tools import CommandFailedError
 from tritonsmith.ui import console
 
 _MIB = 1 << 20

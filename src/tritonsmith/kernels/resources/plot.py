@@ -72,11 +72,6 @@ def write(rows: Sequence[ResourceRow], path: Path) -> None:
 def save(figure: Figure, path: Path, dpi: float | str = "figure") -> None:
     """Write a picture, the same for the same figure.
 
-    Args:
-        figure: what it shows.
-        path: of the picture; its suffix says which kind.
-        dpi: dots per inch; the figure's own by default.
-
     Raises:
         SmithError: the file cannot be written.
     """

@@ -24,7 +24,7 @@ from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.options import Choices
 from tritonsmith.passes.dump.splitter import Splitter
 from tritonsmith.plan import MakeDir, Plan, Remove, RemoveWritten, Step, process
-from tritonsmith.plan.runner import CommandFailedError, Tap
+from tritonsmith.plan.step_tools import CommandFailedError, Tap
 from tritonsmith.plan.steps import attached
 from tritonsmith.plan.steps.attached import AttachedRun
 from tritonsmith.ui import console, redact

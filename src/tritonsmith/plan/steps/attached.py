@@ -10,14 +10,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from tritonsmith.errors import FactError
 from tritonsmith.plan import process
+from tritonsmith.plan.step_tools import StepTools
 from tritonsmith.plan.steps.base import Step
-
-if TYPE_CHECKING:
-    from tritonsmith.plan.runner import StepTools
 
 CHUNK = 1 << 20
 _PAUSE = 0.01  # seconds between looks at a file that does not grow at the moment

@@ -11,10 +11,8 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tritonsmith.plan.runner import StepTools
+from tritonsmith.plan.step_tools import StepTools
 
 
 @dataclass(frozen=True)

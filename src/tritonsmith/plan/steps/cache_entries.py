@@ -18,13 +18,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tritonsmith.errors import LockedError, OwnershipError
+from tritonsmith.plan.step_tools import StepTools
 from tritonsmith.plan.steps.base import Step
-
-if TYPE_CHECKING:
-    from tritonsmith.plan.runner import StepTools
 
 TRASH = ".tritonsmith-trash-"  # begins the name of a run's own folder in the root; the next run empties it
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW  # never through a link

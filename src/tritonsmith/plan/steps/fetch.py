@@ -5,15 +5,12 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tritonsmith.errors import StepError
 from tritonsmith.plan import archive, download, ownership
 from tritonsmith.plan.git_remote import GitRemote
+from tritonsmith.plan.step_tools import StepTools
 from tritonsmith.plan.steps.base import Step, make_parent, quote
-
-if TYPE_CHECKING:
-    from tritonsmith.plan.runner import StepTools
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,11 @@ import shutil
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tritonsmith.errors import OwnershipError
 from tritonsmith.plan import files, ownership
+from tritonsmith.plan.step_tools import StepTools
 from tritonsmith.plan.steps.base import Step, make_parent, quote
-
-if TYPE_CHECKING:
-    from tritonsmith.plan.runner import StepTools
 
 _COMPARED = 1 << 18  # bytes
 

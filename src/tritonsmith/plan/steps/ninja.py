@@ -6,14 +6,11 @@ import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tritonsmith.errors import StepError
 from tritonsmith.plan.process import capture
+from tritonsmith.plan.step_tools import StepTools
 from tritonsmith.plan.steps.base import Step
-
-if TYPE_CHECKING:
-    from tritonsmith.plan.runner import StepTools
 
 NINJA_STATUS = "[%f/%t] "  # what the runner reads the progress from
 _STATUS = {"NINJA_STATUS": NINJA_STATUS}

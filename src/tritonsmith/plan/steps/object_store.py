@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tritonsmith.errors import DownloadError, SmithError, StepError, did_you_mean
 from tritonsmith.plan import download
+from tritonsmith.plan.step_tools import StepTools
 from tritonsmith.plan.steps.base import Step
 from tritonsmith.ui import redact
-
-if TYPE_CHECKING:
-    from tritonsmith.plan.runner import StepTools
 
 
 @dataclass(frozen=True)

@@ -23,19 +23,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 from tritonsmith import configs, outside
 from tritonsmith.errors import DownloadError, StepError
 from tritonsmith.plan import ar_archive, archive, ownership
 from tritonsmith.plan.compression import DamagedError, TooMuchError
 from tritonsmith.plan.fresh_tree import FreshTree
+from tritonsmith.plan.step_tools import StepTools
 from tritonsmith.plan.steps import relocate
 from tritonsmith.plan.steps.base import Step
 from tritonsmith.plan.tarball import Tarball, TarMember
-
-if TYPE_CHECKING:
-    from tritonsmith.plan.runner import StepTools
 
 SCHEMA = 1
 HEAD, TREE, SUMS = "tritonsmith-llvm.json", "tree", "SHA256SUMS"

@@ -6,12 +6,9 @@ import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tritonsmith.plan.step_tools import StepTools
 from tritonsmith.plan.steps.base import Step, quote
-
-if TYPE_CHECKING:
-    from tritonsmith.plan.runner import StepTools
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,13 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tritonsmith import outside
 from tritonsmith.errors import LockedError, OwnershipError, StepError
 from tritonsmith.plan import locks, ownership
+from tritonsmith.plan.step_tools import StepTools
 from tritonsmith.plan.steps.base import Step
 from tritonsmith.plan.steps.cache_entries import SeenEntry
-
-if TYPE_CHECKING:
-    from tritonsmith.plan.runner import StepTools
 
 TRASH = ".trash-"
 INCOMING = ".import-"

@@ -21,13 +21,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tritonsmith.errors import LockedError, OwnershipError
+from tritonsmith.plan.step_tools import StepTools
 from tritonsmith.plan.steps.base import Step, quote
-
-if TYPE_CHECKING:
-    from tritonsmith.plan.runner import StepTools
 
 NAME = "~tritonsmith-purge"  # pip and importlib.metadata pass over such names
 _JOURNAL, _MARKER = "journal.json", "committed"
