@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.support import require
 from tests.unit.repositories import Made
 
-settings.register_profile("unit", max_examples=60)  # of tests that name no number
+# Of tests that name no number; and on a busy machine nothing is too slow.
+settings.register_profile(
+    "unit", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("unit")
 
 _MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of the user's own there, as in /tmp
