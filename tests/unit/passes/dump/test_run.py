@@ -144,6 +144,20 @@ def test_the_plan_is_a_script_that_runs_the_program(tmp_path: Path) -> None:
     assert "passes.import" in text
 
 
+def test_the_run_acts_on_the_plan_that_a_dry_run_prints(tmp_path: Path) -> None:
+    """An older dump in the folder included: its files are named."""
+    run(tmp_path)
+    space = workspace.default()
+    argv = (sys.executable, "-c", "")
+    prepared, step = dump_run.of_program(argv, space, Choices(), tmp_path / "out")
+    printed = [line for step in prepared.plan.steps for line in step.shell()]
+    (gone,) = (line for line in printed if line.startswith("rm -f -- "))
+    assert str(tmp_path / "out" / "index.json") in gone
+    dump_run.dump_program(prepared, step, space)
+    done = [line[2:] for line in prepared.log.read_text().splitlines() if line.startswith("+ ")]
+    assert done == printed
+
+
 def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
     path = tmp_path / "log"
     heard: list[bytes] = []
