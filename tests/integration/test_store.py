@@ -282,7 +282,7 @@ def test_words_for_what_goes_wrong(smith: Smith, packed: Path) -> None:
     assert "did you mean 'mini'" in smith("store.export", "mimi", "x.tar.zst", code=2).error
     assert "deletes it" in smith("store.forget", "mini", code=2).error
     assert "no size" in smith("store.gc", "--max-size", "big", code=2).error
-    assert "no age" in smith("store.gc", "--older-than", "long", code=2).error
+    assert "is not an age" in smith("store.gc", "--older-than", "long", code=2).error
     assert "--yes" in smith("store.gc", code=1).error
     assert "tritonsmith[s3]" in smith("store.export", "mini", "s3://bucket/x/", code=1).error
     assert "no LLVM to build against" in smith("store.adopt", smith.root, code=1).error
