@@ -36,8 +36,7 @@ def build_triton(
     chosen = settings.load(env, flags)
     space, located = commands.find_triton(chosen)
     if dry_run and located.fetch.steps:
-        output.plan(located.fetch)
-        output.warnings(("the rest depends on the sources, which are not here yet",))
+        output.plan(located.fetch, rest="the sources, which are not here yet")
         return
     commands.bring_sources(chosen, located)
     prepared = commands.build_triton(chosen, space, located, force=force, again=reconfigure)

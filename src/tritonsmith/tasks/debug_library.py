@@ -53,8 +53,7 @@ def debug_library(
     else:
         tree = command.sources_of(inputs)
         if tree.steps and dry_run:
-            output.plan(command.fetching(tree))
-            output.warnings(("the rest depends on LLVM's sources, which are not here yet",))
+            output.plan(command.fetching(tree), rest="LLVM's sources, which are not here yet")
             return
         if tree.steps:
             with session.opened(command.TASK, chosen.name, shared=True) as fetching:

@@ -62,11 +62,7 @@ DUMPED_KERNEL = flag("kernel of the dump, if it has several", "")
 REDUCE_TIMEOUT = flag(
     "seconds to reduce; the best so far is kept", None, unset="600", example="seconds, --timeout 120"
 )
-
 TOOL_SOURCE = flag("checkout that triton-opt was built from", None)
-
-# Triton's caches, and the store
-STORE = flag("folder of the store, instead of the environment's", "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,5 +152,5 @@ class EntryOptions:
 class StoreOptions:
     """Which store."""
 
-    store: str = STORE
+    store: str = flag("folder of the store, instead of the environment's", "")
     env: str = ENV

@@ -22,10 +22,14 @@ _MANY = 100  # points of a compile whose script nobody reads
 _WORTH_A_TABLE = 1.0  # seconds; what was done already takes some tenths
 
 
-def plan(what: Plan) -> None:
+def plan(what: Plan, rest: str = "") -> None:
     """A plan as a shell script, on standard output, to the letter: rich would expand its tabs.
 
     As bytes: names of files need not be UTF-8. A secret is not shown, and that is said in the script.
+
+    Args:
+        what: the plan.
+        rest: what the steps after these depend on.
     """
     script = what.shell()
     shown = redact.hidden(script)
@@ -40,6 +44,8 @@ def plan(what: Plan) -> None:
         )
         shown = printable(shown)
     sys.stdout.buffer.write(os.fsencode(shown))
+    if rest:
+        console.warn(f"the rest depends on {rest}")
 
 
 def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:

@@ -162,8 +162,8 @@ def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
     try:
         given = from_argv(compile_, shlex.split(made.command))
     except (ParseError, UsageError, ValueError):
-        given = {"kernel": ""}
-    if not given["kernel"] or len(made.kernels) != 1:
+        given = {}
+    if not given.get("kernel") or len(made.kernels) != 1:
         raise FactError(
             "no dump shows it, and what comes after the passes can only be made for one kernel",
             where=made.folder,

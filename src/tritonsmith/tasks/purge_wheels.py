@@ -40,8 +40,7 @@ def purge_wheels(
     if recovery.steps:
         console.note(recovery.title)
         if dry_run:
-            output.plan(recovery)
-            output.warnings(("the rest depends on what that brings back",))
+            output.plan(recovery, rest="what that brings back")
             return
         with session.opened("purge-wheels", chosen.name) as running:
             running.run(recovery)

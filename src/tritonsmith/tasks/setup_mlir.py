@@ -64,8 +64,7 @@ def setup_mlir(
     space, located = commands.find_triton(chosen)
     pin_will_do = not use_case.wants_sources(chosen)
     if dry_run and located.fetch.steps and not pin_will_do:
-        output.plan(located.fetch)
-        output.warnings(("the rest depends on the sources, which are not here yet",))
+        output.plan(located.fetch, rest="the sources, which are not here yet")
         return
     if not dry_run:
         commands.bring_sources(chosen, located, pin_will_do=pin_will_do)
