@@ -33,7 +33,7 @@ def compare_(
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Compare kernels by two Tritons or in two ways, and show what differs."""
+    """Compile kernels by two Tritons or in two ways, and show what differs."""
     from tritonsmith.kernels.batch import spec
     from tritonsmith.kernels.compare import diff as compare_diff
     from tritonsmith.kernels.compare import inputs, thresholds
