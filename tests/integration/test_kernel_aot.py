@@ -205,9 +205,9 @@ def test_a_dry_run_writes_nothing(smith: Smith) -> None:
     [
         (("--grid", "count"), "which the kernel does not have"),
         (("--grid", "n,1,1,1"), "has 4 parts"),
-        (("--grid", "n//4"), "begin a comment"),
+        (("--grid", "n//4"), "start a comment"),
         (("--grid", "(n"), "parentheses"),
-        (("--grid", "n;exit(1)"), "no expression"),
+        (("--grid", "n;exit(1)"), "not part of an expression"),
         (("--grid", "n", "--out-name", "a-b"), "--out-name cannot be"),
         (("--grid", "n", "--point", "x"), "--point chooses among compiled points"),
         ((), "--grid is missing"),

@@ -176,7 +176,7 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 @task.task()
 def body(context):
-    for _ in range(10000): {call}  # more than a pipe holds
+    for _ in range(100000): {call}  # more than two pipes hold
 try:
     body(Context())
 except Exit as end:
