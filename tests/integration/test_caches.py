@@ -257,7 +257,7 @@ def test_roots_that_are_refused(smith: Smith, place: str) -> None:
     path = {"/": Path("/"), "home": smith.root, "above": smith.root.parent}[place]
     entry = made.kernel(smith.root) if place == "home" else None
     for flags in (("--yes",), ("--dry-run",)):
-        assert "will not clear this folder" in smith("clear-cache", *flags, "--root", path, code=1).error
+        assert "refusing to clear this folder" in smith("clear-cache", *flags, "--root", path, code=1).error
     if entry:
         assert (entry / "vector_add.cubin").is_file()
         shutil.rmtree(entry)

@@ -141,7 +141,7 @@ def test_a_broken_download_is_resumed_where_it_ended(world: World) -> None:
 def test_an_archive_with_another_checksum_is_refused_and_thrown_away(world: World) -> None:
     _promise(world.smith.cwd, "0" * 64)
     error = world.setup(code=1).error
-    assert "is not the one that was promised; it was thrown away" in error
+    assert "has the wrong checksum and was deleted" in error
     assert "0" * 64 in error
     assert list((world.smith.home / "downloads").iterdir()) == []
     assert world.unpacked == []

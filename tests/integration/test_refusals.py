@@ -118,7 +118,7 @@ def test_a_folder_with_somebody_elses_files_is_not_taken_over(fresh: Smith, tmp_
     (mine / "thesis.txt").touch()
     strange = replace(fresh, more={"TRITONSMITH_HOME": str(mine)})
     error = strange("setup-mlir", "--provider", "system", "--llvm-dir", LLVM, code=1).error
-    assert "will not take over a folder that already has files in it" in error
+    assert "refusing to use a folder that already contains files" in error
     assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
 
 

@@ -1,4 +1,4 @@
-"""Steps, plans, and the one runner that acts on them."""
+"""Steps, plans, and the runner that executes them."""
 
 from tritonsmith.plan.steps.base import Plan, Stamp, Step, digest, stamped, step_key
 from tritonsmith.plan.steps.fetch import Download, Extract, GitFetch

@@ -1,4 +1,4 @@
-"""Archives of objects (`lib*.a`): what they hold, and thin ones made whole.
+"""Archives of objects (`lib*.a`): reading them, and converting thin archives to regular ones.
 
 A thin archive names its objects instead of holding them. The format (llvm/lib/Object/Archive.cpp): a
 magic, then members with a header of 60 bytes. `/` is the index of symbols (the offset of a header for each),
@@ -24,7 +24,7 @@ _CHUNK = 1 << 20
 
 
 class BadArchiveError(ValueError):
-    """A file is no archive, or a damaged one."""
+    """A file is not an archive, or is damaged."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ArMember:
 
 @dataclass(frozen=True)
 class ArArchive:
-    """What an archive says of itself.
+    """The headers of an archive.
 
     Attributes:
         path: the file.
@@ -88,20 +88,20 @@ def read(path: Path) -> ArArchive:
     """Read an archive's headers.
 
     Raises:
-        BadArchiveError: it is none, or ends in the middle of something.
+        BadArchiveError: the file is not an archive, or is truncated.
     """
     with path.open("rb") as file:
         magic = file.read(len(MAGIC))
         if magic not in (MAGIC, THIN):
-            raise BadArchiveError(f"{path.name} is no archive")
+            raise BadArchiveError(f"{path.name} is not an archive")
         return ArArchive(path, magic == THIN, tuple(_members(file, path, thin=magic == THIN)))
 
 
 def symbols(path: Path, limit: int = 4 << 20) -> bytes:
-    """The names in an archive's index of symbols, as they stand in the file, up to `limit` bytes.
+    """The names in the symbol index of an archive, unparsed, up to `limit` bytes.
 
     Raises:
-        BadArchiveError: it is no archive.
+        BadArchiveError: the file is not an archive.
     """
     for member in read(path).members:
         if member.name.encode() in _INDEXES or member.name.startswith("__.SYMDEF"):
@@ -112,13 +112,13 @@ def symbols(path: Path, limit: int = 4 << 20) -> bytes:
 
 
 def fatten(archive: ArArchive) -> Iterator[bytes]:
-    """The content of an archive that holds what a thin one names, in pieces.
+    """The content of a regular archive with the objects that a thin archive names, in pieces.
 
     Raises:
-        BadArchiveError: an object is gone or was changed; or the whole is too large for its index.
+        BadArchiveError: an object is missing or has changed, or the archive is too large for its index.
     """
     if missing := archive.missing():
-        raise BadArchiveError(f"{archive.path.name} names {missing}, which is not there or was changed")
+        raise BadArchiveError(f"{archive.path.name} names {missing}, which is missing or has changed")
     table, places = _long_names(archive)
     indexes = [member for member in archive.members if member.name.encode() in _INDEXES]
     offset = len(MAGIC) + sum(_HEADER + _even(member.size) for member in indexes)
@@ -142,7 +142,7 @@ def fatten(archive: ArArchive) -> Iterator[bytes]:
 
 
 def fat_size(archive: ArArchive) -> int:
-    """Bytes that `fatten` yields."""
+    """The number of bytes that `fatten` yields."""
     table, _ = _long_names(archive)
     held = [member for member in archive.members if member.name.encode() in _INDEXES]
     sizes = [len(table), *(member.size for member in (*held, *archive.objects))]
@@ -171,12 +171,12 @@ def _members(file: IO[bytes], path: Path, *, thin: bool) -> Iterator[ArMember]:
             raise BadArchiveError(f"{path.name} is damaged or truncated at byte {offset}")
         raw, number = header[:16].rstrip(), header[48:58].strip()
         if not number.isdigit():
-            raise BadArchiveError(f"{path.name} is damaged at byte {offset}: a size is no number")
+            raise BadArchiveError(f"{path.name} is damaged at byte {offset}: a size is not a number")
         size = int(number)
         content = offset + _HEADER
         held = not thin or raw in _TABLES
         if held and content + size > whole:
-            raise BadArchiveError(f"{path.name} is truncated: a member ends behind its end")
+            raise BadArchiveError(f"{path.name} is truncated: a member ends after the end of the file")
         if raw == b"//":
             long_names = file.read(size)
         yield ArMember(_name(raw, long_names, file, content), size, offset, content)
@@ -196,7 +196,7 @@ def _name(raw: bytes, long_names: bytes, file: IO[bytes], content: int) -> str:
 
 
 def _index(path: Path, member: ArMember, moved: dict[int, int]) -> bytes:
-    """The index of symbols with the new offsets of the members."""
+    """The symbol index with the new offsets of the members."""
     with path.open("rb") as file:
         file.seek(member.content)
         content = file.read(member.size)
@@ -207,7 +207,7 @@ def _index(path: Path, member: ArMember, moved: dict[int, int]) -> bytes:
     try:
         new = struct.pack(f">{count}{number[1]}", *(moved[offset] for offset in old))
     except (KeyError, struct.error) as error:
-        raise BadArchiveError(f"{path.name}: its index does not fit its members") from error
+        raise BadArchiveError(f"{path.name}: its index does not match its members") from error
     return content[:width] + new + content[width + len(new) :]
 
 

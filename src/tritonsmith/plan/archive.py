@@ -1,4 +1,4 @@
-"""Tar archives, unpacked: nothing lands outside the destination, and half an archive has no name."""
+"""Extract tar archives: nothing is written outside the destination, which appears only when complete."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tritonsmith.plan.tarball import Tarball, TarMember
 def extract(
     archive: Path, dest: Path, *, only: tuple[str, ...] = (), strip: int = 1, progress: Progress
 ) -> None:
-    """Extract a tar archive to `dest`, by way of `DEST.partial`.
+    """Extract a tar archive to `DEST.partial`, then rename it to `dest`.
 
     Args:
         archive: compressed or plain tar.
@@ -37,7 +37,7 @@ def extract(
         tree.finish()
         if not any(partial.iterdir()):
             raise DownloadError(
-                "the archive holds nothing of what is needed",
+                "the archive contains none of the required files",
                 where=archive,
                 why=f"looked for {', '.join(only) or 'any file'}",
                 hints=["is it a source archive of llvm-project?"],
@@ -47,7 +47,7 @@ def extract(
 
 @contextmanager
 def opened(archive: Path, progress: Progress | None = None) -> Iterator[Tarball]:
-    """An archive, to be read from its beginning to its end.
+    """Open an archive to read it from start to end.
 
     Args:
         archive: compressed or plain tar.
@@ -67,7 +67,7 @@ def opened(archive: Path, progress: Progress | None = None) -> Iterator[Tarball]
 
 
 def add(tree: FreshTree, member: TarMember, tarball: Tarball, strip: int) -> None:
-    """Put an entry into a tree.
+    """Add an entry to a tree.
 
     Args:
         tree: that is filled.
@@ -85,7 +85,7 @@ def add(tree: FreshTree, member: TarMember, tarball: Tarball, strip: int) -> Non
         if member.target.startswith("/") or ".." in linked:
             raise DamagedError(f"link {member.name!r} points outside, to {member.target!r}")
         if linked[:strip] != member.parts[:strip]:
-            raise DamagedError(f"link {member.name!r} points elsewhere, to {member.target!r}")
+            raise DamagedError(f"link {member.name!r} points to {member.target!r}, which is not unpacked")
         tree.hard_link(parts, linked[strip:])
     else:
         content = tarball.content()

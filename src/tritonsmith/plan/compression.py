@@ -1,4 +1,4 @@
-"""Compressed data, read from its beginning to its end in bounded memory and no more of it than is allowed."""
+"""Decompress data from start to end, in bounded memory and within fixed limits."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _ZSTD = b"\x28\xb5\x2f\xfd"  # begins a file; https://www.rfc-editor.org/rfc/rfc
 
 
 class DamagedError(UnreadableError):
-    """The data is not what its format asks for."""
+    """The data violates its format."""
 
     hints: tuple[str, ...] = (
         "fetch it again: a transfer may have damaged it",
-        "or ask whoever made it what it is",
+        "or ask the author of the file which format it has",
     )
 
 
 class TooMuchError(DamagedError):
-    """The data asks for more than is allowed."""
+    """The data exceeds a limit."""
 
     def __init__(self, what: str, *hints: str) -> None:
         super().__init__(what)
-        self.hints = ("look at where it comes from: no LLVM is like that", *hints)
+        self.hints = ("check where it comes from: no LLVM archive exceeds this limit", *hints)
 
 
 @dataclass(frozen=True)
 class UnpackLimits:
-    """What data may ask for: `configs/archives.toml`, which tells why.
+    """Limits of archives, from `configs/archives.toml`, which gives the reasons.
 
     Attributes:
         bytes: unpacked, in all.
@@ -67,13 +67,13 @@ class UnpackLimits:
 
 
 def limits(environ: Mapping[str, str] | None = None) -> UnpackLimits:
-    """The limits that hold.
+    """The limits that apply.
 
     Args:
         environ: environment variables; the process's own by default.
 
     Raises:
-        UsageError: the variable that raises them is no size.
+        UsageError: the variable that raises the limits is not a size.
     """
     table = configs.load("archives")["limits"]
     asked = (os.environ if environ is None else environ).get(VARIABLE, "")
@@ -89,24 +89,24 @@ def size(text: str, where: str = "") -> int:
 
     Args:
         text: a number and a unit.
-        where: it stands, if the text alone does not tell.
+        where: the text comes from, if that is not obvious.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: the text is not a size.
     """
     match = re.fullmatch(
         r"(\d{1,15}(?:\.\d{1,15})?)\s*([kmgt]?)(i?)b?", text.strip(), re.IGNORECASE | re.ASCII
     )
     if not match:
         raise UsageError(
-            f"{text!r} is no size", where=where or None, hints=["a number and a unit: 50GB, 1.5TiB, 800MB"]
+            f"not a size: {text!r}", where=where or None, hints=["number and unit: 50GB, 1.5TiB, 800MB"]
         )
     base = 1024 if match[3] else 1000
     return int(float(match[1]) * base ** " kmgt".index(match[2].lower() or " "))
 
 
 class _Decompressor(Protocol):
-    """What bz2 and lzma have in common."""
+    """The common interface of bz2 and lzma decompressors."""
 
     @property
     def eof(self) -> bool: ...
@@ -118,7 +118,7 @@ class _Decompressor(Protocol):
 
 
 class Decompressed(io.RawIOBase):
-    """A file as it was before it was packed by gzip, bzip2, xz or zstd; one that was not packed is itself.
+    """A file, decompressed from gzip, bzip2, xz or zstd; other files are read as they are.
 
     Args:
         raw: the file, at its beginning.
@@ -136,15 +136,15 @@ class Decompressed(io.RawIOBase):
         self._done = 0
 
     def readable(self) -> bool:
-        """It can be read."""
+        """Always true."""
         return True
 
     def read(self, amount: int = -1) -> bytes:
-        """Up to so many bytes, which must be told; fewer only at the end.
+        """Read up to `amount` bytes, fewer only at the end.
 
         Raises:
-            DamagedError: it ends too early, or is not what it should be.
-            TooMuchError: it unpacks to more than is allowed.
+            DamagedError: the data ends too early, or violates its format.
+            TooMuchError: the data unpacks to more than is allowed.
         """
         if amount < 0:
             raise ValueError("how much?")  # a bug of ours: nothing is read whole
@@ -170,19 +170,19 @@ class Decompressed(io.RawIOBase):
         return piece
 
     def _check(self) -> None:
-        raising = f"{VARIABLE}=SIZE allows more (200GB), if you know what it is"
+        raising = f"{VARIABLE}=SIZE raises the limit (200GB), if you trust the archive"
         if self._done > self._limits.bytes:
-            raise TooMuchError(f"it unpacks to more than {self._limits.bytes:,} bytes", raising)
+            raise TooMuchError(f"the data unpacks to more than {self._limits.bytes:,} bytes", raising)
         ratio = self._limits.ratio
         if ratio and self._done > max(self._limits.ratio_from, ratio * self._packed):
-            raise TooMuchError(f"it unpacks to more than {ratio} times its size", raising)
+            raise TooMuchError(f"the data unpacks to more than {ratio} times its size", raising)
 
 
 def _words(error: Exception) -> str:
-    """As a person reads it; lzma's and zstd's words for a window that is too large are their own."""
+    """A readable message; lzma and zstd report a window that is too large in different words."""
     said = str(error) or type(error).__name__
     if "emory" in said:
-        return f"it needs more memory to unpack than is allowed ({said})"
+        return f"unpacking needs more memory than is allowed ({said})"
     return f"damaged or truncated: {said}"
 
 
@@ -214,7 +214,7 @@ def _zstd(raw: IO[bytes], window: int) -> Callable[[int], bytes]:
 
 
 class _Members:
-    """Compressed members, one behind the other, and nothing between or behind them."""
+    """Compressed members, one after the other, with nothing between or after them."""
 
     def __init__(self, raw: IO[bytes], make: Callable[[], _Decompressor]) -> None:
         self._raw, self._make = raw, make
@@ -233,11 +233,11 @@ class _Members:
             if piece := self._member.decompress(data, amount):
                 return piece
             if not (data or self._member.eof) and self._member.needs_input:
-                raise EOFError("it ends too early")
+                raise EOFError("the data ends too early")
 
 
 class _Inflate:
-    """zlib's decompressor, with the manners of the others."""
+    """zlib's decompressor, with the interface of the others."""
 
     def __init__(self) -> None:
         self._zlib: Any = zlib.decompressobj(wbits=31)  # gzip

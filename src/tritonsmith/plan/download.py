@@ -1,6 +1,6 @@
-"""Downloads that resume, and that get their name only once their checksum is right.
+"""Downloads that resume, and that get their final name only after the checksum was verified.
 
-What speaks HTTP is imported where it is used: most runs download nothing.
+HTTP libraries are imported where they are used: most runs download nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Progress = Callable[[int, int | None], None]
 
 
 def fetch(url: str, dest: Path, *, sha256: str, progress: Progress) -> None:
-    """Download `url` to `dest`, going on from `DEST.partial` if there is one.
+    """Download `url` to `dest`, resuming from `DEST.partial` if it exists.
 
     Args:
         url: http, https or file URL.
@@ -28,7 +28,7 @@ def fetch(url: str, dest: Path, *, sha256: str, progress: Progress) -> None:
         progress: called with bytes so far and bytes in all (None where the server does not say).
 
     Raises:
-        DownloadError: unreachable, refused, broken off, or another file than promised.
+        DownloadError: unreachable, refused, interrupted, or the checksum does not match.
     """
     from http.client import HTTPException  # noqa: PLC0415
 
@@ -52,7 +52,7 @@ def fetch(url: str, dest: Path, *, sha256: str, progress: Progress) -> None:
     if found != sha256.lower():
         partial.unlink()
         raise DownloadError(
-            "the downloaded file is not the one that was promised; it was thrown away",
+            "the downloaded file has the wrong checksum and was deleted",
             where=url,
             why=f"sha256 is    {found}\nit should be {sha256.lower()}",
             hints=["run again: a proxy or a broken transfer may have changed it"],
@@ -94,7 +94,7 @@ def _transfer(url: str, partial: Path, progress: Progress) -> None:
 
 
 def reachable(url: str, *, timeout: float = 5.0) -> str | None:
-    """Why a URL cannot be fetched from here, or None if it can; asks for its head only.
+    """Why a URL cannot be fetched, or None if it can; sends only a HEAD request.
 
     Args:
         url: http or https URL.

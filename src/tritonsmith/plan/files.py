@@ -1,6 +1,6 @@
-"""Changes of files that are no step of a plan: scratch folders, dumps that stream, what the tool remembers.
+"""File changes that are not steps of a plan: scratch folders, streamed dumps, the tool's own records.
 
-Together with the steps (`plan/steps/`), marks and locks this is all that ever changes a disk:
+Together with the steps (`plan/steps/`), marks and locks, this is all code that changes a disk:
 `tests/unit/test_promises.py` scans the rest of the tool for calls that do.
 """
 
@@ -18,17 +18,17 @@ _LOG_MODE = 0o600  # what programs say is for who ran them
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its parents, unless it is there."""
+    """Create a folder and its parents; no error if it exists."""
     path.mkdir(parents=True, exist_ok=True)
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write a file that nobody else reads yet."""
+    """Write a file that no other process reads yet."""
     path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file that is whole or not there, on disk when this returns."""
+    """Write a file atomically; it is on disk when this returns."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.tritonsmith")
     with fresh.open("w", encoding="utf-8") as file:
@@ -40,7 +40,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 @contextmanager
 def growing(path: Path) -> Iterator[IO[str]]:
-    """A text file that takes its name when it is whole, at the end of a `with`; `PATH.partial` until then."""
+    """A text file that is `PATH.partial` until it is complete, at the end of a `with`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial")
     try:
@@ -53,12 +53,12 @@ def growing(path: Path) -> Iterator[IO[str]]:
 
 
 def create(path: Path) -> BinaryIO:
-    """Open a new file to write it piece by piece; fails if it is there."""
+    """Open a new file to write it piece by piece; fails if the file exists."""
     return cast("BinaryIO", path.open("xb"))
 
 
 def link_or_create(path: Path, content: bytes, twin: Path | None = None) -> None:
-    """Make a new file, or another name of the file that has this content already.
+    """Create a file, or a hard link to the file that already has this content.
 
     Args:
         path: of the new file.
@@ -76,13 +76,13 @@ def link_or_create(path: Path, content: bytes, twin: Path | None = None) -> None
 
 
 def copy(source: Path, dest: Path) -> None:
-    """Copy what is in a file, into a folder that is made if need be."""
+    """Copy the content of a file, and create the folder of the copy if necessary."""
     dest.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, dest)
 
 
 def remove(paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
-    """Remove files that the tool wrote, as far as they are there; then folders, which must be empty."""
+    """Remove files that the tool wrote, if they exist; then folders, which must be empty."""
     for path in paths:
         path.unlink(missing_ok=True)
     for folder in folders:
@@ -91,13 +91,13 @@ def remove(paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
 
 @contextmanager
 def scratch(purpose: str = "") -> Iterator[Path]:
-    """A new folder for temporary files, which goes at the end of a `with`."""
+    """A new folder for temporary files, which is removed at the end of a `with`."""
     with tempfile.TemporaryDirectory(prefix=f"tritonsmith-{purpose}") as folder:
         yield Path(folder)
 
 
 def temporary_folder() -> Path:
-    """Where temporary files go on this machine."""
+    """The folder for temporary files on this machine."""
     return Path(tempfile.gettempdir())
 
 

@@ -1,4 +1,4 @@
-"""A folder that is filled with what a stranger names, and nothing outside of it is touched.
+"""A folder that is filled with untrusted names; nothing outside the folder is touched.
 
 Every path is walked from the folder's own descriptor, component by component, without following links, and
 every file is a new one. Links come last, when no file is to be written any more, and lead nowhere but into
@@ -29,7 +29,7 @@ Parts = tuple[str, ...]
 
 
 class FreshTree:
-    """A folder that is being filled; it goes if that fails: half an archive may be what fills the disk.
+    """A folder that is being filled; deleted on failure, because half an archive may be what fills the disk.
 
     Attributes:
         root: the folder, which is made, and must not be there before.
@@ -54,7 +54,7 @@ class FreshTree:
                 ownership.remove_tree(self.root)
 
     def folder(self, parts: Parts) -> None:
-        """Make a folder and those above it, as far as they are not there."""
+        """Create a folder and its missing parents."""
         with _explained(parts, self.root):
             self._enter(parts)
 
@@ -69,7 +69,7 @@ class FreshTree:
             mtime: seconds since 1970; what lies in the future becomes now.
 
         Raises:
-            DamagedError: there is something of that name.
+            DamagedError: the name exists.
             OSError: the disk is full.
         """
         seen = hashlib.sha256()
@@ -91,11 +91,11 @@ class FreshTree:
         """Make a second name for a file that was written before.
 
         Raises:
-            DamagedError: there is something of that name, or no such file.
+            DamagedError: the name exists, or the file does not.
         """
         if (sha256 := self.sums.get("/".join(target))) is None:
             raise DamagedError(
-                f"entry {'/'.join(parts)!r}, a link to {'/'.join(target)!r}, leads to no file before it"
+                f"entry {'/'.join(parts)!r}, a link to {'/'.join(target)!r}, points to no earlier file"
             )
         with _explained(parts, self.root):
             source = os.dup(self._enter(target[:-1]))
@@ -108,29 +108,29 @@ class FreshTree:
         self.sums["/".join(parts)] = sha256
 
     def link(self, parts: Parts, target: str) -> None:
-        """Note a symbolic link, which `finish` makes."""
+        """Record a symbolic link, which `finish` creates."""
         if parts in self._links:
-            raise DamagedError(f"entry {'/'.join(parts)!r} is there twice")
+            raise DamagedError(f"entry {'/'.join(parts)!r} occurs twice")
         with _explained(parts, self.root):
             self._enter(parts[:-1])
         self._links[parts] = target
 
     def finish(self) -> None:
-        """Make the links, and look at the whole tree once more.
+        """Create the links, and check the whole tree.
 
         Raises:
-            DamagedError: a link leads outside, or has the name of something else.
+            DamagedError: a link points outside, or its name exists.
         """
         for parts, target in self._links.items():
             if not self._inside(parts[:-1], target):
-                raise DamagedError(f"entry {'/'.join(parts)!r}, a link to {target!r}, leads outside")
+                raise DamagedError(f"entry {'/'.join(parts)!r}, a link to {target!r}, points outside")
         for parts, target in self._links.items():
             with _explained(parts, self.root):
                 os.symlink(target, parts[-1], dir_fd=self._enter(parts[:-1]))
         self._check()
 
     def _enter(self, parts: Parts) -> int:
-        """A descriptor of a folder, which is made if it is not there; it stays ours, until the next one."""
+        """A descriptor of a folder, which is created if it is missing; valid until the next call."""
         here, handle = self._open
         if here == parts:
             return handle
@@ -155,7 +155,7 @@ class FreshTree:
         return os.open(name, _FOLDER, dir_fd=handle)
 
     def _inside(self, here: Parts, target: str) -> bool:
-        """Whether a link in a folder leads into the tree, whatever other links there are."""
+        """Whether a link in a folder points into the tree, whatever other links exist."""
         if not target or target.startswith("/"):
             return False
         for part in target.split("/"):
@@ -168,7 +168,7 @@ class FreshTree:
         return True
 
     def _check(self) -> None:
-        """The tree has what was put into it, and nothing else."""
+        """Check that the tree has what was put into it, and nothing else."""
         found: set[Parts] = set()
         for folder, folders, files, handle in os.fwalk(self.root, follow_symlinks=False):
             above = Path(folder).relative_to(self.root).parts
@@ -181,10 +181,10 @@ class FreshTree:
                     stat.S_ISREG(mode) and "/".join(parts) in self.sums,
                 )
                 if not any(right):
-                    raise DamagedError(f"{'/'.join(parts)!r} came from elsewhere while it was unpacked")
+                    raise DamagedError(f"{'/'.join(parts)!r} was added by another process meanwhile")
                 found.add(parts)
         if len(found) != len(self._folders) - 1 + len(self._links) + len(self.sums):
-            raise DamagedError("something went while it was unpacked")
+            raise DamagedError("another process removed files meanwhile")
 
 
 def _write(handle: int, piece: bytes) -> None:
@@ -195,12 +195,12 @@ def _write(handle: int, piece: bytes) -> None:
 
 @contextmanager
 def _explained(parts: Parts, root: Path) -> Iterator[None]:
-    """What a file system says of a name is the archive's fault, unless it is full or refuses everything."""
+    """Blame the archive for errors about a name, unless the file system is full or read-only."""
     name = "/".join(parts)
     try:
         yield
     except FileExistsError:
-        raise DamagedError(f"entry {name!r} is there twice") from None
+        raise DamagedError(f"entry {name!r} occurs twice") from None
     except NotADirectoryError:
         raise DamagedError(f"entry {name!r} lies below a file") from None
     except OSError as error:

@@ -1,7 +1,6 @@
-"""A git remote whose URL holds a password or a token: git gets it by its environment.
+"""A git remote with a password or a token in its URL: git gets the URL through its environment.
 
-In a command line `ps` shows it to everybody, and `git fetch --filter` writes the URL that it was given to
-`.git/config`.
+In a command line `ps` shows the URL to every user, and `git fetch --filter` writes it to `.git/config`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _WEB = ("http", "https")  # the login of another URL, `ssh://git@host`, is no se
 
 @dataclass(frozen=True)
 class GitRemote:
-    """One remote.
+    """A remote.
 
     Attributes:
         url: without its secrets: for command lines, and what git may write down.
@@ -29,7 +28,7 @@ class GitRemote:
 
     @classmethod
     def of(cls, url: str) -> GitRemote:
-        """Take the secrets out of a URL."""
+        """Remove the secrets from a URL."""
         bare = _bare(url)
         if bare == url:
             return cls(url)
@@ -41,7 +40,7 @@ class GitRemote:
         return cls(bare, tuple(change.items()))
 
     def tidy(self, repository: Path) -> None:
-        """Take them out of FETCH_HEAD too, where git writes the whole query."""
+        """Remove the secrets from FETCH_HEAD too, where git writes the whole query."""
         head = repository / ".git" / "FETCH_HEAD"
         if self.env and head.is_file():
             head.write_text(redact.hidden(head.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A program that stays, and answers each line that it is given with a line."""
+"""A long-running program that answers each line of input with a line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tritonsmith.plan import process, stopping
 
 
 class LineProcess:
-    """The program.
+    """Start the program.
 
     Args:
         argv: program and arguments.
@@ -22,7 +22,7 @@ class LineProcess:
         errors: file for its standard error.
 
     Raises:
-        FactError: it cannot be started.
+        FactError: the program cannot be started.
     """
 
     def __init__(
@@ -45,10 +45,10 @@ class LineProcess:
         self._errors = errors
 
     def say(self, line: str) -> None:
-        """Give it a line.
+        """Send a line.
 
         Raises:
-            FactError: it is gone.
+            FactError: the program has ended.
         """
         assert self._process.stdin is not None  # noqa: S101 - for the type checker
         try:
@@ -58,10 +58,10 @@ class LineProcess:
             raise self._gone() from error
 
     def hear(self) -> str:
-        """Its next line.
+        """Read the next line.
 
         Raises:
-            FactError: it is gone.
+            FactError: the program has ended.
         """
         assert self._process.stdout is not None  # noqa: S101 - for the type checker
         line = self._process.stdout.readline()
@@ -70,7 +70,7 @@ class LineProcess:
         return line
 
     def close(self) -> None:
-        """Stop it, and what it started."""
+        """Stop the program and its child processes."""
         stopping.stop(self._process)
         for stream in (self._process.stdin, self._process.stdout):
             if stream:
@@ -79,4 +79,4 @@ class LineProcess:
 
     def _gone(self) -> FactError:
         said = self._errors.read_text(encoding="utf-8", errors="replace")[-2000:]
-        return FactError("a worker ended before its time", where=self._errors, why=said or None)
+        return FactError("a worker ended unexpectedly", where=self._errors, why=said or None)

@@ -1,4 +1,4 @@
-"""Locks that name who holds them: of an environment, of an entry of the store."""
+"""Locks that name their holder: of an environment, of an entry of the store."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def hold(
     """Hold the lock at `path` for the body of a `with`.
 
     Args:
-        path: the lock's file; its folder must exist. `PATH.holder` tells who holds it.
-        purpose: what for, in the words of the command line.
+        path: the lock's file; its folder must exist. `PATH.holder` names the holder.
+        purpose: of the lock: the command line.
         busy: what another holder is busy with, to follow "another run is busy".
         hints: what to try then.
 
     Raises:
-        LockedError: another process holds it; names that process.
-        SmithError: the lock's file cannot be written.
+        LockedError: another process holds the lock; the error names that process.
+        SmithError: the file of the lock cannot be written.
     """
     holder = path.with_name(f"{path.name}.holder")
     lock = FileLock(path, timeout=0)
@@ -64,7 +64,7 @@ def hold(
 
 
 def holder(path: Path) -> str:
-    """Who holds a lock now, in words; empty if nobody does, as far as names tell.
+    """Who holds a lock now, as a sentence; empty if no known process holds it.
 
     Args:
         path: the lock's file.
@@ -81,16 +81,16 @@ def holder(path: Path) -> str:
 
 
 def inherited() -> tuple[int, ...]:
-    """Descriptors of the locks that are held, for a child, which holds them on if this process is killed.
+    """Descriptors of the held locks, for a child process, which keeps them if this process is killed.
 
-    Whoever releases a lock releases it for all of them.
+    A process that releases a lock releases it for all.
     """
     found = (lock._context.lock_file_fd for lock in _held)  # noqa: SLF001 - there is no other way to it
     return tuple(one for one in found if one is not None)
 
 
 def _acquire(lock: FileLock, holder: Path) -> None:
-    """Take the lock; wait a moment for what a run left at work that was killed."""
+    """Take the lock; wait briefly for child processes of a killed run."""
     try:
         lock.acquire()
     except Timeout:
@@ -100,7 +100,7 @@ def _acquire(lock: FileLock, holder: Path) -> None:
 
 
 def _lives(holder: Path) -> bool:
-    """Whether the process that took the lock is there; also where nobody can tell."""
+    """Whether the process that took the lock still exists; true if that is unknown."""
     try:
         os.kill(int(outside.read_json(holder)["pid"]), 0)
     except ProcessLookupError:
@@ -114,8 +114,8 @@ def _describe(holder: Path) -> str:
     try:
         seen = outside.read_json(holder)
         if not _lives(holder):
-            return f"`{seen['purpose']}` was killed, and what it started is still at work: it ends by itself"
+            return f"`{seen['purpose']}` was killed; its child processes still run, and end by themselves"
         return f"process {seen['pid']} runs `{seen['purpose']}` since {seen['since']}"
     except (OSError, ValueError, KeyError, TypeError) as error:
         print(f"note: cannot read {holder}: {error}", file=sys.stderr)
-        return "its holder left no name"
+        return "its holder is unknown"

@@ -1,4 +1,4 @@
-"""What may be deleted: only what lies below a folder that the tool marked as its own."""
+"""Deletions are allowed only below a folder that the tool marked as its own."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _BEGUN = re.compile(rf"{re.escape(_TAG)}(\.\d+)?")
 
 
 def mark(root: Path) -> None:
-    """Make `root` a folder of the tool's own. Refuses a folder that holds someone else's files.
+    """Mark `root` as a folder of the tool. Refuses a folder that holds other files.
 
-    A tag alone is what a run leaves that was killed between the tag and the marker.
+    A run that is killed between writing the tag and the marker leaves the tag alone.
 
     Raises:
         OwnershipError: the folder exists, is not empty and carries no mark.
@@ -32,9 +32,9 @@ def mark(root: Path) -> None:
         root
     ):  # another process may have marked it before we looked at what is in it
         raise OwnershipError(
-            "will not take over a folder that already has files in it",
+            "refusing to use a folder that already contains files",
             where=root,
-            why="everything below the workspace may be deleted by a later command",
+            why="later commands may delete everything in the workspace",
             hints=["set TRITONSMITH_HOME to an empty or new folder"],
         )
     root.mkdir(parents=True, exist_ok=True)
@@ -45,12 +45,12 @@ def mark(root: Path) -> None:
 
 
 def is_begun(path: Path) -> bool:
-    """Whether something in a folder is what a process leaves, or just writes, that begins to mark it."""
+    """Whether an entry of a folder belongs to a process that is marking the folder, or was killed then."""
     return bool(_BEGUN.fullmatch(path.name)) and not path.is_symlink()
 
 
 def is_marked(root: Path) -> bool:
-    """Whether `root` carries a valid tag and marker, neither of them a link."""
+    """Whether `root` has a valid tag and marker, neither of them a link."""
     tag, marker = root / _TAG, root / _MARKER
     if tag.is_symlink() or marker.is_symlink() or not marker.is_file() or not tag.is_file():
         return False
@@ -58,10 +58,10 @@ def is_marked(root: Path) -> bool:
 
 
 def check_owned(path: Path, root: Path) -> Path:
-    """The path to delete, proven to lie below a marked root.
+    """Check that a path may be deleted: it lies below a marked root.
 
-    The parent is resolved and the last component is not, so that a link is the thing deleted and
-    never what it points to.
+    The parent is resolved and the last component is not, so that the link itself is deleted and
+    never its target.
 
     Raises:
         OwnershipError: anything else.
@@ -69,7 +69,7 @@ def check_owned(path: Path, root: Path) -> Path:
     problem = _problem(path, root)
     if problem:
         raise OwnershipError(
-            f"will not delete this: {problem}",
+            f"refusing to delete this: {problem}",
             where=path,
             why=f"deletions are confined to {root}",
             hints=["delete it by hand if you are sure"],
@@ -79,35 +79,35 @@ def check_owned(path: Path, root: Path) -> Path:
 
 def _problem(path: Path, root: Path) -> str | None:
     if not path.is_absolute() or ".." in path.parts or not path.name:
-        return "the path is relative, empty or climbs"
+        return "the path is relative, empty or contains .."
     if root.resolve() in {Path("/"), Path.home().resolve()}:
         return "the root is the home folder or /"
     if not is_marked(root):
-        return "the root carries no mark of this tool"
+        return "the root has no marker of tritonsmith"
     target = path.parent.resolve() / path.name
     if not target.is_relative_to(root.resolve()) or target == root.resolve():
-        return "it lies outside the root"
+        return "the path lies outside the root"
     return None if target.is_symlink() else _held(target)
 
 
 def _held(target: Path) -> str | None:
-    """What would go with a folder and must not."""
+    """What a folder contains that must not be deleted."""
     if Path.home().resolve().is_relative_to(target):
-        return "it holds the home folder"
+        return "the folder contains the home folder"
     if os.path.ismount(target) or any(mount.is_relative_to(target) for mount in _mount_points()):
-        return "it is, or holds, a mount point"
+        return "the folder is, or contains, a mount point"
     return None
 
 
 def _mount_points() -> list[Path]:
-    """Bind mounts included, which `os.path.ismount` does not see."""
+    """Mount points, including bind mounts, which `os.path.ismount` does not detect."""
     import psutil  # noqa: PLC0415 - only deletions look
 
     return [Path(part.mountpoint) for part in psutil.disk_partitions(all=True)]
 
 
 def remove(path: Path, root: Path) -> None:
-    """Delete one path that `check_owned` accepts: a link is unlinked, a folder goes with its content."""
+    """Delete one path that `check_owned` accepts: links are unlinked, folders deleted with their content."""
     target = check_owned(path, root)
     if target.is_symlink() or target.is_file():
         target.unlink()
@@ -116,10 +116,10 @@ def remove(path: Path, root: Path) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Delete a folder and what is in it, folders that nobody may enter included.
+    """Delete a folder and its content, including folders without permissions.
 
     Raises:
-        OSError: something stays; names it by its whole path.
+        OSError: a path cannot be deleted; the error names its full path.
     """
     try:
         shutil.rmtree(folder)
@@ -129,7 +129,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def _unlock(folder: Path) -> None:
-    """Let the owner into a folder and those in it, as far as they are ours; links are not followed."""
+    """Make a folder and its subfolders accessible where we own them; links are not followed."""
     for place, folders, _, handle in os.fwalk(folder.parent, follow_symlinks=False):
         here = Path(place)
         folders[:] = [folder.name] if here == folder.parent else folders
@@ -141,6 +141,6 @@ def _unlock(folder: Path) -> None:
 
 
 def _named(_: object, path: str, failure: tuple[object, BaseException, object]) -> None:
-    """What `shutil.rmtree` could not do: it works with names below descriptors, which tell nobody where."""
+    """Add the full path to an error of `shutil.rmtree`, which works with names below descriptors."""
     error = failure[1]
     raise OSError(error.errno, error.strerror, path) if isinstance(error, OSError) else error

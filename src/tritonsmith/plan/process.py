@@ -1,4 +1,4 @@
-"""Child processes: captured for facts, streamed for steps, and stopped like a staircase."""
+"""Child processes: captured for facts, streamed for steps, and stopped with increasing force."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLAIN_LOCALES = ("C.UTF-8", "en_US.UTF-8")  # macOS has the second only
 
 @dataclass(frozen=True)
 class CommandOutput:
-    """What a quick program said.
+    """The output of a quick program.
 
     Attributes:
         code: its exit code.
@@ -48,7 +48,7 @@ def query(
     change: Mapping[str, str | None] | None = None,
     timeout: float = 20.0,
 ) -> CommandOutput | None:
-    """What a quick, harmless command says, for reading a fact.
+    """Run a quick, harmless command to read a fact.
 
     Args:
         argv: program and arguments.
@@ -57,7 +57,7 @@ def query(
         timeout: seconds.
 
     Returns:
-        Its answer; None if the program is missing or takes too long.
+        Its output; None if the program is missing or takes too long.
     """
     environment = changed(os.environ, {"LC_ALL": _plain_locale(), **(change or {})})
     try:
@@ -85,7 +85,7 @@ def _plain_locale() -> str:
 
 
 def which(name: str, path: str | None = None) -> str | None:
-    """Where a program lies on PATH, or in the folders of another such list."""
+    """The path of a program on PATH, or in another list of folders."""
     return shutil.which(name, path=path)
 
 
@@ -105,14 +105,14 @@ def capture(argv: Sequence[str], *, cwd: Path | None = None, timeout: float = 20
 
 
 def exec_(argv: Sequence[str], change: Mapping[str, str]) -> NoReturn:
-    """Go on as another program: its terminal, its signals and its exit code are ours.
+    """Replace this process by another program, which gets our terminal, signals and exit code.
 
     Args:
         argv: program and arguments.
         change: of the environment.
 
     Raises:
-        FactError: there is no such program, or it cannot be run.
+        FactError: the program is missing, or cannot be run.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -123,7 +123,7 @@ def exec_(argv: Sequence[str], change: Mapping[str, str]) -> NoReturn:
 
 
 def run_attached(argv: Sequence[str], *, change: Mapping[str, str] | None = None) -> int:
-    """Run a program at the terminal that we have: an editor, a user's own command.
+    """Run a program in our terminal: an editor, a user's own command.
 
     Args:
         argv: program and arguments.
@@ -133,7 +133,7 @@ def run_attached(argv: Sequence[str], *, change: Mapping[str, str] | None = None
         Its exit code.
 
     Raises:
-        FactError: there is no such program, or it cannot be run.
+        FactError: the program is missing, or cannot be run.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -150,7 +150,7 @@ def stream(
     env: Mapping[str, str],
     on_line: Callable[[str], None],
 ) -> int:
-    """Run a program in a process group of its own, line by line.
+    """Run a program in its own process group, and read its output line by line.
 
     Args:
         argv: program and arguments.

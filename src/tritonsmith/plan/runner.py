@@ -1,4 +1,4 @@
-"""The runner: calls the steps of a plan one by one, with a log, progress, stamps, and an end by ^C."""
+"""The runner: executes the steps of a plan in order, with a log, progress, stamps and ^C."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _OURS = re.compile(
 
 @dataclass
 class Outcome:
-    """What a run did.
+    """The result of a run.
 
     Attributes:
         log: the run's log file.
-        seconds: wall time per phase, in order; a phase that was skipped whole is absent.
+        seconds: wall time per phase, in order; a phase that was skipped completely is absent.
         skipped: steps whose stamp held.
     """
 
@@ -39,7 +39,7 @@ class Outcome:
 
 
 class Runner:
-    """Acts on plans.
+    """Executes plans.
 
     Args:
         log: the file that gets every command, its change of the environment and its output.
@@ -59,7 +59,7 @@ class Runner:
         self._environ = dict(os.environ if environ is None else environ)
 
     def run(self, plan: Plan) -> Outcome:
-        """Do every step whose stamp does not hold, in order.
+        """Execute every step without a valid stamp, in order.
 
         Raises:
             CommandFailedError: a program failed.
@@ -117,11 +117,11 @@ def _act(step: Step, tools: StepTools) -> None:
 
 
 def _interrupted(log: Path, *, goes_on: bool) -> InterruptedRunError:
-    """What ^C leaves: a build goes on, and so does a plan that has stamps; the rest begins anew."""
+    """The error after ^C: a build and a plan with stamps resume; other plans start over."""
     what, then = (
-        ("interrupted; what was built so far is kept", "it goes on from here")
+        ("interrupted; what was built so far is kept", "the next run resumes here")
         if goes_on
-        else ("interrupted", "it begins anew")
+        else ("interrupted", "the next run starts over")
     )
     return InterruptedRunError(what, where=log, hints=[f"run the same command again: {then}"])
 
@@ -129,7 +129,7 @@ def _interrupted(log: Path, *, goes_on: bool) -> InterruptedRunError:
 def _explain(error: OSError, doing: str, what: object) -> StepError:
     hints = {
         errno.ENOSPC: "free some disk space, or set TRITONSMITH_HOME to a larger disk",
-        errno.EACCES: "check the permissions of that folder, or set TRITONSMITH_HOME to one of your own",
+        errno.EACCES: "check the permissions of that folder, or set TRITONSMITH_HOME to a folder of your own",
         errno.EROFS: "that file system is read-only: set TRITONSMITH_HOME to a writable folder",
         errno.ENOENT: "a program or a folder that the step needs is missing: run `invoke doctor`",
     }
@@ -142,7 +142,7 @@ def _explain(error: OSError, doing: str, what: object) -> StepError:
 
 
 def _meant(error: OSError) -> str | None:
-    """The file that was to be written, where the error names the one beside it that becomes it."""
+    """The target file, where the error names the temporary file beside it."""
     if error.filename is None:
         return None
     path = Path(os.fsdecode(error.filename))

@@ -1,4 +1,4 @@
-"""What the runner hands to a step: programs whose output goes into the log, and a bar of progress."""
+"""What the runner passes to a step: programs whose output is logged, and a progress bar."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEPT_LINES = 4000  # of a failing command, for the search for its first error
 
 
 class CommandFailedError(StepError):
-    """A program of the plan ended with an error.
+    """A program of the plan failed.
 
     Attributes:
         step: the step.
@@ -37,14 +37,14 @@ class CommandFailedError(StepError):
             f"{step.title} failed with exit code {code}",
             where=log,
             why="\n".join(output[-8:]) or None,
-            hints=["the log has the whole command and its output"],
+            hints=["the log contains the full command and its output"],
         )
         self.step, self.code, self.output, self.log = step, code, output, log
 
 
 @dataclass(frozen=True)
 class Tap:
-    """Takes what a program at the terminal writes to standard error, while it runs.
+    """Receives what a program in the terminal writes to standard error, while it runs.
 
     Attributes:
         feed: gets the next piece.
@@ -56,11 +56,11 @@ class Tap:
 
 
 class StepTools:
-    """What a step acts with: programs whose output goes into the log, and a bar of progress.
+    """What a step works with: programs whose output is logged, and a progress bar.
 
     Args:
         log: the run's log.
-        path: of it.
+        path: of the log.
         progress: where the phase is shown.
         environ: the environment that programs get, but for what the step changes.
         tap: gets what a program at the terminal writes to standard error.
@@ -81,7 +81,7 @@ class StepTools:
         *,
         ninja: bool = False,
     ) -> None:
-        """Run a program of a step: the step fails if it does.
+        """Run a program of a step; the step fails if the program fails.
 
         Args:
             step: the step.
@@ -91,14 +91,14 @@ class StepTools:
             ninja: it prints Ninja's `[done/total]`.
 
         Raises:
-            CommandFailedError: it ended with an error.
+            CommandFailedError: the program failed.
         """
         code, lines = self.stream(argv, cwd, change, ninja=ninja)
         if code:
             self.fail(step, code, lines)
 
     def fail(self, step: Step, code: int, lines: tuple[str, ...] = ()) -> NoReturn:
-        """Say that a program of a step failed.
+        """Report that a program of a step failed.
 
         Raises:
             CommandFailedError: always.
@@ -108,7 +108,7 @@ class StepTools:
     def stream(
         self, argv: tuple[str, ...], cwd: Path, change: Mapping[str, str | None], *, ninja: bool = False
     ) -> tuple[int, tuple[str, ...]]:
-        """As `run`; returns the exit code, and the last lines."""
+        """Like `run`; returns the exit code and the last lines."""
         kept: deque[str] = deque(maxlen=_KEPT_LINES)
         hide = redact.SecretLines()
         show = self._ninja if ninja else self._line
@@ -140,7 +140,7 @@ class StepTools:
         return lambda done, total: self.update(done, total, shown)
 
     def write_log(self, *lines: str) -> None:
-        """Write lines into the log, without secrets, and when that was."""
+        """Write lines to the log, without secrets, followed by the time."""
         now = datetime.now().astimezone().isoformat(timespec="seconds")
         self._log.write(redact.hidden("".join(f"{line}\n" for line in (*lines, f"# at {now}"))))
         self._log.flush()

@@ -1,4 +1,4 @@
-"""How a run is stopped: signals end it as ^C does, and its child processes are stopped with it."""
+"""Stopping a run: signals end it like ^C, and its child processes are stopped too."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ GRACE_AFTER_TERM = 2.0
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Take SIGTERM and SIGHUP as ^C for the body of a `with`.
+    """Treat SIGTERM and SIGHUP like ^C for the body of a `with`.
 
-    One that is ignored, as under `nohup`, stays so.
+    An ignored signal, as under `nohup`, stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():  # nobody else is given signals
         yield
@@ -36,7 +36,7 @@ def stoppable() -> Iterator[None]:
 def stop(process: subprocess.Popen[str]) -> None:
     """Stop a process group: INT, then TERM, then KILL, with time to react in between.
 
-    ^C pressed again takes the next stair at once.
+    Another ^C skips to the next signal at once.
     """
     for number, grace in ((signal.SIGINT, GRACE_AFTER_INT), (signal.SIGTERM, GRACE_AFTER_TERM)):
         if not _signal_group(process, number):
@@ -57,7 +57,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 def _leave_terminal() -> None:
-    """Where the terminal was closed, each further word to it would be an error."""
+    """Redirect our output if the terminal was closed: writing to it would be an error."""
     for descriptor in (1, 2):
         try:
             gone = stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor)

@@ -1,7 +1,7 @@
-"""Tar archives, read strictly from their beginning to their end, in bounded memory.
+"""Read tar archives strictly, from start to end and in bounded memory.
 
-Python's tarfile reads into memory what a header tells it to, takes a damaged header for the end, and does not
-look at what comes behind the end. Here everything has a limit, and what is not understood is refused.
+Python's tarfile reads into memory what a header asks for, takes a damaged header for the end, and does not
+check what follows the end. Here everything has a limit, and unknown entries are refused.
 
 The format: https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html, and for what GNU adds
 https://www.gnu.org/software/tar/manual/html_node/Standard.html
@@ -67,11 +67,11 @@ class Tarball:
         while member := self._next():
             count += 1
             if count > self._limits.entries:
-                raise TooMuchError(f"it has more than {self._limits.entries:,} entries")
+                raise TooMuchError(f"the archive has more than {self._limits.entries:,} entries")
             yield member
 
     def content(self) -> Iterator[bytes]:
-        """The content of the member that came last, in pieces."""
+        """The content of the latest member, in pieces."""
         while self._left:
             piece = self._exactly(min(self._left, _CHUNK))
             self._left -= len(piece)
@@ -79,7 +79,7 @@ class Tarball:
 
     def _next(self) -> TarMember | None:
         for _ in self.content():
-            pass  # of a member that nobody wanted
+            pass  # of a member that was not read
         self._exactly(self._pad)
         self._pad, budget = 0, self._limits.header
         extended: dict[str, str] = {}
@@ -88,7 +88,7 @@ class Tarball:
             if not any(header):
                 self._finish(_BLOCK)
                 if extended:
-                    raise DamagedError("damaged: it ends behind an extended header")
+                    raise DamagedError("damaged: the archive ends after an extended header")
                 return None
             member, kind, size = _header(header)
             if kind not in _PAX + _GLOBAL + _LONG_NAME + _LONG_TARGET:
@@ -111,14 +111,14 @@ class Tarball:
             what = _SPECIAL.get(kind, "a sparse file")
             raise DamagedError(f"entry {name!r} is {what}: only files, folders and links are unpacked")
         if kind not in _KINDS:
-            raise DamagedError(f"entry {name!r} is of a kind that is not known ({kind!r})")
+            raise DamagedError(f"entry {name!r} has an unknown type ({kind!r})")
         found = _KINDS[kind]
         if found == "file" and name.endswith("/"):  # as they were before there was a kind for folders
             found = "folder"
         if "size" in extended:
             size = _decimal(extended["size"])
         if size > self._limits.bytes:
-            raise TooMuchError(f"entry {name!r} says that it has {size:,} bytes")
+            raise TooMuchError(f"entry {name!r} claims to have {size:,} bytes")
         self._left = size if _KINDS[kind] == "file" else 0
         self._pad = -self._left % _BLOCK
         target = extended.get("linkpath", member.target) if "link" in found else ""
@@ -128,20 +128,20 @@ class Tarball:
         if len(parts) > self._limits.depth:
             raise TooMuchError(f"entry {name[:80]!r}... lies more than {self._limits.depth} folders deep")
         if "\0" in target:
-            raise DamagedError(f"entry {name!r} leads to {target!r}")
+            raise DamagedError(f"entry {name!r} points to {target!r}")
         return replace(member, name=name, parts=parts, kind=found, size=self._left, target=target)
 
     def _finish(self, zeros: int) -> None:
-        """Behind the end there is nothing but a few zeros."""
+        """Check that only a few zeros follow the end."""
         while piece := self._plain.read(_CHUNK):
             zeros += len(piece)
             if any(piece) or zeros > self._limits.padding:
-                raise DamagedError("something follows behind its end")
+                raise DamagedError("data follows the end of the archive")
 
     def _exactly(self, amount: int) -> bytes:
         data = self._plain.read(amount)
         if len(data) < amount:
-            raise DamagedError("damaged or truncated: it ends too early")
+            raise DamagedError("damaged or truncated: the archive ends too early")
         return data
 
 
@@ -149,7 +149,7 @@ def _header(block: bytes) -> tuple[TarMember, bytes, int]:
     """The entry, its kind as it is there, and the size of what follows."""
     total = sum(block[:148]) + 8 * ord(" ") + sum(block[156:])
     if _number(block[148:156]) != total:
-        raise DamagedError("damaged or truncated: a header has another checksum")
+        raise DamagedError("damaged or truncated: the checksum of a header does not match")
     prefix = _text(block[345:500]) if block[257:263] == _USTAR else ""
     name = _text(block[:100])
     member = TarMember(
@@ -164,14 +164,14 @@ def _header(block: bytes) -> tuple[TarMember, bytes, int]:
 
 
 def _number(field: bytes) -> int:
-    """Octal, or GNU's binary with the first bit set; nothing that we read is negative."""
+    """Parse octal, or GNU's binary with the first bit set; no field that we read is negative."""
     if field[0] & 0x80:
         if field[0] != 0x80:  # noqa: PLR2004 - negative, or larger than any file
             raise DamagedError("damaged: a number in a header is out of range")
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b" \0")
     if digits.strip(b"01234567"):
-        raise DamagedError("damaged: a number in a header is none")
+        raise DamagedError("damaged: a header contains an invalid number")
     return int(digits or b"0", 8)
 
 
@@ -190,7 +190,7 @@ def _records(text: bytes) -> dict[str, str]:
         record = text[blank + 1 : at + length]
         key, equals, value = record.partition(b"=")
         if at + length > len(text) or not (record.endswith(b"\n") and equals):
-            raise DamagedError("damaged: an extended header has a record that is none")
+            raise DamagedError("damaged: an extended header contains an invalid record")
         found[os.fsdecode(key)] = os.fsdecode(value[:-1])
         at += length
     return found
@@ -198,7 +198,7 @@ def _records(text: bytes) -> dict[str, str]:
 
 def _decimal(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):  # noqa: PLR2004 - of 64 bits
-        raise DamagedError(f"damaged: {text[:40]!r} is no size")
+        raise DamagedError(f"damaged: {text[:40]!r} is not a size")
     return int(text)
 
 

@@ -61,7 +61,7 @@ def verify(
         raise SmithError(
             f"not whole: {', '.join(broken)}",
             where=shelf.root,
-            hints=["`invoke setup-mlir` mends a build", "`invoke store.gc --name NAME` deletes an entry"],
+            hints=["`invoke setup-mlir` repairs a build", "`invoke store.gc --name NAME` deletes an entry"],
         )
 
 

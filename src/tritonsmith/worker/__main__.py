@@ -1,14 +1,14 @@
-"""The start of the worker, in an interpreter that has Triton.
+"""Entry point of the worker, in an interpreter that has Triton.
 
-    compile REQUEST      a kernel for many points: results to the request's file, progress to stdout
-    describe JSON        one JSON object about a kernel, to stdout
-    serve REQUEST POINT  a process that loads the file for one target, and compiles
-    bindings JSON        which binding adds which pass, and where its arguments show
-    rehearse JSON        which bindings a backend calls, with which arguments; compiles nothing
-    replay REQUEST       passes, each on its own input
-    reduce               passes on one piece of IR after the other
+    compile REQUEST      compile a kernel for many points: results to the request's file, progress to stdout
+    describe JSON        describe a kernel: one JSON object to stdout
+    serve REQUEST POINT  load the file for one target, and compile
+    bindings JSON        list which binding adds which pass, and where its arguments appear
+    rehearse JSON        list the bindings that a backend calls, with their arguments; compiles nothing
+    replay REQUEST       run passes, each on its own input
+    reduce               run passes on one piece of IR after the other
 
-The folder leaves `sys.path`, and the modules beside this one become a package whose name nobody else has: a
+The folder is removed from `sys.path`, and the modules beside this one become a package with a unique name: a
 kernel's file may be called `reduce.py`, or import a `replay` of its own. Each command imports only what it
 needs: the worker starts in no more time than `import triton` takes.
 """
@@ -34,7 +34,7 @@ COMMANDS = {  # module and function of each
 
 
 def run(what: str, *arguments: str) -> int:
-    """What the command line asks for; its exit code."""
+    """Run the command; returns the exit code."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [part for part in sys.path if os.path.abspath(part or ".") != here]
     package = types.ModuleType("_tritonsmith_worker")

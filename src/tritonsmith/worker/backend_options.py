@@ -1,4 +1,4 @@
-"""Options of points against those that this Triton's backends have."""
+"""Check the options of points against the options of this Triton's backends."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def check_options(request: Table) -> list[str]:
-    """Leave out of points what only another backend knows; refuse what none does.
+    """Drop options that only another backend has; refuse options that no backend has.
 
-    `parse_options` of the backends passes over names that it does not know.
+    `parse_options` of the backends ignores unknown names.
     """
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import make_backend
@@ -42,4 +42,4 @@ def check_options(request: Table) -> list[str]:
             if option not in known[point["target"][0]]:
                 passed.setdefault(option, point["target"][0])
                 del point["options"][option]
-    return [f"{backend} has no option {option}: left out" for option, backend in passed.items()]
+    return [f"{backend} has no option {option}: ignored" for option, backend in passed.items()]

@@ -1,4 +1,4 @@
-"""Compiles one kernel for many points; no GPU, no torch.
+"""Compile one kernel for many points; needs no GPU and no torch.
 
 Triton is imported once. Where the file's load serves all points, the processes that compile are forks.
 """
@@ -32,7 +32,7 @@ EXIT_INTERRUPTED = 130
 
 
 def compile_all(request_path: str) -> int:
-    """Everything that is asked for."""
+    """Compile all points of a request."""
     parent_death.interrupt()
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
@@ -113,7 +113,7 @@ def _compile_all(request: Table, request_path: str, results: Any) -> bool:
 
 
 def about(request: Table, around: FileSurroundings) -> Table:
-    """The first line of the results."""
+    """The first line of the results file."""
     import triton
 
     with open(request["file"], "rb") as file:
@@ -130,7 +130,7 @@ def about(request: Table, around: FileSurroundings) -> Table:
 
 
 def variables() -> dict[str, str]:
-    """Those that are set, and of which Triton itself says that they change what is compiled."""
+    """Variables that are set and that, according to Triton, change the compiled code."""
     try:
         from triton._C.libtriton import get_cache_invalidating_env_vars
     except ImportError:

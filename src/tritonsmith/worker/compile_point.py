@@ -1,4 +1,4 @@
-"""One compile: from a point to Triton's source, and each stage to a file."""
+"""Compile one point: build Triton's source object, and write each stage to a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALIGNED = 16  # the hint that says: divisible by it
 
 
 def compile_point(request: Table, point: Table, loaded: LoadedKernel | None, folder: str) -> Table:
-    """Compile, and write each stage to a file; what the manifest says of it."""
+    """Compile, write each stage to a file, and return the manifest's row."""
     import triton
     from triton.backends.compiler import GPUTarget
 
@@ -65,7 +65,7 @@ def compile_point(request: Table, point: Table, loaded: LoadedKernel | None, fol
 
 
 def complete(loaded: LoadedKernel, point: Table) -> Table:
-    """The constants of a point, with what heuristics compute from them."""
+    """The constants of a point, including those that heuristics compute."""
     constexprs = dict(point["constexprs"])
     for name in point["signature"]:
         if point["signature"][name] != "constexpr" or name in constexprs:
@@ -74,7 +74,7 @@ def complete(loaded: LoadedKernel, point: Table) -> Table:
             known = {key: decoded(value) for key, value in constexprs.items()}
             constexprs[name] = encoded(loaded.heuristics[name](known))
         except KeyError as error:
-            what = f"{name} is computed by @triton.heuristics, from {error}, which is no constant here"
+            what = f"{name} is computed by @triton.heuristics, from {error}, which is not a constant here"
             raise RequestRefusedError("value", f"{what}: give it a value, {name}=...") from None
     return constexprs
 
@@ -82,9 +82,9 @@ def complete(loaded: LoadedKernel, point: Table) -> Table:
 def make_source(
     loaded: LoadedKernel, signature: dict[str, str], constexprs: Table, hints: dict[str, int]
 ) -> Any:
-    """What `triton.compile` takes: `constants` and a descriptor up to 3.2, `constexprs` and a dict since 3.3.
+    """Triton's source object: `constants` and a descriptor up to 3.2, `constexprs` and a dict since 3.3.
 
-    triton-lang/triton#5220. Gluon's kernels have a class of their own.
+    triton-lang/triton#5220. Gluon's kernels have their own class.
     """
     import triton
     from triton.compiler import ASTSource
@@ -109,7 +109,7 @@ def make_source(
         )
     parts = sorted(name for name in values if "." in name) + [k for k, v in signature.items() if v[0] == "("]
     if parts:
-        raise RequestRefusedError("version", f"Triton {triton.__version__} has no tuples: {parts[0]}")
+        raise RequestRefusedError("version", f"Triton {triton.__version__} has no tuple types: {parts[0]}")
     kinds = {name: kind for name, kind in signature.items() if kind != "constexpr"}
     positions = {names.index(name): hint for name, hint in hints.items()}
     return ASTSource(fn=fn, signature=kinds, constants=values, attrs=_descriptor(positions))
@@ -129,7 +129,7 @@ def _descriptor(hints: dict[int, int]) -> Any:
 
 
 def write(request: Table, folder: str, stage: str, raw: bytes) -> Table:
-    """Write one file; where it is."""
+    """Write one file, and return its path."""
     path = os.path.join(folder, f"{request['kernel']}.{stage}")
     with open(path, "xb") as file:
         file.write(raw)

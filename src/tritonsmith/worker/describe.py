@@ -1,4 +1,4 @@
-"""What only running a kernel's file tells of it: parameters, configs, heuristics."""
+"""Facts about a kernel that are only known by running its file: parameters, configs, heuristics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def describe(request_text: str) -> int:
-    """The kernel's parameters, configs and heuristics, as JSON on standard output."""
+    """Print the kernel's parameters, configs and heuristics as JSON."""
     parent_death.interrupt()
     try:
         answer = _described(json.loads(request_text))

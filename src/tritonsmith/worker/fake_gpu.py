@@ -1,4 +1,4 @@
-"""The GPU that a kernel's file is told of: the point's target, of which there is none here.
+"""A fake GPU for a kernel's file: it reports the point's target.
 
 Triton's driver and `torch.cuda` answer for the same GPU, from facts that the tool read in `configs/`. What is
 true for every GPU of the target is answered; what differs between models is answered for one of them, and
@@ -19,7 +19,7 @@ _VENDORS = {"cuda": "nvidia", "hip": "amd"}
 
 
 class FakeGpu:
-    """What is known of the GPU of a target.
+    """The known facts of the GPU of a target.
 
     Attributes:
         target: Triton's GPUTarget.
@@ -35,17 +35,17 @@ class FakeGpu:
         self._facts: Table = {}
 
     def become(self, target: Any) -> None:
-        """Answer for another target from now on."""
+        """Switch to another target."""
         self.target = target
         key = f"{target.backend}:{target.arch}:{target.warp_size}"
         self._facts = self._every.get(key, {"known": {}, "of_model": {}, "names": {}})
 
     def fact(self, name: str, called: str) -> Any:
-        """One fact.
+        """A fact.
 
         Args:
             name: ours.
-            called: as who asks calls it.
+            called: the name that the caller uses.
         """
         self.asked = True
         if name in self._facts["known"]:
@@ -53,13 +53,13 @@ class FakeGpu:
         if name not in self._facts["of_model"]:
             self.refuse(called)
         value, model = self._facts["of_model"][name], self._facts["of_model"]["name"]
-        self._doubt(f"{called} is taken from {model}: {value}; other GPUs of {self} have others")
+        self._doubt(f"{called} is taken from {model}: {value}; other GPUs of {self} differ")
         return value
 
     def refuse(self, called: str) -> NoReturn:
-        """No answer would be true."""
+        """Refuse a question whose answer is unknown."""
         self.asked = True
-        text = f"{called} of a GPU of {self} is not known here"
+        text = f"{called} of a GPU of {self} is unknown"
         self._doubt(text)  # a bare `except:` may be around
         raise self._unknown(text)
 
@@ -67,7 +67,7 @@ class FakeGpu:
         return f"{self.target.backend}:{self.target.arch}"
 
     def capability(self, *_: Any, **__: Any) -> tuple[int, int]:
-        """Of compute; the numbers in the name of AMD's."""
+        """The compute capability; for AMD the numbers in the name."""
         self.asked = True
         arch = self.target.arch
         if self.target.backend == "cuda":
@@ -76,14 +76,14 @@ class FakeGpu:
         return int(number[:-2]), int(number[-2], 16)
 
     def names(self, whose: str) -> Table:
-        """What upstream's driver, or torch, calls the facts: each vendor has names that the other has not."""
+        """The facts by the names of upstream's driver, or torch: some names exist for one vendor only."""
         self.asked = True
         found: Table = self._facts["names"].get(whose, {})
         return found
 
 
 class Properties(Mapping):  # type: ignore[type-arg] # Python 3.8
-    """What `get_device_properties` of Triton's driver gives: as its C source names them."""
+    """The result of `get_device_properties` of Triton's driver, with the names of its C source."""
 
     def __init__(self, gpu: FakeGpu, names: Table) -> None:
         self._gpu, self._names = gpu, names
@@ -99,13 +99,13 @@ class Properties(Mapping):  # type: ignore[type-arg] # Python 3.8
 
 
 class DriverUtils:
-    """`utils` of the driver: what is known of the device; nothing can be loaded."""
+    """`utils` of the driver: facts of the device; binaries cannot be loaded."""
 
     def __init__(self, gpu: FakeGpu) -> None:
         self._gpu = gpu
 
     def get_device_properties(self, _device: int = 0) -> Properties:
-        """As the driver of this Triton names them."""
+        """The properties, by the names of this Triton's driver."""
         import triton
 
         names = self._gpu.names("driver")
@@ -118,11 +118,11 @@ class DriverUtils:
         return Properties(self._gpu, names)
 
     def get_device_capability(self, _device: int = 0) -> tuple[int, int]:
-        """Of compute."""
+        """The compute capability."""
         return self._gpu.capability()
 
     def get_current_device(self) -> int:
-        """The only one."""
+        """The only device."""
         return 0
 
     def __getattr__(self, name: str) -> Any:
@@ -139,32 +139,32 @@ class FakeDriver:
         self.utils = DriverUtils(gpu)
 
     def get_current_target(self) -> Any:
-        """What is compiled for."""
+        """The target of the compile."""
         self._gpu.asked = True
         return self._gpu.target
 
     def get_device_capability(self, *_: Any) -> tuple[int, int]:
-        """Of compute."""
+        """The compute capability."""
         return self._gpu.capability()
 
     def get_current_device(self) -> int:
-        """The only one."""
+        """The only device."""
         return 0
 
     def set_current_device(self, _device: int) -> None:
-        """It stays."""
+        """Do nothing: there is only one device."""
 
     def get_current_stream(self, _device: int = 0) -> int:
-        """The default one."""
+        """The default stream."""
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """What torch calls it, whichever vendor's it is."""
+        """The name of the device in torch, for either vendor."""
         torch = importlib.import_module("torch")
         return torch.device("cuda", 0)
 
     def get_device_interface(self) -> Any:
-        """What torch has for it."""
+        """The interface of torch for the device."""
         return importlib.import_module("torch.cuda")
 
     def get_benchmarker(self) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""What `torch.cuda` and `torch.version` say of the fake GPU, whether torch is a stub or installed."""
+"""The answers of `torch.cuda` and `torch.version` about the fake GPU; torch is a stub or installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SINCE_BF16 = 8  # major number of the first capability with it
 
 
 class TorchProperties:
-    """What `torch.cuda.get_device_properties` gives."""
+    """The result of `torch.cuda.get_device_properties`."""
 
     def __init__(self, gpu: FakeGpu) -> None:
         self._gpu = gpu
@@ -35,7 +35,7 @@ class TorchProperties:
 
 
 class TorchStream:
-    """A stream of a GPU that is not here."""
+    """A stream of the fake GPU."""
 
     cuda_stream = stream_id = 0
 
@@ -50,19 +50,19 @@ class TorchStream:
 
 
 class TorchVersion(types.ModuleType):
-    """`torch.version`, which says what torch was built for: the vendor is the target's."""
+    """`torch.version`, which names the vendor that torch was built for: that of the target."""
 
     _smith_gpu: FakeGpu
     _smith_built: Table
 
     @property
     def cuda(self) -> Any:
-        """None for AMD's."""
+        """None for AMD."""
         return self._built("cuda")
 
     @property
     def hip(self) -> Any:
-        """None for NVIDIA's."""
+        """None for NVIDIA."""
         return self._built("hip")
 
     def _built(self, name: str) -> Any:
@@ -75,7 +75,7 @@ class TorchVersion(types.ModuleType):
 
 
 class UnknownVersion:
-    """A version that is there: true, not None; which one it is nobody knows here."""
+    """A version that exists (true, not None), but is unknown."""
 
     def __init__(self, called: str, gpu: FakeGpu) -> None:
         self._called, self._gpu = called, gpu
@@ -101,7 +101,7 @@ class UnknownVersion:
 
 
 def torch_cuda(gpu: FakeGpu) -> Table:
-    """What `torch.cuda` answers, by name."""
+    """The attributes of `torch.cuda`, by name."""
 
     def context(*_: Any, **__: Any) -> Any:
         return contextlib.nullcontext()
@@ -140,7 +140,7 @@ def torch_cuda(gpu: FakeGpu) -> Table:
 
 
 def provide(gpu: FakeGpu, module: types.ModuleType) -> None:
-    """Put the GPU into a stand-in for a module of torch."""
+    """Add the GPU to a stand-in for a module of torch."""
     if module.__name__ == "torch":
         for name in PROVIDED:
             importlib.import_module(name)
@@ -151,7 +151,7 @@ def provide(gpu: FakeGpu, module: types.ModuleType) -> None:
 
 
 def patch(gpu: FakeGpu, torch: types.ModuleType) -> None:
-    """Let an installed torch answer for the GPU: to everybody but itself, who would really use it."""
+    """Let an installed torch report the fake GPU to all callers but torch itself, which would use the GPU."""
     for name, answer in torch_cuda(gpu).items():
         if hasattr(torch.cuda, name):
             setattr(torch.cuda, name, _for_others(answer, getattr(torch.cuda, name)))
@@ -167,7 +167,7 @@ def patch(gpu: FakeGpu, torch: types.ModuleType) -> None:
 
 
 def patched(gpu: FakeGpu, run: Callable[[], None], torch: types.ModuleType) -> None:
-    """Import torch, which finds no GPU; from then on it answers for this one."""
+    """Import torch, which finds no GPU; from then on torch reports the fake GPU."""
     run()
     patch(gpu, torch)
 
@@ -201,7 +201,7 @@ def _for_others(answer: Any, real: Any) -> Any:
 
 
 class _ClassForOthers:
-    """`torch.cuda.Stream`: the class in every respect but that who calls it gets another."""
+    """`torch.cuda.Stream`: behaves like the class, but a call creates a fake stream."""
 
     def __init__(self, answer: Any, real: type) -> None:
         self._answer, self._real = answer, real

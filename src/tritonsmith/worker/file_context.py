@@ -1,4 +1,4 @@
-"""What a kernel's file finds around it that is not installed here: modules, the GPU; and Triton, imported."""
+"""The surroundings of a kernel's file: stand-ins for missing modules, the fake GPU, and Triton, imported."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SINGLE_THREADED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class FileSurroundings:
-    """What a kernel's file finds around it that is not here: modules, and the GPU.
+    """The surroundings of a kernel's file: stand-ins for missing modules, and the fake GPU.
 
     Attributes:
-        ledger: what was replaced, and what hangs on it.
-        gpu: the one that is asked for.
+        ledger: what was replaced, and what depends on it.
+        gpu: of the target.
     """
 
     def __init__(self, modules: Iterable[str], gpus: Table) -> None:
@@ -39,24 +39,24 @@ class FileSurroundings:
         sys.meta_path.append(StubFinder(modules, self.ledger, functools.partial(provide, self.gpu)))
 
     def become(self, target: Any) -> None:
-        """The GPU is another one from now on."""
+        """Switch to the GPU of another target."""
         import triton
 
         self.gpu.become(target)
         triton.runtime.driver.set_active(FakeDriver(self.gpu))
 
     def tolerate(self, package: str) -> None:
-        """Go on where the `__init__.py` of a package, or of one that it is in, cannot be run to its end.
+        """Continue where the `__init__.py` of a package, or of a parent package, fails.
 
-        It often imports all that the package has, with compiled extensions that are not here; a kernel needs
-        little of that, and what it lacks then is an error of its own.
+        It often imports the whole package, with compiled extensions that are missing here; a kernel needs
+        little of that, and anything it lacks later is a separate error.
         """
 
         def run(rest: Callable[[], None], module: types.ModuleType) -> None:
             try:
                 rest()
             except (Exception, UnknownError) as error:  # noqa: BLE001 - whatever it does
-                self.ledger.note(f"{module.__name__}/__init__.py was not run to its end: {error}")
+                self.ledger.note(f"{module.__name__}/__init__.py failed: {error}")
 
         parts = package.split(".")
         for length in range(1, len(parts) + 1):
@@ -64,7 +64,7 @@ class FileSurroundings:
 
 
 def prepare(request: Table) -> FileSurroundings:
-    """Import Triton; what a file finds around it."""
+    """Import Triton, and return the surroundings of a kernel's file."""
     for name in SINGLE_THREADED:  # threads that a library starts when it is imported forbid to fork
         os.environ.setdefault(name, "1")
     around = FileSurroundings(request["stand-ins"], request["gpus"])

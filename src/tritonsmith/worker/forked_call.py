@@ -1,4 +1,4 @@
-"""A call in a process of its own: whatever may end the process, a pass or the adding of one, is an answer."""
+"""A call in its own process: anything that ends the process, such as a crash in a pass, is an answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600.0) -> Table:
-    """Do something in a process of its own.
+    """Call a function in its own process.
 
     Returns:
         `status` (`ok`, `failed`, `crashed`, `timeout`), `value` or `error`, `seconds`.
@@ -36,7 +36,7 @@ def in_child(act: Callable[[], Any], log: str = os.devnull, timeout: float = 600
     status = os.waitpid(pid, 0)[1]
     seconds = time.monotonic() - began
     if late:
-        return {"status": "timeout", "error": f"given up after {timeout:.0f} s", "seconds": seconds}
+        return {"status": "timeout", "error": f"timed out after {timeout:.0f} s", "seconds": seconds}
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
         return {"status": "crashed", "error": f"the compiler died: {name}", "seconds": seconds}

@@ -1,4 +1,4 @@
-"""Who asks a stub, and where: the user's code, Triton, the standard library or the worker."""
+"""Who uses a stub, and where: the user's code, Triton, the standard library or the worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOOKERS = ("typing", "typing_extensions", "dataclasses", "abc", "enum", "inspec
 
 
 def where() -> str:
-    """FILE:LINE of the code that is the reason: not of the standard library, of Triton or of this tool."""
+    """FILE:LINE of the responsible code, outside of the standard library, Triton and this tool."""
     outermost = ""
     for frame in frames():
         if _is_ours(frame) or is_library(frame):
@@ -30,14 +30,14 @@ def where() -> str:
 
 
 def shown(path: str) -> str:
-    """A file as a person names it: from the folder on that Python imports from."""
+    """A file's path relative to the folder that Python imports from."""
     roots = [os.path.join(os.path.abspath(part), "") for part in sys.path if part]
     inside = [root for root in roots if path.startswith(root)]
     return path[len(max(inside, key=len)) :] if inside else path
 
 
 def frames() -> Iterator[types.FrameType]:
-    """The frames of the caller, the innermost first."""
+    """The frames of the caller, innermost first."""
     frame: types.FrameType | None = sys._getframe(1)  # noqa: SLF001 - there is no other way to them
     while frame:
         yield frame
@@ -45,7 +45,7 @@ def frames() -> Iterator[types.FrameType]:
 
 
 def user_frame() -> types.FrameType | None:
-    """The first frame that is neither of this tool nor of the standard library."""
+    """The first frame outside of this tool and the standard library."""
     return next((frame for frame in frames() if not _is_ours(frame) and not is_library(frame)), None)
 
 
@@ -54,7 +54,7 @@ def _is_ours(frame: types.FrameType) -> bool:
 
 
 def is_library(frame: types.FrameType) -> bool:
-    """Whether it runs code of the standard library."""
+    """Whether a frame runs code of the standard library."""
     path = frame.f_code.co_filename
     if path.startswith("<frozen"):
         return True
@@ -67,17 +67,17 @@ def package_name(frame: types.FrameType | None) -> str:
 
 
 def only_looks(frame: types.FrameType) -> bool:
-    """Whether it is code that looks at whatever it is given, and decides nothing by it."""
+    """Whether a frame runs code that inspects any object, and decides nothing by the result."""
     return package_name(frame) in _LOOKERS or is_jit(frame)
 
 
 def is_jit(frame: types.FrameType) -> bool:
-    """Whether it is Triton, that looks at annotations and at what a kernel depends on."""
+    """Whether a frame runs Triton's check of annotations and of a kernel's dependencies."""
     return frame.f_globals.get("__name__") == "triton.runtime.jit"
 
 
 def asks_whether(frame: types.FrameType) -> bool:
-    """Whether `hasattr`, or `getattr` with a default, wants an attribute, and not the code by its dot."""
+    """Whether an attribute is read by `hasattr`, or `getattr` with a default, and not by a dot."""
     if is_library(frame) or not set(_ASKS) & set(frame.f_code.co_names):
         return False
     return "CALL" in opcode.opname[frame.f_code.co_code[frame.f_lasti]]

@@ -1,4 +1,4 @@
-"""Where a file looks at the identity or class of a stub: Python does not ask it, so the text is read."""
+"""Find checks of a stub's identity or class: Python does not call the stub, so the source is read."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .stubs import is_stub_module, name_of, stub
 
 
 def note_identities(body: Iterable[ast.stmt], names: dict[str, Any], path: str, ledger: Ledger) -> None:
-    """Note where `is` and `isinstance` look at a stand-in: Python does not ask it.
+    """Note where `is` and `isinstance` check a stand-in: Python does not call the stand-in.
 
     Args:
-        body: what was run of a file.
-        names: of the module, after that.
+        body: the statements of a file that were run.
+        names: of the module, after the run.
         path: of the file.
         ledger: of the stand-ins.
     """
@@ -29,12 +29,12 @@ def note_identities(body: Iterable[ast.stmt], names: dict[str, Any], path: str, 
         elif isinstance(node, ast.Call) and "isinstance" in names_in(node.func):
             looked, what = node.args[:1], "the class"
         for name in filter(None, (name_of(_value(one, names, ledger)) for one in looked)):
-            text = f"{what} of {name} decides something, and it is a stand-in"
+            text = f"the code depends on {what} of {name}, a stand-in"
             ledger.doubts[f"{shown(path)}:{node.lineno}: {text}"] = None  # type: ignore[attr-defined]
 
 
 def _value(node: ast.expr, names: dict[str, Any], ledger: Ledger) -> Any:
-    """What an expression is, as far as it hangs on names of the module alone: a stand-in, a module."""
+    """The value of an expression that depends only on names of the module: a stand-in, a module."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, (ast.Call, ast.Subscript)):

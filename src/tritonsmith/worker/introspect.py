@@ -1,4 +1,4 @@
-"""Which binding adds which pass, and which of them a backend calls; compiles nothing."""
+"""Find which binding adds which pass, and which bindings a backend calls; compiles nothing."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 
 def print_bindings(_: str) -> int:
-    """A line for each binding."""
+    """Print a line per binding."""
     return write_rows(bindings(), sys.stdout)
 
 
 def print_rehearsal(request_text: str) -> int:
-    """A line for each stage."""
+    """Print a line per stage."""
     return write_rows(rehearse(json.loads(request_text)), sys.stdout)
 
 
 def bindings() -> Iterator[Table]:
-    """A row for each binding: its path, the types of its arguments, the pass's form for values of them."""
+    """A row per binding: its path, the types of its arguments, and the pass's form for sample values."""
     lib = load(library())
     for module, path, name in bindings_of(lib):
         kinds = kinds_of(getattr(module, name))
         row: Table = {"binding": f"{path}.{name}", "kinds": kinds, "forms": [], "error": ""}
         if kinds is None:
-            row["error"] = "its docstring does not tell what it takes"
+            row["error"] = "its docstring does not list its arguments"
         for values in () if kinds is None else _tries(kinds):
             answer = form_of(lib, row["binding"], values)
             if answer["status"] == "ok":
@@ -50,7 +50,7 @@ def bindings() -> Iterator[Table]:
 
 
 def _tries(kinds: list[str]) -> Iterator[list[Any]]:
-    """Arguments to call a binding with: the first value for each, then one of them changed."""
+    """Sample arguments of a binding: the first value for each, then variants with one argument changed."""
     first = [PROBES[kind][0] if kind in PROBES else {"class": kind} for kind in kinds]
     yield first
     for position, kind in enumerate(kinds):
@@ -59,10 +59,10 @@ def _tries(kinds: list[str]) -> Iterator[list[Any]]:
 
 
 def form_of(lib: Any, path: str, arguments: list[Any]) -> Table:
-    """The pipeline that holds this pass alone, as `value`: `any(tritongpu-pipeline{num-stages=3})`.
+    """The pipeline with only this pass, as `value`: `any(tritongpu-pipeline{num-stages=3})`.
 
-    Up to 3.2 no pass manager tells. A reproducer does, and is written before the passes run: so it counts
-    even if the pass then ends the process, because an empty module is not what it expects.
+    Up to 3.2 no pass manager prints its pipeline. A reproducer does, and is written before the passes run: so
+    it is valid even if the pass then crashes, because an empty module is not what the pass expects.
     """
     with tempfile.TemporaryDirectory() as folder:
         answer = in_child(lambda: _form(lib, path, arguments, folder))
@@ -87,11 +87,11 @@ def _form(lib: Any, path: str, arguments: list[Any], folder: str) -> str:
 
 
 class EnoughError(BaseException):
-    """Ends a rehearsal: the last pass manager of MLIR is behind it."""
+    """Ends a rehearsal after the last pass manager of MLIR."""
 
 
 def rehearse(request: Table) -> Iterator[Table]:
-    """For each stage the calls that the backend makes, in order, with the forms of their passes."""
+    """The backend's calls per stage, in order, with the forms of their passes."""
     answer = in_child(lambda: _rehearse(request))  # first, so that no thread runs where children come from
     if answer["status"] != "ok":
         raise UnusableError(answer["error"])
@@ -107,10 +107,10 @@ def rehearse(request: Table) -> Iterator[Table]:
 
 
 def _rehearse(request: Table) -> list[Table]:
-    """What the stages call.
+    """The calls of the stages.
 
-    Pass managers do not run. So this takes no time, and the calls depend on target and options only; a stage
-    that reads what its passes would have made ends early, with the calls that were made by then.
+    Pass managers do not run. So this is fast, and the calls depend on target and options only; a stage
+    that reads the output of its passes ends early, with the calls up to there.
     """
     for name in request["stand-ins"]:
         if importlib.util.find_spec(name) is None:
@@ -151,7 +151,7 @@ def _rehearse(request: Table) -> list[Table]:
 
 
 def _language(backend: Any) -> list[Any]:
-    """The last argument of `add_stages`, where it has one (since 3.4)."""
+    """The last argument of `add_stages`, if the backend takes one (since 3.4)."""
     if len(inspect.signature(backend.add_stages).parameters) < 3:  # noqa: PLR2004 - stages, options, language
         return []
     from triton.backends.compiler import Language

@@ -1,6 +1,6 @@
-"""libtriton's own bindings, as the passes need them; the library is loaded alone.
+"""libtriton's bindings of the passes; the library is loaded without the package.
 
-The package around it takes longer, and 3.0's needs setuptools.
+The package takes longer to import, and 3.0's needs setuptools.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROBES: Table = {"int": (7001, 7002), "bool": (False, True), "str": ("first", "s
 
 
 class UnusableError(Exception):
-    """The request cannot be done with this Triton."""
+    """This Triton cannot serve the request."""
 
 
 def library() -> str:
@@ -40,7 +40,7 @@ def library() -> str:
 
 
 def load(path: str) -> Any:
-    """The module itself, without the package around it."""
+    """The extension module, without the package."""
     spec = importlib.util.spec_from_file_location("libtriton", path)
     assert spec is not None  # noqa: S101 - for the type checker
     assert spec.loader is not None  # noqa: S101
@@ -50,7 +50,7 @@ def load(path: str) -> Any:
 
 
 def context_of(lib: Any) -> Any:
-    """A context that knows the dialects of Triton and of all backends."""
+    """A context with the dialects of Triton and of all backends."""
     context = lib.ir.context()
     lib.ir.load_dialects(context)
     for name in sorted(dir(lib)):
@@ -61,7 +61,7 @@ def context_of(lib: Any) -> Any:
 
 
 def bindings_of(lib: Any) -> Iterator[tuple[Any, str, str]]:
-    """Every `add_*` below a module named `passes`: the module, its path, the name."""
+    """Every `add_*` function below a module named `passes`: the module, its path, the name."""
 
     def walk(module: Any, path: str) -> Iterator[tuple[Any, str, str]]:
         for name in sorted(dir(module)):
@@ -79,7 +79,7 @@ def bindings_of(lib: Any) -> Iterator[tuple[Any, str, str]]:
 
 
 def binding(lib: Any, path: str) -> Any:
-    """The function of `nvidia.passes.ttgpuir.add_to_llvmir`."""
+    """The function of a path such as `nvidia.passes.ttgpuir.add_to_llvmir`."""
     found = lib
     for name in path.split("."):
         found = getattr(found, name)
@@ -87,7 +87,7 @@ def binding(lib: Any, path: str) -> Any:
 
 
 def kinds_of(function: Any) -> list[str] | None:
-    """Types of a binding's arguments after the pass manager; None if its docstring does not tell."""
+    """Types of a binding's arguments after the pass manager; None if its docstring does not list them."""
     match = SIGNATURE.match((function.__doc__ or "").strip())
     if not match:
         return None
@@ -96,7 +96,7 @@ def kinds_of(function: Any) -> list[str] | None:
 
 
 def value_of(lib: Any, kind: str, number: int) -> Any:
-    """The first or second value to try for an argument."""
+    """The first or second sample value for an argument."""
     if kind in PROBES:
         return PROBES[kind][number]
     short = re.split(r"::|\.", kind)[-1]
@@ -104,7 +104,7 @@ def value_of(lib: Any, kind: str, number: int) -> Any:
         made = getattr(getattr(lib, name), short, None)
         if isinstance(made, type):
             return made()
-    raise UnusableError(f"nobody knows how to make a {kind}")
+    raise UnusableError(f"no sample value for the type {kind}")
 
 
 def add(lib: Any, manager: Any, path: str, arguments: list[Any]) -> None:

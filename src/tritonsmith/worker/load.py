@@ -1,4 +1,4 @@
-"""Loads a kernel: runs what it needs of its file, and takes it out of its decorators."""
+"""Load a kernel: run the statements that it needs, and unwrap its decorators."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class LoadedKernel:
-    """A kernel and what was put around it.
+    """A kernel and its decorators.
 
-    `fn` is the JITFunction; `configs` are those of its autotuner, `heuristics` maps names to functions.
+    `fn` is the JITFunction; `configs` are those of the autotuner, `heuristics` maps names to functions.
     """
 
     def __init__(self, fn: Any, configs: list[Any], heuristics: Table) -> None:
@@ -35,7 +35,7 @@ class LoadedKernel:
 
 
 def load_checked(request: Table, around: FileSurroundings, number: int = 0) -> LoadedKernel | None:
-    """`load_for`, and the kernel has the parameters of all points that this load serves."""
+    """Like `load_for`; also checks that the kernel has the parameters of all points of this load."""
     loaded = load_for(request, around, number)
     if loaded is not None:
         target = request["points"][number]["target"]
@@ -45,7 +45,7 @@ def load_checked(request: Table, around: FileSurroundings, number: int = 0) -> L
 
 
 def load_for(request: Table, around: FileSurroundings, number: int = 0) -> LoadedKernel | None:
-    """The kernel, loaded while the GPU is the target of a point; None for IR."""
+    """The kernel, loaded for the target of a point; None for IR."""
     from triton.backends.compiler import GPUTarget
 
     around.become(GPUTarget(*request["points"][number]["target"]))
@@ -56,19 +56,19 @@ def load_for(request: Table, around: FileSurroundings, number: int = 0) -> Loade
 
 
 def check_parameters(request: Table, loaded: LoadedKernel, points: Iterable[Table]) -> None:
-    """The tool read the parameters in the file's text: it must have read the same."""
+    """Check the parameters that the tool has read in the file's text."""
     names = list(loaded.fn.arg_names)
     for point in points:
         if list(point["signature"]) != names:
             what = f"{request['kernel']} has the parameters {', '.join(names)}"
             raise RequestRefusedError(
-                "parameters", what, why=f"and not {', '.join(point['signature'])}", names=names
+                "parameters", what, why=f"the request has {', '.join(point['signature'])}", names=names
             )
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Whatever the kernel's file prints goes to standard error."""
+    """Redirect the output of the kernel's file to standard error."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -81,12 +81,12 @@ def quiet() -> Iterator[None]:
 
 
 def load(path: str, name: str, around: FileSurroundings) -> LoadedKernel:
-    """Run what the kernel needs of its file, and unwrap it.
+    """Run the statements that the kernel needs, and unwrap the kernel.
 
     Args:
         path: the file.
         name: of the kernel; `make.k` for one that is defined in the function `make`.
-        around: what it finds, the GPU among it.
+        around: stand-ins and the GPU.
     """
     try:
         with open(path, "rb") as file:
@@ -99,16 +99,14 @@ def load(path: str, name: str, around: FileSurroundings) -> LoadedKernel:
         why = str(getattr(error, "msg", error))
         if number:  # none where it is about the whole file
             why = f"line {number}: {why}: {line}"
-        raise RequestRefusedError("file", "this file is no Python of this interpreter", why=why) from None
+        raise RequestRefusedError("file", "this Python cannot parse this file", why=why) from None
     head, *inner = name.split(".")
     body = needed(tree, head)
     makes = any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in tree.body)
     if body is None and makes:
         body = tree.body
     if body is None:
-        raise RequestRefusedError(
-            "kernel", f"there is no kernel {name!r} in this file", names=candidates(tree)
-        )
+        raise RequestRefusedError("kernel", f"this file has no kernel {name!r}", names=candidates(tree))
     module = types.ModuleType(os.path.splitext(os.path.basename(path))[0])
     module.__file__ = path
     package, root = package_of(path, body)
@@ -127,9 +125,7 @@ def load(path: str, name: str, around: FileSurroundings) -> LoadedKernel:
     _run(functools.partial(_execute, ast.Module(body=body, type_ignores=[]), path, module), path)
     note_identities(body, vars(module), path, around.ledger)
     if not hasattr(module, head):
-        raise RequestRefusedError(
-            "kernel", f"there is no kernel {name!r} in this file", names=candidates(tree)
-        )
+        raise RequestRefusedError("kernel", f"this file has no kernel {name!r}", names=candidates(tree))
     whole = getattr(module, head)
     for part in inner:
         whole = _run(functools.partial(_inside, whole, part), path)
@@ -144,10 +140,10 @@ def _execute(tree: ast.Module, path: str, module: types.ModuleType) -> None:
 
 
 def _inside(function: Any, name: str) -> Any:
-    """What a function that takes no arguments binds to a name while it runs."""
+    """The value that a function without arguments binds to a name while it runs."""
     if not inspect.isfunction(function):
         raise RequestRefusedError(
-            "kernel", f"{name!r} is not looked for in a {type(function).__name__}", names=[]
+            "kernel", f"cannot look for {name!r} in a {type(function).__name__}", names=[]
         )
     called = f"{function.__name__}()"
     wanted = [
@@ -156,8 +152,8 @@ def _inside(function: Any, name: str) -> Any:
         if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
     ]
     if wanted:
-        what = f"{called} has the kernel inside, and needs arguments: {', '.join(wanted)}"
-        why = f"bind it in a file of your own: k = {function.__name__}(...), and name k"
+        what = f"{called} defines the kernel, but needs arguments: {', '.join(wanted)}"
+        why = f"call it in a file of your own: k = {function.__name__}(...), and compile k"
         raise RequestRefusedError("factory", what, why=why)
     found: Table = {}
 
@@ -172,12 +168,12 @@ def _inside(function: Any, name: str) -> Any:
     finally:
         sys.setprofile(before)
     if name not in found:
-        raise RequestRefusedError("kernel", f"{called} binds no {name!r}", names=[])
+        raise RequestRefusedError("kernel", f"{called} does not bind {name!r}", names=[])
     return found[name]
 
 
 def _unwrapped(whole: Any, name: str, tree: ast.Module) -> LoadedKernel:
-    """The JITFunction below its decorators."""
+    """The JITFunction below the decorators."""
     import triton
 
     kernel = whole
@@ -190,7 +186,7 @@ def _unwrapped(whole: Any, name: str, tree: ast.Module) -> LoadedKernel:
         if not hasattr(kernel, "fn") or name_of(kernel):
             kind = name_of(whole) or f"a {type(whole).__name__}"
             raise RequestRefusedError(
-                "kernel", f"{name} is no kernel of Triton's: it is {kind}", names=candidates(tree)
+                "kernel", f"{name} is not a Triton kernel but {kind}", names=candidates(tree)
             )
         kernel = kernel.fn
     return LoadedKernel(kernel, configs, heuristics)
@@ -199,7 +195,7 @@ def _unwrapped(whole: Any, name: str, tree: ast.Module) -> LoadedKernel:
 def check_globals(kernel: Any, ledger: Any) -> None:
     """Refuse a kernel that reads a constant whose value is a stand-in: it would be compiled into the code.
 
-    Decorators that it, or a kernel that it calls, lacks are noted.
+    Decorators that this kernel or a called kernel lacks are noted.
     """
     waiting, seen = [kernel], set()
     while waiting:
@@ -218,15 +214,15 @@ def check_globals(kernel: Any, ledger: Any) -> None:
             stood = name_of(getattr(value, "value", None) if ours else value)
             if stood and (constant or ours):
                 what = f"{name} of {function.__name__} is {stood}"
-                raise unknown(f"{what}, and {stood.partition('.')[0]} is not installed", stood)
+                raise unknown(f"{what}, but {stood.partition('.')[0]} is not installed", stood)
             if ours and hasattr(value, "fn"):
                 waiting.append(value)
 
 
 def package_of(path: str, body: list[ast.stmt]) -> tuple[str, str]:
-    """The package that a file is in, and the folder of that; empty where it is in none.
+    """The package of a file, and the folder of that package; empty if there is none.
 
-    As many folders up as have an `__init__.py`, or as relative imports need.
+    The package has as many levels as folders have an `__init__.py`, or as relative imports need.
     """
     imports = [node for part in body for node in ast.walk(part) if isinstance(node, ast.ImportFrom)]
     deepest = max((node.level for node in imports), default=0)
@@ -255,16 +251,16 @@ def _run(what: Callable[[], Any], path: str) -> Any:
         ) from None
     except SystemExit as error:
         raise RequestRefusedError(
-            "file", f"this file ends the program: exit code {error.code}", why=_where(error, path)
+            "file", f"this file exits: exit code {error.code}", why=_where(error, path)
         ) from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever the user's code raises
-        said = f"this file cannot be run: {type(error).__name__}: {error}"
+        said = f"cannot run this file: {type(error).__name__}: {error}"
         raise RequestRefusedError("file", said, why=_where(error, path)) from None
 
 
 def _where(error: BaseException, path: str) -> str:
-    """The last line of the user's file that the error passed."""
+    """The innermost line of the user's file in the traceback."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     return f"line {frames[-1].lineno}: {frames[-1].line}" if frames else ""

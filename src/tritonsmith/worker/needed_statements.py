@@ -1,4 +1,4 @@
-"""What of a kernel's file is run: its definition, and the statements that bind or change a name it needs."""
+"""Select the statements of a kernel's file to run: the kernel, and those that bind or change its names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def needed(tree: ast.Module, wanted: str) -> list[ast.stmt] | None:
 
 
 class _Statement:
-    """What a statement of a module binds, changes and reads."""
+    """The names that a statement of a module binds, changes and reads."""
 
     def __init__(self, node: ast.stmt) -> None:
         self.binds: set[str] = set()
@@ -69,7 +69,7 @@ class _Statement:
             self._look(child)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
-        """What it reads of the module; its own names are nobody's business."""
+        """The names of the module that a function reads, without its local names."""
         body = node.body if isinstance(node.body, list) else _expressions([node.body])
         inside = _Statement(ast.If(ast.Constant(True), body, []))
         everywhere = {name for part in ast.walk(node) if isinstance(part, ast.Global) for name in part.names}
@@ -90,7 +90,7 @@ class _Statement:
 
 
 def _ends(node: ast.stmt) -> bool:
-    """Whether it does nothing but end the program."""
+    """Whether a statement only ends the program."""
     call = node.value if isinstance(node, ast.Expr) else None
     function = call.func if isinstance(call, ast.Call) else None
     return isinstance(function, ast.Attribute) and function.attr in ("exit", "_exit", "abort")
@@ -101,14 +101,14 @@ def _expressions(nodes: list[ast.expr]) -> list[ast.stmt]:
 
 
 def _root(node: ast.AST) -> str:
-    """`configs` of `configs.all[0].append`."""
+    """The first name of an expression: `configs` for `configs.all[0].append`."""
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def candidates(tree: ast.Module) -> list[str]:
-    """Names of the functions that look like kernels; those inside of others nobody can name."""
+    """Names of the functions that look like kernels; nested functions cannot be named."""
     found = []
     waiting: list[ast.stmt] = list(tree.body)
     while waiting:

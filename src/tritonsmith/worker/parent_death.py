@@ -1,4 +1,4 @@
-"""What a process of the worker does when the one that started it is killed."""
+"""What a worker process does when its parent is killed."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import sys
 
 
 def interrupt() -> None:
-    """Nobody waits for the result any more: tidy up as after ^C.
+    """Clean up as after ^C when the parent dies: nothing waits for the result any more.
 
-    Where there is no such signal, `CompilePool` looks up from time to time.
+    On systems without such a signal, `CompilePool` checks for the parent periodically.
     """
     _signal(signal.SIGINT)
 
 
 def kill() -> None:
-    """What a killed worker started must not go on."""
+    """End this process when its worker is killed."""
     _signal(signal.SIGKILL)
 
 
 def ignore_interrupts() -> None:
-    """End by the worker's kill alone, and leave no core file."""
+    """Ignore ^C and end with the worker; write no core file."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(Exception):
         import resource

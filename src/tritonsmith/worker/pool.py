@@ -1,4 +1,4 @@
-"""Processes that take one point after the other; where one dies, that point is a row and another goes on."""
+"""A pool of processes that compile points; if one dies, its point fails and another process continues."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOOKS_UP = 1.0  # seconds between two looks at whether who started this is still
 
 @dataclasses.dataclass(frozen=True)
 class CompileGroup:
-    """Points for which one load of the kernel's file serves.
+    """Points that can share one load of the kernel's file.
 
     Attributes:
         target: for which it is loaded and compiled: `cuda:90:32`.
@@ -40,7 +40,7 @@ class CompileGroup:
 
 
 class CompileProcess:
-    """One process that compiles points of one group: those for which one load of the file serves."""
+    """A process that compiles points of one group, which share one load of the file."""
 
     def __init__(
         self,
@@ -49,13 +49,13 @@ class CompileProcess:
         argv: list[str] | None,
         siblings: list[CompileProcess],
     ) -> None:
-        """Start it.
+        """Start the process.
 
         Args:
             group: of its points.
-            work: what it does with what comes in and goes out, if it is forked.
+            work: the function of a forked process, which gets its input and output.
             argv: the command of a process that is started instead, because a fork would not do.
-            siblings: those that are there.
+            siblings: the existing children.
         """
         self.group = group
         self.number = -1
@@ -94,14 +94,14 @@ class CompileProcess:
             os._exit(code)
 
     def give(self, number: int, timeout: float) -> None:
-        """Let it compile a point."""
+        """Send a point to compile."""
         self.number, self.began = number, time.monotonic()
         self.deadline = self.began + timeout
         with contextlib.suppress(BrokenPipeError):
             os.write(self.into, b"%d\n" % number)
 
     def end(self) -> str:
-        """Stop it with all that it started; how it ended, in words."""
+        """Stop the process and its children; returns a description of how it ended."""
         with contextlib.suppress(OSError):
             os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(OSError):
@@ -119,7 +119,7 @@ class CompileProcess:
 
 
 class CompilePool:
-    """Hands points to children, and rows to `report`."""
+    """Distributes points to children, and passes rows to `report`."""
 
     def __init__(
         self,
@@ -128,13 +128,13 @@ class CompilePool:
         start: Callable[[CompileGroup, list[CompileProcess]], CompileProcess],
         report: Report,
     ) -> None:
-        """Nothing runs yet.
+        """Create a pool; starts no process yet.
 
         Args:
-            request: what is asked for.
+            request: of the compile.
             groups: of each point.
             start: starts a child for a group, beside others.
-            report: is told the result of each point.
+            report: called with the result of each point.
         """
         self.request, self.start, self.report = request, start, report
         self.waiting: dict[CompileGroup, list[int]] = {}
@@ -145,7 +145,7 @@ class CompilePool:
         self.asker = os.getppid()
 
     def run(self) -> None:
-        """Until every point has its row."""
+        """Run until every point has its row."""
         try:
             for _ in range(min(self.request["jobs"], len(self.request["points"]))):
                 self._more()
@@ -157,7 +157,7 @@ class CompilePool:
                     self._hear(key.data)
                 for child in [one for one in self.children if one.deadline < time.monotonic()]:
                     seconds = self.request["timeout"]
-                    self._lost(child, "timeout", f"given up after {seconds} s")
+                    self._lost(child, "timeout", f"timed out after {seconds} s")
         finally:
             for child in list(self.children):
                 child.end()
@@ -171,7 +171,7 @@ class CompilePool:
             child.give(self.waiting[group].pop(), self.request["timeout"])
 
     def _next(self) -> CompileGroup | None:
-        """The group that needs a child most; None if all have as many as are worth it.
+        """The group that most needs another child; None if no group benefits.
 
         Where each child has to load the file, another one costs as much time as several compiles.
         """
@@ -211,7 +211,7 @@ class CompilePool:
 
 
 def can_fork() -> bool:
-    """Whether nothing but this thread runs: a lock that another holds would stay locked in the child."""
+    """Whether this is the only thread: a lock of another thread would stay locked in the child."""
     if not hasattr(os, "fork"):
         return False
     try:

@@ -1,4 +1,4 @@
-"""What Triton's ptxas knows of GPUs, and what it says of a kernel."""
+"""The GPUs that Triton's ptxas supports, and its remarks about a kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REMARK = re.compile(r"^ptxas\b[^:]*\b(?:info *: *(?=\(C\d+\))|warning *: *)(.+)$
 
 
 def listen() -> None:
-    """Keep what ptxas writes: Triton deletes the file if all went well, and an audit hook sees it go."""
+    """Keep the output of ptxas: Triton deletes the file on success, which an audit hook notices."""
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "os.remove" and str(arguments[0]).endswith(".log"):
@@ -28,13 +28,13 @@ def listen() -> None:
 
 
 def remarks() -> list[str] | None:
-    """Its warnings, and what it says with a code: of lost performance, say; None if nothing was heard."""
+    """The warnings and advisories of ptxas, such as lost performance; None if its output was not seen."""
     found = (text.strip() for said in ASSEMBLED for text in REMARK.findall(said))
     return list(dict.fromkeys(found)) if any("ptxas" in said for said in ASSEMBLED) else None
 
 
 def ptxas_for(arch: int) -> str:
-    """The ptxas that this Triton runs for a GPU; empty if it has none, or names it in a way of its own."""
+    """The ptxas that this Triton runs for a GPU; empty if there is none, or if the lookup is unknown."""
     try:
         from triton.backends.nvidia import compiler
 
@@ -49,7 +49,7 @@ def ptxas_for(arch: int) -> str:
 
 @functools.lru_cache(maxsize=None)
 def gpus_of(ptxas: str) -> list[int]:
-    """The GPUs that a ptxas makes code for: 80, 90; empty if it does not tell."""
+    """The GPUs that a ptxas supports: 80, 90; empty if ptxas does not list them."""
     argv = [ptxas, "--help"]
     with contextlib.suppress(OSError):
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False)
@@ -59,7 +59,7 @@ def gpus_of(ptxas: str) -> list[int]:
 
 
 def check_gpu(arch: int) -> None:
-    """Refuse what is no GPU, or none of this Triton's: LLVM may abort before ptxas gets to say so."""
+    """Refuse GPUs that this Triton does not support: LLVM may abort before ptxas can report the error."""
     import triton
 
     ptxas = ptxas_for(arch)
@@ -68,6 +68,6 @@ def check_gpu(arch: int) -> None:
     if known and arch not in known:
         near = min(known, key=lambda number: abs(number - arch))
         names = ", ".join(f"sm_{number}" for number in known)
-        what = f"sm_{arch} is no GPU of Triton {triton.__version__}"
-        why = f"its ptxas knows {names}; the nearest is sm_{near}"
+        what = f"Triton {triton.__version__} does not support sm_{arch}"
+        why = f"its ptxas supports {names}; the nearest is sm_{near}"
         raise RequestRefusedError("target", what, why=why)

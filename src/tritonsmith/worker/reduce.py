@@ -1,7 +1,7 @@
-"""Runs passes on one piece of IR after the other.
+"""Run passes on one piece of IR after the other.
 
 A request is a line of JSON on standard input, an answer one on standard output. libtriton is loaded once;
-each request runs in a child of its own, so that a crash is an answer.
+each request runs in its own child process, so that a crash is an answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MARK = "=== passes ===\n"
 
 
 def answer_requests() -> int:
-    """Until there are no more."""
+    """Answer requests until the input ends."""
     try:
         lib = load(library())
     except (UnusableError, ImportError) as error:
@@ -37,7 +37,7 @@ def answer_requests() -> int:
 
 
 def run(lib: Any, request: Any) -> None:
-    """In the child: parse, run the passes, write what came out where a file is named."""
+    """In the child: parse, run the passes, and write the output if a file is named."""
     context = context_of(lib)
     if hasattr(context, "disable_multithreading"):
         context.disable_multithreading()

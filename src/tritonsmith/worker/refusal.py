@@ -1,4 +1,4 @@
-"""What the worker refuses: the request as a whole, with what the tool is told of the reason."""
+"""Errors by which the worker refuses a whole request, with the reason for the tool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ EXIT_REFUSED = 2
 
 
 class RequestRefusedError(Exception):
-    """The request as a whole cannot be done; `about` is what the tool is told."""
+    """The whole request cannot be served; `about` is reported to the tool."""
 
     def __init__(self, kind: str, what: str, **more: Any) -> None:
         super().__init__(what)
@@ -16,11 +16,11 @@ class RequestRefusedError(Exception):
 
 
 def unknown(what: str, stood: str = "", why: str = "") -> RequestRefusedError:
-    """The error about a value that nobody here knows.
+    """The error about an unknown value.
 
     Args:
         what: the whole sentence.
-        stood: the stand-in that it is about, if any.
+        stood: the stand-in, if any.
         why: where in the file.
     """
     return RequestRefusedError("unknown", what, why=why, package=stood.partition(".")[0])

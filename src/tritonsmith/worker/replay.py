@@ -1,4 +1,4 @@
-"""Runs single passes, each on its own input."""
+"""Run single passes, each on its own input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def replay_all(request_path: str) -> int:
-    """Every job of a request: results to the file that it names."""
+    """Run every job of a request; results go to the file that it names."""
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
     with open(request["results"], "w", encoding="utf-8") as results:
@@ -24,7 +24,7 @@ def replay_all(request_path: str) -> int:
 
 
 def write_rows(rows: Iterator[Table], out: Any) -> int:
-    """Write rows down as they come; the exit code."""
+    """Write rows as they come; returns the exit code."""
     try:
         for row in rows:
             out.write(json.dumps(row) + "\n")
@@ -36,7 +36,7 @@ def write_rows(rows: Iterator[Table], out: Any) -> int:
 
 
 def replay(request: Table) -> Iterator[Table]:
-    """Passes on their inputs."""
+    """Run passes on their inputs."""
     lib = load(library())
     for job in request["jobs"]:
         answer = in_child(partial(_replay, lib, job), job["log"], request["timeout"])
@@ -59,6 +59,6 @@ def _replay(lib: Any, job: Table) -> None:
 
 
 def write(path: str, text: str) -> None:
-    """A file, whole."""
+    """The whole content of a file."""
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)

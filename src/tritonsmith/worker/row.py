@@ -1,4 +1,4 @@
-"""What the manifest has of a point: its result, the compiler's message, and the end of its log."""
+"""The manifest's row of a point: its result, the compiler's message, and the end of its log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST_LOG = 100000  # characters of standard error that a result carries
 
 
 def failed(status: str, error: str, began: float) -> Table:
-    """The result of a point that did not compile."""
+    """The row of a point that did not compile."""
     return {
         "status": status,
         "seconds": time.monotonic() - began,
@@ -27,7 +27,7 @@ def failed(status: str, error: str, began: float) -> Table:
 
 
 def finished(request: Table, point: Table, result: Table) -> Table:
-    """A result with everything that the manifest has of a point."""
+    """A row with all fields of the manifest."""
     log = text_of(os.path.join(request["output"], point["id"], "log"))
     row = {key: point[key] for key in ("id", "signature", "constexprs", "hints", "options")}
     row["target"] = ":".join(map(str, point["target"]))
@@ -46,7 +46,7 @@ def finished(request: Table, point: Table, result: Table) -> Table:
 
 
 def text_of(path: str, most: int = 4 * LONGEST_LOG) -> str:
-    """The last bytes of a file, from a line's beginning on; nothing if it cannot be read.
+    """The last bytes of a file, from the start of a line; empty if the file cannot be read.
 
     A log with a dump of each pass may have a gigabyte.
     """
@@ -62,7 +62,7 @@ def text_of(path: str, most: int = 4 * LONGEST_LOG) -> str:
 
 
 def told(error: BaseException | None, loaded: LoadedKernel | None) -> str:
-    """The compiler's own message, and where in the file it is."""
+    """The compiler's own message, and its position in the file."""
     text = ""
     for _ in range(20):
         if error is None:
@@ -79,7 +79,7 @@ def told(error: BaseException | None, loaded: LoadedKernel | None) -> str:
 
 
 def place_of(function: Any, number: int) -> str:
-    """FILE:LINE of a line of a function, as Triton counts: from its `def` on."""
+    """FILE:LINE of a line of a function; Triton counts lines from the `def`."""
     lines, first = inspect.getsourcelines(function)
     head = next((index for index, line in enumerate(lines) if line.strip().startswith("def ")), 0)
     return f"{inspect.getsourcefile(function)}:{first + head + number - 1}"

@@ -1,4 +1,4 @@
-"""One process that compiles points: forked, or started alone to load the file for one target."""
+"""A process that compiles points: forked, or started separately to load the file for one target."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
 
 
 def serve_alone(request_path: str, number: str) -> int:
-    """`serve`, in a process that loads the file by itself, for the target of a point."""
+    """Run the command `serve`: this process loads the file itself, for the target of a point."""
     parent_death.interrupt()
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
@@ -47,7 +47,7 @@ def serve_alone(request_path: str, number: str) -> int:
 def serve(
     request: Table, loaded: Loader, around: FileSurroundings, reader: Iterable[str], writer: Any
 ) -> None:
-    """Compile the points whose numbers come in, one a line; one JSON object a line goes out."""
+    """Read point numbers, one per line; compile each point and write one JSON object per line."""
     parent_death.ignore_interrupts()
     listen()
     faulthandler.enable(2)  # into the log of the point that is being compiled
@@ -58,7 +58,7 @@ def serve(
 
 
 def one(request: Table, point: Table, loaded: Loader, ledger: Any) -> Table:
-    """One point, whatever it does: its result, but for its id."""
+    """Compile a point, whatever happens; returns its row without the id."""
     folder = os.path.join(request["output"], point["id"])
     os.makedirs(folder, exist_ok=True)
     log = os.path.join(folder, "log")
@@ -98,7 +98,7 @@ def one(request: Table, point: Table, loaded: Loader, ledger: Any) -> Table:
 
 
 def loader(first: LoadedKernel | None, around: FileSurroundings) -> Loader:
-    """The kernel for a target: the file was loaded for it, or did not ask for the GPU."""
+    """The kernel for a target; the file was loaded for that target, or did not query the GPU."""
     from triton.backends.compiler import GPUTarget
 
     def loaded(target: list[Any]) -> LoadedKernel | None:
@@ -109,7 +109,7 @@ def loader(first: LoadedKernel | None, around: FileSurroundings) -> Loader:
 
 
 def refuser(error: RequestRefusedError) -> Loader:
-    """No kernel for a target: why."""
+    """The reason why there is no kernel for a target."""
 
     def refused(_: list[Any]) -> LoadedKernel | None:
         raise error

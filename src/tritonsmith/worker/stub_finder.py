@@ -1,4 +1,4 @@
-"""Finders for `import`: one gives stubs for modules that are not installed, one adds to those that are."""
+"""Finders for `import`: one provides stubs for missing modules, one extends installed modules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MISSES = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
 
 
 class ImportWatcher(importlib.abc.MetaPathFinder):
-    """The first finder: modules are found and run as ever, and something happens around that.
+    """The first finder: modules are found and run as usual, with extra code around their run.
 
     Attributes:
         around: name of a module, to what is called with its run and itself.
@@ -34,7 +34,7 @@ class ImportWatcher(importlib.abc.MetaPathFinder):
         self.around = around
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """What another finder gives, with a loader that does more; nothing for a stand-in."""
+        """The spec of another finder with a loader that does more; None for a stand-in."""
         if name not in self.around:
             return None
         others = (one for one in sys.meta_path if one is not self and hasattr(one, "find_spec"))
@@ -51,12 +51,12 @@ class ImportWatcher(importlib.abc.MetaPathFinder):
 
 
 class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The last finder: a module that nothing else finds, and that a compile can do without.
+    """The last finder: provides modules that no other finder finds and that a compile does not need.
 
     Attributes:
         names: packages that have stand-ins.
-        ledger: of what these answer.
-        provide: puts what is known into a new stand-in, such as the GPU into `torch.cuda`.
+        ledger: of their answers.
+        provide: adds known facts to a new stand-in, such as the GPU to `torch.cuda`.
     """
 
     def __init__(self, names: Iterable[str], ledger: Ledger, provide: Provider | None = None) -> None:
@@ -65,7 +65,7 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.provide = provide
 
     def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
-        """A spec for packages that have stand-ins, and for all below a stand-in.
+        """A spec for packages that have stand-ins, and for all modules below a stand-in.
 
         A package that is installed and lacks a module has no such module. Where the code that imports says
         what happens without, that happens.
@@ -82,24 +82,24 @@ class StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        """The stand-in."""
+        """Create the stand-in."""
         return stub_module(spec.name, self.ledger)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """There is nothing to run."""
+        """Do nothing: a stand-in has no code."""
         self.ledger.use(module.__name__)
         if self.provide:
             self.provide(module)
 
     def _optional(self) -> bool:
-        """Whether who imports goes on without."""
+        """Whether the importing code continues without the module."""
         asks = [frame for frame in frames() if frame.f_globals.get("__name__") in _ASKERS]
         user = user_frame()
         return bool(asks) or (user is not None and guarded(user.f_code.co_filename, user.f_lineno))
 
 
 def guarded(path: str, number: int) -> bool:
-    """Whether a line of a file stands where an ImportError is caught."""
+    """Whether an ImportError is caught at a line of a file."""
     linecache.checkcache(path)  # a file of that name may have been there before
     try:
         tree = ast.parse("".join(linecache.getlines(path)))
@@ -122,6 +122,6 @@ def _covers(body: list[ast.stmt], number: int) -> bool:
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """Names and attributes that an expression mentions."""
+    """Names and attributes in an expression."""
     words = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
     return words | {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}

@@ -1,4 +1,4 @@
-"""What stubs were asked: a ledger of what was replaced, and of what hangs on it."""
+"""A ledger of stubs: what was replaced, and what depends on the replacements."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class UnknownError(BaseException):
-    """What is asked for is not known here, and no value would be true.
+    """A value is unknown, and any answer would be wrong.
 
     Not an Exception: `except Exception` in a kernel's file would turn it into a value again.
 
     Attributes:
-        name: full name of the stand-in that was asked; empty if it was something else.
+        name: full name of the stand-in; empty if the value is not one.
     """
 
     def __init__(self, text: str, name: str = "") -> None:
@@ -26,14 +26,14 @@ class UnknownError(BaseException):
 
 
 class Ledger:
-    """What was replaced, where it was used first, and what hangs on it.
+    """What was replaced, where it was used first, and what depends on it.
 
     Attributes:
         used: full dotted name of what a stand-in answered for, to the place of its first use.
-        gone: name of a module that is not installed, to the place that goes on without it.
+        gone: name of a module that is not installed, to the place that continues without it.
         stubs: those that answered, by their full names.
-        doubts: what a person should know before they believe the result, in words; each once.
-        known: names of stand-ins that give true answers.
+        doubts: warnings about the result as sentences, without duplicates.
+        known: names of stand-ins with true answers.
         strict: refuse instead of doubting: a kernel is being compiled.
     """
 
@@ -48,7 +48,7 @@ class Ledger:
         self._taken_off: list[tuple[Any, str]] = []
 
     def news(self) -> dict[str, dict[str, str] | list[str]]:
-        """What was not told before."""
+        """Entries that were not reported before."""
         found: dict[str, dict[str, str] | list[str]] = {
             "stand-ins": {name: place for name, place in self.used.items() if name not in self._told},
             "gone": {name: place for name, place in self.gone.items() if name not in self._told},
@@ -58,9 +58,9 @@ class Ledger:
         return found
 
     def use(self, name: str) -> None:
-        """Note that something of this name was used; the longest name of one expression stays.
+        """Record the use of a name; the longest name of an expression stays.
 
-        Triton's own host code asks torch, too; what it makes of that is nobody's kernel.
+        Triton's own host code uses torch too, but that is not part of a kernel.
         """
         if name in self.known or package_name(user_frame()) == "triton":
             return
@@ -71,42 +71,42 @@ class Ledger:
         self.used.setdefault(name, place)
 
     def miss(self, name: str) -> None:
-        """Note that who imports goes on without; what is installed does so on every machine like this one."""
+        """Record that user code continues without a module; installed packages do that everywhere."""
         user = user_frame()
         path = user.f_code.co_filename if user else ""
         if package_name(user) != "triton" and not any(part in path for part in INSTALLED):
             self.gone.setdefault(name, where())
 
     def doubt(self, name: str, what: str) -> None:
-        """Note that a stand-in decides something; while a kernel is compiled, refuse."""
+        """Note that code depends on a stand-in; refuse while a kernel is compiled."""
         if self.strict:
             self.refuse(name, what)
-        self.note(f"{what} of {name} decides something, and it is a stand-in")
+        self.note(f"the code depends on {what} of {name}, a stand-in")
 
     def note(self, text: str) -> None:
-        """Note what else a person should know, with the place of it."""
+        """Note a doubt, with its place."""
         self.doubts[f"{where()}: {text}"] = None
 
     def take_off(self, name: str, decorated: Any) -> None:
-        """Remember that a decorator did nothing: nobody knows yet whether that is a kernel."""
+        """Remember that a decorator did nothing; whether the function is a kernel is not yet known."""
         while is_kernel(decorated):
             decorated = decorated.fn
         package = name.partition(".")[0]
-        text = f"@{name} is taken off {getattr(decorated, '__name__', decorated)}: {package} is not installed"
-        self._taken_off.append((decorated, f"{where()}: {text}, and what it sets, such as configs, is gone"))
+        text = f"@{name} removed from {getattr(decorated, '__name__', decorated)}: {package} is not installed"
+        self._taken_off.append((decorated, f"{where()}: {text}; its configs etc. are lost"))
 
     def bare(self, function: Any) -> None:
-        """Note the decorators that were taken off the function of a kernel."""
+        """Note the decorators that were removed from the function of a kernel."""
         self.doubts.update((text, None) for decorated, text in self._taken_off if decorated is function)
 
     def refuse(self, name: str, what: str) -> NoReturn:
-        """What was asked has no true answer."""
+        """Refuse a question that has no true answer."""
         package = name.partition(".")[0]
-        text = f"{what} of {name} is needed, and {package} is not installed"
+        text = f"{what} of {name} is needed, but {package} is not installed"
         self.note(text)  # a bare `except:` may be around
         raise UnknownError(text, name)
 
 
 def is_kernel(thing: Any) -> bool:
-    """Whether a decorator of Triton's made it; its autotuner cannot be called."""
+    """Whether one of Triton's decorators created an object, such as the autotuner, which is not callable."""
     return type(thing).__module__.partition(".")[0] == "triton" and hasattr(thing, "fn")

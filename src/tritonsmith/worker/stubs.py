@@ -1,4 +1,4 @@
-"""Stand-ins for what a module that is not installed would give.
+"""Stand-ins for the objects of a module that is not installed.
 
 A stub can be inherited from, called, put on as a decorator, be a key of a dictionary or an annotation: that
 decides nothing. Where its value decides something (a truth, a comparison, a length, a text), the answer is
@@ -17,7 +17,7 @@ from .stub_ledger import Ledger, is_kernel
 
 
 class Stub:
-    """Stands for whatever a module that is not installed would give."""
+    """Stands for any object of a module that is not installed."""
 
     def __init__(self, name: str, ledger: Ledger) -> None:
         self.__name, self.__ledger = name, ledger
@@ -40,9 +40,9 @@ class Stub:
         return repr(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Something new; a function or class that it is put on as a decorator stays.
+        """Return a new stub; as a decorator, return the function or class unchanged.
 
-        A kernel that calls one has it do something: what that was nobody knows.
+        What the call would do in a kernel is unknown.
         """
         if self.__ledger.strict:
             self.__ledger.refuse(self.__name, "a call")
@@ -72,7 +72,7 @@ class Stub:
         return not self == other
 
     def __bool__(self) -> bool:
-        self.__decides("the truth")
+        self.__decides("the truth value")
         return False
 
     def __iter__(self) -> Iterator[Any]:
@@ -131,7 +131,7 @@ class Stub:
 
 
 def attribute(ledger: Ledger, parent: str, name: str) -> Any:
-    """What a stand-in has under a name."""
+    """The attribute of a stand-in."""
     full = f"{parent}.{name}"
     ledger.use(full)
     if asks_whether(_caller()) and package_name(_caller()) != "triton":  # which looks up what a kernel names
@@ -145,17 +145,17 @@ def stub(name: str, ledger: Ledger) -> Stub:
 
 
 def name_of(value: Any) -> str:
-    """The full name that a stand-in stands for; empty for what is none."""
+    """The full name that a stand-in stands for; empty for other objects."""
     return value._Stub__name if type(value) is Stub else ""  # noqa: SLF001 - a class of this file
 
 
 def _caller() -> types.FrameType:
-    """Who asked: the first frame outside of this file."""
+    """The caller: the first frame outside of this file."""
     return next(frame for frame in frames() if frame.f_code.co_filename != __file__)
 
 
 class _Attributes(abc.ABCMeta):
-    """Of classes that inherit from a stand-in: what they do not define, the stand-in would."""
+    """The metaclass of classes that inherit from a stand-in, which provides what they do not define."""
 
     def __getattr__(cls, name: str) -> Any:
         inherited = next((vars(base) for base in cls.__mro__ if "_smith_ledger" in vars(base)), None)
@@ -184,7 +184,7 @@ _bases: dict[tuple[str, type], type] = {}
 
 
 def base_class(name: str, ledger: Ledger, bases: tuple[Any, ...]) -> type:
-    """A class to inherit from in the place of a stand-in.
+    """A base class in place of a stand-in.
 
     Args:
         name: of the stand-in.
@@ -202,7 +202,7 @@ def base_class(name: str, ledger: Ledger, bases: tuple[Any, ...]) -> type:
 
 
 def stub_module(name: str, ledger: Ledger) -> types.ModuleType:
-    """A module in the place of one that is not installed.
+    """A module in place of one that is not installed.
 
     It is a plain module: of others Triton thinks that a kernel which names one reads a variable.
     """
@@ -223,5 +223,5 @@ def stub_module(name: str, ledger: Ledger) -> types.ModuleType:
 
 
 def is_stub_module(module: types.ModuleType | None) -> bool:
-    """Whether `stub_module` made it."""
+    """Whether `stub_module` created a module."""
     return "_smith_ledger" in getattr(module, "__dict__", {})

@@ -1,4 +1,4 @@
-"""Values and types as JSON carries them, and as Triton takes them."""
+"""Convert values and types between JSON and Triton."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def decoded(value: Any) -> Any:
 
 
 def encoded(value: Any) -> Any:
-    """The opposite.
+    """A value of Triton as JSON: the opposite of the conversion above.
 
     Raises:
-        RequestRefusedError: it is a stand-in.
-        TypeError: JSON cannot carry it.
+        RequestRefusedError: the value is a stand-in.
+        TypeError: JSON cannot represent the value.
     """
     if name_of(value):
         stood = name_of(value)
         raise unknown(
-            f"a value of the kernel is {stood}, and {stood.partition('.')[0]} is not installed", stood
+            f"a value of the kernel is {stood}, but {stood.partition('.')[0]} is not installed", stood
         )
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -40,7 +40,7 @@ def encoded(value: Any) -> Any:
     for name, known in vars(tl).items():
         if known is value and isinstance(known, tl.dtype):
             return {"dtype": name}
-    raise TypeError(f"a {type(value).__name__} cannot be written down")
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
 
 
 def nested(kind: str) -> Any:

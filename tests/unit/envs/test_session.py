@@ -57,7 +57,7 @@ def test_a_foreign_workspace_is_left_alone() -> None:
     root = workspace.default().root
     root.mkdir()
     (root / "theirs").touch()
-    with pytest.raises(SmithError, match="will not take over"), session.opened("up", "dev"):
+    with pytest.raises(SmithError, match="refusing to use a folder"), session.opened("up", "dev"):
         pytest.fail("it took it over")
     assert [path.name for path in root.iterdir()] == ["theirs"]
 

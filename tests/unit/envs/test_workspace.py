@@ -45,7 +45,7 @@ def test_claim_marks_it(tmp_path: Path) -> None:
 
 def test_a_foreign_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(OwnershipError, match="will not take over") as caught:
+    with pytest.raises(OwnershipError, match="refusing to use a folder") as caught:
         Workspace(tmp_path).claim()
     assert caught.value.where == str(tmp_path)
     assert "TRITONSMITH_HOME" in caught.value.hints[0]

@@ -49,7 +49,7 @@ def test_no_remote_has_it(runner: Runner, tmp_path: Path, remote: tuple[str, str
     url, _ = remote
     missing = (tmp_path / "nowhere").as_uri()
     fetch = GitFetch(tmp_path / "clone", (url, missing), "0" * 40, phase="p")
-    with pytest.raises(StepError, match=f"none of the remotes gave commit {'0' * 40}") as caught:
+    with pytest.raises(StepError, match=f"no remote provides commit {'0' * 40}") as caught:
         runner.run(Plan("x", (fetch,)))
     assert f"{url}: " in str(caught.value)
     assert f"{missing}: " in str(caught.value)

@@ -43,15 +43,15 @@ def exploded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     [
         ("a first entry of many zeros", "200 times its size"),
         ("a file of many zeros", "200 times its size"),
-        ("zeros behind its end", "something follows behind its end"),
+        ("zeros behind its end", "data follows the end of the archive"),
         ("a pax header of many zeros", "headers of more than 1,048,576 bytes"),
         ("a global header of many zeros", "headers of more than 1,048,576 bytes"),
         ("a long name of many zeros", "headers of more than 1,048,576 bytes"),
         ("extended headers without end", "headers of more than 1,048,576 bytes"),
         ("a sparse file", "a sparse file"),
         ("an old sparse file", "a sparse file"),
-        ("a window of 2 GiB", "more memory to unpack than is allowed"),
-        ("a dictionary of 3 GiB", "more memory to unpack than is allowed"),
+        ("a window of 2 GiB", "more memory than is allowed"),
+        ("a dictionary of 3 GiB", "more memory than is allowed"),
         ("gzip", "200 times its size"),
         ("bzip2", "200 times its size"),
     ],
@@ -61,7 +61,7 @@ def test_a_bomb_fills_neither_memory_nor_disk(exploded: dict[str, str], name: st
     assert said.startswith("cannot extract this archive")
     assert words in said
     if "its size" in words:
-        assert "TRITONSMITH_UNPACK_LIMIT=SIZE allows more" in said
+        assert "TRITONSMITH_UNPACK_LIMIT=SIZE raises the limit" in said
         assert "truncated" not in said
 
 
@@ -77,7 +77,7 @@ def test_a_large_one_that_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     extract(path, tmp_path / "dest")
     assert (tmp_path / "dest" / "a").stat().st_size == 5_000_000
     monkeypatch.setenv(compression.VARIABLE, "much")
-    with pytest.raises(UsageError, match="no size"):
+    with pytest.raises(UsageError, match="not a size"):
         extract(path, tmp_path / "again")
 
 
@@ -261,7 +261,7 @@ def test_what_comes_from_elsewhere_meanwhile(tmp_path: Path, what: str) -> None:
             disturb()
             made.finish()
 
-    with pytest.raises(compression.DamagedError, match="while it was unpacked"):
+    with pytest.raises(compression.DamagedError, match="another process"):
         fill()
     assert not (tmp_path / "dest").exists()
 

@@ -169,4 +169,4 @@ def test_what_begins_anew_says_so(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=30)
     assert "\ninterrupted\n" in said
-    assert said.splitlines()[-1] == "  - run the same command again: it begins anew"
+    assert said.splitlines()[-1] == "  - run the same command again: the next run starts over"

@@ -79,7 +79,7 @@ def test_an_unreadable_holder_is_said_to_be_one(tmp_path: Path, capsys: pytest.C
     with another_process(lock):
         for text in ("", "{", "{}", "[]", "null"):
             (tmp_path / "lock.holder").write_text(text)
-            with pytest.raises(LockedError, match="left no name"), locks.hold(lock, purpose="up"):
+            with pytest.raises(LockedError, match="its holder is unknown"), locks.hold(lock, purpose="up"):
                 pytest.fail("two hold one lock")
             assert "cannot read" in capsys.readouterr().err
 
@@ -126,9 +126,7 @@ def test_what_a_killed_run_left_at_work_holds_its_lock(
             hurried.setattr(locks, "_GRACE", 0.0)
             with pytest.raises(LockedError) as caught, locks.hold(lock, purpose="up"):
                 pytest.fail("Ninja is at work, and the lock is free")
-        assert "`build-triton --env dev` was killed, and what it started is still at work" in str(
-            caught.value
-        )
+        assert "`build-triton --env dev` was killed; its child processes still run" in str(caught.value)
         (tmp_path / "go").unlink()
         with locks.hold(lock, purpose="up"):  # as soon as that has ended
             pass

@@ -37,7 +37,7 @@ def test_mark_again_changes_nothing(root: Path) -> None:
 
 def test_mark_refuses_a_folder_with_files_in_it(tmp_path: Path) -> None:
     fill(tmp_path / "theirs")
-    with pytest.raises(OwnershipError, match="already has files"):
+    with pytest.raises(OwnershipError, match="already contains files"):
         ownership.mark(tmp_path / "theirs")
     assert not (tmp_path / "theirs" / TAG).exists()
 
@@ -113,7 +113,7 @@ def test_paths_that_are_refused(root: Path, name: str) -> None:
         fill(folder)
     (root / "to-slash").symlink_to("/")
     (root / "to-outside").symlink_to(root.parent / "outside")
-    with pytest.raises(OwnershipError, match="will not delete"):
+    with pytest.raises(OwnershipError, match="refusing to delete"):
         ownership.remove(PATHS[name](root), root)
     assert len(list(root.parent.rglob("file"))) == 3
 

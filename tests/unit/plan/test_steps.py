@@ -207,7 +207,7 @@ def test_the_script_names_phases_and_stamps(tmp_path: Path) -> None:
             "set -eu",
             "",
             "# p",
-            f"# until done, as {tmp_path}/.done tells:",
+            f"# skipped if {tmp_path}/.done is up to date:",
             f"mkdir -p {tmp_path}/a",
             f"mkdir -p {tmp_path}/b",
             "",

@@ -166,7 +166,7 @@ def test_archives_that_are_not_whole(built: StoreEntry) -> None:
     problems = verify.problems(changed(built, libraries=("libLLVMSupport.a", "libMLIRIR.a")))
     assert problems == (
         "lib/libMLIRIR.a is missing",
-        "lib/libCut.a: libCut.a is truncated: a member ends behind its end",
+        "lib/libCut.a: libCut.a is truncated: a member ends after the end of the file",
         "lib/libLLVMSupport.a names an object that is missing or was changed: obj/A.cpp.o",
         "lib/libNone.a is not an archive",
     )

@@ -116,7 +116,7 @@ def test_names_that_mean_something_else_in_a_store(
 @pytest.mark.parametrize(
     ("limit", "files", "words"),
     [
-        ("head", {steps_pack.HEAD: head()}, "no file of at most 100 bytes"),
+        ("head", {steps_pack.HEAD: head()}, "not a file of at most 100 bytes"),
         (
             "sums",
             {steps_pack.HEAD: head(), steps_pack.SUMS: b"0" * 64 + b"  " + b"a" * 40 + b"\n"},
@@ -211,7 +211,7 @@ def test_what_others_left_stops_nobody_and_is_named(
 
     def try_it() -> None:
         bring(store, space, str(path))
-        with pytest.raises(StepError, match="what stopped runs left") as caught:
+        with pytest.raises(StepError, match="leftovers of stopped runs") as caught:
             made.act(space, RemoveLeftovers(store.root, store.owner, phase="sweep"))
         assert str(theirs) in str(caught.value)
 
@@ -347,5 +347,5 @@ def test_checksums_of_an_entry_that_name_something_else(store: Store, space: Wor
 def test_an_object_archive_without_sizes(tmp_path: Path) -> None:
     path = tmp_path / "libLLVM.a"
     path.write_bytes(ar_archive.MAGIC + b"a.o/".ljust(48) + b"x".ljust(10) + b"`\n")
-    with pytest.raises(ar_archive.BadArchiveError, match="no number"):
+    with pytest.raises(ar_archive.BadArchiveError, match="not a number"):
         ar_archive.read(path)

@@ -102,8 +102,8 @@ def test_who_says_what_happens_without_a_module_goes_on_without(run: Run, ledger
 def test_whether_a_missing_package_has_a_part_is_doubtful(run: Run, ledger: Ledger) -> None:
     run("import gone\ntry:\n    import gone.part\nexcept ImportError:\n    pass\nhasattr(gone, 'x')\n")
     assert list(ledger.doubts) == [
-        "k.py:3: the presence of gone.part decides something, and it is a stand-in",
-        "k.py:6: the presence of gone.x decides something, and it is a stand-in",
+        "k.py:3: the code depends on the presence of gone.part, a stand-in",
+        "k.py:6: the code depends on the presence of gone.x, a stand-in",
     ]
 
 
@@ -153,8 +153,8 @@ def test_harmless_uses_decide_nothing(run: Run, ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("if gone.x.y:\n    pass", "the truth of gone.x.y"),
-        ("gone.f(1) or 2", "the truth of gone.f()"),
+        ("if gone.x.y:\n    pass", "the truth value of gone.x.y"),
+        ("gone.f(1) or 2", "the truth value of gone.f()"),
         ("gone.x > 3", "a comparison of gone.x"),
         ("3 < gone.x", "a comparison of gone.x"),
         ("gone.x == gone.y", "a comparison of gone.x"),
@@ -173,9 +173,9 @@ def test_what_decides_is_a_doubt_and_while_a_kernel_is_compiled_an_error(
     run: Run, ledger: Ledger, text: str, what: str
 ) -> None:
     run(f"import gone\n{text}\n")
-    assert list(ledger.doubts) == [f"k.py:2: {what} decides something, and it is a stand-in"]
+    assert list(ledger.doubts) == [f"k.py:2: the code depends on {what}, a stand-in"]
     ledger.strict = True
-    with pytest.raises(UnknownError, match="is needed, and gone is not installed"):
+    with pytest.raises(UnknownError, match="is needed, but gone is not installed"):
         run(f"import gone\n{text}\n")
 
 
@@ -214,7 +214,7 @@ def test_triton_passes_over_what_is_named(
 
 @pytest.mark.parametrize("text", ["range(gone.x)", "int(gone.x)", "float(gone.x)", "[1, 2][gone.x]"])
 def test_a_number_is_never_made_up(run: Run, ledger: Ledger, text: str) -> None:
-    with pytest.raises(UnknownError, match=r"the number of gone.x is needed, and gone is not installed"):
+    with pytest.raises(UnknownError, match=r"the number of gone.x is needed, but gone is not installed"):
         run(f"import gone\ntry:\n    {text}\nexcept Exception:\n    pass\n")
     assert ledger.doubts, "it is told, even if the file catches everything"
 

@@ -1,1 +1,1 @@
-"""Every kind of step, each with the shell that it prints and what it does."""
+"""Every kind of step: the shell that it prints, and the code that does the same."""

@@ -1,4 +1,4 @@
-"""A program that keeps the terminal while somebody reads what it writes to standard error."""
+"""A program that keeps the terminal while its standard error is read."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _QUIET = 0.25  # seconds after which a program is thought to have said what it w
 
 @dataclass(frozen=True)
 class AttachedRun(Step):
-    """Run a program at our terminal, its standard error in a file: writing there never waits for a reader.
+    """Run a program in our terminal, its standard error in a file: writing there never waits for a reader.
 
-    ^C goes to the program as well, which the terminal sends it to; it decides what comes of it.
+    The terminal sends ^C to the program as well, which decides how to react.
 
     Attributes:
         argv: program and arguments.
@@ -75,7 +75,7 @@ class AttachedRun(Step):
 def follow(
     reader: BinaryIO, over: Callable[[], bool], feed: Callable[[bytes], object], idle: Callable[[], object]
 ) -> None:
-    """Read a file that grows, until whoever writes it is done.
+    """Read a growing file until its writer is done.
 
     Args:
         reader: the file.

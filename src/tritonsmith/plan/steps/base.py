@@ -1,6 +1,6 @@
-"""What every step has, and the plan that steps make: what will happen, down to the last argument.
+"""The base class of steps, and the plan: everything that will happen, down to the last argument.
 
-A step prints itself as shell, and does just that when the runner calls it: `shell` and `act`, side by side.
+A step prints itself as shell, and does the same when the runner calls it: `shell` and `act`, side by side.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tritonsmith.plan.step_tools import StepTools
 
 @dataclass(frozen=True)
 class Stamp:
-    """A file that says that a step is done: present, and its whole content equals `key`.
+    """A file that marks a step as done: it exists, and its whole content equals `key`.
 
     Attributes:
         path: the file.
         key: of the step's inputs.
-        made: what the step makes, if the stamp lies beside it: somebody may have deleted it since.
+        made: the result of the step, if the stamp lies beside the result, which may have been deleted since.
         again: do the step even if this was done.
     """
 
@@ -32,7 +32,7 @@ class Stamp:
     again: bool = False
 
     def holds(self) -> bool:
-        """Whether the step was completed with exactly these inputs, and what it made is still there."""
+        """Whether the step was completed with exactly these inputs, and its result still exists."""
         try:
             gone = self.made is not None and not self.made.exists()
             return not self.again and not gone and self.path.read_text(encoding="utf-8") == self.key
@@ -42,7 +42,7 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Step:
-    """What every step has.
+    """The base class of steps.
 
     Attributes:
         phase: the progress bar and the line of the time table that it belongs to.
@@ -54,11 +54,11 @@ class Step:
     stamp: Stamp | None = None
 
     def shell(self) -> list[str]:
-        """The step as lines of POSIX shell that a person could paste."""
+        """The step as lines of POSIX shell that can be pasted."""
         raise NotImplementedError  # pragma: no cover - abstract
 
     def act(self, tools: StepTools) -> None:
-        """Do it.
+        """Execute the step.
 
         Args:
             tools: how the step starts programs and reports its progress.
@@ -67,18 +67,18 @@ class Step:
 
     @property
     def title(self) -> str:
-        """A few words for the progress bar and the log."""
+        """A short title for the progress bar and the log."""
         return self.phase
 
     @property
     def goes_on(self) -> bool:
-        """Whether it goes on from where it was interrupted, when it is done again."""
+        """Whether the step resumes where it was interrupted."""
         return False
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a task will do, in order. `--dry-run` prints it; the runner acts on the same object."""
+    """What a task will do, in order. `--dry-run` prints the plan; the runner executes the same object."""
 
     title: str
     steps: tuple[Step, ...] = ()
@@ -108,7 +108,7 @@ class Plan:
             if step.stamp != stamp:
                 stamp = step.stamp
                 once = stamp if stamp and not stamp.again else None
-                lines.append(f"# until done, as {once.path} tells:" if once else "# always:")
+                lines.append(f"# skipped if {once.path} is up to date:" if once else "# always:")
             lines += step.shell()
         return "\n".join(lines) + "\n"
 
@@ -124,13 +124,13 @@ def _plain(value: object) -> object:
 
 
 def step_key(step: Step) -> str:
-    """A key that changes whenever anything in the step changes, its stamp aside."""
+    """A key that changes whenever anything in the step but the stamp changes."""
     values = {field.name: getattr(step, field.name) for field in fields(step) if field.name != "stamp"}
     return digest(type(step).__name__, values)
 
 
 def stamped(steps: Iterable[Step], path: Path, made: Path | None = None) -> tuple[Step, ...]:
-    """Give a sequence one stamp: all of it is skipped once its last step has succeeded.
+    """Give a sequence one stamp: all steps are skipped once the last one has succeeded.
 
     Args:
         steps: steps that make one thing together.
@@ -143,12 +143,12 @@ def stamped(steps: Iterable[Step], path: Path, made: Path | None = None) -> tupl
 
 
 def quote(path: Path | str) -> str:
-    """One word of shell."""
+    """Quote a word for the shell."""
     return shlex.quote(str(path))
 
 
 def make_parent(path: Path) -> str:
-    """The line of shell that makes the folder of a file."""
+    """The line of shell that creates the folder of a file."""
     return f"mkdir -p {quote(path.parent)}"
 
 

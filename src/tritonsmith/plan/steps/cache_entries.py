@@ -1,8 +1,8 @@
-"""Entries of a cache that other programs write to: out of the way in one rename, then deleted.
+"""Remove entries of a cache that other programs write to: one rename each, then deletion.
 
-Triton's cache has no lock. So an entry goes only if it is as it was when it was looked at. Where somebody may
-be reading, its index is emptied first: whoever has just read it finds the files for a while yet, and everyone
-else compiles again, which shows, and saves the entry.
+Triton's cache has no lock. So an entry is removed only if it has not changed since it was inspected. Where
+others may read the entry, its index is emptied first: whoever has just read the index finds the files for a
+while, and everyone else compiles again, which changes the entry, so that it stays.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EVERY = 1000  # entries between two words about the progress
 
 @dataclass(frozen=True)
 class SeenEntry:
-    """Something in a cache, as it was when it was looked at.
+    """An entry of a cache, as it was when it was inspected.
 
     Attributes:
         name: `ENTRY`, or `ENTRY/NAME` for something in an entry.
@@ -45,7 +45,7 @@ class SeenEntry:
 
 @dataclass(frozen=True)
 class CacheIndex:
-    """The file by which readers find the others of an entry.
+    """The file by which readers find the other files of an entry.
 
     Attributes:
         prefix: of its name.
@@ -58,7 +58,7 @@ class CacheIndex:
 
 @dataclass(frozen=True)
 class RemoveEntries(Step):
-    """Remove entries that have not changed since they were looked at; anything else in the root stays.
+    """Remove entries that have not changed since they were inspected; everything else in the root stays.
 
     Attributes:
         root: the cache's folder, absolute and without a link in it.
@@ -88,11 +88,11 @@ class RemoveEntries(Step):
         return [*lines, f'{each} rm -rf -- "./$entry"; done', ")"]
 
     def act(self, tools: StepTools) -> None:
-        """What has changed since it was looked at stays, and so does what has become a link.
+        """Keep entries that have changed since they were inspected, or have become links.
 
         Raises:
-            OwnershipError: the root is `/`, the home folder, or reached through a link; a name climbs.
-            LockedError: another run clears the same cache.
+            OwnershipError: the root is `/`, the home folder, or reached through a link; a name contains `..`.
+            LockedError: another run is clearing the same cache.
             OSError: the root cannot be written to.
         """
         whole = len(self.entries)
@@ -119,20 +119,20 @@ class RemoveEntries(Step):
 
 
 def check_root(root: Path) -> None:
-    """Make sure that a folder may be cleared of entries.
+    """Check that entries of a folder may be removed.
 
     Raises:
-        OwnershipError: it is `/`, the home folder or above it, or its path leads through a link.
+        OwnershipError: the folder is `/`, the home folder or above it, or its path leads through a link.
     """
     home = Path.home().resolve()
     problem = None
     if not root.is_absolute() or root.resolve() != root:
-        problem = "its path is relative, or leads through a link"
+        problem = "the path is relative, or leads through a link"
     elif root == Path("/") or home.is_relative_to(root):
-        problem = "it is /, the home folder, or holds the home folder"
+        problem = "the folder is /, the home folder, or contains the home folder"
     if problem:
         raise OwnershipError(
-            f"will not clear this folder: {problem}",
+            f"refusing to clear this folder: {problem}",
             where=root,
             hints=["name the cache itself: TRITON_CACHE_DIR, or --root PATH"],
         )
@@ -157,7 +157,7 @@ def _opened(root: Path) -> Iterator[int]:
 def _check_name(name: str) -> None:
     parts = name.split("/")
     if len(parts) > _DEPTH or any(part in ("", ".", "..") for part in parts):
-        raise OwnershipError("will not delete this: it is no name of something in a cache", where=name)
+        raise OwnershipError("refusing to delete this: not the name of a cache entry", where=name)
 
 
 @contextmanager
@@ -171,7 +171,7 @@ def _folder(name: str, parent: int | None = None) -> Iterator[int]:
 
 @contextmanager
 def _trash(root: int) -> Iterator[int]:
-    """A folder of this run's own in the root; it stays behind if the run is stopped."""
+    """A temporary folder in the root; it stays behind if the run is stopped."""
     name = f"{TRASH}{uuid.uuid4().hex}"
     os.mkdir(name, dir_fd=root)
     with _folder(name, root) as descriptor:
@@ -182,7 +182,7 @@ def _trash(root: int) -> Iterator[int]:
 
 
 def _sweep(root: int) -> None:
-    """Delete what a run that was stopped had moved out of the way."""
+    """Delete what a stopped run had moved out of the way."""
     for name in os.listdir(root):
         if name.startswith(TRASH):
             with suppress(OSError):  # a link, which rmtree refuses
@@ -213,7 +213,7 @@ def _is_as_seen(parent: int, name: str, seen: SeenEntry) -> bool:
 
 
 def _move(root: int, seen: SeenEntry, trash: int, new_name: str) -> bool:
-    """Whether it is out of the way: it stays if it has changed."""
+    """Move an entry out of the way, and return whether that worked: a changed entry stays."""
     with suppress(OSError), _parent(root, seen.name) as (parent, name):
         if _is_as_seen(parent, name, seen):
             os.rename(name, new_name, src_dir_fd=parent, dst_dir_fd=trash)
@@ -223,7 +223,7 @@ def _move(root: int, seen: SeenEntry, trash: int, new_name: str) -> bool:
 
 @contextmanager
 def _parent(root: int, name: str) -> Iterator[tuple[int, str]]:
-    """The folder that something lies in, the root or an entry, and its name there."""
+    """The folder that contains an item (the root or an entry), and the item's name there."""
     entry, _, leaf = name.rpartition("/")
     if not entry:
         yield root, leaf

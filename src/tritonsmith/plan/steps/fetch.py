@@ -1,4 +1,4 @@
-"""What comes over the network, and out of archives: nothing takes its name before it is whole."""
+"""Files from the network and from archives: a file gets its final name only when it is complete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tritonsmith.plan.steps.base import Step, make_parent, quote
 
 @dataclass(frozen=True)
 class GitFetch(Step):
-    """Fetch one commit by its hash into a repository of the tool's own.
+    """Fetch one commit by its hash into a repository that the tool owns.
 
     Attributes:
         repository: a folder of the tool's own; initialised if it does not exist.
@@ -50,12 +50,12 @@ class GitFetch(Step):
                 return
             failures.append(f"{remote.url}: {_git_error(lines) or f'exit code {code}'}")
         raise StepError(
-            f"none of the remotes gave commit {self.commit}",
+            f"no remote provides commit {self.commit}",
             where=self.repository,
             why="\n".join(failures),
             hints=[
                 "check the network; behind a proxy set https_proxy",
-                "name sources that you have: --source PATH for Triton, --llvm-source PATH_OR_URL for LLVM",
+                "or use existing sources: --source PATH for Triton, --llvm-source PATH_OR_URL for LLVM",
             ],
         )
 
@@ -66,7 +66,7 @@ class GitFetch(Step):
 
 @dataclass(frozen=True)
 class Download(Step):
-    """Download a file, resuming a partial one, and verify it before it gets its name.
+    """Download a file, resuming a partial one, and verify the file before it gets its name.
 
     Attributes:
         url: http(s) or file URL.
@@ -134,7 +134,7 @@ class Extract(Step):
     def act(self, tools: StepTools) -> None:
         if self.sha256 and (found := download.sha256_of(self.archive)) != self.sha256.lower():
             raise StepError(
-                "the archive is not the one that was promised",
+                "the archive has the wrong checksum",
                 where=self.archive,
                 why=f"sha256 is    {found}\nit should be {self.sha256.lower()}",
             )
@@ -149,6 +149,6 @@ class Extract(Step):
 
 
 def _git_error(lines: tuple[str, ...]) -> str:
-    """Git's own error among its output; advice may follow it."""
+    """Git's own error in its output; advice may follow the error."""
     told = [line for line in lines if line.startswith(("fatal: ", "error: "))]
     return (told or lines or ("",))[-1]

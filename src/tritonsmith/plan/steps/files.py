@@ -1,4 +1,4 @@
-"""Folders and files: made, written, linked, copied, renamed, removed."""
+"""Create, write, link, copy, rename and remove folders and files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMPARED = 1 << 18  # bytes
 
 @dataclass(frozen=True)
 class MakeDir(Step):
-    """Create a folder and its parents; no error if it is there."""
+    """Create a folder and its parents; no error if it exists."""
 
     path: Path
 
@@ -31,7 +31,7 @@ class MakeDir(Step):
 
 @dataclass(frozen=True)
 class Write(Step):
-    """Write a text file, atomically, unless it holds that very text (its time stamp stays then)."""
+    """Write a text file atomically, unless it already has this text (then its time stamp stays)."""
 
     path: Path
     text: str
@@ -54,7 +54,7 @@ class Write(Step):
 
 @dataclass(frozen=True)
 class Link(Step):
-    """Make `path` a symbolic link to `target`, replacing an older link, never a file or a folder."""
+    """Make `path` a symbolic link to `target`; replaces an older link, but never a file or a folder."""
 
     path: Path
     target: Path
@@ -70,7 +70,9 @@ class Link(Step):
     def act(self, tools: StepTools) -> None:
         if self.path.exists() and not self.path.is_symlink():
             raise OwnershipError(
-                "will not replace a file or folder by a link", where=self.path, hints=["move it away"]
+                "refusing to replace a file or folder with a link",
+                where=self.path,
+                hints=["move it to another place"],
             )
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.path.with_name(f".{self.path.name}.tritonsmith")
@@ -81,7 +83,7 @@ class Link(Step):
 
 @dataclass(frozen=True)
 class Copy(Step):
-    """Copy a file, or merge a folder into another; files that are the same already stay untouched.
+    """Copy a file, or merge a folder into another; identical files stay untouched.
 
     Attributes:
         source: what is copied.
@@ -113,7 +115,7 @@ class Copy(Step):
 
 @dataclass(frozen=True)
 class Move(Step):
-    """Rename `source` to `dest`: how a finished folder gets its name, or a file its backup name."""
+    """Rename `source` to `dest`: gives a finished folder its name, or a file its backup name."""
 
     source: Path
     dest: Path
@@ -147,7 +149,7 @@ class Remove(Step):
 
 @dataclass(frozen=True)
 class RemoveWritten(Step):
-    """Remove files that the tool wrote into somebody's folder, and then folders, which must be empty by then.
+    """Remove files that the tool wrote into a user's folder, then folders, which must be empty by then.
 
     Attributes:
         paths: what goes; those that do not exist are passed over.
@@ -166,7 +168,7 @@ class RemoveWritten(Step):
 
 
 def _copy_changed(source: str, dest: str) -> str:
-    """Copy one file unless it is the same already: an untouched header rebuilds nothing."""
+    """Copy one file unless the copy is identical: an untouched header rebuilds nothing."""
     if not (Path(dest).is_file() and _same_content(source, dest)):
         shutil.copy(source, dest)
     return dest
@@ -178,18 +180,18 @@ def _copy_inside(root: Path, source: str, dest: str) -> str:
 
 
 def _check_inside(root: Path, path: Path) -> None:
-    """Follows every link, also one at the path itself, through which a copy would write."""
+    """Refuse links that lead out of the folder, also at the path itself: a copy would follow them."""
     if not path.resolve().is_relative_to(root):
         raise OwnershipError(
-            "will not write through a link that leads out of the folder",
+            "refusing to write through a link that leads out of the folder",
             where=path,
-            why=f"it leads to {path.resolve()}; the folder is {root}",
-            hints=["remove the link if it is none of yours"],
+            why=f"the link leads to {path.resolve()}; the folder is {root}",
+            hints=["remove the link if you did not create it"],
         )
 
 
 def _same_content(one: str, other: str) -> bool:
-    """As `filecmp`, which reads 8 KiB at a time: ptxas alone has 30 MB, and this runs on every build."""
+    """Like `filecmp`, which reads 8 KiB at a time: ptxas alone has 30 MB, and this runs on every build."""
     if Path(one).stat().st_size != Path(other).stat().st_size:
         return False
     with open(one, "rb", buffering=0) as first, open(other, "rb", buffering=0) as second:  # noqa: PTH123

@@ -1,4 +1,4 @@
-"""Parts of a Ninja tree: just what another tree's graph takes from it, or some sources before all others."""
+"""Build parts of a Ninja tree: what another tree's graph uses, or some sources before all others."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class BuildUsed(Step):
 
     @property
     def refresh(self) -> tuple[str, ...]:
-        """The command that brings the graph of `user` up to date with its CMakeLists.txt."""
+        """The command that updates the graph of `user` after changes to CMakeLists.txt."""
         return (str(self.ninja), "-C", str(self.user), "build.ninja")
 
     def targets(self) -> tuple[str, ...]:
-        """What to build, read from the two graphs: paths relative to `tree`, and names.
+        """The targets to build, from the two graphs: paths relative to `tree`, and names.
 
         Raises:
-            StepError: a graph cannot be read, or it takes nothing from `tree`.
+            StepError: a graph cannot be read, or uses nothing from `tree`.
         """
         of = self.of or ("all",)
         prefix = f"{self.tree}/"
@@ -80,7 +80,7 @@ class BuildUsed(Step):
         used = [line.removeprefix(prefix) for line in inputs.splitlines() if line.startswith(prefix)]
         if not used:
             raise StepError(
-                "this graph takes nothing from that tree",
+                "this build uses nothing from that tree",
                 where=self.user,
                 why=f"none of the inputs of {' '.join(of)} lies in {self.tree}",
                 hints=[
@@ -93,7 +93,7 @@ class BuildUsed(Step):
         missing = sorted(name for name in used if name not in known and not (self.tree / name).exists())
         if missing:
             raise StepError(
-                "the tree that is built has no such files, though they are taken from it",
+                "the LLVM tree lacks files that this build uses",
                 where=self.tree,
                 why=", ".join(missing[:5]),
                 hints=["this LLVM does not fit this checkout: check the pin, and the env's `targets`"],
@@ -101,7 +101,7 @@ class BuildUsed(Step):
         return tuple(dict.fromkeys((*(name for name in used if name in known), *programs)))
 
     def argv(self, targets: tuple[str, ...]) -> tuple[str, ...]:
-        """The command that builds them."""
+        """The command that builds the targets."""
         return (str(self.ninja), "-C", str(self.tree), f"-j{self.jobs}", *targets)
 
     def _ask(self, folder: Path, tool: str, *names: str) -> str:
@@ -155,17 +155,17 @@ class BuildObjects(Step):
         return True
 
     def found(self) -> tuple[str, ...]:
-        """Those of the sources that the tree compiles, as it names them.
+        """The sources that the tree compiles, by their names in the tree.
 
         Raises:
-            StepError: its list of commands cannot be read.
+            StepError: the list of compile commands cannot be read.
         """
         database = self.tree / _DATABASE
         try:
             compiled = {entry["file"] for entry in json.loads(database.read_text(encoding="utf-8"))}
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise StepError(
-                "the list of compile commands cannot be read",
+                "cannot read the compile commands",
                 where=database,
                 why=str(error),
                 hints=["was the configure interrupted? run the same command with --reconfigure"],
@@ -173,7 +173,7 @@ class BuildObjects(Step):
         return tuple(str(source) for source in self.sources if str(source) in compiled)
 
     def argv(self) -> tuple[str, ...]:
-        """The command; empty if the tree compiles none of them. `SOURCE^` names what is made from it."""
+        """The command; empty if the tree compiles none of the sources. `SOURCE^` is the output of SOURCE."""
         targets = [f"{source}^" for source in self.found()]
         return (
             (str(self.ninja), "-C", str(self.tree), f"-j{self.jobs}", "-k", "0", *targets) if targets else ()

@@ -1,4 +1,4 @@
-"""Files to and from object stores (`s3://`, `gs://` ...) through fsspec; HTTP is `plan/download.py`'s."""
+"""Files to and from object stores (`s3://`, `gs://` ...) through fsspec; for HTTP see `plan/download.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tritonsmith.ui import redact
 
 @dataclass(frozen=True)
 class Upload(Step):
-    """Put a file into an object store.
+    """Upload a file to an object store.
 
     Attributes:
         source: the file.
@@ -42,7 +42,7 @@ class Upload(Step):
 
 @dataclass(frozen=True)
 class Obtain(Step):
-    """Get a file from an object store, and verify it before it gets its name.
+    """Download a file from an object store, and verify the file before it gets its name.
 
     Attributes:
         url: where it is.
@@ -67,33 +67,33 @@ class Obtain(Step):
         if (found := download.sha256_of(partial)) != self.sha256:
             partial.unlink()
             raise DownloadError(
-                "the file is not the one that was promised; it was thrown away",
+                "the downloaded file has the wrong checksum and was deleted",
                 where=redact.hidden(self.url),
                 why=f"sha256 is    {found}\nit should be {self.sha256}",
-                hints=["somebody may be putting it there right now: try again later"],
+                hints=["an upload may be in progress: try again later"],
             )
         partial.replace(self.dest)
 
     @property
     def title(self) -> str:
-        return f"get {self.dest.name}"
+        return f"download {self.dest.name}"
 
 
 def check(url: str) -> None:
-    """Make sure that there is a client for a URL, before there is something to send. Asks no server.
+    """Check that a client for a URL is installed, before any transfer. Contacts no server.
 
     Raises:
-        SmithError: there is none.
+        SmithError: no client is installed.
     """
     with opened(url):
         pass
 
 
 def text(url: str) -> str:
-    """The content of a small text in an object store.
+    """The content of a small text file in an object store.
 
     Raises:
-        DownloadError: it cannot be read.
+        DownloadError: the file cannot be read.
     """
     with opened(url) as (system, path):
         content: bytes = system.cat_file(path)
@@ -102,11 +102,11 @@ def text(url: str) -> str:
 
 @contextmanager
 def opened(url: str) -> Iterator[tuple[Any, str]]:
-    """The object store of a URL, and the path in it; what its client raises becomes one of our errors.
+    """The object store of a URL, and the path in it; errors of the client become errors of the tool.
 
     Raises:
         SmithError: there is no client for that kind of URL.
-        DownloadError: it refused, or cannot be reached.
+        DownloadError: the store refused, or cannot be reached.
     """
     import fsspec  # noqa: PLC0415 - local stores do without
 
@@ -123,19 +123,19 @@ def opened(url: str) -> Iterator[tuple[Any, str]]:
         ) from error
     except ValueError as error:
         known = fsspec.available_protocols()
-        raise SmithError("no such kind of URL", where=shown, hints=did_you_mean(scheme, known)[:1]) from error
+        raise SmithError("unknown kind of URL", where=shown, hints=did_you_mean(scheme, known)[:1]) from error
     try:
         yield system, str(path)
     except SmithError:
         raise
     except FileNotFoundError as error:
-        raise DownloadError("there is no such file", where=shown, why=str(error) or None) from error
+        raise DownloadError("the file does not exist", where=shown, why=str(error) or None) from error
     except Exception as error:  # each client has exceptions of its own
         raise StepError(
-            f"{scheme}:// failed",
+            f"the {scheme}:// transfer failed",
             where=shown,
             why=redact.hidden(str(error)) or type(error).__name__,
-            hints=["check the credentials that its client looks for (AWS_PROFILE, AWS_ENDPOINT_URL ...)"],
+            hints=["check the credentials that the client uses (AWS_PROFILE, AWS_ENDPOINT_URL ...)"],
         ) from error
 
 

@@ -1,11 +1,11 @@
-"""Trees in archives that can be unpacked anywhere, and their way there and back.
+"""Pack trees into archives that can be unpacked anywhere, and unpack them.
 
 An archive is a tar file, compressed by zstd:
 
 ```
-tritonsmith-llvm.json   what it is: the manifest, and which files may name the tree's place
-tree/...                the tree; where its files named their place, they name a placeholder
-SHA256SUMS              of each file in `tree/`
+tritonsmith-llvm.json   the manifest, and which files may contain the tree's path
+tree/...                the tree; a placeholder replaces the tree's path in its files
+SHA256SUMS              the checksum of each file in `tree/`
 ```
 
 `ARCHIVE.sha256` beside it is written last and read first: an archive without it is not complete.
@@ -45,7 +45,7 @@ _PATTERN = 256  # characters of a pattern of names: none is longer
 
 @dataclass(frozen=True)
 class Item:
-    """A file or a link that goes into an archive.
+    """A file or a link to pack.
 
     Attributes:
         name: its path in the tree.
@@ -60,7 +60,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Pack(Step):
-    """Pack a tree; thin archives are made whole, and texts get placeholders for the places that they name.
+    """Pack a tree; thin archives become regular ones, and placeholders replace paths in texts.
 
     Attributes:
         dest: the archive; `DEST.partial` until it is complete, `DEST.sha256` beside it comes last.
@@ -85,7 +85,7 @@ class Pack(Step):
         tops = dict.fromkeys(name.partition("/")[0] for name in (item.name for item in self.items))
         tree, dest = shlex.quote(self.places[0][0]), shlex.quote(str(self.dest))
         return [
-            f"# {len(self.items)} files; thin archives are made whole, paths in texts become a placeholder",
+            f"# {len(self.items)} files; thin archives become regular ones, paths in texts a placeholder",
             f"tar -C {tree} -cf - {shlex.join(tops)} | zstd -{self.level} -o {dest}",
             f"sha256sum {dest} > {dest}.sha256",
         ]
@@ -143,10 +143,10 @@ class VerifyChecksum(Step):
             tools.update(done, total, self.title)
         if (found := seen.hexdigest()) != self.sha256.lower():
             raise DownloadError(
-                "the archive is not the one that was promised",
+                "the archive has the wrong checksum",
                 where=self.path,
                 why=f"sha256 is    {found}\nit should be {self.sha256.lower()}",
-                hints=["fetch it again: a broken transfer may have changed it"],
+                hints=["download the archive again: a broken transfer may have changed it"],
             )
 
     @property
@@ -156,7 +156,7 @@ class VerifyChecksum(Step):
 
 @dataclass(frozen=True)
 class Unpack(Step):
-    """Unpack an archive into a folder that appears only when all of it is verified and in its place.
+    """Unpack an archive into a folder that appears only when all files are verified and in place.
 
     Attributes:
         archive: the archive.
@@ -209,7 +209,7 @@ class Unpack(Step):
 
 
 def _fill(tree: FreshTree, tarball: Tarball) -> dict[str, Any]:
-    """Put everything into a tree, and compare it with its checksums; what the archive says that it is."""
+    """Extract all entries into a tree, verify their checksums, and return the head of the archive."""
     head: dict[str, Any] = {}
     promised: dict[str, str] | None = None
     for member in tarball:
@@ -221,18 +221,18 @@ def _fill(tree: FreshTree, tarball: Tarball) -> dict[str, Any]:
         elif member.parts == (SUMS,) and promised is None:
             promised = _promised(_small(member, tarball, "sums"))
         elif member.parts != (TREE,) or member.kind != "folder":
-            raise DamagedError(f"entry {member.name!r} is none that an export has")
+            raise DamagedError(f"entry {member.name!r} does not belong in an exported archive")
     _compare(promised or {}, tree.sums)
     return head
 
 
 def beside(path: Path) -> Path:
-    """The file that has an archive's checksum."""
+    """The file with an archive's checksum."""
     return path.with_name(f"{path.name}.sha256")
 
 
 def peek(path: Path) -> dict[str, Any]:
-    """The first entry of an archive, which says what it is; the rest is not looked at.
+    """The first entry of an archive, which describes the archive; the rest is not read.
 
     Raises:
         DownloadError: not an archive of a store.
@@ -241,7 +241,7 @@ def peek(path: Path) -> dict[str, Any]:
         with archive.opened(path) as tarball:
             for member in tarball:
                 return _head(member, tarball)
-            raise DamagedError("it is empty")
+            raise DamagedError("the archive is empty")
     except OSError as error:
         raise DownloadError("cannot read this archive", where=path, why=error.strerror) from error
     except DownloadError as error:
@@ -249,24 +249,26 @@ def peek(path: Path) -> dict[str, Any]:
             "not an archive of a store",
             where=path,
             why=error.why,
-            hints=["`invoke store.export NAME DEST` makes one"],
+            hints=["create one with `invoke store.export NAME DEST`"],
         ) from error
 
 
 def _small(member: TarMember, tarball: Tarball, limit: str) -> bytes:
-    """The content of an entry that is read into memory."""
+    """The content of an entry, read into memory."""
     allowed: int = configs.load("archives")["limits"][limit]
     if member.kind != "file" or member.size > allowed:
-        raise TooMuchError(f"{member.name} is no file of at most {allowed:,} bytes")
+        raise TooMuchError(f"{member.name} is not a file of at most {allowed:,} bytes")
     return b"".join(tarball.content())
 
 
 def _head(member: TarMember, tarball: Tarball) -> dict[str, Any]:
     if member.parts != (HEAD,):
-        raise DamagedError(f"it does not begin with {HEAD}")
+        raise DamagedError(f"the archive does not begin with {HEAD}")
     seen = outside.json_of(_small(member, tarball, "head"))
     if not isinstance(seen, dict) or seen.get("schema") != SCHEMA:
-        raise DamagedError(f"no archive of schema {SCHEMA}: made by another version of tritonsmith")
+        raise DamagedError(
+            f"the archive does not have schema {SCHEMA}: another version of tritonsmith wrote it"
+        )
     texts = seen.get("texts")
     patterns = isinstance(texts, list) and all(isinstance(one, str) and len(one) < _PATTERN for one in texts)
     if not (isinstance(seen.get("manifest"), dict) and patterns):
@@ -284,7 +286,7 @@ def _size(item: Item) -> int:
 
 
 class _Hashed(io.RawIOBase):
-    """A file that knows the checksum of what was written to it."""
+    """A file that computes the checksum of what is written."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -299,7 +301,7 @@ class _Hashed(io.RawIOBase):
 
 
 def _write(step: Pack, partial: Path, count: Callable[[int, str], None]) -> str:
-    """Write the archive; its checksum."""
+    """Write the archive, and return its checksum."""
     import zstandard  # noqa: PLC0415 - for this step alone
 
     with partial.open("wb") as file, _told(step):
@@ -327,7 +329,7 @@ def _told(step: Pack) -> Iterator[None]:
             "cannot pack this tree",
             where=step.dest,
             why=str(error),
-            hints=["a build may be at work in it, or have been stopped: `invoke store.verify` tells"],
+            hints=["a build may be running in the tree, or was stopped: check with `invoke store.verify`"],
         ) from error
 
 
@@ -371,7 +373,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 class _Pieces(io.RawIOBase):
-    """Pieces as a file to be read, whose checksum is known at its end."""
+    """Pieces as a readable file, with a checksum at the end."""
 
     def __init__(self, pieces: Iterator[bytes], count: Callable[[int], None]) -> None:
         self._pieces, self._rest, self._count = pieces, b"", count
@@ -391,25 +393,25 @@ class _Pieces(io.RawIOBase):
 
 
 def _promised(text: bytes) -> dict[str, str]:
-    """What `SHA256SUMS` says: the checksum of each file."""
+    """The checksum of each file, from `SHA256SUMS`."""
     found: dict[str, str] = {}
     for line in os.fsdecode(text).split("\n")[:-1]:
         sha256, blanks, name = line.partition("  ")
         if not (blanks and name) or name in found:
-            raise DamagedError(f"{SUMS} has a line that is none, or twice: {line[:80]!r}")
+            raise DamagedError(f"{SUMS} has an invalid or duplicate line: {line[:80]!r}")
         found[name] = sha256
     return found
 
 
 def _compare(promised: dict[str, str], found: dict[str, str]) -> None:
-    """Each file has the checksum that the archive promises.
+    """Check that each file has the checksum listed in the archive.
 
     Raises:
-        DamagedError: a file is missing, one too many, or another.
+        DamagedError: a file is missing, not listed, or has another checksum.
     """
     wrong = [f"{name}: not listed" for name in sorted(found.keys() - promised.keys())]
     wrong += [f"{name}: missing" for name in sorted(promised.keys() - found.keys())]
     both = sorted(found.keys() & promised.keys())
-    wrong += [f"{name}: another checksum" for name in both if found[name] != promised[name]]
+    wrong += [f"{name}: wrong checksum" for name in both if found[name] != promised[name]]
     if wrong:
-        raise DamagedError("\n".join(("it does not hold what it promises", *wrong[:8])))
+        raise DamagedError("\n".join(("the content does not match its checksums", *wrong[:8])))

@@ -1,4 +1,4 @@
-"""The place of a tree in its texts: out when it is packed, and the new one in when it is unpacked."""
+"""The path of a tree in its texts: removed when the tree is packed, and replaced when it is unpacked."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _UNQUOTABLE = '"\\$;\n'  # what CMake's quoted strings take for something else
 
 
 def check(place: Path) -> None:
-    """Make sure that texts can name a place.
+    """Check that texts can contain a path.
 
     Raises:
-        StepError: CMake would misread it.
+        StepError: CMake would misread the path.
     """
     if found := next((char for char in _UNQUOTABLE if char in str(place)), None):
         raise StepError(
-            f"CMake's packages cannot name a path with {found!r}",
+            f"CMake packages cannot contain a path with {found!r}",
             where=place,
-            hints=["put the store elsewhere: `store` under [llvm] in the env file, or TRITONSMITH_HOME"],
+            hints=["choose another store: `store` under [llvm] in the env file, or TRITONSMITH_HOME"],
         )
 
 
 def is_text(path: Path, patterns: Iterable[str]) -> bool:
-    """Whether a file is one that may name the tree's place: by its name, or because it is a script."""
+    """Whether a file may contain the tree's path: by its name, or because it is a script."""
     if path.stat().st_size > configs.load("archives")["limits"]["text"]:
         return False
     if any(fnmatchcase(path.name, pattern) for pattern in patterns):
@@ -41,7 +41,7 @@ def is_text(path: Path, patterns: Iterable[str]) -> bool:
 
 
 def replaced(text: bytes, places: Iterable[tuple[str, str]]) -> bytes:
-    """A text with a placeholder for each place that it names.
+    """A text with a placeholder for each path that it contains.
 
     Args:
         text: may be in any encoding.
@@ -56,7 +56,7 @@ def replaced(text: bytes, places: Iterable[tuple[str, str]]) -> bytes:
 
 
 def settle(tree: Path, dest: Path, texts: Iterable[str]) -> dict[str, str]:
-    """Put the tree's new place where the placeholder is.
+    """Replace the placeholder with the tree's new path.
 
     Args:
         tree: the unpacked tree.
@@ -64,7 +64,7 @@ def settle(tree: Path, dest: Path, texts: Iterable[str]) -> dict[str, str]:
         texts: patterns of names of texts.
 
     Returns:
-        New checksums of the files that this changed.
+        New checksums of the changed files.
     """
     patterns = tuple(texts)
     changed = {}

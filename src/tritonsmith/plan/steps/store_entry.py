@@ -1,13 +1,13 @@
-"""Entries on a shelf: a folder of things, each with a manifest beside it that says that it is complete.
+"""Entries of the store: folders, each with a manifest beside it that marks the entry as complete.
 
-An entry leaves in this order, under its lock:
+An entry is deleted in this order, under its lock:
 
-1. its manifest is renamed to `.trash-NAME.json`: nobody finds the entry from here on
-2. if somebody registered as a user meanwhile, the manifest is renamed back, and the entry stays
-3. its tree is renamed to `.trash-NAME-PID`, and `.trash-NAME.json` goes
-4. what is in `.trash-NAME-PID` is deleted
+1. its manifest is renamed to `.trash-NAME.json`: the entry cannot be found from here on
+2. if a user registered meanwhile, the manifest is renamed back, and the entry stays
+3. its tree is renamed to `.trash-NAME-PID`, and `.trash-NAME.json` is deleted
+4. `.trash-NAME-PID` is deleted
 
-Who comes to use an entry registers first and then looks whether the manifest is still there, so that one of
+A user of an entry registers first and then checks whether the manifest still exists, so that one of
 the two sees the other. A process that is killed between 1 and 3 leaves `.trash-NAME.json`, by which a
 `RemoveLeftovers` ends it.
 """
@@ -34,11 +34,11 @@ INCOMING = ".import-"
 
 @dataclass(frozen=True)
 class Expect(Step):
-    """Fail unless a path is there.
+    """Fail unless a path exists.
 
     Attributes:
-        path: what must be there.
-        otherwise: what its absence means, in one sentence.
+        path: that must exist.
+        otherwise: the error if the path is missing, as a sentence.
     """
 
     path: Path
@@ -59,7 +59,7 @@ class Expect(Step):
 
 @dataclass(frozen=True)
 class Discard(Step):
-    """Delete an entry, unless somebody holds it or has come to use it since the plan was made.
+    """Delete an entry, unless it is in use or has been used since the plan was made.
 
     Attributes:
         root: the shelf.
@@ -96,13 +96,13 @@ class Discard(Step):
 
 @dataclass(frozen=True)
 class RemoveLeftovers(Step):
-    """End what runs that were killed began: deletions, and imports that came to nothing.
+    """Finish what killed runs left: unfinished deletions and failed imports.
 
     Attributes:
         root: the shelf; it need not exist.
         owner: the marked folder that deletions are confined to.
         stale: records of users that count for nothing, as they were when they were looked at.
-        must: it fails where something cannot be deleted; of other users, say.
+        must: fail if a path cannot be deleted, such as one of another user.
     """
 
     root: Path
@@ -124,19 +124,19 @@ class RemoveLeftovers(Step):
                 stay.append(f"{path}: {error.strerror}")
         if stay and self.must:
             raise StepError(
-                "cannot delete what stopped runs left",
+                "cannot delete leftovers of stopped runs",
                 where=self.root,
                 why="\n".join(stay),
-                hints=["whose they are can delete them: `ls -l`, `invoke store.gc` as that user"],
+                hints=["their owner can delete them: see `ls -l`, then run `invoke store.gc` as that user"],
             )
 
     @property
     def title(self) -> str:
-        return "end what was interrupted"
+        return "delete leftovers of stopped runs"
 
 
 def tombstone(root: Path, name: str) -> Path:
-    """Where the manifest of an entry lies while the entry is being deleted."""
+    """The path of an entry's manifest while the entry is being deleted."""
     return root / f"{TRASH}{name}.json"
 
 
@@ -153,12 +153,12 @@ def _sweep(path: Path, step: RemoveLeftovers) -> None:
 
 
 def leftovers(root: Path) -> tuple[Path, ...]:
-    """What killed runs left in a shelf, as far as nobody works on it."""
+    """What killed runs left in the store and no running process uses."""
     return tuple(_left(root))
 
 
 def _left(root: Path) -> Iterator[Path]:
-    """Deletions that were begun come first: they leave folders, which come after."""
+    """Finish deletions first: they leave folders, which are deleted afterwards."""
     paths = sorted(root.iterdir()) if root.is_dir() else []
     yield from (path for path in paths if path.name.startswith(INCOMING) and not path.name.endswith(".lock"))
     yield from (path for path in paths if path.name.startswith(TRASH) and path.suffix == ".json")
@@ -170,7 +170,7 @@ def _held(root: Path, name: str) -> AbstractContextManager[None]:
 
 
 def _resume(grave: Path, name: str, step: RemoveLeftovers) -> None:
-    """An entry that was on its way out: made again meanwhile, or in use again, or gone for good."""
+    """Finish an interrupted deletion, unless the entry was rebuilt or is in use again."""
     if (step.root / f"{name}.json").exists():
         grave.unlink(missing_ok=True)
     elif grave.exists():
@@ -197,7 +197,7 @@ def _discard(root: Path, name: str, owner: Path, stale: tuple[SeenEntry, ...]) -
 
 
 def _delete(trash: Path, owner: Path) -> None:
-    """Another run may be deleting the same: what is gone is gone."""
+    """Delete a path that another run may be deleting as well: a missing path is fine."""
     try:
         ownership.remove(trash, owner)
     except OwnershipError:
@@ -208,7 +208,7 @@ def _delete(trash: Path, owner: Path) -> None:
 
 
 def _claimed(root: Path, name: str, stale: tuple[SeenEntry, ...]) -> bool:
-    """Whether a record of a user names the entry that is not one of the stale ones, or is newer than that."""
+    """Whether a user's record names the entry, and is not stale or was renewed since."""
     known = {(seen.name, seen.changed) for seen in stale}
     folder = root / "users"
     for record in sorted(folder.glob("*.json")) if folder.is_dir() else []:

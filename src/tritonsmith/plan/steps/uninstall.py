@@ -1,13 +1,13 @@
-"""Removal that is all or nothing, in a folder that the tool does not own: site-packages.
+"""All-or-nothing removal from a folder that the tool does not own: site-packages.
 
 Each file is renamed into a stash beside it; then all of them are deleted, or all are put back. Order on disk:
 
-1. the journal, which says where everything came from, complete and synced before the first rename
+1. the journal, which records where each file belongs, complete and synced before the first rename
 2. the renames
 3. the marker `committed`, synced: from here on the only way is forward
 4. the stashed files, emptied folders, the journal and last the marker are deleted
 
-A process that is killed leaves the stash. Without the marker its files are put back, with it they are deleted
+A killed process leaves the stash. Without the marker its files are put back, with the marker they are deleted
 (`recover`). The idea is that of pip's own uninstall (stash, commit, rollback) and of rustup's transactions.
 """
 
@@ -32,7 +32,7 @@ _JOURNAL, _MARKER = "journal.json", "committed"
 
 @dataclass(frozen=True)
 class Journal:
-    """What one removal is about.
+    """The files of one removal.
 
     Attributes:
         files: paths that go; the stash has each under its number.
@@ -46,25 +46,25 @@ class Journal:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """What goes, then what is edited."""
+        """Removed files, then edited files."""
         return (*self.files, *(path for path, _ in self.edits))
 
     def stashed(self, stash: Path) -> tuple[tuple[Path, Path], ...]:
-        """Each path with its place in the stash."""
+        """Each path with its path in the stash."""
         return tuple((path, stash / str(number)) for number, path in enumerate(self.paths))
 
     @property
     def deepest_first(self) -> tuple[Path, ...]:
-        """Folders in the order in which they can be removed."""
+        """Folders in the order of their removal."""
         return tuple(sorted(self.folders, key=lambda folder: len(folder.parts), reverse=True))
 
 
 @dataclass(frozen=True)
 class Pending:
-    """What a removal left that did not come to its end.
+    """What an unfinished removal left.
 
     Attributes:
-        journal: what it was about.
+        journal: of the removal.
         committed: whether everything had been moved.
     """
 
@@ -73,10 +73,10 @@ class Pending:
 
 
 def pending(stash: Path) -> Pending | None:
-    """What an earlier removal left in this stash; None if there is nothing.
+    """What an earlier removal left in this stash; None if the stash does not exist.
 
     Raises:
-        OwnershipError: there is a folder of that name, and it is none of ours.
+        OwnershipError: a folder of that name exists, and the tool did not create it.
     """
     if not os.path.lexists(stash):
         return None
@@ -123,7 +123,7 @@ class Uninstall(Step):
 
 @dataclass(frozen=True)
 class Recover(Uninstall):
-    """The end of an `Uninstall` that was killed: put everything back, or delete what was committed.
+    """Finish a killed `Uninstall`: put everything back, or delete what was committed.
 
     Attributes:
         committed: everything had been moved.
@@ -150,7 +150,7 @@ def _remove_empty(folder: Path) -> str:
 
 
 def remove(journal: Journal, stash: Path, root: Path) -> None:
-    """Remove files and change others, all of them or none.
+    """Remove files and change others, all or nothing.
 
     Args:
         journal: what to do. Files that are not there are passed over; links are unlinked, not followed.
@@ -158,14 +158,14 @@ def remove(journal: Journal, stash: Path, root: Path) -> None:
         root: everything must lie below it.
 
     Raises:
-        OwnershipError: something lies elsewhere, or is a folder; nothing was touched.
-        OSError: something could not be moved; everything was put back.
+        OwnershipError: a path lies outside the root, or is a folder; nothing was touched.
+        OSError: a file could not be moved; everything was put back.
     """
     _prove(journal, stash, root)
     _spare(journal, stash, root)
     for path in journal.paths:
         if path.is_dir() and not path.is_symlink():
-            raise _refused(path, "it is a folder")
+            raise _refused(path, "the path is a folder")
     stash.mkdir()
     with _alone(stash):
         try:
@@ -179,16 +179,16 @@ def remove(journal: Journal, stash: Path, root: Path) -> None:
 
 
 def recover(stash: Path, root: Path) -> None:
-    """End what an earlier removal began: put everything back, or delete what was committed.
+    """Finish an earlier removal: put everything back, or delete what was committed.
 
     Args:
         stash: its stash.
         root: everything must lie below it.
 
     Raises:
-        LockedError: that removal is still at work.
-        OwnershipError: the stash is none of ours.
-        OSError: something could not be put back; the stash stays.
+        LockedError: that removal is still running.
+        OwnershipError: the tool did not create the stash.
+        OSError: a file could not be put back; the stash stays.
     """
     if pending(stash) is None:
         return
@@ -204,7 +204,7 @@ def recover(stash: Path, root: Path) -> None:
 
 
 def inside(path: Path, root: Path) -> bool:
-    """Whether a path lies below a root: links on the way to it are followed, it itself is not.
+    """Whether a path lies below a root: parent links are followed, a link at the path itself is not.
 
     Args:
         path: absolute.
@@ -227,7 +227,7 @@ def _move_in(journal: Journal, stash: Path) -> None:
 
 
 def _put_back(journal: Journal, stash: Path) -> None:
-    """In reverse order, as far as it goes. A file that somebody else has put there since stays."""
+    """Put files back in reverse order, as far as possible. A file that was created there since stays."""
     texts = dict(journal.edits)
     failures: list[OSError] = []
     (stash / _MARKER).unlink(missing_ok=True)  # written, and then ^C or a full disk: back is the way
@@ -257,7 +257,7 @@ def _delete(journal: Journal, stash: Path) -> None:
 
 
 def _dissolve(stash: Path) -> None:
-    """The journal goes before the marker: a marker alone says that nothing is left to do."""
+    """Delete the journal before the marker: a marker alone means that nothing is left to do."""
     last = (stash / _JOURNAL, stash / _MARKER)
     for path in (*(path for path in stash.iterdir() if path not in last), *last):
         path.unlink(missing_ok=True)
@@ -270,30 +270,30 @@ def _prove(journal: Journal, stash: Path, root: Path) -> None:
         raise _refused(root, "the root is the home folder or /")
     for path in (stash, *journal.paths, *journal.folders):
         if not inside(path, whole):
-            raise _refused(path, f"it does not lie below {root}")
+            raise _refused(path, f"the path does not lie below {root}")
 
 
 def _spare(journal: Journal, stash: Path, root: Path) -> None:
-    """Without these nothing is an environment any more, and the next run could not put them back."""
+    """Files without which the environment breaks, so that the next run could not put them back."""
     site, whole = stash.parent.resolve(), root.resolve()
     way = {folder.parent.resolve() / folder.name for folder in stash.absolute().parents if folder.name}
     kept = {*way, *site.parents, site, whole / "pyvenv.cfg", whole / "bin"}  # links on the way, too
     for path in (*journal.paths, *journal.folders):
         target = path.parent.resolve() / path.name
         if target in kept or (target.parent == whole / "bin" and target.name.startswith(("python", "pypy"))):
-            raise _refused(path, "the environment itself is made of it")
+            raise _refused(path, "the environment does not work without this file")
 
 
 def _refused(path: Path, why: str) -> OwnershipError:
-    return OwnershipError("will not remove this; nothing was touched", where=path, why=why)
+    return OwnershipError("refusing to remove this; nothing was touched", where=path, why=why)
 
 
 def _strange(stash: Path) -> OwnershipError:
     return OwnershipError(
-        "there is a stash of an earlier removal that cannot be read",
+        "cannot read the stash of an earlier removal",
         where=stash,
-        why="its journal is damaged or missing, so nothing says where its files belong",
-        hints=["look into it, and move it away"],
+        why="its journal is damaged or missing, so the original paths of its files are unknown",
+        hints=["inspect the stash, and move it to another place"],
     )
 
 
@@ -307,7 +307,7 @@ def _read(path: Path) -> Journal:
 
 
 def _write(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file that is complete or not there, and on disk when this returns."""
+    """Write a file atomically; it is on disk when this returns."""
     fresh = path.with_name(f"{path.name}.partial")
     with fresh.open("wb") as file:
         file.write(_bytes(text))
@@ -328,7 +328,7 @@ def _bytes(text: str) -> bytes:
 
 @contextmanager
 def _alone(stash: Path) -> Iterator[None]:
-    """Hold the stash against a second process; a process that dies lets go of it."""
+    """Lock the stash against a second process; the lock ends with its process."""
     handle = os.open(stash, os.O_RDONLY)
     try:
         try:

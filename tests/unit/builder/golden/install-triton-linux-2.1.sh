@@ -3,33 +3,33 @@
 set -eu
 
 # Python environment
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/.venv.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/.venv.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev
 (cd /home/dev/.local/share/tritonsmith/envs/dev && /usr/bin/python3.11 -m venv --clear /home/dev/.local/share/tritonsmith/envs/dev/venv)
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/venv/.requirements.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/venv/.requirements.done is up to date:
 (cd /home/dev/.local/share/tritonsmith/envs/dev && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' pybind11==2.10.0 'setuptools>=40.8.0' wheel)
 
 # CUDA headers and tools
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.1.105.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.1.105.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
 rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105
 (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial nvidia-cuda-nvcc-cu12==12.1.105)
 mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nlohmann-json-3.11.3.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/toolchain/.nlohmann-json-3.11.3.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
 rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
 (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
 mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-ptxas-c45cb758dbcb76fa tells:
+# skipped if /home/dev/.local/share/tritonsmith/toolchain/.copied-ptxas-c45cb758dbcb76fa is up to date:
 mkdir -p /home/dev/triton/python/triton/third_party/cuda/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105/nvidia/cuda_nvcc/bin/ptxas /home/dev/triton/python/triton/third_party/cuda/bin/ptxas
 
 # configure Triton
 # always:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-about tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-about is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_deps
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-configured tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-configured is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/triton/CMakeCache.txt /home/dev/.local/share/tritonsmith/envs/dev/triton/CMakeFiles/3.31.10
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake <<'EOF'

@@ -3,60 +3,60 @@
 set -eu
 
 # Python environment
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/.venv.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/.venv.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev
 (cd /home/dev/.local/share/tritonsmith/envs/dev && /usr/bin/python3.11 -m venv --clear /home/dev/.local/share/tritonsmith/envs/dev/venv)
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/venv/.requirements.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/venv/.requirements.done is up to date:
 (cd /home/dev/.local/share/tritonsmith/envs/dev && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' pybind11==2.11.1 'setuptools>=40.8.0' wheel)
 
 # CUDA headers and tools
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.4.99.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.4.99.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
 rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99
 (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial nvidia-cuda-nvcc-cu12==12.4.99)
 mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
 rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
 (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial nvidia-cuda-cuobjdump==13.2.51)
 mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
 rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
 (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial nvidia-cuda-nvdisasm==13.2.51)
 mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-runtime-cu12-12.4.99.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/toolchain/.nvidia-cuda-runtime-cu12-12.4.99.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
 rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99
 (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99.partial nvidia-cuda-runtime-cu12==12.4.99)
 mv /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99.partial /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.nlohmann-json-3.11.3.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/toolchain/.nlohmann-json-3.11.3.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/toolchain
 rm -rf -- /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
 (cd /home/dev/.local/share/tritonsmith/toolchain && /home/dev/.local/share/tritonsmith/envs/dev/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial nlohmann-json==3.11.3)
 mv /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3.partial /home/dev/.local/share/tritonsmith/toolchain/nlohmann-json-3.11.3
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-ptxas-9f0ff1ef661ff126 tells:
+# skipped if /home/dev/.local/share/tritonsmith/toolchain/.copied-ptxas-9f0ff1ef661ff126 is up to date:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99/nvidia/cuda_nvcc/bin/ptxas /home/dev/triton/third_party/nvidia/backend/bin/ptxas
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-cuobjdump-4e8eada229cc4174 tells:
+# skipped if /home/dev/.local/share/tritonsmith/toolchain/.copied-cuobjdump-4e8eada229cc4174 is up to date:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51/nvidia/cu13/bin/cuobjdump /home/dev/triton/third_party/nvidia/backend/bin/cuobjdump
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-nvdisasm-e73da7bd662b9624 tells:
+# skipped if /home/dev/.local/share/tritonsmith/toolchain/.copied-nvdisasm-e73da7bd662b9624 is up to date:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/bin
 cp /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51/nvidia/cu13/bin/nvdisasm /home/dev/triton/third_party/nvidia/backend/bin/nvdisasm
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-cudacrt-ed10e563d3fc096a tells:
+# skipped if /home/dev/.local/share/tritonsmith/toolchain/.copied-cudacrt-ed10e563d3fc096a is up to date:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/include
 cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.4.99/nvidia/cuda_nvcc/include/. /home/dev/triton/third_party/nvidia/backend/include
-# until done, as /home/dev/.local/share/tritonsmith/toolchain/.copied-cudart-ed10e563d3fc096a tells:
+# skipped if /home/dev/.local/share/tritonsmith/toolchain/.copied-cudart-ed10e563d3fc096a is up to date:
 mkdir -p /home/dev/triton/third_party/nvidia/backend/include
 cp -RL /home/dev/.local/share/tritonsmith/toolchain/nvidia-cuda-runtime-cu12-12.4.99/nvidia/cuda_runtime/include/. /home/dev/triton/third_party/nvidia/backend/include
 
 # configure Triton
 # always:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-about tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-about is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/triton/.ninja_deps
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-configured tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/triton/.tritonsmith-configured is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/triton/CMakeCache.txt /home/dev/.local/share/tritonsmith/envs/dev/triton/CMakeFiles/3.31.10
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake <<'EOF'

@@ -3,33 +3,33 @@
 set -eu
 
 # Python environment
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/.venv.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/.venv.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev'
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && /opt/homebrew/bin/python3.11 -m venv --clear '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv')
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/.requirements.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/.requirements.done is up to date:
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' pybind11==2.10.0 'setuptools>=40.8.0' wheel)
 
 # CUDA headers and tools
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.1.105.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.1.105.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105'
 (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial' nvidia-cuda-nvcc-cu12==12.1.105)
 mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nlohmann-json-3.11.3.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nlohmann-json-3.11.3.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
 (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
 mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-ptxas-9ab7212ba0da6c9a tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-ptxas-9ab7212ba0da6c9a is up to date:
 mkdir -p /Users/dev/triton/python/triton/third_party/cuda/bin
 cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.1.105/nvidia/cuda_nvcc/bin/ptxas' /Users/dev/triton/python/triton/third_party/cuda/bin/ptxas
 
 # configure Triton
 # always:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-about tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-about is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_deps'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-configured tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-configured is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/CMakeFiles/3.31.10'
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
 cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' <<'EOF'

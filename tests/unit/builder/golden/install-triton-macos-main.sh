@@ -3,73 +3,73 @@
 set -eu
 
 # Python environment
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/.venv.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/.venv.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev'
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && /opt/homebrew/bin/python3.11 -m venv --clear '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv')
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/.requirements.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/.requirements.done is up to date:
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/dev' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check 'lit>=17,<20' nanobind==2.10.2 'setuptools>=40.8.0' wheel)
 
 # CUDA headers and tools
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.9.86.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-cu12-12.9.86.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86'
 (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' nvidia-cuda-nvcc-cu12==12.9.86)
 mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-13.3.33.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvcc-13.3.33.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33'
 (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial' nvidia-cuda-nvcc==13.3.33)
 mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-cuobjdump-13.2.51.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
 (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' nvidia-cuda-cuobjdump==13.2.51)
 mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-nvdisasm-13.2.51.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
 (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' nvidia-cuda-nvdisasm==13.2.51)
 mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-crt-13.1.80.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-crt-13.1.80.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80'
 (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' nvidia-cuda-crt==13.1.80)
 mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-runtime-13.1.80.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nvidia-cuda-runtime-13.1.80.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80'
 (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --platform manylinux2014_aarch64 --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' nvidia-cuda-runtime==13.1.80)
 mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.nlohmann-json-3.11.3.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.nlohmann-json-3.11.3.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/toolchain'
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
 (cd '/Users/dev/Library/Application Support/tritonsmith/toolchain' && '/Users/dev/Library/Application Support/tritonsmith/envs/dev/venv/bin/python' -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: --target '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' nlohmann-json==3.11.3)
 mv '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3.partial' '/Users/dev/Library/Application Support/tritonsmith/toolchain/nlohmann-json-3.11.3'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-ptxas-bc008baff3d17abe tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-ptxas-bc008baff3d17abe is up to date:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
 cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-cu12-12.9.86/nvidia/cuda_nvcc/bin/ptxas' /Users/dev/triton/third_party/nvidia/backend/bin/ptxas
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-ptxas-blackwell-2d105e881de75712 tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-ptxas-blackwell-2d105e881de75712 is up to date:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
 cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvcc-13.3.33/nvidia/cu13/bin/ptxas' /Users/dev/triton/third_party/nvidia/backend/bin/ptxas-blackwell
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-cuobjdump-6f1ecc9127479005 tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-cuobjdump-6f1ecc9127479005 is up to date:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
 cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-cuobjdump-13.2.51/nvidia/cu13/bin/cuobjdump' /Users/dev/triton/third_party/nvidia/backend/bin/cuobjdump
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-nvdisasm-48a26c0f039390fd tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-nvdisasm-48a26c0f039390fd is up to date:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/bin
 cp '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-nvdisasm-13.2.51/nvidia/cu13/bin/nvdisasm' /Users/dev/triton/third_party/nvidia/backend/bin/nvdisasm
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-cudacrt-93c54666b49cc6a8 tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-cudacrt-93c54666b49cc6a8 is up to date:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/include
 cp -RL '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-crt-13.1.80/nvidia/cu13/include'/. /Users/dev/triton/third_party/nvidia/backend/include
-# until done, as /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-cudart-93c54666b49cc6a8 tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/toolchain/.copied-cudart-93c54666b49cc6a8 is up to date:
 mkdir -p /Users/dev/triton/third_party/nvidia/backend/include
 cp -RL '/Users/dev/Library/Application Support/tritonsmith/toolchain/nvidia-cuda-runtime-13.1.80/nvidia/cu13/include'/. /Users/dev/triton/third_party/nvidia/backend/include
 
 # configure Triton
 # always:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-about tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-about is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.ninja_deps'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-configured tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/.tritonsmith-configured is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/CMakeFiles/3.31.10'
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton'
 cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/triton/tritonsmith-cache.cmake' <<'EOF'

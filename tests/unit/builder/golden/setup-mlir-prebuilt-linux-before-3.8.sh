@@ -3,7 +3,7 @@
 set -eu
 
 # download LLVM
-# until done, as /home/dev/.local/share/tritonsmith/llvm/.llvm-PIN-ubuntu-x64.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/llvm/.llvm-PIN-ubuntu-x64.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/downloads
 curl --fail --location --continue-at - --output /home/dev/.local/share/tritonsmith/downloads/llvm-PIN-ubuntu-x64.tar.gz.partial https://oaitriton.blob.core.windows.net/public/llvm-builds/llvm-PIN-ubuntu-x64.tar.gz
 echo '0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f  /home/dev/.local/share/tritonsmith/downloads/llvm-PIN-ubuntu-x64.tar.gz.partial' | sha256sum --check

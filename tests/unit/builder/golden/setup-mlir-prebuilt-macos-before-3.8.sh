@@ -3,7 +3,7 @@
 set -eu
 
 # download LLVM
-# until done, as /Users/dev/Library/Application Support/tritonsmith/llvm/.llvm-PIN-macos-arm64.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/.llvm-PIN-macos-arm64.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/downloads'
 curl --fail --location --continue-at - --output '/Users/dev/Library/Application Support/tritonsmith/downloads/llvm-PIN-macos-arm64.tar.gz.partial' https://oaitriton.blob.core.windows.net/public/llvm-builds/llvm-PIN-macos-arm64.tar.gz
 echo '0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f  /Users/dev/Library/Application Support/tritonsmith/downloads/llvm-PIN-macos-arm64.tar.gz.partial' | sha256sum --check

@@ -3,7 +3,7 @@
 set -eu
 
 # download LLVM
-# until done, as /Users/dev/Library/Application Support/tritonsmith/llvm/.llvm-941a04e6-macos-arm64-1.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/.llvm-941a04e6-macos-arm64-1.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/downloads'
 curl --fail --location --continue-at - --output '/Users/dev/Library/Application Support/tritonsmith/downloads/llvm-941a04e6-macos-arm64-1.tar.gz.partial' https://oaitriton.blob.core.windows.net/public/llvm-builds/llvm-941a04e6-macos-arm64-1.tar.gz
 echo '055906a91eca4565b8d0b04a0c97bf122faded02daa9a4f1edb6d2f43c2ad996  /Users/dev/Library/Application Support/tritonsmith/downloads/llvm-941a04e6-macos-arm64-1.tar.gz.partial' | sha256sum --check

@@ -6,7 +6,7 @@ set -eu
 rm -rf -- /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b.json
 
 # LLVM sources
-# until done, as /home/dev/.local/share/tritonsmith/sources/.llvm-c5dede880d17.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/sources/.llvm-c5dede880d17.done is up to date:
 git init --quiet /home/dev/.local/share/tritonsmith/sources/llvm-project
 git -C /home/dev/.local/share/tritonsmith/sources/llvm-project fetch --depth=1 --filter=blob:none -- https://github.com/llvm/llvm-project c5dede880d175f7229c9b2923f4753e12702305d || git -C /home/dev/.local/share/tritonsmith/sources/llvm-project fetch --depth=1 --filter=blob:none -- https://github.com/triton-lang/llvm-project c5dede880d175f7229c9b2923f4753e12702305d
 mkdir -p /home/dev/.local/share/tritonsmith/sources
@@ -42,7 +42,7 @@ set(TRITONSMITH_PCH_mlir_OF [[MLIRIR]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_mlir_HEADERS [["llvm/ADT/STLExtras.h";"llvm/ADT/TypeSwitch.h";"llvm/Support/Debug.h";"llvm/Support/FormatVariadic.h";"mlir/IR/AffineMap.h";"mlir/IR/Builders.h";"mlir/IR/BuiltinAttributes.h";"mlir/IR/BuiltinOps.h";"mlir/IR/BuiltinTypes.h";"mlir/IR/Diagnostics.h";"mlir/IR/DialectImplementation.h";"mlir/IR/IRMapping.h";"mlir/IR/Matchers.h";"mlir/IR/OpImplementation.h";"mlir/IR/PatternMatch.h";"mlir/IR/SymbolTable.h";"mlir/IR/TypeUtilities.h"]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_mlir_FOLDERS [[../mlir/lib;../mlir/test/lib;../mlir/tools]] CACHE STRING "" FORCE)
 EOF
-# until done, as /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b/.tritonsmith-configured tells:
+# skipped if /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b/.tritonsmith-configured is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b/CMakeCache.txt /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b/CMakeFiles/3.31.10
 mkdir -p /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b
 cat > /home/dev/.local/share/tritonsmith/llvm/c5dede880d17-RelWithDebInfo-asserts-9f6d478b/tritonsmith-cache.cmake <<'EOF'
@@ -101,9 +101,9 @@ EOF
 # what Triton uses of LLVM
 # always:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.ninja_deps
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/CMakeCache.txt /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/CMakeFiles/3.31.10
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure
 cat > /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/tritonsmith-cache.cmake <<'EOF'

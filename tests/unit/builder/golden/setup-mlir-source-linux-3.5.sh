@@ -6,7 +6,7 @@ set -eu
 rm -rf -- /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-27763f1c.json
 
 # LLVM sources
-# until done, as /home/dev/.local/share/tritonsmith/sources/.llvm-064f02dac0c8.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/sources/.llvm-064f02dac0c8.done is up to date:
 git init --quiet /home/dev/.local/share/tritonsmith/sources/llvm-project
 git -C /home/dev/.local/share/tritonsmith/sources/llvm-project fetch --depth=1 --filter=blob:none -- https://github.com/llvm/llvm-project 064f02dac0c81c19350a74415b3245f42fed09dc || git -C /home/dev/.local/share/tritonsmith/sources/llvm-project fetch --depth=1 --filter=blob:none -- https://github.com/triton-lang/llvm-project 064f02dac0c81c19350a74415b3245f42fed09dc
 mkdir -p /home/dev/.local/share/tritonsmith/sources
@@ -42,7 +42,7 @@ set(TRITONSMITH_PCH_mlir_OF [[MLIRIR]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_mlir_HEADERS [["llvm/ADT/STLExtras.h";"llvm/ADT/TypeSwitch.h";"llvm/Support/Debug.h";"llvm/Support/FormatVariadic.h";"mlir/IR/AffineMap.h";"mlir/IR/Builders.h";"mlir/IR/BuiltinAttributes.h";"mlir/IR/BuiltinOps.h";"mlir/IR/BuiltinTypes.h";"mlir/IR/Diagnostics.h";"mlir/IR/DialectImplementation.h";"mlir/IR/IRMapping.h";"mlir/IR/Matchers.h";"mlir/IR/OpImplementation.h";"mlir/IR/PatternMatch.h";"mlir/IR/SymbolTable.h";"mlir/IR/TypeUtilities.h"]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_mlir_FOLDERS [[../mlir/lib;../mlir/test/lib;../mlir/tools]] CACHE STRING "" FORCE)
 EOF
-# until done, as /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-27763f1c/.tritonsmith-configured tells:
+# skipped if /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-27763f1c/.tritonsmith-configured is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-27763f1c/CMakeCache.txt /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-27763f1c/CMakeFiles/3.31.10
 mkdir -p /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-27763f1c
 cat > /home/dev/.local/share/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-27763f1c/tritonsmith-cache.cmake <<'EOF'
@@ -105,9 +105,9 @@ EOF
 # what Triton uses of LLVM
 # always:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.ninja_deps
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/CMakeCache.txt /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/CMakeFiles/3.31.10
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure
 cat > /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/tritonsmith-cache.cmake <<'EOF'

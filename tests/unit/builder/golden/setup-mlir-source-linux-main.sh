@@ -6,7 +6,7 @@ set -eu
 rm -rf -- /home/dev/.local/share/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-5838c7f6.json
 
 # LLVM sources
-# until done, as /home/dev/.local/share/tritonsmith/sources/.llvm-941a04e69ee8.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/sources/.llvm-941a04e69ee8.done is up to date:
 git init --quiet /home/dev/.local/share/tritonsmith/sources/llvm-project
 git -C /home/dev/.local/share/tritonsmith/sources/llvm-project fetch --depth=1 --filter=blob:none -- https://github.com/llvm/llvm-project 941a04e69ee8fe4c7a162b2f1e215aa8df867534 || git -C /home/dev/.local/share/tritonsmith/sources/llvm-project fetch --depth=1 --filter=blob:none -- https://github.com/triton-lang/llvm-project 941a04e69ee8fe4c7a162b2f1e215aa8df867534
 mkdir -p /home/dev/.local/share/tritonsmith/sources
@@ -42,7 +42,7 @@ set(TRITONSMITH_PCH_mlir_OF [[MLIRIR]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_mlir_HEADERS [["llvm/ADT/STLExtras.h";"llvm/ADT/TypeSwitch.h";"llvm/Support/Debug.h";"llvm/Support/FormatVariadic.h";"mlir/IR/AffineMap.h";"mlir/IR/Builders.h";"mlir/IR/BuiltinAttributes.h";"mlir/IR/BuiltinOps.h";"mlir/IR/BuiltinTypes.h";"mlir/IR/Diagnostics.h";"mlir/IR/DialectImplementation.h";"mlir/IR/IRMapping.h";"mlir/IR/Matchers.h";"mlir/IR/OpImplementation.h";"mlir/IR/PatternMatch.h";"mlir/IR/SymbolTable.h";"mlir/IR/TypeUtilities.h"]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_mlir_FOLDERS [[../mlir/lib;../mlir/test/lib;../mlir/tools]] CACHE STRING "" FORCE)
 EOF
-# until done, as /home/dev/.local/share/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-5838c7f6/.tritonsmith-configured tells:
+# skipped if /home/dev/.local/share/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-5838c7f6/.tritonsmith-configured is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-5838c7f6/CMakeCache.txt /home/dev/.local/share/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-5838c7f6/CMakeFiles/3.31.10
 mkdir -p /home/dev/.local/share/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-5838c7f6
 cat > /home/dev/.local/share/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-5838c7f6/tritonsmith-cache.cmake <<'EOF'
@@ -105,9 +105,9 @@ EOF
 # what Triton uses of LLVM
 # always:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.ninja_deps
-# until done, as /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured is up to date:
 rm -rf -- /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/CMakeCache.txt /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/CMakeFiles/3.31.10
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure
 cat > /home/dev/.local/share/tritonsmith/envs/dev/llvm-closure/tritonsmith-cache.cmake <<'EOF'

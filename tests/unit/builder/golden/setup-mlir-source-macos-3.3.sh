@@ -6,7 +6,7 @@ set -eu
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-6acb6c09.json'
 
 # LLVM sources
-# until done, as /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-a66376b0dc3b.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-a66376b0dc3b.done is up to date:
 git init --quiet '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-project'
 git -C '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-project' fetch --depth=1 --filter=blob:none -- https://github.com/llvm/llvm-project a66376b0dc3b2ea8a84fda26faca287980986f78 || git -C '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-project' fetch --depth=1 --filter=blob:none -- https://github.com/triton-lang/llvm-project a66376b0dc3b2ea8a84fda26faca287980986f78
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/sources'
@@ -27,7 +27,7 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
 EOF
-# until done, as /Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-6acb6c09/.tritonsmith-configured tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-6acb6c09/.tritonsmith-configured is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-6acb6c09/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-6acb6c09/CMakeFiles/3.31.10'
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-6acb6c09'
 cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/a66376b0dc3b-RelWithDebInfo-asserts-6acb6c09/tritonsmith-cache.cmake' <<'EOF'
@@ -68,9 +68,9 @@ EOF
 # what Triton uses of LLVM
 # always:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.ninja_deps'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/CMakeFiles/3.31.10'
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure'
 cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/tritonsmith-cache.cmake' <<'EOF'

@@ -6,7 +6,7 @@ set -eu
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd.json'
 
 # LLVM sources
-# until done, as /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-064f02dac0c8.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-064f02dac0c8.done is up to date:
 git init --quiet '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-project'
 git -C '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-project' fetch --depth=1 --filter=blob:none -- https://github.com/llvm/llvm-project 064f02dac0c81c19350a74415b3245f42fed09dc || git -C '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-project' fetch --depth=1 --filter=blob:none -- https://github.com/triton-lang/llvm-project 064f02dac0c81c19350a74415b3245f42fed09dc
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/sources'
@@ -27,7 +27,7 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
 EOF
-# until done, as /Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/.tritonsmith-configured tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/.tritonsmith-configured is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/CMakeFiles/3.31.10'
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd'
 cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/064f02dac0c8-RelWithDebInfo-asserts-8c3d7cfd/tritonsmith-cache.cmake' <<'EOF'
@@ -72,9 +72,9 @@ EOF
 # what Triton uses of LLVM
 # always:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.ninja_deps'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/CMakeFiles/3.31.10'
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure'
 cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/tritonsmith-cache.cmake' <<'EOF'

@@ -6,7 +6,7 @@ set -eu
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-89d7d7e1.json'
 
 # LLVM sources
-# until done, as /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-941a04e69ee8.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/sources/.llvm-941a04e69ee8.done is up to date:
 git init --quiet '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-project'
 git -C '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-project' fetch --depth=1 --filter=blob:none -- https://github.com/llvm/llvm-project 941a04e69ee8fe4c7a162b2f1e215aa8df867534 || git -C '/Users/dev/Library/Application Support/tritonsmith/sources/llvm-project' fetch --depth=1 --filter=blob:none -- https://github.com/triton-lang/llvm-project 941a04e69ee8fe4c7a162b2f1e215aa8df867534
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/sources'
@@ -27,7 +27,7 @@ set(CMAKE_CXX_COMPILER_LAUNCHER [[/opt/homebrew/bin/ccache]] CACHE STRING "" FOR
 set(CMAKE_C_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS_RELEASE [[-O1 -DNDEBUG]] CACHE STRING "" FORCE)
 EOF
-# until done, as /Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-89d7d7e1/.tritonsmith-configured tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-89d7d7e1/.tritonsmith-configured is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-89d7d7e1/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-89d7d7e1/CMakeFiles/3.31.10'
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-89d7d7e1'
 cat > '/Users/dev/Library/Application Support/tritonsmith/llvm/941a04e69ee8-RelWithDebInfo-asserts-89d7d7e1/tritonsmith-cache.cmake' <<'EOF'
@@ -72,9 +72,9 @@ EOF
 # what Triton uses of LLVM
 # always:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-about is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.ninja_deps'
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/.tritonsmith-configured is up to date:
 rm -rf -- '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/CMakeCache.txt' '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/CMakeFiles/3.31.10'
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure'
 cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/llvm-closure/tritonsmith-cache.cmake' <<'EOF'

@@ -3,10 +3,10 @@
 set -eu
 
 # Python environment
-# until done, as /home/dev/.local/share/tritonsmith/envs/wheel/.venv.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/wheel/.venv.done is up to date:
 mkdir -p /home/dev/.local/share/tritonsmith/envs/wheel
 (cd /home/dev/.local/share/tritonsmith/envs/wheel && /usr/bin/python3.11 -m venv --clear /home/dev/.local/share/tritonsmith/envs/wheel/venv)
-# until done, as /home/dev/.local/share/tritonsmith/envs/wheel/venv/.requirements.done tells:
+# skipped if /home/dev/.local/share/tritonsmith/envs/wheel/venv/.requirements.done is up to date:
 (cd /home/dev/.local/share/tritonsmith/envs/wheel && /home/dev/.local/share/tritonsmith/envs/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check triton)
 
 # compile vector-add

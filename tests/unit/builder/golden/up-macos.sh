@@ -3,10 +3,10 @@
 set -eu
 
 # Python environment
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/wheel/.venv.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/wheel/.venv.done is up to date:
 mkdir -p '/Users/dev/Library/Application Support/tritonsmith/envs/wheel'
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/wheel' && /opt/homebrew/bin/python3.11 -m venv --clear '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/venv')
-# until done, as /Users/dev/Library/Application Support/tritonsmith/envs/wheel/venv/.requirements.done tells:
+# skipped if /Users/dev/Library/Application Support/tritonsmith/envs/wheel/venv/.requirements.done is up to date:
 (cd '/Users/dev/Library/Application Support/tritonsmith/envs/wheel' && '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/venv/bin/python' -m pip install --quiet --disable-pip-version-check triton)
 
 # compile vector-add

@@ -11,10 +11,10 @@ LINES: list[dict[str, Any]] = [
     {
         "stand-ins": {"torch.nn.Module": "k.py:2", "setuptools": "triton/runtime/build.py:7"},
         "gone": {"flash_attn": "k.py:4"},
-        "doubts": ["k.py:3: the truth of torch.x decides something, and it is a stand-in"],
+        "doubts": ["k.py:3: the code depends on the truth value of torch.x, a stand-in"],
     },
     {"stand-ins": {f"torch.f{number}": "u.py:1" for number in range(5)}, "gone": {}, "doubts": []},
-    {"doubts": ["k.py:3: the truth of torch.x decides something, and it is a stand-in"]},
+    {"doubts": ["k.py:3: the code depends on the truth value of torch.x, a stand-in"]},
 ]
 
 
@@ -23,7 +23,7 @@ def test_what_all_processes_noted_is_told_once() -> None:
     assert replaced == {"torch.nn.Module": "k.py:2", **{f"torch.f{number}": "u.py:1" for number in range(5)}}
     assert warnings == (
         "k.py:4: flash_attn is not installed; without it, the code takes another path",
-        "k.py:3: the truth of torch.x decides something, and it is a stand-in",
+        "k.py:3: the code depends on the truth value of torch.x, a stand-in",
     )
     made = Manifest(Path("/out"), "k", "k.py", "", "", "", "", "", (), replaced, warnings)
     *told, names = results.notes(

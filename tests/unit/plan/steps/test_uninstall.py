@@ -342,7 +342,7 @@ def test_what_makes_the_environment_is_refused(root: Path, path: str) -> None:
     where = root / "link" / steps_uninstall.NAME if path == "link" else place(root)
     good = root / "site" / "triton" / "__init__.py"
     for journal in (Journal((good, root / path)), Journal((good,), (), (root / "site",))):
-        with pytest.raises(OwnershipError, match="will not remove this; nothing was touched"):
+        with pytest.raises(OwnershipError, match="refusing to remove this; nothing was touched"):
             steps_uninstall.remove(journal, where, root)
     assert snapshot(root) == before
 
@@ -354,7 +354,7 @@ def test_nothing_else_of_a_journal_may_lie_outside(root: Path, change: str) -> N
     if change == "folder":
         journal = Journal((), (), (outside,))
     where = outside / "stash" if change == "stash" else place(root)
-    with pytest.raises(OwnershipError, match="it does not lie below"):
+    with pytest.raises(OwnershipError, match="the path does not lie below"):
         steps_uninstall.remove(journal, where, root)
     assert (outside / "precious").read_text() == "precious"
 
@@ -371,7 +371,7 @@ def test_a_journal_that_was_tampered_with_reaches_nothing_outside(root: Path, jo
     path = place(root) / "journal.json"
     target = root.parent / "elsewhere" / "new"
     path.write_text(path.read_text().replace(str(journal.files[0]), str(target)))
-    with pytest.raises(OwnershipError, match="it does not lie below"):
+    with pytest.raises(OwnershipError, match="the path does not lie below"):
         steps_uninstall.recover(place(root), root)
     assert not target.exists()
 
@@ -381,16 +381,16 @@ def test_a_stash_without_a_readable_journal_is_left_alone(root: Path, text: str 
     put(place(root), {"0": "somebody's"})
     if text is not None:
         put(place(root), {"journal.json": text})
-    with pytest.raises(OwnershipError, match="cannot be read"):
+    with pytest.raises(OwnershipError, match="cannot read the stash"):
         steps_uninstall.pending(place(root))
-    with pytest.raises(OwnershipError, match="cannot be read"):
+    with pytest.raises(OwnershipError, match="cannot read the stash"):
         steps_uninstall.recover(place(root), root)
     assert (place(root) / "0").read_text() == "somebody's"
 
 
 def test_a_link_is_no_stash(root: Path) -> None:
     place(root).symlink_to(root.parent / "elsewhere")
-    with pytest.raises(OwnershipError, match="cannot be read"):
+    with pytest.raises(OwnershipError, match="cannot read the stash"):
         steps_uninstall.recover(place(root), root)
     assert (root.parent / "elsewhere" / "precious").exists()
 
