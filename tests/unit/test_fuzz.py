@@ -24,7 +24,7 @@ from tests.unit.mutations import mutated
 from tests.unit.plan.bombs import END, header
 from tests.unit.plan.conftest import tools
 from tests.unit.store import made, operations
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.envs import receipts, settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import SmithError
@@ -485,7 +485,7 @@ def test_records_and_their_neighbours(tmp_path: Path) -> None:
             for one in found:
                 distributions.listed(one)
                 for path in distributions.recorded(one):
-                    outside.is_file(path)
+                    untrusted.is_file(path)
                 distributions.required_triton(one, "3.11")
                 if one.editable and one.editable.package:
                     one.editable.package.is_dir()

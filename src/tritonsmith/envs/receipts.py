@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import __version__, outside
+from tritonsmith import __version__, untrusted
 from tritonsmith.ui import redact
 
 SCHEMA = 1
@@ -36,7 +36,7 @@ def _plain(value: object) -> object:
 def read(path: Path) -> dict[str, Any] | None:
     """Read a receipt; None if it is missing or unreadable."""
     try:
-        receipt = outside.read_json(path)
+        receipt = untrusted.read_json(path)
     except (OSError, ValueError):
         return None
     return receipt if isinstance(receipt, dict) and receipt.get("schema") == SCHEMA else None

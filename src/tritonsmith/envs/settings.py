@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import platformdirs
 
-from tritonsmith import configs, outside
+from tritonsmith import configs, untrusted
 from tritonsmith.envs import consent, workspace
 from tritonsmith.envs.schema import (
     CacheSettings,
@@ -152,7 +152,7 @@ def available() -> list[tuple[str, Path, str]]:
     for folder in _folders():
         for path in sorted(filter(Path.is_file, folder.glob("*.toml"))):
             try:
-                first = outside.read_text(path).partition("\n")[0]
+                first = untrusted.read_text(path).partition("\n")[0]
             except OSError:
                 first = ""  # whoever asks for it is told
             about = first.removeprefix("#").strip() if first.startswith("#") else ""
@@ -182,7 +182,7 @@ def explain(settings: Settings) -> Iterator[tuple[str, Any, str]]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        table = outside.read_toml(path)
+        table = untrusted.read_toml(path)
     except OSError as error:
         raise ConfigError("cannot read this file", where=path, why=error.strerror) from error
     except ValueError as error:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 
 _INPUT = re.compile(r"^(?P<object>.+)\.(?P<time>\d{8}_\d{6}_\d{6})\.ccache-input-text$")
 _INPUT_PLAIN = re.compile(r"^(?P<object>.+)\.(?P<time>)ccache-input-text$")  # before 4.4
@@ -52,7 +52,7 @@ def read(folder: Path) -> tuple[Compile, ...]:
         Compile(
             Path("/") / Path(name).relative_to(folder),
             _hit(path),
-            parse(outside.read_bytes(path).decode("utf-8", "replace")),
+            parse(untrusted.read_bytes(path).decode("utf-8", "replace")),
         )
         for name, (_, path) in sorted(newest.items())
     )
@@ -82,7 +82,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def _hit(path: Path) -> bool | None:
     log = path.with_name(path.name.replace("ccache-input-text", "ccache-log"))
     try:
-        results = set(_RESULT.findall(outside.read_text(log)))
+        results = set(_RESULT.findall(untrusted.read_text(log)))
     except OSError:
         return None
     if results.intersection(_HITS):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError
 from tritonsmith.facts import eras, git
 
@@ -106,7 +106,7 @@ def _read(root: Path) -> TritonCheckout:
             why="it has no setup.py (nor python/setup.py) beside include/triton",
             hints=["give one: --source PATH", "or change to one: cd path/to/triton"],
         )
-    setup_text = outside.read_text(setup)
+    setup_text = untrusted.read_text(setup)
     version = _version(root, setup_text)
     head = git.head(root)
     return TritonCheckout(
@@ -141,7 +141,7 @@ def pin_of(root: Path) -> LlvmPin | None:
         FactError: the file that names it cannot be read.
     """
     setup = next((root / name for name in ("setup.py", "python/setup.py") if (root / name).is_file()), None)
-    found = _pins(root, outside.read_text(setup)) if setup else ()
+    found = _pins(root, untrusted.read_text(setup)) if setup else ()
     return next((pin for pin in found if pin.role == "core"), None)
 
 
@@ -152,8 +152,8 @@ def _probe(root: Path, probe: dict[str, Any]) -> bool:
         path = root / name
         if text is None and path.exists():
             return True
-        if text is not None and outside.is_file(path):
-            content = outside.read_text(path)
+        if text is not None and untrusted.is_file(path):
+            content = untrusted.read_text(path)
             if text in content and probe.get("lacks", "\0") not in content:
                 return True
     return False
@@ -161,7 +161,7 @@ def _probe(root: Path, probe: dict[str, Any]) -> bool:
 
 def _options(root: Path) -> frozenset[str]:
     lists = root / "CMakeLists.txt"
-    words = set(re.findall(r"\w+", outside.read_text(lists) if lists.is_file() else ""))
+    words = set(re.findall(r"\w+", untrusted.read_text(lists) if lists.is_file() else ""))
     return frozenset(eras.option_names() & words)
 
 
@@ -170,7 +170,7 @@ def _version(root: Path, setup_text: str) -> str:
     match = re.search(r"""TRITON_VERSION\s*=\s*["'](\d+\.\d+\.\d+)""", setup_text)
     if not match:
         init = root / "python" / "triton" / "__init__.py"
-        text = outside.read_text(init) if init.is_file() else ""
+        text = untrusted.read_text(init) if init.is_file() else ""
         match = re.search(r"""__version__\s*=\s*["'](\d+\.\d+\.\d+)""", text)
     if not match:
         raise FactError("cannot determine the version of this checkout", where=root / "setup.py")
@@ -193,7 +193,7 @@ def _pins(root: Path, setup_text: str) -> Iterable[LlvmPin]:
 
 def _json_pin(path: Path, role: str) -> LlvmPin:
     try:
-        content = outside.read_json(path)
+        content = untrusted.read_json(path)
         sums = content.get("sha256sum", {})
         return LlvmPin(
             commit=_checked(str(content["llvm_hash"]), _COMMIT, path),
@@ -239,7 +239,7 @@ def _requires(root: Path, setup: Path, setup_text: str) -> tuple[str, ...]:
     """[build-system] requires, and the pybind11 that older eras download by themselves."""
     project = setup.with_name("pyproject.toml")
     try:
-        table = outside.read_toml(project) if project.is_file() else {}
+        table = untrusted.read_toml(project) if project.is_file() else {}
     except ValueError as error:  # the marks of a merge
         raise FactError("this file is not valid TOML", where=project, why=str(error)) from error
     section = table.get("build-system", {})
@@ -260,7 +260,7 @@ def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:
     listing = root / "cmake" / "nvidia-toolchain-version.json"
     if listing.is_file():
         try:
-            versions = dict(outside.read_json(listing))
+            versions = dict(untrusted.read_json(listing))
         except (ValueError, TypeError) as error:
             raise FactError("this file is not valid JSON", where=listing, why=str(error)) from error
         return tuple(
@@ -296,4 +296,4 @@ def _python_range(setup_text: str, version: str) -> tuple[str, str]:
 
 
 def _first_line(path: Path) -> str:
-    return outside.read_text(path).strip().split("\n")[0].strip() if path.is_file() else ""
+    return untrusted.read_text(path).strip().split("\n")[0].strip() if path.is_file() else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 
 _ENTRY = re.compile(r"^([^#/\s][^:=]*):([A-Z]+)=(.*)$", re.MULTILINE)
 _PROGRAMS = ("_COMPILER", "_EXECUTABLE", "_LAUNCHER")
@@ -53,14 +53,14 @@ class CmakeCache:
             if not named or name.startswith(_MADE_LATER):
                 continue
             for path in map(Path, value.split(";")):
-                if path.is_absolute() and not outside.exists(path):
+                if path.is_absolute() and not untrusted.exists(path):
                     yield name, path
 
 
 def read(folder: Path) -> CmakeCache | None:
     """The cache of a build folder; None if it was never configured."""
     file = folder / "CMakeCache.txt"
-    if not outside.is_file(file):
+    if not untrusted.is_file(file):
         return None
-    text = outside.read_text(file)
+    text = untrusted.read_text(file)
     return CmakeCache(file, tuple(match.groups() for match in _ENTRY.finditer(text)))  # type: ignore[misc]

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 
 # Instructions on vectors and matrices: x86, then Arm; `smep` protects memory.
 _VECTOR = re.compile(r"sse4|avx|fma|f16c|amx|asimd|neon|sve|sme(?!p)")
@@ -79,6 +79,6 @@ def _cache_sizes(folder: Path) -> dict[str, str]:
 
 def _text(path: Path) -> str:
     try:
-        return outside.read_text(path).strip()
+        return untrusted.read_text(path).strip()
     except OSError:
         return ""

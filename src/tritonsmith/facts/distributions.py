@@ -16,7 +16,7 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from tritonsmith import configs, outside
+from tritonsmith import configs, untrusted
 from tritonsmith.facts import editables
 from tritonsmith.facts.editables import PACKAGE, Editable, read_text
 
@@ -110,7 +110,7 @@ def _rows(lines: list[str]) -> list[list[str]]:
 
 def files_below(path: Path) -> Iterator[Path]:
     """Files and links in a folder, at any depth, no link followed; the path itself if it is no folder."""
-    if path.is_symlink() or outside.is_file(path):
+    if path.is_symlink() or untrusted.is_file(path):
         yield path
         return
     for folder, inner, names in os.walk(path):
@@ -192,7 +192,7 @@ def _egg(info: Path, stem: str) -> Distribution:
     metadata = info / "EGG-INFO" if info.suffix == ".egg" else info
     version = (named["version"] if named else "") or _version_in(metadata / "PKG-INFO")
     how = "top_level.txt" if _names_package(metadata) else ""
-    if not how and (name == PACKAGE or (outside.is_file(info) and name in known_names())):
+    if not how and (name == PACKAGE or (untrusted.is_file(info) and name in known_names())):
         how = "name"
     return Distribution(name, version, info.parent, info, how)
 
@@ -238,6 +238,6 @@ def _names(folder: Path) -> list[str]:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        return outside.read_bytes(path)
+        return untrusted.read_bytes(path)
     except OSError:
         return b""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 
 PACKAGE = "triton"
 EASY_INSTALL = "easy-install.pth"
@@ -53,7 +53,7 @@ def linked(link: Path) -> Editable:
     """The editable install of an egg-link: `setup.py develop`, or pip before PEP 660."""
     lines = read_text(link).splitlines()
     folder = link.parent / lines[0].strip() if lines else None
-    if folder is None or not outside.fits(folder):
+    if folder is None or not untrusted.fits(folder):
         return Editable(None, None, (link,))
     return Editable(folder, _inside(folder) or (folder / PACKAGE), (link,))
 
@@ -87,7 +87,7 @@ def mapping(finder: Path) -> dict[str, Path]:
     return {
         str(name): Path(folder)
         for name, folder in pairs
-        if isinstance(folder, str) and outside.fits(Path(folder))
+        if isinstance(folder, str) and untrusted.fits(Path(folder))
     }
 
 
@@ -118,15 +118,17 @@ def forsaken(site: Path, claimed: Iterable[Path]) -> tuple[Path, ...]:
 
 def _inside(folder: Path) -> Path | None:
     package = folder / PACKAGE
-    return package if outside.is_file(package / "__init__.py") else None
+    return package if untrusted.is_file(package / "__init__.py") else None
 
 
 def _project(direct_url: Path) -> Path | None:
     try:
-        seen = outside.read_json(direct_url)
+        seen = untrusted.read_json(direct_url)
         url = urlsplit(seen["url"])
         place = unquote(url.path).replace("\0", "\N{REPLACEMENT CHARACTER}")
-        return Path(place) if outside.fits(Path(place)) and seen.get("dir_info", {}).get("editable") else None
+        return (
+            Path(place) if untrusted.fits(Path(place)) and seen.get("dir_info", {}).get("editable") else None
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -134,7 +136,7 @@ def _project(direct_url: Path) -> Path | None:
 def read_text(path: Path) -> str:
     """The text of a small file; empty if there is none. Bytes that are no UTF-8 come back as they were."""
     try:
-        text = outside.read_bytes(path).decode("utf-8", "surrogateescape")
+        text = untrusted.read_bytes(path).decode("utf-8", "surrogateescape")
         return text.replace("\0", "\N{REPLACEMENT CHARACTER}")  # or a path from it could not be looked at
     except OSError:
         return ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.facts import git_reader
 from tritonsmith.plan import process
 from tritonsmith.plan.process import CommandOutput
@@ -73,11 +73,11 @@ def changes(root: Path) -> str:
 def git_folder(root: Path) -> Path | None:
     """The repository of a checkout (`.git`, or what a worktree's `.git` file names); None outside git."""
     entry = root / ".git"
-    if outside.is_dir(entry):
+    if untrusted.is_dir(entry):
         return entry
-    match = re.match(r"gitdir: (.+)", outside.read_text(entry)) if outside.is_file(entry) else None
-    named = outside.real(root / match[1].strip()) if match else None
-    return named if named and outside.is_dir(named) else None
+    match = re.match(r"gitdir: (.+)", untrusted.read_text(entry)) if untrusted.is_file(entry) else None
+    named = untrusted.real(root / match[1].strip()) if match else None
+    return named if named and untrusted.is_dir(named) else None
 
 
 def common_folder(root: Path) -> Path | None:
@@ -86,8 +86,10 @@ def common_folder(root: Path) -> Path | None:
     if folder is None:
         return None
     common = folder / "commondir"
-    named = outside.real(folder / outside.read_text(common).strip()) if outside.is_file(common) else folder
-    return named if outside.is_dir(named) else folder
+    named = (
+        untrusted.real(folder / untrusted.read_text(common).strip()) if untrusted.is_file(common) else folder
+    )
+    return named if untrusted.is_dir(named) else folder
 
 
 def worktrees(root: Path) -> tuple[Path, ...]:
@@ -96,11 +98,11 @@ def worktrees(root: Path) -> tuple[Path, ...]:
     if common is None:
         return (root,)
     linked = [  # each names its `.git` file, by its whole path or (git 2.48) from here
-        (path.parent / outside.read_text(path).strip()).parent
+        (path.parent / untrusted.read_text(path).strip()).parent
         for path in sorted((common / "worktrees").glob("*/gitdir"))
     ]
-    there = [folder for folder in (common.parent, *linked, root) if outside.exists(folder / ".git")]
-    return tuple(dict.fromkeys(outside.real(folder) for folder in there))
+    there = [folder for folder in (common.parent, *linked, root) if untrusted.exists(folder / ".git")]
+    return tuple(dict.fromkeys(untrusted.real(folder) for folder in there))
 
 
 def branches(root: Path) -> dict[str, str]:
@@ -111,15 +113,15 @@ def branches(root: Path) -> dict[str, str]:
     heads = common / "refs" / "heads"
     found: dict[str, str] = {}
     packed = common / "packed-refs"
-    if outside.is_file(packed):
-        text = outside.read_text(packed)  # git allows any bytes in a name
+    if untrusted.is_file(packed):
+        text = untrusted.read_text(packed)  # git allows any bytes in a name
         found |= {
             name: commit
             for commit, name in re.findall(r"^([0-9a-f]{40}) refs/heads/(.+)$", text, re.MULTILINE)
         }
     for path in heads.rglob("*"):
-        if outside.is_file(path):
-            found[str(path.relative_to(heads))] = outside.read_text(path).strip()
+        if untrusted.is_file(path):
+            found[str(path.relative_to(heads))] = untrusted.read_text(path).strip()
     return found
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.plan.process import capture
 
 _GIB = float(1 << 30)
@@ -112,7 +112,7 @@ def _nvidia(dev: Path, proc: Path) -> tuple[Driver | None, tuple[Gpu, ...]]:
 def _kernel_module(proc: Path) -> str:
     """Version of the kernel module that is loaded; libraries of another version do not talk to it."""
     try:
-        text = outside.read_text(proc / "driver" / "nvidia" / "version")
+        text = untrusted.read_text(proc / "driver" / "nvidia" / "version")
     except OSError:
         return ""
     match = re.search(r"Kernel Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)", text)
@@ -181,7 +181,7 @@ def _gfx(number: int) -> str:
 def _properties(file: Path) -> dict[str, str]:
     """Lines of a name and a number; nothing if the file may not be read."""
     try:
-        lines = outside.read_text(file).splitlines()
+        lines = untrusted.read_text(file).splitlines()
     except OSError:
         return {}
     pairs = (line.split() for line in lines)
@@ -202,7 +202,7 @@ def _access(kfd: Path) -> str:
 
 def _line(file: Path) -> str:
     try:
-        return outside.read_text(file).strip()
+        return untrusted.read_text(file).strip()
     except OSError:
         return ""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.facts import editables
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.editables import PACKAGE
@@ -37,17 +37,17 @@ def find(path: Sequence[Path], finders: Iterable[Path] = ()) -> ResolvedImport |
     spaces = []
     for entry in path:
         folder = entry / PACKAGE
-        if outside.is_file(folder / "__init__.py"):
+        if untrusted.is_file(folder / "__init__.py"):
             return ResolvedImport(folder, entry)
-        if outside.is_file(module := entry / f"{PACKAGE}.py"):
+        if untrusted.is_file(module := entry / f"{PACKAGE}.py"):
             return ResolvedImport(module, entry)
-        if outside.is_dir(folder):
+        if untrusted.is_dir(folder):
             spaces.append(ResolvedImport(folder, entry, namespace=True))
     if spaces:
         return spaces[0]
     for finder in finders:
         mapped = editables.mapping(finder).get(PACKAGE)
-        if mapped and outside.is_file(mapped / "__init__.py"):
+        if mapped and untrusted.is_file(mapped / "__init__.py"):
             return ResolvedImport(mapped, finder)
     return None
 

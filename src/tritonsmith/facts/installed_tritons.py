@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.facts import distributions, python_env
 from tritonsmith.facts.python_env import PythonEnv
@@ -86,7 +86,7 @@ def _package(site: Path) -> Path:
 def version_of(package: Path) -> str:
     """The version in a folder `triton`; empty if there is none."""
     try:
-        text = outside.read_text(package / "__init__.py")
+        text = untrusted.read_text(package / "__init__.py")
     except OSError:
         return ""
     match = _VERSION.search(text)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 
 _SUFFIXES = (".mlir", ".ll", ".py", ".td", ".test", ".txt")
 _RUN = re.compile(rb"RUN:\s*(.*)")
@@ -23,7 +23,7 @@ def programs(checkout: Path) -> tuple[str, ...]:
     """
     found: set[str] = set()
     for path in _tests(checkout / "test"):
-        for line in _RUN.findall(outside.read_bytes(path)):
+        for line in _RUN.findall(untrusted.read_bytes(path)):
             found.update(_called(line.decode("utf-8", errors="replace")))
     return tuple(sorted(found))
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError
 from tritonsmith.facts import git
 from tritonsmith.versions import version_key
@@ -179,7 +179,7 @@ def _configuration(prefix: Path) -> str:
     found = hashlib.sha256()
     for name in _CONFIGURED:
         with suppress(OSError):
-            found.update(outside.read_bytes(prefix / name))
+            found.update(untrusted.read_bytes(prefix / name))
     return found.hexdigest()[:12]
 
 
@@ -203,7 +203,7 @@ def same_commit(one: str, other: str) -> bool:
 
 def config_values(prefix: Path) -> dict[str, str]:
     """What an LLVM's CMake package says of it: `LLVM_` variables, name to value."""
-    return _cmake_sets(outside.read_text(_config(prefix)))
+    return _cmake_sets(untrusted.read_text(_config(prefix)))
 
 
 def _cmake_sets(text: str) -> dict[str, str]:
@@ -218,7 +218,7 @@ def _on(value: str | None) -> bool:
 def _commit(prefix: Path) -> str:
     header = prefix / "include" / "llvm" / "Support" / "VCSRevision.h"
     if header.is_file():
-        match = re.search(r'#define LLVM_REVISION "([0-9a-f]{7,40})"', outside.read_text(header))
+        match = re.search(r'#define LLVM_REVISION "([0-9a-f]{7,40})"', untrusted.read_text(header))
         if match:
             return match[1]
     return _commit_of_source(prefix)
@@ -235,7 +235,7 @@ def source_of(prefix: Path) -> Path | None:
     cache = prefix / "CMakeCache.txt"
     if not cache.is_file():
         return None
-    text = outside.read_text(cache)  # values in it may have any encoding
+    text = untrusted.read_text(cache)  # values in it may have any encoding
     match = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", text, re.MULTILINE)
     return Path(match[1]).parent if match else None
 

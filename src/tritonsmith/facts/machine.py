@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.facts import probe_cache
 from tritonsmith.plan.process import capture
 from tritonsmith.versions import version_key
@@ -141,6 +141,6 @@ def glibcxx_of(library: Path) -> str:
 
 def _read_text(path: Path) -> str | None:
     try:
-        return outside.read_text(path).strip()
+        return untrusted.read_text(path).strip()
     except OSError:
         return None

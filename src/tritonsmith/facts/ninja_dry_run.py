@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError
 from tritonsmith.plan import files
 from tritonsmith.plan.process import query
@@ -135,7 +135,7 @@ def _reason(line: str) -> Reason:
 def durations(build: Path) -> dict[str, float]:
     """How long each output took when it was last made, in seconds, from Ninja's log."""
     try:
-        lines = outside.read_text(build / ".ninja_log").splitlines()
+        lines = untrusted.read_text(build / ".ninja_log").splitlines()
     except OSError:
         return {}
     found: dict[str, float] = {}

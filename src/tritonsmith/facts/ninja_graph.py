@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 
 RULES = "rules.ninja"
 _VARIABLE = re.compile(r"\$(?:\{([\w.-]+)\}|([\w-]+)|([$ :]))")
@@ -102,7 +102,7 @@ def _edge(line: str, wanted: frozenset[str] | None) -> tuple[list[str], str, dic
 
 def _lines(path: Path) -> Iterator[str]:
     """Lines with their continuations joined."""
-    text = outside.read_text(path, outside.OURS).replace("$\n", "")
+    text = untrusted.read_text(path, untrusted.OURS).replace("$\n", "")
     yield from text.splitlines()
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.envs import workspace
 from tritonsmith.errors import SmithError
 from tritonsmith.plan import Write
@@ -103,7 +103,7 @@ def _memory() -> Memory | None:
 @cache
 def _read(file: Path) -> Memory:
     try:
-        content = outside.read_json(file)
+        content = untrusted.read_json(file)
         if content["schema"] != _SCHEMA:
             return Memory(file)
         return Memory(file, {key: (str(one), str(two)) for key, (one, two) in content["answers"].items()})

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.facts import probe_cache
 from tritonsmith.plan import process
 from tritonsmith.plan.process import capture
@@ -170,7 +170,7 @@ def _bare(executable: Path, seen: dict[str, Any]) -> PythonEnv:
 def _whole_path(path: list[Path], user: Path, prefix: Path, virtual: bool) -> tuple[Path, ...]:
     """The path with the user's site folder where Python puts it: before those of the base."""
     configuration = prefix / "pyvenv.cfg"
-    text = outside.read_text(configuration) if virtual and configuration.is_file() else ""
+    text = untrusted.read_text(configuration) if virtual and configuration.is_file() else ""
     shut = virtual and not re.search(r"^include-system-site-packages\s*=\s*true", text, re.MULTILINE)
     if shut or os.environ.get("PYTHONNOUSERSITE") or user in path or not user.is_dir():
         return tuple(path)

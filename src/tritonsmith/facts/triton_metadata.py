@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs, outside
+from tritonsmith import configs, untrusted
 from tritonsmith.facts.triton_cache import CacheEntry
 
 
@@ -67,7 +67,7 @@ def dangling(entry: CacheEntry) -> tuple[str, ...]:
 
 def _json(path: Path) -> Any:
     try:
-        return outside.read_json(path)
+        return untrusted.read_json(path)
     except (OSError, ValueError):
         return None
 

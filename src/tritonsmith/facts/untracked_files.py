@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.facts import distributions, editables
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.editables import PACKAGE
@@ -73,7 +73,7 @@ def read(site: Path, installed: Iterable[Distribution]) -> Orphans:
     leftovers = distributions.leftovers(site)
     claimed = [hook for one in owners if one.editable for hook in one.editable.hooks]
     hooks = editables.forsaken(site, claimed)
-    found = Orphans(site, files, leftovers, hooks, hollow=outside.is_dir(folder) and not present)
+    found = Orphans(site, files, leftovers, hooks, hollow=untrusted.is_dir(folder) and not present)
     size = sum(path.lstat().st_size for top in found.all for path in distributions.files_below(top))
     return replace(found, size=size)
 

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs, outside
+from tritonsmith import configs, untrusted
 from tritonsmith.facts import eras
 from tritonsmith.versions import version_key
 
@@ -153,7 +153,7 @@ def nearest(name: str) -> str | None:
 def read_in(root: Path, names: Iterable[str]) -> frozenset[str]:
     """Those of some names that the usual files of a checkout mention: its version may lag behind them."""
     files = [root / name for name in _READERS]
-    text = "\n".join(outside.read_text(path) for path in files if path.is_file())
+    text = "\n".join(untrusted.read_text(path) for path in files if path.is_file())
     words = set(re.findall(r"\w+", text))
     return frozenset(name for name in names if name in words)
 

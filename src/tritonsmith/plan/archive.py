@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tritonsmith.errors import DownloadError
-from tritonsmith.outside import UnreadableError
 from tritonsmith.plan.compression import DamagedError, Decompressed, Progress, limits
 from tritonsmith.plan.fresh_tree import FreshTree
 from tritonsmith.plan.tarball import Tarball, TarMember
+from tritonsmith.untrusted import UnreadableError
 
 
 def extract(

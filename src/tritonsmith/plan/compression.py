@@ -14,7 +14,7 @@ from typing import IO, Any, Protocol
 
 from tritonsmith import configs
 from tritonsmith.errors import UsageError
-from tritonsmith.outside import UnreadableError
+from tritonsmith.untrusted import UnreadableError
 
 VARIABLE = "TRITONSMITH_UNPACK_LIMIT"
 _CHUNK = 1 << 16  # bytes

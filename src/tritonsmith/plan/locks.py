@@ -12,7 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import LockedError, SmithError
 from tritonsmith.ui import redact
 
@@ -102,7 +102,7 @@ def _acquire(lock: FileLock, holder: Path) -> None:
 def _lives(holder: Path) -> bool:
     """Whether the process that took the lock still exists; true if that is unknown."""
     try:
-        os.kill(int(outside.read_json(holder)["pid"]), 0)
+        os.kill(int(untrusted.read_json(holder)["pid"]), 0)
     except ProcessLookupError:
         return False
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
@@ -112,7 +112,7 @@ def _lives(holder: Path) -> bool:
 
 def _describe(holder: Path) -> str:
     try:
-        seen = outside.read_json(holder)
+        seen = untrusted.read_json(holder)
         if not _lives(holder):
             return f"`{seen['purpose']}` was killed; its child processes still run, and end by themselves"
         return f"process {seen['pid']} runs `{seen['purpose']}` since {seen['since']}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tritonsmith import __version__, configs, outside
+from tritonsmith import __version__, configs, untrusted
 from tritonsmith.envs.schema import Scope
 from tritonsmith.facts import cmake_cache, llvm_tree
 from tritonsmith.facts.cmake_cache import CmakeCache
@@ -176,7 +176,7 @@ def libraries(prefix: Path) -> tuple[Path, ...]:
 def _abi_breaking_checks(prefix: Path) -> bool | None:
     header = prefix / "include" / "llvm" / "Config" / "abi-breaking.h"
     try:
-        text = outside.read_text(header)
+        text = untrusted.read_text(header)
     except OSError:
         return None
     match = re.search(r"^#define LLVM_ENABLE_ABI_BREAKING_CHECKS\s+([01])", text, re.MULTILINE)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.envs.schema import Scope
 from tritonsmith.plan import digest
 from tritonsmith.ui import redact
@@ -219,7 +219,7 @@ def parse(text: str) -> StoreManifest:
     Raises:
         ValueError: it is not a manifest, or has an unknown schema.
     """
-    return parse_table(outside.json_of(text))
+    return parse_table(untrusted.json_of(text))
 
 
 def parse_table(seen: Any) -> StoreManifest:
@@ -231,7 +231,7 @@ def parse_table(seen: Any) -> StoreManifest:
     if not isinstance(seen, dict) or seen.get("schema") != SCHEMA:
         raise ValueError(f"not a manifest of schema {SCHEMA}")
     try:
-        manifest: StoreManifest = outside.typed(StoreManifest, seen)
+        manifest: StoreManifest = untrusted.typed(StoreManifest, seen)
     except ValueError as error:
         raise ValueError(f"a damaged manifest: {error}") from error
     if not is_name(manifest.name):

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs, outside
+from tritonsmith import configs, untrusted
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.facts import cmake_cache
 from tritonsmith.plan import Step, Write, digest
@@ -162,7 +162,7 @@ def _records(store: Store) -> Iterator[tuple[SeenEntry, User]]:
     for path in sorted(store.users.glob("*.json")) if store.users.is_dir() else []:
         try:
             record = SeenEntry(path.name, path.stat().st_mtime_ns)
-            seen = outside.read_json(path)
+            seen = untrusted.read_json(path)
             yield record, User(**{name: str(seen[name]) for name in User.__dataclass_fields__})
         except FileNotFoundError:
             continue  # gone by now
@@ -220,17 +220,17 @@ def _prefixes(env: EnvDir) -> Iterator[tuple[str, Path]]:
     for task, key in _RECEIPTS:
         prefix = _receipt(env.receipt(task)).get(key)
         if isinstance(prefix, str):
-            yield task, outside.real(Path(prefix))
+            yield task, untrusted.real(Path(prefix))
     if cache := cmake_cache.read(env.build):
         for variable in _VARIABLES:
             if value := cache.get(variable):
-                yield "CMakeCache.txt", outside.real(Path(value))
+                yield "CMakeCache.txt", untrusted.real(Path(value))
 
 
 def _receipt(path: Path) -> dict[str, Any]:
     """A receipt's content; `receipts.read` does not distinguish an unreadable one from a missing one."""
     try:
-        seen = outside.read_json(path)
+        seen = untrusted.read_json(path)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except ValueError as error:

@@ -9,7 +9,7 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import DownloadError, UsageError
 from tritonsmith.plan import download
 from tritonsmith.plan.steps import object_store
@@ -74,7 +74,7 @@ def _read(place: str) -> str:
                 return content.decode("utf-8", errors="replace")
         if is_url(place):
             return object_store.text(place)
-        return outside.read_text(local(place))
+        return untrusted.read_text(local(place))
     except urllib.error.HTTPError as error:
         error.close()
         why = f"the server answered {error.code} {error.reason}"

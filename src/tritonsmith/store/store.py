@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, OwnershipError, SmithError, UsageError, did_you_mean
@@ -168,7 +168,7 @@ class Store:
     def _entry(self, name: str) -> StoreEntry:
         path, file = self.path(name), self.manifest(name)
         try:
-            manifest = entries.parse(outside.read_text(file))
+            manifest = entries.parse(untrusted.read_text(file))
         except FileNotFoundError:
             there = path.is_dir() and not path.is_symlink()
             problem = self._why_not(name) if there else "no such entry"

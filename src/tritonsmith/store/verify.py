@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -84,16 +84,16 @@ def _checksums(prefix: Path) -> Iterator[str]:
     if not file.is_file():
         return
     try:
-        sums = dict(outside.read_json(file, outside.OURS)["sha256"])
+        sums = dict(untrusted.read_json(file, untrusted.OURS)["sha256"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         yield f"cannot read {CHECKSUMS}: {error}"
         return
     for name, sha256 in sums.items():
         path = prefix / str(name)
-        if not outside.fits(path):
+        if not untrusted.fits(path):
             yield f"{CHECKSUMS} names {str(name)[:80]!r}, which is not a valid file name"
             continue
-        if outside.exists(path) and not outside.is_file(path):
+        if untrusted.exists(path) and not untrusted.is_file(path):
             yield f"{name} is no longer a file"  # a device would be read for ever
             continue
         try:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import ENV, JSON, NINJA_TARGET, SOURCE
 from tritonsmith.tasks.task import task
 

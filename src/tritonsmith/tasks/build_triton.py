@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import DRY_RUN, ENV, FORCE, NINJA_TARGET, RECONFIGURE, BuildOptions
 from tritonsmith.tasks.task import task
 

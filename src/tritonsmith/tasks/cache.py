@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError, UsageError
-from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import DRY_RUN, JSON, YES, EntryOptions
 from tritonsmith.tasks.task import task
 from tritonsmith.ui import units as formats

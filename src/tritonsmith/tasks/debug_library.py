@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.flags import CommaList, flag, word
+from tritonsmith.tasks.option_fields import CommaList, flag, word
 from tritonsmith.tasks.options import DRY_RUN, ENV, JOBS, JSON, LLVM_DIR, LLVM_SOURCE, SHA256, SOURCE
 from tritonsmith.tasks.task import task
 

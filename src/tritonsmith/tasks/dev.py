@@ -10,7 +10,7 @@ from typing import Any
 from invoke.exceptions import Exit
 
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.task import task
 
 # Tests that share a fixture stay on one worker, see tests/support.py; the slowest ones are named.

@@ -7,7 +7,7 @@ from typing import Any
 
 from invoke.exceptions import Exit
 
-from tritonsmith.tasks.flags import CommaList, again, flag
+from tritonsmith.tasks.option_fields import CommaList, again, flag
 from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, YES
 from tritonsmith.tasks.task import task
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonsmith.tasks.flags import word
+from tritonsmith.tasks.option_fields import word
 from tritonsmith.tasks.options import ENV
 from tritonsmith.tasks.task import task
 

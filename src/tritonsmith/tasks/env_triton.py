@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.errors import SmithError, UsageError, did_you_mean
-from tritonsmith.tasks.flags import again, flag
+from tritonsmith.tasks.option_fields import again, flag
 from tritonsmith.tasks.options import DRY_RUN, ENV, PYTORCH, YES
 from tritonsmith.tasks.task import task
 

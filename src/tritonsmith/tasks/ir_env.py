@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.flags import CommaList, again, flag, word
+from tritonsmith.tasks.option_fields import CommaList, again, flag, word
 from tritonsmith.tasks.option_task import command_line
 from tritonsmith.tasks.options import ANY_ENV, JSON, OUT, PYTHON
 from tritonsmith.tasks.task import task

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.command_line import command
 from tritonsmith.errors import SmithError, UsageError
-from tritonsmith.tasks.flags import flag, word
+from tritonsmith.tasks.option_fields import flag, word
 from tritonsmith.tasks.option_task import command_line
 from tritonsmith.tasks.options import OUT, KernelOptions, ToolchainOptions
 from tritonsmith.tasks.task import task

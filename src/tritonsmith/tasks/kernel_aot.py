@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.flags import CommaLists, again, flag
+from tritonsmith.tasks.option_fields import CommaLists, again, flag
 from tritonsmith.tasks.options import (
     DRY_RUN,
     JSON,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.flags import CommaLists, flag, word
+from tritonsmith.tasks.option_fields import CommaLists, flag, word
 from tritonsmith.tasks.options import DRY_RUN, JOBS, JSON, OUT, SCHEDULER, TIMEOUT, WHEEL_ENV, CompileOptions
 from tritonsmith.tasks.task import task
 

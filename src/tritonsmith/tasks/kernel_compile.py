@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.tasks.flags import CommaLists, flag, word
+from tritonsmith.tasks.option_fields import CommaLists, flag, word
 from tritonsmith.tasks.options import DRY_RUN, FROM_CACHE, JSON, OUT, CompileOptions, PoolOptions
 from tritonsmith.tasks.task import task
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.flags import OutFile, again, flag, word
+from tritonsmith.tasks.option_fields import OutFile, again, flag, word
 from tritonsmith.tasks.options import DRY_RUN, OUT_FILE, CompileOptions, PoolOptions
 from tritonsmith.tasks.task import task
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import CSV, DRY_RUN, JSON, KERNEL, OUT, PLOT, CompileOptions, PoolOptions
 from tritonsmith.tasks.task import task
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import FROM_CACHE, KERNEL, CompileOptions, PoolOptions
 from tritonsmith.tasks.task import task
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.flags import CommaLists, flag, word
+from tritonsmith.tasks.option_fields import CommaLists, flag, word
 from tritonsmith.tasks.options import (
     CSV,
     DRY_RUN,

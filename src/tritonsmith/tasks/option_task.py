@@ -16,8 +16,8 @@ from invoke.parser.context import ParserContext
 from invoke.tasks import Task
 
 from tritonsmith.command_line import flag_of
-from tritonsmith.tasks import flags
-from tritonsmith.tasks.flags import Option
+from tritonsmith.tasks import option_fields
+from tritonsmith.tasks.option_fields import Option
 
 WIDE = Option("wide", "bool", default=False, about="print tables in full width, even if lines break")
 _HELP = frozenset(("--help", "-h"))
@@ -38,7 +38,7 @@ class OptionTask(Task[Any]):
     @cached_property
     def options(self) -> tuple[Option, ...]:
         """Its flags and words."""
-        return flags.options_of(inspect.unwrap(self.body))
+        return option_fields.options_of(inspect.unwrap(self.body))
 
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:  # noqa: ARG002 - Invoke's
         """The arguments, for the command line that this process was called with."""
@@ -141,4 +141,4 @@ def from_argv(task: OptionTask, words: Sequence[str]) -> dict[str, Any]:
     parsed, *others = Parser([context]).parse_argv([task.name, *words])
     if others:
         raise ParseError(f"{task.name} is a task, and no word of itself")
-    return flags.bind(task.options, parsed.as_kwargs)
+    return option_fields.bind(task.options, parsed.as_kwargs)

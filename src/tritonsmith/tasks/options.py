@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.tasks.flags import CommaList, CommaLists, again, flag, word
+from tritonsmith.tasks.option_fields import CommaList, CommaLists, again, flag, word
 
 # Whatever the task does
 ENV = flag("environment: its name or env file", "dev")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.command_line import command
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks.flags import flag, split, word
+from tritonsmith.tasks.option_fields import flag, split, word
 from tritonsmith.tasks.options import FOLDER, JSON, MAYBE_NUMBER
 from tritonsmith.tasks.task import task
 

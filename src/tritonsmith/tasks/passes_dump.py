@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.command_line import command
-from tritonsmith.tasks.flags import flag, word
+from tritonsmith.tasks.option_fields import flag, word
 from tritonsmith.tasks.option_task import command_line
 from tritonsmith.tasks.options import DRY_RUN, FROM_CACHE, JSON, OUT, CompileOptions, ToolchainOptions
 from tritonsmith.tasks.task import task

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.tasks.flags import flag, word
+from tritonsmith.tasks.option_fields import flag, word
 from tritonsmith.tasks.options import JSON, OUT
 from tritonsmith.tasks.task import task
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import DUMPED_KERNEL, FOLDER, JSON
 from tritonsmith.tasks.task import task
 

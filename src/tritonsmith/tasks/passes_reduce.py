@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.flags import OutFile, again, flag, word
+from tritonsmith.tasks.option_fields import OutFile, again, flag, word
 from tritonsmith.tasks.option_task import command_line
 from tritonsmith.tasks.options import DUMPED_KERNEL, JSON, OUT_FILE, REDUCE_TIMEOUT, ReplayerOptions
 from tritonsmith.tasks.task import task

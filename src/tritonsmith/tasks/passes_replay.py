@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.flags import CommaList, OutFile, flag
+from tritonsmith.tasks.option_fields import CommaList, OutFile, flag
 from tritonsmith.tasks.options import (
     DRY_RUN,
     DUMPED_KERNEL,

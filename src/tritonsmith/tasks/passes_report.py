@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.tasks.flags import OutFile, again, flag
+from tritonsmith.tasks.option_fields import OutFile, again, flag
 from tritonsmith.tasks.options import FOLDER, OUT_FILE
 from tritonsmith.tasks.task import task
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.tasks.flags import again, flag, split
+from tritonsmith.tasks.option_fields import again, flag, split
 from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, PYTORCH
 from tritonsmith.tasks.task import task
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError
-from tritonsmith.tasks.flags import again, flag
+from tritonsmith.tasks.option_fields import again, flag
 from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, PYTHON, YES
 from tritonsmith.tasks.task import task
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonsmith.tasks.flags import CommaList, flag
+from tritonsmith.tasks.option_fields import CommaList, flag
 from tritonsmith.tasks.options import (
     DRY_RUN,
     ENV,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError
-from tritonsmith.tasks.flags import flag, word
+from tritonsmith.tasks.option_fields import flag, word
 from tritonsmith.tasks.options import DRY_RUN, JSON, SHA256, YES, StoreOptions
 from tritonsmith.tasks.task import task
 from tritonsmith.ui import units as formats

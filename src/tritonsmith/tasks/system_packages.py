@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.task import task
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from tritonsmith.errors import UsageError
 from tritonsmith.plan.stopping import stoppable
-from tritonsmith.tasks import crash_report, flags
+from tritonsmith.tasks import crash_report, option_fields
 from tritonsmith.tasks.option_task import WIDE, OptionTask
 
 
@@ -41,7 +41,7 @@ def task(
             try:
                 with stoppable():
                     _need_folder()
-                    result = body(context, **flags.bind(made.options, given))
+                    result = body(context, **option_fields.bind(made.options, given))
                     if sys.stdout:  # None where the shell closed it: >&-
                         sys.stdout.flush()
             except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 - see there

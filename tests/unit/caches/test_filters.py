@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.caches import made
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.caches import filters
 from tritonsmith.caches import stale as caches_stale
 from tritonsmith.caches.filters import Chosen, Filters
@@ -193,13 +193,13 @@ def test_metadata_are_read_only_when_a_filter_asks(root: Path, monkeypatch: pyte
     made.kernel(root)
     made.kernel(root, "softmax")
     opened: list[Path] = []
-    read = outside.read_bytes
+    read = untrusted.read_bytes
 
-    def note(path: Path, limit: int = outside.LIMIT) -> bytes:
+    def note(path: Path, limit: int = untrusted.LIMIT) -> bytes:
         opened.append(path)
         return read(path, limit)
 
-    monkeypatch.setattr(outside, "read_bytes", note)
+    monkeypatch.setattr(untrusted, "read_bytes", note)
     choose(root, kernel="softmax", older_than=1.0, keep_newest=0)
     assert opened == []
     choose(root, kernel="softmax", target=("cuda", "90"))

@@ -14,7 +14,7 @@ from invoke.exceptions import ParseError
 
 from tests.unit.tasks.conftest import Smith
 from tritonsmith.tasks import namespace
-from tritonsmith.tasks.flags import Option, OutFile, flag, word
+from tritonsmith.tasks.option_fields import Option, OutFile, flag, word
 from tritonsmith.tasks.option_task import OptionTask, from_argv, to_argv
 from tritonsmith.tasks.task import task
 

@@ -16,7 +16,7 @@ from tritonsmith.envs import workspace
 from tritonsmith.errors import EXIT_BROKEN_PIPE, ConfigError, InterruptedRunError, UsageError
 from tritonsmith.plan import ownership
 from tritonsmith.tasks import task as tasks_task
-from tritonsmith.tasks.flags import flag
+from tritonsmith.tasks.option_fields import flag
 
 
 def call(error: BaseException) -> Exit:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -57,13 +57,13 @@ def read(tree: LlvmTree) -> LlvmOptions:
     Raises:
         FactError: a header is missing.
     """
-    text = outside.read_text(tree.cmake_dir("llvm") / "LLVMConfig.cmake")
+    text = untrusted.read_text(tree.cmake_dir("llvm") / "LLVMConfig.cmake")
     source = llvm_tree.source_of(tree.prefix)
     own = [tree.prefix / "include", tree.prefix / "tools" / "mlir" / "include"]
     of_sources = [source / "llvm" / "include", source / "mlir" / "include"] if source else []
     header = tree.prefix / "include" / "llvm" / "Config" / "abi-breaking.h"
     try:
-        checks = "#define LLVM_ENABLE_ABI_BREAKING_CHECKS 1" in outside.read_text(header)
+        checks = "#define LLVM_ENABLE_ABI_BREAKING_CHECKS 1" in untrusted.read_text(header)
     except OSError as error:
         raise FactError("cannot determine the ABI of this LLVM", where=header, why=error.strerror) from error
     return LlvmOptions(
@@ -81,7 +81,7 @@ def sources(path: Path) -> LlvmSources:
     Raises:
         FactError: they do not tell their version.
     """
-    texts = [outside.read_text(path / name) for name in _VERSION_FILES if (path / name).is_file()]
+    texts = [untrusted.read_text(path / name) for name in _VERSION_FILES if (path / name).is_file()]
     text = "\n".join(texts)
     parts = [re.search(rf"set\(LLVM_VERSION_{part} (\d+)\)", text) for part in ("MAJOR", "MINOR", "PATCH")]
     standard = _CXX.search(text)

@@ -23,7 +23,7 @@ from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import ConfigError, UsageError, did_you_mean
 from tritonsmith.kernels.compile import source, targets
 from tritonsmith.kernels.compile.request import CompileRequest
@@ -123,7 +123,7 @@ def read(path: Path) -> tuple[ListedKernel, ...]:
         UsageError: there is no such file.
     """
     try:
-        table = outside.read_toml(path)
+        table = untrusted.read_toml(path)
     except FileNotFoundError:
         near = [one.name for one in path.parent.glob(f"*{SUFFIX}")]
         hints = (

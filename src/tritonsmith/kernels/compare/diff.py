@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.compare import matching, metrics
 from tritonsmith.kernels.compare.matching import Pair, PairMember, Unpaired
@@ -208,7 +208,7 @@ def text(member: PairMember, stage: str) -> str:
     path = member.manifest.path(member.point, stage)
     assert path is not None  # noqa: S101 - for the type checker
     try:
-        return outside.read_text(path, outside.OURS)
+        return untrusted.read_text(path, untrusted.OURS)
     except OSError as error:
         raise FactError(f"cannot read the {stage}", where=path, why=error.strerror) from error
 

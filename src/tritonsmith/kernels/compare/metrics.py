@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from tritonsmith import configs, outside
+from tritonsmith import configs, untrusted
 from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.kernels.normalize import diff
 from tritonsmith.kernels.resources import instructions
@@ -173,7 +173,7 @@ def _operations(manifest: Manifest, point: Point, stages: list[str]) -> Iterator
     for stage in stages:
         path = manifest.path(point, stage)
         if path and stage not in resources_measure.BINARIES:
-            text = outside.read_text(path, outside.OURS)
+            text = untrusted.read_text(path, untrusted.OURS)
             yield f"{stage}{_OPERATIONS}", diff.operations(text, stage).total()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs, outside
+from tritonsmith import configs, untrusted
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import cache_roots, triton_cache
@@ -112,7 +112,7 @@ def _kernel(folder: Path) -> str:
 
 def _metadata(path: Path) -> dict[str, Any]:
     try:
-        table = outside.read_json(path)
+        table = untrusted.read_json(path)
     except (OSError, ValueError) as error:
         raise FactError("cannot read the metadata of this entry", where=path, why=str(error)) from error
     if not isinstance(table, dict):

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError, UsageError
 
 FILE = "manifest.json"  # many programs have one of this name
@@ -153,7 +153,7 @@ def check_output(folder: Path) -> None:
         )
     path = folder / FILE
     try:
-        content = outside.read_json(path, outside.OURS) if path.exists() else dict.fromkeys(_OURS)
+        content = untrusted.read_json(path, untrusted.OURS) if path.exists() else dict.fromkeys(_OURS)
     except (OSError, ValueError):
         content = None
     if not isinstance(content, dict) or not content.keys() >= _OURS:
@@ -170,7 +170,7 @@ def read(folder: Path) -> Manifest:
     path = folder / FILE
     hints = ["`invoke kernel.compile --out DIR` writes one"]
     try:
-        content = outside.read_json(path, outside.OURS)
+        content = untrusted.read_json(path, untrusted.OURS)
     except FileNotFoundError as error:
         raise FactError(
             "this folder has no manifest of a compiled kernel", where=path, hints=hints
@@ -188,7 +188,7 @@ def read(folder: Path) -> Manifest:
         )
     try:
         points = tuple(_point(one) for one in content.pop("points"))
-        made = outside.shaped(Manifest, content, folder=folder, points=points)
+        made = untrusted.shaped(Manifest, content, folder=folder, points=points)
         return replace(made, warnings=tuple(made.warnings))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         why = f"{type(error).__name__}: {error}"
@@ -202,10 +202,10 @@ def read(folder: Path) -> Manifest:
 
 def _point(content: dict[str, Any]) -> Point:
     """A checked point: the folder may be untrusted, and a stage that is `/dev/zero` never ends."""
-    stages = {name: outside.shaped(Stage, stage) for name, stage in content.pop("stages").items()}
+    stages = {name: untrusted.shaped(Stage, stage) for name, stage in content.pop("stages").items()}
     for stage in stages.values():
-        outside.place_in(stage.path)
-    point = outside.shaped(Point, content, stages=stages)
+        untrusted.place_in(stage.path)
+    point = untrusted.shaped(Point, content, stages=stages)
     if point.target.count(":") != _COLONS:
         raise ValueError(f"{point.target!r} is not a target")
     return point

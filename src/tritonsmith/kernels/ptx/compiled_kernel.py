@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs, outside
+from tritonsmith import configs, untrusted
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.kernels.compile import manifest
 from tritonsmith.kernels.compile.manifest import Manifest, Point
@@ -183,7 +183,7 @@ def _scratch(metadata: Mapping[str, Any], entry: Function) -> tuple[str, ...]:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        content = outside.read_json(path)
+        content = untrusted.read_json(path)
     except (OSError, ValueError) as error:
         raise FactError("cannot read this metadata", where=path, why=str(error)) from error
     if not isinstance(content, dict):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError
 
 _MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little-endian
@@ -56,7 +56,7 @@ def load(path: Path) -> Elf:
         FactError: it cannot be read, or is no binary of a GPU.
     """
     try:
-        content = outside.read_bytes(path, outside.OURS)
+        content = untrusted.read_bytes(path, untrusted.OURS)
     except OSError as error:
         raise FactError("cannot read this binary", where=path, why=error.strerror) from error
     try:

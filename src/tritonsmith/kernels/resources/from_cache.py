@@ -12,7 +12,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs, outside
+from tritonsmith import configs, untrusted
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import cache_roots, machine, triton_cache, triton_metadata
@@ -104,7 +104,7 @@ def _read(entry: CacheEntry) -> Known:
     try:
         if binary is None:
             raise FactError("the entry has neither a cubin nor an hsaco")  # noqa: TRY301 - told like the others
-        about = outside.read_json(folder / f"{entry.kernel}.json")
+        about = untrusted.read_json(folder / f"{entry.kernel}.json")
         backend, _, arch = metadata.target.partition(":")
         if backend not in elf.MACHINES.values():
             raise FactError("its metadata does not record the target")  # noqa: TRY301
@@ -147,7 +147,7 @@ def _index(root: Root, space: Workspace) -> Path:
 
 def _load(file: Path) -> Known:
     try:
-        content = outside.read_json(file, outside.OURS)
+        content = untrusted.read_json(file, untrusted.OURS)
         if content["edition"] == _edition():
             entries: Known = content["entries"]
             return entries

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs, outside
+from tritonsmith import configs, untrusted
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.kernels.resources import code_object, cubin, elf, instructions, occupancy, ptxas
@@ -239,6 +239,6 @@ def _text(path: Path | None) -> str:
     if path is None:
         return ""
     try:
-        return outside.read_text(path, outside.OURS)
+        return untrusted.read_text(path, untrusted.OURS)
     except OSError:
         return ""

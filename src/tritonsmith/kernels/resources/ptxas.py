@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonsmith import configs, outside
+from tritonsmith import configs, untrusted
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.resources.cubin import Cubin
 from tritonsmith.plan.process import query
@@ -64,7 +64,7 @@ def again(ptx: Path, cubin: Cubin, origin: Path, metadata: Mapping[str, Any]) ->
         metadata: of the compile.
     """
     table = configs.load("kernel-resources")["ptxas"]
-    target = _TARGET.search(outside.read_text(ptx, outside.OURS))
+    target = _TARGET.search(untrusted.read_text(ptx, untrusted.OURS))
     if target is None:
         return None
     options = [] if metadata.get("enable_fp_fusion", True) else [table["no-fusion"]]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 
 _MLIR_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)\s*$")
 _MLIR_FILE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
@@ -85,7 +85,7 @@ def _byte(match: re.Match[bytes]) -> bytes:
 def _content(line: SourceLine, sources: dict[str, list[str]]) -> str:
     if line.file not in sources:
         try:
-            sources[line.file] = outside.read_text(Path(line.file)).splitlines()
+            sources[line.file] = untrusted.read_text(Path(line.file)).splitlines()
         except OSError:
             sources[line.file] = []
     lines = sources[line.file]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.kernels.show import source_lines
@@ -91,7 +91,7 @@ def text(manifest: Manifest, point: Point, stage: str) -> str:
             hints=[f"to show its disassembly: --stage {BINARY[stage]}"],
         )
     try:
-        return outside.read_text(path, outside.OURS)
+        return untrusted.read_text(path, untrusted.OURS)
     except OSError as error:
         raise FactError("cannot read this stage", where=path, why=error.strerror) from error
 

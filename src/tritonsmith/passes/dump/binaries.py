@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.facts import installed_tritons, triton_cache, triton_metadata
@@ -89,7 +89,7 @@ def read(index: DumpIndex) -> dict[str, Binary]:
     """
     path = index.folder / COMPILED / FILE
     try:
-        content = outside.read_json(path, outside.OURS)
+        content = untrusted.read_json(path, untrusted.OURS)
         if content["schema"] != SCHEMA:
             raise ValueError("written by another version of tritonsmith")  # noqa: TRY301 - told like the others
         return {str(name): _checked(Binary(**one)) for name, one in content["kernels"].items()}

@@ -13,7 +13,6 @@ from typing import BinaryIO, cast
 from tritonsmith.command_line import command
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.outside import UnreadableError
 from tritonsmith.passes.dump import binaries, line_prefixes
 from tritonsmith.passes.dump import index as indexes
 from tritonsmith.passes.dump.index import COMPILED, FILE, KEPT, DumpIndex
@@ -22,6 +21,7 @@ from tritonsmith.plan import files
 from tritonsmith.plan.compression import Decompressed, limits
 from tritonsmith.ui import console
 from tritonsmith.ui.progress import PhaseProgress
+from tritonsmith.untrusted import UnreadableError
 
 CHUNK = 1 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"

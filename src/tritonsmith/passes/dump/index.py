@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError
 
 FILE = "index.json"
@@ -145,7 +145,7 @@ class DumpIndex:
             FactError: its file is gone.
         """
         try:
-            return outside.read_bytes(self.path(dump), outside.OURS)
+            return untrusted.read_bytes(self.path(dump), untrusted.OURS)
         except OSError as error:
             hints = ["recreate the folder with invoke passes.dump or invoke passes.import"]
             why = error.strerror or str(error)
@@ -190,14 +190,14 @@ def read(folder: Path) -> DumpIndex:
     """
     path = folder / FILE
     try:
-        content: Any = outside.read_json(path, outside.OURS)
+        content: Any = untrusted.read_json(path, untrusted.OURS)
         if not isinstance(content, dict):
             raise ValueError("not a JSON object")  # noqa: TRY301, TRY004 - told like the others
         if content.pop("schema") != SCHEMA:
             raise ValueError("written by another version of tritonsmith")  # noqa: TRY301 - told like the others
-        kernels = tuple(outside.shaped(DumpedKernel, one) for one in content.pop("kernels"))
-        dumps = tuple(outside.shaped(Dump, one) for one in content.pop("dumps"))
-        index = outside.shaped(DumpIndex, content, folder=folder, kernels=kernels, dumps=dumps)
+        kernels = tuple(untrusted.shaped(DumpedKernel, one) for one in content.pop("kernels"))
+        dumps = tuple(untrusted.shaped(Dump, one) for one in content.pop("dumps"))
+        index = untrusted.shaped(DumpIndex, content, folder=folder, kernels=kernels, dumps=dumps)
         _check(index)
         return replace(index, reproducers=tuple(index.reproducers))
     except FileNotFoundError as error:
@@ -214,7 +214,7 @@ def _check(index: DumpIndex) -> None:
         ValueError: it names files elsewhere, or dumps that it does not have.
     """
     for name in (index.output, *index.reproducers, *(dump.path for dump in index.dumps)):
-        outside.place_in(name)
+        untrusted.place_in(name)
     for dump in index.dumps:
         if dump.against is not None and not 0 <= dump.against < len(index.dumps):
             raise ValueError(f"there is no dump {dump.against}")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError
@@ -267,7 +267,7 @@ def _version(cache: Path, program: str) -> str:
     for path in cache.glob("*/*.json"):
         if not path.name.startswith("__grp__"):
             try:
-                version = outside.read_json(path).get("triton_version")
+                version = untrusted.read_json(path).get("triton_version")
             except (OSError, ValueError):
                 continue
             if version:

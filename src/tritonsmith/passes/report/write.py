@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import FactError, SmithError, UsageError
 from tritonsmith.passes.dump import binaries, pass_runs
 from tritonsmith.passes.dump.binaries import Binary
@@ -212,7 +212,7 @@ def _packed(dump: Dump | None, texts: Mapping[int, int]) -> list[int | str] | No
 def _content(side: DumpIndex, name: str) -> bytes:
     path = _inside(side, name)
     try:
-        return outside.read_bytes(path, outside.OURS)
+        return untrusted.read_bytes(path, untrusted.OURS)
     except (OSError, ValueError) as error:
         raise FactError(
             "cannot read the compiled kernels of this dump", where=path, why=str(error)

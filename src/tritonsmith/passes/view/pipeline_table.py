@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.kernels.normalize import diff
 from tritonsmith.passes.dump import pass_runs, strip_locations
 from tritonsmith.passes.dump.index import FILE, KEPT, Dump, DumpedKernel, DumpIndex
@@ -55,7 +55,7 @@ def rows(index: DumpIndex, kernel: str) -> tuple[PipelineRow | None, ...]:
     path = index.folder / KEPT
     kept: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
-        kept = outside.read_json(path, outside.OURS)
+        kept = untrusted.read_json(path, untrusted.OURS)
     if kept.get("schema") != SCHEMA or kept.get("index") != key:
         kept = {"schema": SCHEMA, "index": key, "kernels": {}}
     if kernel not in kept["kernels"]:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
-from tritonsmith import configs, outside
+from tritonsmith import configs, untrusted
 from tritonsmith.errors import DownloadError, StepError
 from tritonsmith.plan import ar_archive, archive, ownership
 from tritonsmith.plan.compression import DamagedError, TooMuchError
@@ -264,7 +264,7 @@ def _small(member: TarMember, tarball: Tarball, limit: str) -> bytes:
 def _head(member: TarMember, tarball: Tarball) -> dict[str, Any]:
     if member.parts != (HEAD,):
         raise DamagedError(f"the archive does not begin with {HEAD}")
-    seen = outside.json_of(_small(member, tarball, "head"))
+    seen = untrusted.json_of(_small(member, tarball, "head"))
     if not isinstance(seen, dict) or seen.get("schema") != SCHEMA:
         raise DamagedError(
             f"the archive does not have schema {SCHEMA}: another version of tritonsmith wrote it"

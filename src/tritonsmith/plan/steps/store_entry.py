@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import outside
+from tritonsmith import untrusted
 from tritonsmith.errors import LockedError, OwnershipError, StepError
 from tritonsmith.plan import locks, ownership
 from tritonsmith.plan.step_tools import StepTools
@@ -214,7 +214,7 @@ def _claimed(root: Path, name: str, stale: tuple[SeenEntry, ...]) -> bool:
     for record in sorted(folder.glob("*.json")) if folder.is_dir() else []:
         try:
             changed = record.stat().st_mtime_ns
-            seen = outside.read_json(record)
+            seen = untrusted.read_json(record)
         except (FileNotFoundError, ValueError):
             continue  # gone by now, or damaged: it names nobody
         except OSError:

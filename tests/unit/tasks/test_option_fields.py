@@ -14,8 +14,8 @@ from invoke.context import Context
 from invoke.exceptions import Exit
 
 from tritonsmith.errors import UsageError
-from tritonsmith.tasks import flags, namespace
-from tritonsmith.tasks.flags import (
+from tritonsmith.tasks import namespace, option_fields
+from tritonsmith.tasks.option_fields import (
     CommaList,
     CommaLists,
     Option,
@@ -119,7 +119,7 @@ def test_a_help_text_is_one_short_line(name: str) -> None:
 def test_no_help_text_is_written_twice_in_the_sources() -> None:
     calls = (
         node
-        for path in sorted(Path(flags.__file__).parent.glob("*.py"))
+        for path in sorted(Path(option_fields.__file__).parent.glob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("flag", "word")
     )
