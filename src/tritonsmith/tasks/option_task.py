@@ -1,4 +1,4 @@
-"""A task that declares its options by `flags`, and command lines of tasks: read, and written again."""
+"""A task that declares its options as parameters, and its command lines, read and written."""
 
 from __future__ import annotations
 

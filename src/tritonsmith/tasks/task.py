@@ -19,7 +19,7 @@ from tritonsmith.tasks.option_task import WIDE, OptionTask
 def task(
     *, name: str | None = None, aliases: Iterable[str] = (), tables: bool = False
 ) -> Callable[[Callable[..., Any]], OptionTask]:
-    """A task whose body declares its options by `flags`, and may raise this project's errors.
+    """A task whose body declares its options as parameters, and may raise this project's errors.
 
     A `SmithError` becomes its message and exit code, ^C becomes 130, anything else a log file and 3.
 
