@@ -1,6 +1,6 @@
-"""Commands of this program, written: for hints, and for what a manifest says made it.
+"""Format commands of this program: for hints, and for the command in a manifest.
 
-Below everything that prints one; `tasks/option_task.py` reads them again.
+A layer below everything that prints a command; `tasks/option_task.py` parses them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ def command(task: str, *words: object, **flags: object) -> str:
 
 
 def arguments(*words: object, **flags: object) -> str:
-    """What comes after the name of a task, quoted for a shell.
+    """The arguments of a task, quoted for a shell.
 
     Args:
-        words: that are no flags, in order.
-        flags: see `flag_words`; one that is None, False or empty is left out.
+        words: that are not flags, in order.
+        flags: see `flag_words`; None, False and empty values are omitted.
     """
     given = [flag_words(*one) for one in flags.items() if one[1] not in (None, "")]
     return shlex.join((*map(str, words), *chain.from_iterable(given)))
@@ -31,8 +31,8 @@ def flag_words(name: str, value: object) -> list[str]:
     """A flag and its value.
 
     Args:
-        name: as a parameter is called: `num_warps`, `from_`.
-        value: True for a flag that takes none; a tuple or a list for one that is repeated.
+        name: of the parameter: `num_warps`, `from_`.
+        value: True for a flag without a value; a tuple or a list for a repeated flag.
     """
     flag = flag_of(name)
     if isinstance(value, bool):
@@ -47,5 +47,5 @@ def flag_of(name: str) -> str:
 
 
 def _with_value(flag: str, value: str) -> tuple[str, ...]:
-    """In one word where a value of its own would be taken for a flag, or passed over."""
+    """A flag and its value as one word if Invoke would mistake the value for a flag, or drop it."""
     return (f"{flag}={value}",) if not value or value.startswith("-") else (flag, value)

@@ -1,4 +1,4 @@
-"""`tritonsmith TASK`: the same tasks as `invoke TASK`, from any folder, with exit code 2 for usage."""
+"""`tritonsmith TASK`: the same tasks as `invoke TASK`, from any folder, with exit code 2 for usage errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tritonsmith.ui import console, redact
 
 
 class _OneParse(Lexicon):
-    """What each task takes, for one command line: Invoke copies all of it before it parses."""
+    """The parser contexts of the tasks for one command line: Invoke copies all of them before it parses."""
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> _OneParse:
         return self
@@ -36,7 +36,7 @@ class SmithProgram(Program):
         return parser
 
     def parse_core(self, argv: list[str] | None) -> None:
-        """Parse what comes before the tasks; see `invoke.Program`."""
+        """Parse the options before the tasks; see `invoke.Program`."""
         with _usage_errors():
             super().parse_core(argv)
 
@@ -46,7 +46,7 @@ class SmithProgram(Program):
             super().parse_tasks()
 
     def no_tasks_given(self) -> None:
-        """Print the start page rather than Invoke's own flags."""
+        """Print the start page instead of Invoke's own flags."""
         for line in start_page.lines():
             console.write(line)
         raise Exit
@@ -62,22 +62,22 @@ def _usage_errors() -> Iterator[None]:
 
 
 def _hints(error: ParseError) -> tuple[str, ...]:
-    """What would have been right: flags of the task, or names of tasks."""
+    """Suggestions: flags of the task, or names of tasks."""
     match = re.match(r"No idea what '(.+)' is", str(error))
     if match is None:
         task = error.context.name if error.context else None
-        return (f"what it takes: tritonsmith --help {task or 'TASK'}",)
+        return (f"its options: tritonsmith --help {task or 'TASK'}",)
     wrong = match[1]
     if wrong.startswith("-"):
         task = error.context.name if error.context else None
         where = f"tritonsmith --help {task}" if task else "tritonsmith --help"
         known = error.context.flag_names() if error.context else ()
-        return (*did_you_mean(wrong, known)[:1], f"the flags are explained by: {where}")
+        return (*did_you_mean(wrong, known)[:1], f"help on the flags: {where}")
     return did_you_mean(wrong, namespace.task_names)
 
 
 def main() -> None:
-    """Console entry."""
+    """The console entry point."""
     tasks_task.end_with_reader()
     try:
         SmithProgram(name="tritonsmith", namespace=namespace, version=__version__).run()

@@ -203,7 +203,7 @@ def test_dumps_go_when_they_are_named_and_overrides_only_by_name(
         made.age(entry, 3600)
     with_dumps = replace(here, more={**here.more, **more})
     assert {entry["kind"] for entry in listed(with_dumps)["entries"]} >= {"kernel", "dump", "override"}
-    assert "not looked at: " in with_dumps("clear-cache", "--yes").err
+    assert "not inspected: " in with_dumps("clear-cache", "--yes").err
     assert (len(list(cache.iterdir())), len(list(dump.iterdir()))) == (0, 1)
     with_dumps("clear-cache", "--yes", "--dump")
     assert list(dump.iterdir()) == []

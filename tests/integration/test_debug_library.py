@@ -24,7 +24,7 @@ def test_the_program_works_before_anything_is_done(site: Site) -> None:
 
 
 def test_without_a_name_it_says_what_can_be_named(site: Site) -> None:
-    assert "which library?" in site.run(code=2)
+    assert "no library is named" in site.run(code=2)
 
 
 def test_it_asks_for_the_sources_where_nobody_knows_them(site: Site) -> None:

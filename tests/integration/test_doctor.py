@@ -220,18 +220,18 @@ def test_what_is_broken_is_shown_mended_and_built_again(broken: Smith) -> None:
 
     refused = broken(*fix, code=1)
     assert script in refused.out  # the plan comes before the question
-    assert "there is no terminal to ask on" in refused.error
+    assert "there is no terminal to ask in" in refused.error
 
     assert _answered(broken, "n\n", *fix) == 1
     assert state(broken) == before
     assert len(list((broken.home / "logs").iterdir())) == logs
 
     done = broken(*fix, "--yes")
-    assert done.out.index(script) < done.out.index("done; look again")
+    assert done.out.index(script) < done.out.index("done; check again")
     assert state(broken) == (False, True, str(broken.env("dev") / NAME))
 
     again = broken(*fix, "--yes")
-    assert "nothing here can be mended by itself" in again.err
+    assert "nothing can be fixed automatically" in again.err
     found = findings(broken("doctor", "--env", "dev", "--only", "builds", "--json"))
     assert found["builds.compile-commands"]["status"] == "ok"
     assert found["builds.cmake-paths"]["status"] == "not applicable"

@@ -140,7 +140,7 @@ def test_a_tensor_map_is_refused(smith: Smith) -> None:
 
 def test_wrong_flags(smith: Smith) -> None:
     for flags, text in (
-        (("--header", "--elementwise"), "leave one of them out"),
+        (("--header", "--elementwise"), "omit one of them"),
         (("--function", "f"), "--function goes with --elementwise"),
         (("--signature", "i32"), "this kernel is compiled already"),
     ):

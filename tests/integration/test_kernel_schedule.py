@@ -230,7 +230,7 @@ def test_interrupted_it_leaves_no_process(smith: Smith) -> None:
 def test_wrong_input_is_one_clear_error(smith: Smith) -> None:
     for argv, code, what in (
         (["kernel.toml", "--triton", "3.4.0"], 2, "did you mean 'kernels.toml'?"),
-        (["kernels.toml"], 2, "no Triton is named"),
+        (["kernels.toml"], 2, "no Triton is given"),
         (["kernels.toml", "--triton", "h100"], 2, "--triton cannot be 'h100'"),
         (["kernels.toml", "--triton", "weel"], 2, "did you mean 'wheel'?"),
         (["kernels.toml", "--triton", "wheel", "--plot", "x.gif"], 2, "--plot cannot write"),

@@ -120,7 +120,7 @@ def test_what_is_there_is_taken_though_the_server_is_gone(world: World, kept: st
         world.setup()
     shutil.rmtree(world.smith.home / "downloads" if kept == "llvm" else world.prefix)
     done = world.setup()
-    assert "taken: prebuilt" in done.err
+    assert "chosen: prebuilt" in done.err
     assert (world.prefix / "lib" / "libLLVMSupport.a").stat().st_size == _SIZE
 
 

@@ -90,12 +90,12 @@ def test_one_release_and_how_it_was_read(smith: Smith) -> None:
         (("--pytorch", "2.9.7"), "nearest known releases: 2.9.1, 2.10.0"),
         (("--pytorch", "nightly"), "not a version of PyTorch"),
         (("--live", "--installed"), "--live and --installed contradict each other"),
-        (("--ref", "main"), "--ref wants --live"),
-        (("--update",), "--update wants --live"),
-        (("--dry-run",), "--dry-run wants --live"),
-        (("--env", "dev"), "--env wants --installed"),
-        (("--source", "."), "--source wants --triton or --live"),
-        (("--installed", "--pytorch", "2.9"), "--pytorch wants no --installed and no --triton"),
+        (("--ref", "main"), "--ref requires --live"),
+        (("--update",), "--update requires --live"),
+        (("--dry-run",), "--dry-run requires --live"),
+        (("--env", "dev"), "--env requires --installed"),
+        (("--source", "."), "--source requires --triton or --live"),
+        (("--installed", "--pytorch", "2.9"), "--pytorch requires that --installed and --triton are omitted"),
         (("--installed", "--env", "dev", "--python", "x"), "--env and --python contradict each other"),
         (("--live", "--json", "--dry-run"), "--json and --dry-run contradict each other"),
         (("--live", "--update", "--ref", "main"), "--update reads each release's own tag"),
@@ -265,7 +265,7 @@ def test_env_triton_does_nothing_twice_and_needs_no_network_then(settled: Smith)
 def test_env_triton_replaces_nothing_unasked(settled: Smith) -> None:
     done = settled("env-triton", "--pytorch", "2.9.1", "--env", "wheel", code=1)
     assert "replaces triton 3.7.1" in done.err
-    assert "there is no terminal to ask on" in done.error
+    assert "there is no terminal to ask in" in done.error
     assert "--yes" in done.error
     (site,) = settled.env("wheel").glob("venv/lib/python*/site-packages")
     assert (site / "triton-3.7.1.dist-info").is_dir()

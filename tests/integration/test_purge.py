@@ -146,7 +146,7 @@ def test_two_wheels_that_share_files_leave_nothing(smith: Smith, busy: Path, cle
 def test_a_plan_is_shown_and_nobody_is_there_to_agree(smith: Smith, busy: Path) -> None:
     before = hashes(busy)
     done = purge(smith, busy, code=1)
-    assert "there is no terminal to ask on" in done.error
+    assert "there is no terminal to ask in" in done.error
     assert "triton" in done.out
     script = purge(smith, busy, "--dry-run").out
     assert hashes(busy) == before
@@ -223,7 +223,7 @@ def test_killed_on_the_way_the_next_run_heals(smith: Smith, busy: Path, clean: P
     assert killed(smith, busy, after) == -signal.SIGKILL
     (stash,) = site_of(busy).glob("~*")
     committed = (stash / "committed").exists()
-    healed = purge(smith, busy, code=0 if committed else 1)  # there is no terminal to ask on
+    healed = purge(smith, busy, code=0 if committed else 1)  # there is no terminal to ask in
     assert "was interrupted" in healed.err
     assert not stash.exists()
     if committed:

@@ -37,7 +37,7 @@ _KEPT = {  # what a file or a lock says, for whoever reads it
     "tritonsmith kernel.compile ",
     "Written by tritonsmith kernel.inline-ptx; include it in one file.",
     "clone tritonsmith and run the command there: ./bootstrap pins ...",
-    "git clone it and use ./bootstrap test",
+    "clone the repository and use ./bootstrap test",
     "kernel.compile --out ",
     "pins --live --ref ",
     "passes.dump --out ",

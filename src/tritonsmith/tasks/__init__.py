@@ -1,4 +1,4 @@
-"""The command line: each task parses its flags, calls one use case and prints the result."""
+"""The command line: each task parses its flags, calls one use case, and prints the result."""
 
 import gc
 from typing import Any
@@ -49,7 +49,7 @@ gc.set_threshold(50_000)
 
 
 class _Group(Collection):
-    """A group that finds tasks by their aliases in it, too: they are listed where their names are."""
+    """A group of tasks that also finds tasks by their aliases; tasks are listed under their names."""
 
     def __init__(self, *tasks: Task[Any], aliased: dict[str, Task[Any]], **named: Task[Any]) -> None:
         super().__init__(*tasks, **named)

@@ -1,4 +1,4 @@
-"""`build.explain`: why will this rebuild?"""
+"""`build.explain`: what the next build will rebuild, and why."""
 
 from __future__ import annotations
 
@@ -97,9 +97,7 @@ def _print(found: Explanation) -> None:
     for sentence in found.own:
         console.out().print(f"- {sentence}", markup=False)
     for sentence in found.regeneration:
-        console.out().print(
-            f"- Ninja runs CMake first: {sentence}; then the graph may be another", markup=False
-        )
+        console.out().print(f"- Ninja runs CMake first: {sentence}; the graph may change then", markup=False)
     for row in found.rows[:_SHOWN]:
         console.out().print(f"- {row.why}", markup=False)
     if (more := len(found.rows) - _SHOWN) > 0:
@@ -109,6 +107,6 @@ def _print(found: Explanation) -> None:
     console.out().print(
         f"{_count(totals.compiles, 'compile')}, {_count(totals.links, 'link')}, "
         f"{_count(totals.others, 'other step')}; "
-        f"one after the other, at the speed of the last time: {duration(totals.seconds)}{unknown}",
+        f"one after the other, at the speed of the last build: {duration(totals.seconds)}{unknown}",
         markup=False,
     )

@@ -1,4 +1,4 @@
-"""`build-triton`: Triton, configured and built."""
+"""`build-triton`: configure and build Triton."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def build_triton(
     chosen = settings.load(env, flags)
     space, located = commands.find_triton(chosen)
     if dry_run and located.fetch.steps:
-        output.plan(located.fetch, rest="the sources, which are not here yet")
+        output.plan(located.fetch, rest="the sources, which are not downloaded yet")
         return
     commands.bring_sources(chosen, located)
     prepared = commands.build_triton(chosen, space, located, force=force, again=reconfigure)
@@ -56,14 +56,14 @@ def build_triton(
 
 
 def build_settings(how: BuildOptions) -> dict[str, Any]:
-    """What the flags set, by the names of the settings; None where they do not.
+    """The settings that the flags override, by name; None for those that they do not.
 
     Raises:
-        UsageError: two of them contradict each other.
+        UsageError: two flags contradict each other.
     """
     if how.debug and how.build_type not in ("", "Debug"):
         raise UsageError(
-            f"--debug and --build-type {how.build_type} contradict each other", hints=["leave one out"]
+            f"--debug and --build-type {how.build_type} contradict each other", hints=["omit one of them"]
         )
     return {
         "triton.source": how.source or None,

@@ -1,4 +1,4 @@
-"""`clear-cache` and `cache.list`: what Triton has compiled and kept."""
+"""`clear-cache` and `cache.list`: the entries of Triton's caches."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def clear_cache(
     }
     kinds = [kind for kind, given in flags.items() if given]
     if root and kinds:
-        raise UsageError("--root looks at one cache alone", hints=["leave out --root, or the others"])
+        raise UsageError("--root selects a single cache", hints=["omit --root, or the other flags"])
     every = cache_roots.find(os.environ, workspace.default())
     roots = (clear.named(root),) if root else clear.select(every, kinds)
     living = triton_processes.living()
@@ -99,7 +99,7 @@ def clear_cache(
     clear.execute(prepared)
     console.out().print(f"cleared {summary.total(prepared.doomed)}", markup=False)
     if there := clear.stayed(prepared):
-        console.note(f"there still, or again: {summary.total(there)}; something compiles them right now")
+        console.note(f"still there, or there again: {summary.total(there)}; a program compiles them now")
 
 
 def _filters(which: EntryOptions) -> Filters:
@@ -115,7 +115,7 @@ def _filters(which: EntryOptions) -> Filters:
 
 
 def _installed(stale: bool) -> tuple[InstalledTriton, ...]:
-    """The Tritons that are installed, if anybody asks."""
+    """The installed Tritons, if a filter needs them."""
     import os
     from pathlib import Path
 
@@ -191,12 +191,12 @@ def _tell(prepared: PreparedClear, others: Iterable[Root]) -> None:
             console.note(sentence)
     _undecided(prepared.undecided)
     if names := [f"{root.label} ({root.path})" for root in others]:
-        console.note(f"not looked at: {', '.join(names)}; invoke cache.list shows them")
+        console.note(f"not inspected: {', '.join(names)}; invoke cache.list shows them")
 
 
 def _undecided(number: int) -> None:
     from tritonsmith.ui import console
 
     if number:
-        text = "made before 3.3 or without metadata, by one of the installed versions or another"
+        text = "compiled before 3.3 or without metadata, by an installed version or another one"
         console.note(f"undecided, and not counted as stale: {formats.entries(number)} ({text})")

@@ -1,4 +1,4 @@
-"""What a task ends with whose body raised an error: a message and an exit code; of a bug, a log."""
+"""How a task ends after an error: with a message and an exit code, and after a bug with a log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REFUSED = frozenset(  # by the machine, whatever we do
 
 
 def end(error: BaseException) -> BaseException:
-    """The exception to raise instead: Invoke's own, with a message and an exit code."""
+    """The exception of Invoke to raise instead, with a message and an exit code."""
     said_by_rich = isinstance(error, SystemExit) and isinstance(error.__context__, BrokenPipeError)
     if isinstance(error, BrokenPipeError) or said_by_rich:  # `| head` has read enough
         _drop_output()
@@ -52,18 +52,18 @@ def end(error: BaseException) -> BaseException:
 
 
 def _foreseen(error: BaseException) -> SmithError | None:
-    """What Python raises where it is the machine that refuses, or a name that is wrong."""
+    """The error for an exception that is caused by the machine or a wrong name; None for a bug."""
     if isinstance(error, OSError) and error.errno in _REFUSED:
         said = error.strerror or str(error)
-        hints = ["whose is it, and what does it allow: `ls -ld`"] if error.filename else []
-        return SmithError(f"this machine refuses: {said}", where=error.filename, hints=hints)
+        hints = ["check the owner and the permissions: `ls -ld`"] if error.filename else []
+        return SmithError(f"the system refused: {said}", where=error.filename, hints=hints)
     if isinstance(error, RuntimeError) and "home directory" in str(error):  # pathlib's, of `~name`
-        return UsageError("there is no such home folder", why=str(error), hints=["write the whole path"])
+        return UsageError("unknown home folder", why=str(error), hints=["give the full path"])
     return None
 
 
 def _drop_output() -> None:
-    """What is left in the buffer cannot be written: Python's last flush must not fail again."""
+    """Drop the buffered output, which cannot be written: Python's last flush must not fail again."""
     if sys.stdout:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -79,7 +79,7 @@ def _report_bug(error: BaseException) -> str:
 
 
 def _bug_log(text: str) -> Path | None:
-    """The new log with this text; None if it cannot be written."""
+    """Write a new log with this text; None if the log cannot be written."""
     from tritonsmith.envs import workspace
     from tritonsmith.plan import files
 
@@ -100,7 +100,7 @@ def _bug_log(text: str) -> Path | None:
 
 
 def _redacted(text: str) -> str:
-    """Without secrets, and without the name of the home folder."""
+    """Remove secrets and the path of the home folder."""
     from tritonsmith.ui import redact
 
     text = redact.hidden(text)

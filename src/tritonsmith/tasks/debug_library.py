@@ -1,4 +1,4 @@
-"""`debug-library`: single libraries of LLVM and MLIR at `-O0 -g` under an LLVM that stays as it is."""
+"""`debug-library`: rebuild single libraries of LLVM and MLIR at `-O0 -g`; the LLVM stays unchanged."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def debug_library(
     context: Any,
     library: CommaList = word("libraries of LLVM or MLIR: MLIRTransforms,MLIRIR", ()),
-    pass_: CommaList = flag("passes whose libraries are meant: cse,early-cse,nvvm-reflect", ()),
-    file: CommaList = flag("sources whose libraries are meant: CSE.cpp, or the end of a path", ()),
-    undo: bool = flag("restore LLVM's own libraries: all, or those that are named", default=False),
+    pass_: CommaList = flag("libraries of these passes: cse,early-cse,nvvm-reflect", ()),
+    file: CommaList = flag("libraries of these sources: CSE.cpp, or the end of a path", ()),
+    undo: bool = flag("restore LLVM's own libraries: all, or the named ones", default=False),
     list_: bool = flag("list the libraries and their state, and build nothing", default=False),
     env: str = ENV,
     source: str = SOURCE,
@@ -53,7 +53,7 @@ def debug_library(
     else:
         tree = command.sources_of(inputs)
         if tree.steps and dry_run:
-            output.plan(command.fetching(tree), rest="LLVM's sources, which are not here yet")
+            output.plan(command.fetching(tree), rest="LLVM's sources, which are not downloaded yet")
             return
         if tree.steps:
             with session.opened(command.TASK, chosen.name, shared=True) as fetching:
@@ -70,7 +70,7 @@ def debug_library(
         commands.execute(outcome.prepared, running)
     output.warnings(
         tuple(
-            f"this Triton does not link {name}: nothing of it is in its programs" for name in outcome.unused()
+            f"this Triton does not link {name}: its programs contain none of it" for name in outcome.unused()
         )
     )
     in_debug = f"{', '.join(outcome.replaced)} at -O0 -g" if outcome.replaced else "LLVM's own libraries"
@@ -86,14 +86,14 @@ def _check(
             hints=["invoke debug-library MLIRTransforms --undo, or --undo alone"],
         )
     if as_json and not list_:
-        raise UsageError("--json goes with --list")
+        raise UsageError("--json requires --list")
     if not (undo or list_ or wanted or listed):
         raise UsageError(
-            "which library?",
+            "no library is named",
             hints=[
                 "name one: invoke debug-library MLIRTransforms",
                 "or a pass, or a file: --pass cse, --file CSE.cpp",
-                "all that there are: --list",
+                "list all libraries: --list",
             ],
         )
 
@@ -108,7 +108,7 @@ def _tell(outcome: DebugLibraryOutcome) -> None:
         name, count_ = operation.library.name, len(operation.library.sources)
         tables_ = f", {len(operation.tables)} generated headers" if operation.tables else ""
         if name not in outcome.fresh:
-            console.note(f"{name}: in debug already, agrees")
+            console.note(f"{name}: already a debug build, and up to date")
             continue
         rows = [[row.what, row.llvm, row.here] for row in operation.rows]
         title = f"{name}: {count_} files{tables_}"
@@ -117,7 +117,7 @@ def _tell(outcome: DebugLibraryOutcome) -> None:
 
 
 def next_words(outcome: DebugLibraryOutcome) -> str:
-    """How to stop under gdb: in a file that was asked for, else in a library that was, else in any."""
+    """A gdb command with a breakpoint in a requested file, else in a requested library, else in any."""
     named = [op.library.sources for op in outcome.operations if op.library.name in outcome.fresh]
     others = [op.library.sources for op in outcome.operations if op.library.name not in outcome.fresh]
     sources = [*outcome.files, *(source for library in (*named, *others) for source in library)]

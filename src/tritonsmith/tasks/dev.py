@@ -1,4 +1,4 @@
-"""`test`, `lint` and `benchmark`: for those who change tritonsmith itself."""
+"""`test`, `lint` and `benchmark`: for developers of tritonsmith itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test(
         lint(context)
     kinds = sorted(path.parent.name for path in (_REPOSITORY / "tests").glob("*/__init__.py"))
     if only and only not in kinds:
-        raise UsageError(f"there are no {only!r} tests", hints=did_you_mean(only, kinds))
+        raise UsageError(f"unknown kind of tests: {only!r}", hints=did_you_mean(only, kinds))
     # Unless `args` names others, the tests of other kinds are not even imported.
     kind = ("-m", only, "-o", f"testpaths=tests/{only}") if only else ()
     workers = (
@@ -54,12 +54,12 @@ def lint(context: Any) -> None:
 def benchmark(
     context: Any,
     name: str = flag("file in benchmarks/, without its .py", "command_line"),
-    options: str = flag("arguments of that script, as one text: '--source PATH'", ""),
+    options: str = flag("arguments of the script, as one text: '--source PATH'", ""),
 ) -> None:
     """Measure the command line, caches or builds, as ratios within one run."""
     known = [path.stem for path in (_REPOSITORY / "benchmarks").glob("*.py")]
     if known and name not in known:
-        raise UsageError(f"there is no benchmark {name!r}", hints=did_you_mean(name, known))
+        raise UsageError(f"unknown benchmark: {name!r}", hints=did_you_mean(name, known))
     _run((sys.executable, f"benchmarks/{name}.py", *shlex.split(options)))
 
 
@@ -70,7 +70,7 @@ def _run(argv: tuple[str, ...]) -> None:
 
     if not (_REPOSITORY / "pyproject.toml").is_file():
         raise UsageError(
-            "this needs a checkout of tritonsmith", hints=["git clone it and use ./bootstrap test"]
+            "this needs a checkout of tritonsmith", hints=["clone the repository and use ./bootstrap test"]
         )
     # Tests start Python hundreds of times, and each start would compile what it imports.
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

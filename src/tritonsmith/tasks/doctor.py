@@ -1,4 +1,4 @@
-"""`doctor`: is it the environment?"""
+"""`doctor`: diagnose the environment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def doctor(
     fix: bool = flag("fix what can be fixed safely, after showing the plan and asking", default=False),
     yes: bool = YES,
     dry_run: bool = DRY_RUN,
-    report: bool = flag("print Markdown for an issue, without names and paths of yours", default=False),
+    report: bool = flag("print Markdown for an issue, without your names and paths", default=False),
     list: bool = flag("list the checks", default=False),  # noqa: A002 - the flag's name
     json: bool = JSON,
 ) -> None:
@@ -33,7 +33,7 @@ def doctor(
     from tritonsmith.ui import console
 
     if fix and (json or report):
-        raise UsageError("--fix shows a plan; --json and --report show findings: ask for one at a time")
+        raise UsageError("--fix shows a plan; --json and --report show findings: use one at a time")
     chosen = registry.chosen(only, deep=deep)
     if list:
         console.out().print(screen.listing(registry.ALL if not only else chosen))
@@ -53,7 +53,7 @@ def doctor(
 
         console.write(issue_report.render(subject, found, deep=deep))
     elif not fix or not dry_run:
-        console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none yet'}")
+        console.note(f"environment {subject.settings.name}, Python {subject.interpreter or 'none'}")
         console.out().print(screen.screen(found, whole=bool(only)))
         console.out().print(f"\n{screen.counts(found)}", markup=False)
     mended = fix and _mend(subject, run.mending(found), dry_run=dry_run, yes=yes)
@@ -63,18 +63,18 @@ def doctor(
 
 
 def _mend(subject: Any, plan: Any, *, dry_run: bool, yes: bool) -> bool:
-    """Whether it was done."""
+    """Show the plan, ask, and apply the fixes; returns whether they were applied."""
     from tritonsmith.envs import session
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     if not plan.steps:
-        console.note("nothing here can be mended by itself; each finding says what to do")
+        console.note("nothing can be fixed automatically; each finding says what to do")
         return False
     output.plan(plan)
-    if dry_run or not output.agreed("do this?", yes=yes):
+    if dry_run or not output.agreed("Apply these fixes?", yes=yes):
         return False
     with session.opened("doctor", subject.settings.name) as running:
         running.run(plan)
-    console.out().print(console.typed("done; look again: invoke doctor"), markup=False)
+    console.out().print(console.typed("done; check again: invoke doctor"), markup=False)
     return True

@@ -1,4 +1,4 @@
-"""`env.list`, `env.explain`, `env.allow`: the environments, where their values come from, and consent."""
+"""`env.list`, `env.explain`, `env.allow`: list and explain environments, and allow their env files."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def allow(context: Any, file: str = word("path of an env file")) -> None:
     from tritonsmith.ui import console
 
     if not file.endswith(".toml"):
-        raise UsageError("only an env file that is named by its path needs consent", hints=["./my.toml"])
+        raise UsageError("only env files that are named by path need consent", hints=["./my.toml"])
     path, wanted = settings.wanted(file)
     if not wanted:
         console.out().print(f"{path} names nothing that needs consent", markup=False)
         return
     consent.allow(path, wanted, workspace.default())
-    console.out().print(f"{path} may name, until it names something else:", markup=False)
+    console.out().print(f"{path} is allowed to name these, until they change:", markup=False)
     for key, value in wanted.items():
         console.out().print(f"  {key} = {json.dumps(value)}", markup=False)
 
@@ -50,4 +50,4 @@ def listing(context: Any) -> None:
     from tritonsmith.ui import console, tables
 
     rows = [[name, about, str(path)] for name, path, about in settings.available()]
-    console.out().print(tables.plain("environments", ["name", "what for", "file"], rows))
+    console.out().print(tables.plain("environments", ["name", "purpose", "file"], rows))

@@ -13,7 +13,7 @@ from tritonsmith.tasks.task import task
 @task(tables=True, name="env-triton", aliases=["env.install-triton"])
 def env_triton(
     context: Any,
-    pytorch: str = again(PYTORCH, "the one here"),
+    pytorch: str = again(PYTORCH, "the installed one"),
     env: str = ENV,
     channel: str = flag("build of PyTorch: cuda, rocm or xpu", "cuda"),
     yes: bool = YES,
@@ -50,7 +50,7 @@ def env_triton(
         return
     for one in prepared.replaces:
         console.note(f"replaces {one}")
-    question = f"Replace it by {prepared.requirement} in {folder.venv}?"
+    question = f"Replace with {prepared.requirement} in {folder.venv}?"
     if prepared.replaces and not output.agreed(question, yes=yes):
         raise SmithError("nothing was replaced", hints=["--dry-run shows what would happen"])
     with session.opened("env-triton", chosen.name) as running:

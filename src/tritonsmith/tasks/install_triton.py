@@ -1,4 +1,4 @@
-"""`install-triton`: the checkout in the environment, editable, and tested."""
+"""`install-triton`: install the checkout into the environment, editable, and test it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def install_triton(
     chosen = settings.load(env, build_settings(how), commands.last_build(env))
     space, located = commands.find_triton(chosen)
     if dry_run and located.fetch.steps:
-        output.plan(located.fetch, rest="the sources, which are not here yet")
+        output.plan(located.fetch, rest="the sources, which are not downloaded yet")
         return
     commands.bring_sources(chosen, located)
     wanted, programs = targets.proof(chosen.triton.backends), disassemblers.locate(space)

@@ -1,4 +1,4 @@
-"""`ir-env`: debug variables that one version of Triton knows, for a shell or for a command."""
+"""`ir-env`: the debug variables of one version of Triton, for a shell or for a command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def ir_env(
     profile: CommaList = word("sets of variables: nvidia,timing (none: list them)", ()),
     kernel: str = flag("only this kernel (Triton 3.2 and later)", ""),
     out: Path = again(OUT, default="triton-ir"),
-    env: str = again(ANY_ENV, "the Triton here, or wheel"),
+    env: str = again(ANY_ENV, "current Triton, or wheel"),
     python: Path | None = PYTHON,
     triton: str = flag("version of Triton, instead of an environment's", ""),
     unset: bool = flag("print commands that unset the variables", default=False),
@@ -49,7 +49,7 @@ def ir_env(
             try:
                 files.make_folder(folder)
             except OSError as error:
-                raise UsageError("--out cannot be made", where=folder, why=error.strerror) from None
+                raise UsageError("cannot create --out", where=folder, why=error.strerror) from None
         process.exec_(command, made.set)
     elif json:
         content = {"schema": 1, "triton": version, "set": dict(made.set), "notes": list(made.notes)}
@@ -66,18 +66,18 @@ def _list(*, json: bool, idle: bool) -> None:
 
     if not idle:
         hints = ["invoke ir-env nvidia -- python script.py; invoke ir-env lists them"]
-        raise UsageError("no profile is named", hints=hints)
+        raise UsageError("no profile is given", hints=hints)
     every = env_profiles.known().values()
     if json:
         rows = [{"name": one.name, "what": one.what, "set": dict(one.set)} for one in every]
         console.write(dumps({"schema": 1, "profiles": rows}, indent=2))
         return
     lines = [[one.name, one.what, " ".join(one.set)] for one in every]
-    console.out().print(tables.plain("sets of debug variables", ["name", "what it shows", "sets"], lines))
+    console.out().print(tables.plain("sets of debug variables", ["name", "shows", "sets"], lines))
 
 
 def _version(env: str, python: Path | None) -> str:
-    """Version of the Triton that is meant; the newest release where none is here, with a note."""
+    """The version of the selected Triton; without one the newest release, with a note."""
     import os
 
     from tritonsmith.envs import settings, workspace
@@ -101,7 +101,7 @@ def _version(env: str, python: Path | None) -> str:
         found = installed_tritons.here(os.environ) or installed_tritons.of_env(space.env("wheel"))
     if not found:
         newest = eras.releases()[-1].version
-        console.note(f"no Triton is here: this is for {newest}, the newest that is known")
+        console.note(f"no Triton is installed: these are the variables of {newest}, the newest known version")
         return newest
     console.note(f"for Triton {found.version} in {found.where}")
     return found.version

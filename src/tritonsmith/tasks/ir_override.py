@@ -1,4 +1,4 @@
-"""`ir-override`: change a stage of a kernel by hand, and see what becomes of the rest."""
+"""`ir-override`: change a stage of a kernel by hand, and compile on from there."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def ir_override(
         raise UsageError("name a kernel's file, or a command after --", hints=hints)
     (wanted,) = kernel_request.stages([stage])
     if edited and not edited.is_file():
-        raise UsageError(f"--edited: there is no file {edited}")
+        raise UsageError(f"--edited: no file {edited}")
     editor = () if edited else override.editor(os.environ)
     if program:
         bench = _of_command(program, by.python, out)
@@ -96,7 +96,7 @@ def _compile(asked: CompileRequest, where: Toolchain, out: Path, change: Mapping
     prepared = run.prepare(asked, where, out).under(change)
     made = run.execute(prepared, where, silent=True).manifest
     if said := "\n".join(report.failures(made)):
-        hints = ["the file that was changed is kept", f"{command('kernel.show', out)} shows the stages"]
+        hints = ["the changed file is kept", f"{command('kernel.show', out)} shows the stages"]
         raise SmithError("Triton did not compile it", where=out, why=said, hints=hints)
 
 
@@ -112,7 +112,7 @@ def _print(found: tuple[Diff, ...], out: Path, *, whole: bool) -> None:
     from tritonsmith.ui import console, tables
 
     rows = [[one.stage, str(one.removed), str(one.added)] for one in found]
-    title = "lines that changed, locations and numbers of values aside; the first stage is yours"
+    title = "changed lines, without locations and value numbers; the first stage is your change"
     console.out().print(tables.plain(title, ["stage", "removed", "added"], rows, right=["removed", "added"]))
     if whole:
         for one in found:

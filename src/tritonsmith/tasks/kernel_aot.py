@@ -1,4 +1,4 @@
-"""`kernel.aot`: kernels compiled ahead of time, as C."""
+"""`kernel.aot`: compile kernels ahead of time, as C."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def aot(
     sweep: tuple[str, ...] = SWEEP,
     point: tuple[str, ...] = flag("only this compiled point of the folder: its id (repeatable)", ()),
     out_name: str = flag("name of the functions", "", unset="the kernel's"),
-    out: Path | None = again(OUT, "beside what is compiled"),
-    check: bool = flag("compile them with the system's C compiler, and link them", default=False),
+    out: Path | None = again(OUT, "beside the compiled kernel"),
+    check: bool = flag("compile and link the sources with the system's C compiler", default=False),
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
@@ -66,14 +66,14 @@ def aot(
         found = [manifest.read(folder)]
     else:
         if point:
-            hints = ["leave it out, or name a folder of kernel.compile"]
+            hints = ["omit it, or give a folder of kernel.compile"]
             raise UsageError("--point chooses among compiled points", hints=hints)
         asked = [kernel_request.parse_request(source, one, by=by) for one in variants]
         where = kernel_request.toolchain(by, *asked)
         if dry_run:
             for one in emit.compiles(asked, where):
                 output.compile_of(one)
-            output.warnings(("what is written afterwards depends on what that compiles",))
+            output.warnings(("the rest depends on the result of this compile",))
             return
         found = _compiled(asked, where)
     made = emit.prepare(found, grid, out, out_name=out_name, points=point, check=check)
@@ -121,7 +121,7 @@ def _show(made: PreparedAot, *, checked: bool) -> None:
     count = sum(len(group.sources) for group in made.groups)
     console.out().print(f"{made.folder}", markup=False)
     if checked:
-        console.note(f"the C compiler takes all {count} sources, and links them")
+        console.note(f"the C compiler accepts and links all {count} sources")
 
 
 def _hints(variant: Any) -> str:

@@ -1,4 +1,4 @@
-"""`kernel.compare`: the same kernels by two compilers, or with two options, or for two targets."""
+"""`kernel.compare`: compare kernels of two compilers, options or targets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def compare_(
     context: Any,
     what: CompileOptions,
     side_a: str = word("version, environment, interpreter, target, NAME=VALUE, or folder"),
-    side_b: str = word("what to compare it with, of the same kinds"),
+    side_b: str = word("the other side, of the same kinds"),
     kernel: str = word("FILE, FILE:KERNEL, or a TOML list; none where A and B are folders", ""),
     fail_on: str | None = flag("changes that fail the comparison: 'registers>+5%,spills>0'", None),
     diff: bool = flag("print the differences of the stages", default=False),
@@ -61,7 +61,7 @@ def _kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
     if not kernel:
         if what != CompileOptions():
             raise UsageError(
-                "no kernel is named, so nothing is compiled", hints=["invoke kernel.compare A B FILE"]
+                "no kernel is given, so nothing is compiled", hints=["invoke kernel.compare A B FILE"]
             )
         return ()
     asked = kernel_request.parse_request(kernel, what)
@@ -70,7 +70,7 @@ def _kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
     if what.signature or asked.autotune:
         named = "--signature" if what.signature else "--sweep autotune"
         raise UsageError(
-            f"{named} is of one kernel, and a TOML file lists many", hints=["leave one of them out"]
+            f"{named} applies to one kernel, but a TOML file lists many", hints=["omit one of them"]
         )
     return inputs.listed(asked.file, asked.targets, asked.options, asked.sweeps)
 
@@ -111,7 +111,7 @@ def _print(
         raise SmithError(
             report.verdict(terms, violations),
             why="\n".join(report.violations(violations)),
-            hints=["--diff shows what differs in the stages", "--json has all values and messages"],
+            hints=["--diff shows the differences of the stages", "--json has all values and messages"],
         )
     if terms and not json:
         console.out().print(report.verdict(terms, violations), markup=False)
@@ -135,7 +135,7 @@ def _print_tables(found: Comparison, stages: tuple[str, ...], *, diff: bool) -> 
         else:
             console.write("\n".join(lines))
     if not texts:
-        console.note(f"nothing differs in {', '.join(stages) or 'the stages'}")
+        console.note(f"no differences in {', '.join(stages) or 'the stages'}")
 
 
 def _write(found: Comparison, content: str, out: Path) -> None:

@@ -1,4 +1,4 @@
-"""`kernel.compile`: any kernel, for any GPU, with none here."""
+"""`kernel.compile`: compile a kernel for any GPU, without one."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def compile_(
             f"{bad} of {len(made.manifest.points)} points did not compile",
             where=made.manifest.folder,
             why="\n".join(failed),
-            hints=["the folder of a point has its log; the manifest has the whole message"],
+            hints=["the log is in the folder of the point; the manifest has the full message"],
         )

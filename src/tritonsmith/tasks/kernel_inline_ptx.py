@@ -23,7 +23,7 @@ def inline_ptx(
     metadata: Path | None = flag("Triton's NAME.json of a .ptx file", None, unset="the one beside it"),
     header: bool = flag("write a whole .cuh, with launch bounds and a calling kernel", default=False),
     elementwise: bool = flag("write a Python string for tl.inline_asm_elementwise", default=False),
-    function: str = flag("with --elementwise: function of the PTX, of registers only", ""),
+    function: str = flag("with --elementwise: PTX function that uses only registers", ""),
     out: OutFile | None = again(OUT_FILE, "print it"),
     dry_run: bool = DRY_RUN,
 ) -> None:
@@ -35,22 +35,20 @@ def inline_ptx(
     from tritonsmith.ui import console
 
     if header and elementwise:
-        raise UsageError(
-            "--header is for CUDA C++ and --elementwise for Triton", hints=["leave one of them out"]
-        )
+        raise UsageError("--header is for CUDA C++ and --elementwise for Triton", hints=["omit one of them"])
     if function and not elementwise:
-        raise UsageError("--function goes with --elementwise", hints=["a whole kernel needs no --function"])
+        raise UsageError("--function requires --elementwise", hints=["omit --function for a whole kernel"])
     if command.is_compiled(source):
         kernel_request.compiled_already(what)
         made = compiled_kernel.load(Path(source).expanduser(), point=point or None, metadata=metadata)
     else:
         if metadata:
-            raise UsageError("--metadata goes with a .ptx file", hints=["leave it out"])
+            raise UsageError("--metadata requires a .ptx file", hints=["omit it"])
         asked = kernel_request.parse_request(source, what, target=command.default_target(), by=by)
         where = kernel_request.toolchain(by, asked)
         if dry_run:
             output.compile_of(run.prepare(asked, where))
-            output.warnings(("what is written afterwards depends on what that compiles",))
+            output.warnings(("the rest depends on the result of this compile",))
             return
         made = command.compile_one(asked, where, point or None)
     text = _text(made, function or None, header=header, elementwise=elementwise)

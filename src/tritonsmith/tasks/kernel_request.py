@@ -1,4 +1,4 @@
-"""What the flags of the kernel tasks ask for, in the words of `kernels/`."""
+"""Convert the flags of the kernel tasks to requests of `kernels/`."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def parse_request(
     from_cache: str = "",
     by: ToolchainOptions | None = None,
 ) -> CompileRequest:
-    """What is compiled.
+    """The compile requests.
 
     Args:
         kernel: FILE[:KERNEL], or MODULE:KERNEL; empty with `from_cache`.
         what: the flags.
-        target: where the flags name none; the two of `up` if empty.
+        target: the default if the flags name none; the two targets of `up` if empty.
         stages: to keep; all if empty.
         from_cache: an entry of Triton's cache, instead of a kernel.
-        by: whose interpreter knows where a module is.
+        by: flags that select the interpreter, which locates modules.
 
     Raises:
         SmithError: one of them makes no sense.
@@ -48,8 +48,8 @@ def parse_request(
 
     if from_cache and (kernel or what.signature):
         raise UsageError(
-            "--from-cache compiles what is in the cache: it takes neither a file nor a signature",
-            hints=["leave one of them out"],
+            "--from-cache compiles a cache entry, and takes neither a file nor a signature",
+            hints=["omit one of them"],
         )
     swept, autotune = grammar.sweeps_of(what.sweep if isinstance(what, CompileOptions) else ())
     chosen = backend_options(what)
@@ -91,7 +91,7 @@ def backend_options(what: BackendOptions | KernelOptions) -> dict[str, Any]:
 
 
 def compiled_already(what: KernelOptions) -> None:
-    """Flags of a compile make no sense for a folder that has one.
+    """Refuse flags of a compile for a folder that is already compiled.
 
     Raises:
         UsageError: one was given.
@@ -99,12 +99,12 @@ def compiled_already(what: KernelOptions) -> None:
     from tritonsmith.command_line import flag_of
 
     if wrong := [flag_of(name) for name, value in vars(what).items() if value not in (None, "", ())]:
-        hints = ["they go with FILE[:KERNEL]", "--point chooses among what is compiled"]
-        raise UsageError(f"{', '.join(wrong)}: this kernel is compiled already", hints=hints)
+        hints = ["these flags require FILE[:KERNEL]", "--point selects among compiled points"]
+        raise UsageError(f"{', '.join(wrong)}: this kernel is already compiled", hints=hints)
 
 
 def target_of(stage: str) -> str:
-    """A target that has this stage, for who names none."""
+    """The default target for a stage."""
     from tritonsmith.kernels.compile import targets
 
     nvidia, amd = targets.default()
@@ -112,7 +112,7 @@ def target_of(stage: str) -> str:
 
 
 def stages(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of stages, in small letters.
+    """Names of stages, in lower case.
 
     Raises:
         UsageError: no version has such a stage.
@@ -124,19 +124,19 @@ def stages(names: Iterable[str]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(name.lower() for name in names))
     for name in found:
         if name not in known:
-            raise UsageError(f"there is no stage {name!r}", hints=did_you_mean(name, known))
+            raise UsageError(f"unknown stage: {name!r}", hints=did_you_mean(name, known))
     return found
 
 
 def toolchain(by: ToolchainOptions, *wanted: CompileRequest) -> Toolchain:
-    """Where it is compiled, and how much at once.
+    """The toolchain of a compile.
 
     Args:
-        by: the flags; one compile at a time where they do not say how many.
-        wanted: what is going to be compiled: mistakes in it are told before a Triton is missed.
+        by: the flags; one compile at a time by default.
+        wanted: the requests: their errors are reported before a missing Triton.
 
     Raises:
-        SmithError: what is wanted is wrong, or no Triton is there.
+        SmithError: a request is wrong, or Triton is missing.
     """
     from tritonsmith.kernels.compile import run
 
@@ -147,7 +147,7 @@ def toolchain(by: ToolchainOptions, *wanted: CompileRequest) -> Toolchain:
 
 
 def folder_of(kernel: str) -> Path | None:
-    """The folder that is named where a kernel may be."""
+    """The folder that is given instead of a kernel."""
     from pathlib import Path
 
     folder = Path(kernel).expanduser().absolute() if kernel else None

@@ -1,4 +1,4 @@
-"""`kernel.resources`: what compiled kernels take of a GPU, with none here."""
+"""`kernel.resources`: show the resources of compiled kernels, without a GPU."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def _refuse(kernel: str, *, whole: bool, compiled: bool, both: bool, plotted: bo
     from tritonsmith.errors import UsageError
 
     if both:
-        raise UsageError("--json and --csv contradict each other", hints=["leave one of them out"])
+        raise UsageError("--json and --csv contradict each other", hints=["omit one of them"])
     if compiled:
-        what = f"{kernel} is compiled already: flags of a compile change nothing"
-        raise UsageError(what, hints=["they go with FILE[:KERNEL]"])
+        what = f"{kernel} is already compiled: flags of a compile have no effect"
+        raise UsageError(what, hints=["these flags require FILE[:KERNEL]"])
     if whole and plotted:
-        raise UsageError("--plot draws a sweep, and a cache is none", hints=["leave --plot out"])
+        raise UsageError("--plot requires a sweep, not a cache", hints=["omit --plot"])
     if whole and kernel:
-        raise UsageError("--from-cache takes no kernel", hints=["leave one of them out"])
+        raise UsageError("--from-cache takes no kernel", hints=["omit one of them"])
 
 
 def _compiled_before(folder: Path) -> Measured:
@@ -84,7 +84,7 @@ def _compiled_before(folder: Path) -> Measured:
 def _compiled_now(
     asked: CompileRequest, where: Toolchain, out: Path | None, *, silent: bool, dry_run: bool
 ) -> Measured | None:
-    """Compile first; None where the plan was shown instead."""
+    """Compile first; None if only the plan was printed."""
     from dataclasses import replace
 
     from tritonsmith.kernels.compile import run
@@ -128,7 +128,7 @@ def _print(
         console.note(f"the plot is in {picture}")
     if failed:
         why = "\n".join(f"{row.point}: {row.error}" for row in failed)
-        hints = ["the manifest in the output folder has the whole messages"]
+        hints = ["the manifest in the output folder has the full messages"]
         raise SmithError(f"{len(failed)} of the points did not compile", why=why, hints=hints)
 
 

@@ -1,4 +1,4 @@
-"""`kernel.show`: one stage of a kernel on the screen."""
+"""`kernel.show`: print one stage of a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kernel.study`: kernels, targets and versions of Triton, in one table and one picture."""
+"""`kernel.study`: compare the resources of kernels over targets and versions of Triton."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def study(
     backend: BackendOptions,
     kernels: Path = word("TOML file that lists kernels: docs/study.md"),
     triton: CommaLists = flag("versions, environments, interpreters: 3.2.0,3.6.0,debug (repeatable)", ()),
-    target: CommaLists = flag("target of kernels that name none: h100, mi300x, all ... (repeatable)", ()),
+    target: CommaLists = flag("target of kernels that list none: h100, mi300x, all ... (repeatable)", ()),
     source: str = flag("clone to read kernels from, at each version's commit; or CLONE@REF", ""),
     out: Path | None = OUT,
     scheduler: str = SCHEDULER,
@@ -54,11 +54,11 @@ def study(
     from tritonsmith.tasks import kernel_request, output
 
     if json and csv:
-        raise UsageError("--json and --csv contradict each other", hints=["leave one of them out"])
+        raise UsageError("--json and --csv contradict each other", hints=["omit one of them"])
     if plot:
         resources_plot.check(plot)
         if not plot.parent.is_dir():  # or an hour of compiling ends without it
-            raise UsageError("--plot: there is no such folder", where=plot.parent)
+            raise UsageError("--plot: the folder does not exist", where=plot.parent)
     options = kernel_request.backend_options(backend)
     folder = out or workspace.default().root / "studies" / kernels.stem
     prepared = plan.prepare(
@@ -77,13 +77,13 @@ def study(
 
 
 def _sides(words: Iterable[str]) -> list[CompilerSpec]:
-    """The Tritons; nothing else can stand in a study's side."""
+    """The Tritons of a study; other kinds of sides are not allowed."""
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.batch import spec
 
     found = [spec.parse(word) for word in words]
     if not found:
-        raise UsageError("no Triton is named", hints=["--triton 3.2.0,3.6.0"])
+        raise UsageError("no Triton is given", hints=["--triton 3.2.0,3.6.0"])
     for side in found:
         if not (side.env or side.version or side.python):
             hints = ["a version, an environment or an interpreter: --triton 3.2.0,debug"]
@@ -121,5 +121,5 @@ def _print(cells: Sequence[StudyCell], folder: Path, picture: Path | None, *, js
     if failed:
         number = sum(bool(cell.row.error) for cell in cells)
         what = f"{number} of {len(cells)} points did not compile"
-        hints = ["the manifest in a kernel's folder has the whole message"]
+        hints = ["the manifest in a kernel's folder has the full message"]
         raise SmithError(what, where=folder, why="\n".join(failed), hints=hints)

@@ -1,4 +1,4 @@
-"""`link-compile-commands`: one compile_commands.json of Triton and LLVM."""
+"""`link-compile-commands`: link one compile_commands.json of Triton and LLVM for clangd."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flags and words, declared once: what each means, how it is read, and how it is written again.
+"""Flags and words, declared once: their meaning, how they are parsed, and how they are formatted.
 
 A task declares its parameters by `flag` and `word`, or takes a frozen dataclass whose fields are so
 declared. The annotation says how a text is read:
@@ -37,7 +37,7 @@ _DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 
 def flag(about: str, default: Any, **more: Any) -> Any:
-    """A parameter or a field that is a flag.
+    """Declare a flag: a parameter or a field.
 
     Args:
         about: its help: one line.
@@ -48,7 +48,7 @@ def flag(about: str, default: Any, **more: Any) -> Any:
 
 
 def again(declared: Any, unset: str = "", *, default: Any = None) -> Any:
-    """What is declared already, of a task where its default is another.
+    """A shared declaration with another default for one task.
 
     Args:
         declared: what `flag` or `word` returned.
@@ -62,7 +62,7 @@ def again(declared: Any, unset: str = "", *, default: Any = None) -> Any:
 
 
 def word(about: str, default: Any = MISSING) -> Any:
-    """A parameter that is a word, or a flag of its name; one with a default may be left out."""
+    """Declare a word, which may also be given as a flag; optional if it has a default."""
     return dataclasses.field(default=default, metadata={"about": about, "word": True})
 
 
@@ -71,13 +71,13 @@ class OutFile:
     """A file to write, or the folder for it.
 
     Attributes:
-        text: as it was given.
+        text: the given text.
     """
 
     text: str
 
     def path(self, name: str) -> Path:
-        """The file; called `name` in a folder, which is there or ends with a slash."""
+        """The file; named `name` in a folder that exists, or whose path ends with a slash."""
         path = Path(self.text).expanduser().absolute()
         return path / name if self.text.endswith("/") or path.is_dir() else path
 
@@ -91,8 +91,8 @@ class Option:
         kind: its annotation.
         default: MISSING if it must be given.
         about: its help, without the default.
-        unset: what is taken where it is not given, in words.
-        word: it need not be named.
+        unset: a description of the default.
+        word: may be given without the flag's name.
         least: the smallest number that makes sense.
         example: of a number.
         group: the parameter that holds the field; empty for a parameter itself.
@@ -112,18 +112,18 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """`--num-warps`."""
+        """The flag: `--num-warps`."""
         return flag_of(self.name)
 
     @property
     def help(self) -> str:
-        """What `--help` says of it."""
+        """The text of `--help`."""
         text = self.unset or self.initial
         return f"{self.about} (default: {text})" if text and isinstance(text, str) else self.about
 
     @property
     def initial(self) -> Any:
-        """What Invoke has for it where it is not given."""
+        """Invoke's default."""
         if self.default is MISSING or self.kind == "str | None":
             return None
         if self.kind in ("bool", "bool | None"):
@@ -134,19 +134,19 @@ class Option:
 
     @property
     def repeated(self) -> bool:
-        """Whether it may be given more than once."""
+        """Whether the flag may be repeated."""
         return self.kind in ("tuple[str, ...]", "CommaLists")
 
     def read(self, given: Any) -> Any:
-        """The value, from what Invoke has.
+        """Parse Invoke's value.
 
         Raises:
-            UsageError: it is no number, or too small a one.
+            UsageError: the value is not a number, or is too small.
         """
         return _READERS[self.kind](self, given)
 
     def words(self, value: Any) -> list[str]:
-        """What says this value again; none for a default that is empty."""
+        """Format a value as arguments; none for an empty default."""
         if self.kind == "bool | None":
             name = self.name if value else f"no_{self.name}"
             return [] if value is None else flag_words(name, value=True)
@@ -157,14 +157,14 @@ class Option:
         return flag_words(self.name, value if self.repeated else self.text(value))
 
     def text(self, value: Any) -> str:
-        """What stands for a value that is given at once."""
+        """Format a single value."""
         if self.kind == "CommaList":
             return ",".join(value)
         return "" if value is None else value.text if isinstance(value, OutFile) else str(value)
 
 
 def options_of(body: Callable[..., object]) -> tuple[Option, ...]:
-    """What a task's body declares: its own parameters, and the fields of its dataclasses, in order."""
+    """The options that a task's body declares: its parameters and the fields of its dataclasses, in order."""
     _context, *parameters = inspect.signature(body).parameters.values()
     namespace = inspect.unwrap(body).__globals__
     found: list[Option] = []
@@ -183,10 +183,10 @@ def options_of(body: Callable[..., object]) -> tuple[Option, ...]:
 
 
 def bind(options: Iterable[Option], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a task's body, from what Invoke has parsed.
+    """The arguments of a task's body, from the values that Invoke has parsed.
 
     Raises:
-        UsageError: a number is none, or both flags of a pair are given.
+        UsageError: a value is not a number, or both flags of a pair are given.
     """
     values: dict[str, Any] = {}
     groups: dict[str, tuple[type, dict[str, Any]]] = {}
@@ -203,7 +203,7 @@ def bind(options: Iterable[Option], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def split(text: str) -> tuple[str, ...]:
-    """`a, b;c` as a tuple."""
+    """Split `a, b;c` into a tuple."""
     return tuple(part.strip() for part in text.replace(";", ",").split(",") if part.strip())
 
 
@@ -223,7 +223,7 @@ def _pair(option: Option, given: tuple[bool, bool]) -> bool | None:
     yes, no = given
     if yes and no:
         other = flag_of(f"no_{option.name}")
-        raise UsageError(f"{option.flag} and {other} contradict each other", hints=["leave one of them out"])
+        raise UsageError(f"{option.flag} and {other} contradict each other", hints=["omit one of them"])
     return True if yes else False if no else None
 
 

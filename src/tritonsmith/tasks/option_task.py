@@ -1,4 +1,4 @@
-"""A task that declares its options as parameters, and its command lines, read and written."""
+"""A task that declares its options by `option_fields`, and the parser and formatter of its command lines."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _HELP = frozenset(("--help", "-h"))
 
 
 class OptionTask(Task[Any]):
-    """What Invoke parses for a task whose options are declared.
+    """A task for Invoke's parser, with declared options.
 
-    Words with a default may be left out, as Invoke's positional arguments never may: as many of them are
+    Words with a default are optional, unlike Invoke's positional arguments: as many of them are
     positional as the command line has words. None is where help is asked for: it is no word's value.
 
     Attributes:
@@ -37,11 +37,11 @@ class OptionTask(Task[Any]):
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
-        """Its flags and words."""
+        """The flags and words."""
         return option_fields.options_of(inspect.unwrap(self.body))
 
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:  # noqa: ARG002 - Invoke's
-        """The arguments, for the command line that this process was called with."""
+        """The arguments, for the command line of this process."""
         words, _ = command_line()
         names = {name.rpartition(".")[2] for name in (self.name, *self.aliases)}
         places = (place for place, one in enumerate(words) if one.rpartition(".")[2] in names)
@@ -66,7 +66,7 @@ class OptionTask(Task[Any]):
         return found
 
     def _given_words(self, words: Sequence[str]) -> set[str]:
-        """Names of the options whose values are words."""
+        """Names of the options that are given as words."""
         if not words:
             return set()
         valued = {one.flag for one in self.options if not one.kind.startswith("bool")}
@@ -95,18 +95,18 @@ def _argument(option: Option, name: str, about: str, *, positional: bool = False
 
 
 def command_line() -> tuple[list[str], list[str]]:
-    """The words before `--` and those after it; Invoke joins the latter, and forgets their quotes."""
+    """The words before and after `--`; Invoke joins the latter, and loses their quotes."""
     words = sys.argv[1:]
     at = words.index("--") if "--" in words else len(words)
     return words[:at], words[at + 1 :]
 
 
 def to_argv(task: OptionTask, values: Mapping[str, Any]) -> list[str]:
-    """The words and flags that give a task's body these arguments, the task's name aside.
+    """The words and flags that pass these arguments to a task's body, without the task's name.
 
     Args:
         task: the task.
-        values: by the names of the body's parameters; what is left out has its default.
+        values: by the names of the body's parameters; missing ones have their defaults.
     """
     found: list[str] = []
     in_order = True  # a word counts by its place, so none may be missing before it
@@ -118,7 +118,7 @@ def to_argv(task: OptionTask, values: Mapping[str, Any]) -> list[str]:
 
 
 def _flat(options: Iterable[Option], values: Mapping[str, Any]) -> Iterator[tuple[Option, Any]]:
-    """Words first."""
+    """Sort words first."""
     for option in sorted(options, key=lambda one: not one.word):
         if option.group in values:
             yield option, getattr(values[option.group], option.name)
@@ -135,10 +135,10 @@ def from_argv(task: OptionTask, words: Sequence[str]) -> dict[str, Any]:
 
     Raises:
         ParseError: the task does not take them.
-        UsageError: a value makes no sense.
+        UsageError: a value is invalid.
     """
     context = ParserContext(task.name, args=task.arguments(words))
     parsed, *others = Parser([context]).parse_argv([task.name, *words])
     if others:
-        raise ParseError(f"{task.name} is a task, and no word of itself")
+        raise ParseError(f"{task.name} is given twice")
     return option_fields.bind(task.options, parsed.as_kwargs)

@@ -23,7 +23,7 @@ JOBS = flag(
 PYTORCH = flag("PyTorch release: 2.9.1, or 2.9 for its last", "")
 
 # Where it writes
-OUT = flag("folder for the outputs", None, unset="one in the workspace")
+OUT = flag("folder for the outputs", None, unset="in the workspace")
 OUT_FILE = flag("file to write, or a folder for it", None)
 PLOT = flag("write a picture: FILE.png or FILE.svg", None)
 
@@ -49,7 +49,7 @@ TIMEOUT = flag(
     "seconds after which a compile is stopped",
     None,
     unset="600",
-    example="seconds, --timeout 600; 0 for the usual",
+    example="seconds, --timeout 600; 0 for the default",
 )
 FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name", "")
 SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "")
@@ -67,7 +67,7 @@ TOOL_SOURCE = flag("checkout that triton-opt was built from", None)
 
 @dataclass(frozen=True, kw_only=True)
 class BuildOptions:
-    """How Triton is built."""
+    """Options of a build of Triton."""
 
     source: str = SOURCE
     llvm_dir: str = LLVM_DIR
@@ -81,7 +81,7 @@ class BuildOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class BackendOptions:
-    """What the backend is told."""
+    """Options of the backend."""
 
     num_warps: int | None = NUM_WARPS
     num_stages: int | None = NUM_STAGES
@@ -90,7 +90,7 @@ class BackendOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelOptions:
-    """How one kernel is compiled."""
+    """Options of one compile."""
 
     signature: str = SIGNATURE
     target: CommaLists = TARGET
@@ -101,14 +101,14 @@ class KernelOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CompileOptions(KernelOptions):
-    """How a kernel is compiled, once or many times."""
+    """Options of one or many compiles of a kernel."""
 
     sweep: tuple[str, ...] = SWEEP
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolchainOptions:
-    """Which Triton compiles."""
+    """Selects the Triton that compiles."""
 
     env: str = WHEEL_ENV
     python: Path | None = PYTHON
@@ -117,14 +117,14 @@ class ToolchainOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolOptions(ToolchainOptions):
-    """Which Triton compiles, and how much at once."""
+    """Selects the Triton that compiles, and the number of jobs."""
 
     jobs: int | None = JOBS
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayerOptions:
-    """What runs the passes of a dump."""
+    """Selects the program that runs the passes of a dump."""
 
     env: str = ANY_ENV
     python: Path | None = again(PYTHON, "the dump's")
@@ -136,21 +136,21 @@ class ReplayerOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EntryOptions:
-    """Which entries of Triton's caches."""
+    """Selects entries of Triton's caches."""
 
     kernel: str = flag("only kernels whose name matches this glob: 'matmul_*'", "")
     target: str = flag("only this target: cuda:90, hip:gfx942, or a GPU such as h100", "")
     older_than: str = flag("only entries unchanged for so long: 90s, 30m, 12h, 7d, 2w", "")
-    stale: bool = flag("only entries of a Triton that is not installed any more", default=False)
+    stale: bool = flag("only entries of a Triton that is no longer installed", default=False)
     keep_newest: int | None = flag(
-        "newest entries of each kernel to leave out", None, example="--keep-newest 2"
+        "skip this number of newest entries of each kernel", None, example="--keep-newest 2"
     )
     root: str = flag("only the cache in this folder", "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreOptions:
-    """Which store."""
+    """Selects the store."""
 
     store: str = flag("folder of the store, instead of the environment's", "")
     env: str = ENV

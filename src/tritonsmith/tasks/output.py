@@ -1,4 +1,4 @@
-"""How the build tasks print what they did."""
+"""The common output of tasks: plans, choices, warnings, results and questions."""
 
 from __future__ import annotations
 
@@ -23,25 +23,23 @@ _WORTH_A_TABLE = 1.0  # seconds; what was done already takes some tenths
 
 
 def plan(what: Plan, rest: str = "") -> None:
-    """A plan as a shell script, on standard output, to the letter: rich would expand its tabs.
+    """Print a plan as a shell script, verbatim: rich would expand its tabs.
 
-    As bytes: names of files need not be UTF-8. A secret is not shown, and that is said in the script.
+    As bytes: names of files need not be UTF-8. Secrets are hidden, and the script says so.
 
     Args:
         what: the plan.
-        rest: what the steps after these depend on.
+        rest: what the following steps depend on.
     """
     script = what.shell()
     shown = redact.hidden(script)
     if shown != script:
         shown = shown.replace(
-            "\n", f"\n# note: {redact.MARK} stands for a secret; put it in before you run this\n", 1
+            "\n", f"\n# note: {redact.MARK} stands for a secret; insert the secret before you run this\n", 1
         )
     sys.stdout.flush()
     if sys.stdout.isatty() and printable(shown) != shown:
-        console.warn(
-            "names with control characters are shown, not printed: to run this script, take it from a file"
-        )
+        console.warn("control characters in names are escaped: to run this script, redirect it to a file")
         shown = printable(shown)
     sys.stdout.buffer.write(os.fsencode(shown))
     if rest:
@@ -49,7 +47,7 @@ def plan(what: Plan, rest: str = "") -> None:
 
 
 def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:
-    """The plan of a compile; of very many points a summary, as comments of a shell script.
+    """Print the plan of a compile; for very many points only a summary, as comments of a shell script.
 
     Args:
         what: the compile.
@@ -66,26 +64,26 @@ def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:
 
 
 def choice(taken: ProviderChoice) -> None:
-    """Which provider was taken, and why each other was not."""
+    """Print the chosen provider, and why the others were rejected."""
     for name, reason in taken.refused:
         console.note(f"not {name}: {reason}")
-    console.note(f"taken: {taken.provider}, {taken.prefix}")
+    console.note(f"chosen: {taken.provider}, {taken.prefix}")
 
 
 def warnings(texts: tuple[str, ...]) -> None:
-    """What may hurt later."""
+    """Print warnings about later problems."""
     for text in dict.fromkeys(texts):
         console.warn(text)
 
 
 def notes(texts: tuple[str, ...]) -> None:
-    """What is done otherwise than before, and why."""
+    """Print what has changed since the last run, and why."""
     for text in texts:
         console.note(text)
 
 
 def done(what: str, running: Session, following: str = "") -> None:
-    """The end of a task: times, the result, and what to type next."""
+    """Print the end of a task: times, the result, and the next command."""
     if sum(running.seconds.values()) >= _WORTH_A_TABLE:
         from tritonsmith.ui import tables
 
@@ -96,7 +94,7 @@ def done(what: str, running: Session, following: str = "") -> None:
 
 
 def debuggers(build: Path) -> None:
-    """How a debugger finds sources and split debug info, where compiles were made to be shared."""
+    """Print how a debugger finds sources and split debug info after builds with a shared cache."""
     from tritonsmith.builder.debugger_init import GDB
 
     init = build / GDB
@@ -107,17 +105,17 @@ def debuggers(build: Path) -> None:
 
 
 def agreed(question: str, *, yes: bool) -> bool:
-    """Whether a person agrees, on a terminal, or has agreed beforehand by `--yes`.
+    """Ask the user on the terminal, unless `--yes` has answered the question.
 
     Raises:
-        SmithError: there is no terminal to ask on.
+        SmithError: there is no terminal to ask in.
     """
     if yes:
         return True
     if not sys.stdin.isatty():
         raise SmithError(
-            "this changes files, and there is no terminal to ask on",
-            hints=["--yes to agree", "--dry-run to look"],
+            "this changes files, but there is no terminal to ask in",
+            hints=["--yes to agree", "--dry-run to see the plan"],
         )
     console.err().print(f"{question} [y/N] ", end="", markup=False)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,4 +1,4 @@
-"""`passes.diff`: what one pass did, or where two dumps part."""
+"""`passes.diff`: show what a pass changed, or where two dumps diverge."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def diff(
     number: str = MAYBE_NUMBER,
     to: str = word("pass whose input is compared, instead of the first pass's output", ""),
     kernel: str = flag("kernel of the dump; with --against also two: double,double-2", ""),
-    ops: bool = flag("compare numbers of operations, instead of lines", default=False),
-    layouts: bool = flag("compare uses of layouts, whatever their aliases", default=False),
+    ops: bool = flag("compare counts of operations, instead of lines", default=False),
+    layouts: bool = flag("compare uses of layouts, ignoring their aliases", default=False),
     against: Path | None = flag("another dump's folder: find the first pass that differs", None),
     json: bool = JSON,
 ) -> None:
-    """Show what a pass changed, or where two dumps part."""
+    """Show what a pass changed, or where two dumps diverge."""
     from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.view import diff as view_diff
 
     made = index.read(folder)
     if against:
         if number:
-            raise UsageError("--against compares whole dumps", hints=[f"leave {number} out"])
+            raise UsageError("--against compares whole dumps", hints=[f"omit {number}"])
         other = index.read(against)
         _part(made, other, kernel, ops=ops, layouts=layouts, json=json)
         return
@@ -57,9 +57,7 @@ def _part(made: DumpIndex, other: DumpIndex, kernel: str, *, ops: bool, layouts:
 
     names = split(kernel) or ("",)
     if len(names) > 2:  # noqa: PLR2004 - one for each dump
-        raise UsageError(
-            "--kernel names one kernel, or one for each dump", hints=["--kernel double,double-2"]
-        )
+        raise UsageError("--kernel takes one kernel, or one per dump", hints=["--kernel double,double-2"])
     both = ((made, names[0]), (other, names[-1]))
     first, second = (view_diff.ComparedRun(one, select.kernel(one, name)) for one, name in both)
     found = view_diff.divergence(first, second)

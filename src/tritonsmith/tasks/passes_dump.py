@@ -1,4 +1,4 @@
-"""`passes.dump`: what each pass of the compiler was given, from a kernel or from any program."""
+"""`passes.dump`: record the input of every pass of the compiler, for a kernel or any program."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def dump(
     by: ToolchainOptions,
     kernel: str = word("FILE or FILE:KERNEL; or after the flags: -- python script.py", ""),
     from_cache: str = FROM_CACHE,
-    llvm: bool = flag("dump LLVM's passes, too", default=False),
-    backend: bool = flag("dump PTX and AMD's assembly, too", default=False),
-    no_line_info: bool = flag("leave locations out, for smaller dumps", default=False),
+    llvm: bool = flag("also dump LLVM's passes", default=False),
+    backend: bool = flag("also dump PTX and AMD's assembly", default=False),
+    no_line_info: bool = flag("omit locations, for smaller dumps", default=False),
     reproducers: bool = flag("write a reproducer of each pipeline, in the folder reproducers", default=False),
     out: Path | None = OUT,
     json: bool = JSON,
@@ -41,7 +41,8 @@ def dump(
     if program:
         if kernel or what.signature or from_cache:
             raise UsageError(
-                "a kernel and a program: one of them", hints=["leave out what comes after --, or the kernel"]
+                "give either a kernel or a command",
+                hints=["omit one of them"],
             )
         space = workspace.default()
         prepared, step = run.of_program(program, space, choices, out)
@@ -71,6 +72,6 @@ def dump(
             f"{len(bad)} of {len(manifest.points)} compiles failed",
             where=index.folder,
             why="\n".join(run.failures(index)) or bad[0].error,
-            hints=[f"{again} prints what the failing pass was given"] if index.dumps else [],
+            hints=[f"{again} prints the input of the failing pass"] if index.dumps else [],
         )
     run.check(index)

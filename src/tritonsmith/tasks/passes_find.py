@@ -1,4 +1,4 @@
-"""`passes.find`: in which pass a text was born, multiplied, and died."""
+"""`passes.find`: show which passes add, duplicate or remove a text."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def find(
         return
     if not found.dumps:
         hints = ["locations are not searched"] if "loc" in text or "dbg" in text else []
-        raise SmithError(f"no pass of {chosen.name} was given {text!r}", where=made.folder, hints=hints)
+        raise SmithError(f"{text!r} is in no pass's input of {chosen.name}", where=made.folder, hints=hints)
     console.out().print(find_text.table(found, text))

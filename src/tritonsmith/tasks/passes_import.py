@@ -1,4 +1,4 @@
-"""`passes.import`: a saved log, taken apart."""
+"""`passes.import`: import a saved log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`passes.isolate`: the pass that failed, alone; or the first pass after which a text is there."""
+"""`passes.isolate`: run the failing pass alone, or find the first pass whose output has a text."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def isolate(
     space = workspace.default()
     if pattern or when:
         if pattern and when:
-            raise UsageError("--pattern and --when: one of them")
+            raise UsageError("--pattern and --when contradict each other")
         if out or reduce_:
-            raise UsageError("--pattern and --when write no folder", hints=["leave --out and --reduce out"])
+            raise UsageError("--pattern and --when write no folder", hints=["omit --out and --reduce"])
         _held(made, one.name, pattern, when, space, by, regex=regex, json=json)
         return
     chosen = replayer.choose(
@@ -105,7 +105,7 @@ def _held(
     regex: bool,
     json: bool,
 ) -> None:
-    """The first pass after which something holds."""
+    """Find the first pass after which a condition holds."""
     from json import dumps
 
     from tritonsmith.errors import SmithError
@@ -122,9 +122,9 @@ def _held(
             return
         for term, value, holds in terms:
             text = (
-                f"{term}: it holds, the value is {value}: {step}"
+                f"{term}: true, the value is {value}: {step}"
                 if holds
-                else f"{term}: it does not hold: {value}"
+                else f"{term}: false, the value is {value}"
             )
             console.out().print(text, markup=False)
         return
@@ -143,10 +143,10 @@ def _held(
 
 
 def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifest:
-    """The kernel of a dump, compiled to the end: by the flags that the dump was made with.
+    """Compile the kernel of a dump to the end, with the flags of the dump.
 
     Raises:
-        FactError: it is no dump of a single kernel's compile.
+        FactError: the dump is not from a single kernel's compile.
     """
     import shlex
 
@@ -165,10 +165,10 @@ def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
         given = {}
     if not given.get("kernel") or len(made.kernels) != 1:
         raise FactError(
-            "no dump shows it, and what comes after the passes can only be made for one kernel",
+            "the dump does not show it, and the stages after the passes need a dump of one kernel",
             where=made.folder,
-            why=f"the dump is of: {made.command}",
-            hints=["invoke passes.dump FILE:KERNEL --signature ... --target ... makes such a dump"],
+            why=f"the dump comes from: {made.command}",
+            hints=["invoke passes.dump FILE:KERNEL --signature ... --target ... writes such a dump"],
         )
     asked = kernel_request.parse_request(given["kernel"], given["what"])
     python = "" if by.env else str(by.python or made.python)

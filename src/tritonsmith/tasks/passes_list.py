@@ -1,4 +1,4 @@
-"""`passes.list`: the pipeline as a table."""
+"""`passes.list`: print the pipeline as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`passes.reduce`: a file on which a pass fails, made small."""
+"""`passes.reduce`: reduce a file on which a pass fails."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def reduce_(
     kernel: str = DUMPED_KERNEL,
     out: OutFile | None = again(OUT_FILE, "NAME.reduced.mlir"),
     timeout: float | None = REDUCE_TIMEOUT,
-    jobs: int | None = flag("candidates at once", None, unset="2", example="--jobs 4; 0 for the usual"),
+    jobs: int | None = flag("candidates at once", None, unset="2", example="--jobs 4; 0 for the default"),
     own: bool = flag("do not use triton-reduce or mlir-reduce", default=False),
     json: bool = JSON,
 ) -> None:
@@ -56,14 +56,14 @@ def reduce_(
         to = path.with_name("reduced.mlir" if file.is_dir() else f"{path.stem}.reduced{path.suffix}")
         if command:
             if pass_:
-                raise UsageError("--pass and a command: one of them")
+                raise UsageError("--pass and a command contradict each other")
             way = PassRunner(command=tuple(command))
             _runnable(command[0])
         else:
             pipeline = pass_ or files.pipeline_of(text)
             if not pipeline:
                 raise UsageError(
-                    "which passes fail?",
+                    "no failing pass is named",
                     where=path,
                     hints=["--pass tritongpu-coalesce", "-- command {}", "a RUN line in the file names them"],
                 )
@@ -95,7 +95,7 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        hints = ["name a file of MLIR, or a folder that passes.dump or passes.isolate wrote"]
+        hints = ["give an MLIR file, or a folder that passes.dump or passes.isolate wrote"]
         raise UsageError("cannot read this file", where=path, why=why, hints=hints) from error
 
 
@@ -104,11 +104,11 @@ def _runnable(program: str) -> None:
     from tritonsmith.plan import process
 
     if process.which(program) is None:
-        raise FactError(f"there is no program {program}", hints=["a path, or a name on PATH"])
+        raise FactError(f"no program {program}", hints=["a path, or a name on PATH"])
 
 
 def _way(pipeline: str, space: Workspace, path: Path, by: ReplayerOptions) -> PassRunner:
-    """Who runs the passes of a file."""
+    """The program that runs the passes of a file."""
     from tritonsmith.passes.dump.index import DumpIndex
     from tritonsmith.passes.reduce import pass_runner
     from tritonsmith.passes.replay import introspect, replayer

@@ -1,4 +1,4 @@
-"""`passes.replay`: one pass of a dump, alone on its input."""
+"""`passes.replay`: run one pass of a dump on its input."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def replay(
 
 
 def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: OutFile | None, *, quiet: bool) -> None:
-    """What became of a single job; an error if it could not be run, or made something else."""
+    """Print the result of a single job; an error if the job failed, or if its output differs."""
     from tritonsmith.errors import SmithError
     from tritonsmith.passes.replay import report, run, verdict
     from tritonsmith.ui import console
@@ -112,7 +112,7 @@ def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: OutFile | Non
 
 
 def _debug(prepared: PreparedReplay, name: str, *, dry_run: bool) -> None:
-    """Become a debugger, or print its command."""
+    """Replace this process by a debugger, or print its command."""
     import os
     import shlex
 

@@ -1,4 +1,4 @@
-"""`passes.report`: a dump as one HTML file."""
+"""`passes.report`: write a dump as one HTML file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def report(
     against: Path | None = flag("another dump's folder, to compare with", None),
     open: bool = flag("open the page in the browser", default=False),  # noqa: A002 - a flag
 ) -> None:
-    """Write one HTML page of all passes, which needs no network."""
+    """Write one self-contained HTML page of all passes."""
     from tritonsmith.passes.dump import index
     from tritonsmith.passes.report import write
     from tritonsmith.ui import console
@@ -36,4 +36,4 @@ def report(
         import webbrowser
 
         if not webbrowser.open(made.path.as_uri()):
-            console.warn("no browser was found here: open the file in yours")
+            console.warn("no browser found: open the file in your browser")

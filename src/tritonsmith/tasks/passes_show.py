@@ -1,4 +1,4 @@
-"""`passes.show`: the IR that one pass was given."""
+"""`passes.show`: print the input or output of a pass."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def show(
     number: str = NUMBER,
     kernel: str = DUMPED_KERNEL,
     after: bool = flag("print the output of the pass, not its input", default=False),
-    normal: bool = flag("renumber values, and leave locations out", default=False),
+    normal: bool = flag("renumber values, and omit locations", default=False),
     path: bool = flag("print the path of the file, instead of its text", default=False),
 ) -> None:
-    """Print the IR before a pass, or after it."""
+    """Print the IR before or after a pass."""
     from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.view import show as view_show
     from tritonsmith.ui import console

@@ -1,4 +1,4 @@
-"""`pins`: which Triton belongs to which PyTorch."""
+"""`pins`: show which Triton and which LLVM belong to which PyTorch."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def pins(
     repository: str = flag("with --live: URL or path of PyTorch", "", unset="upstream"),
     ref: str = flag("with --live: tag, branch, commit", "", unset="--pytorch's, or main"),
     update: bool = flag("with --live: write what the releases' tags say into the table", default=False),
-    installed: bool = flag("read an environment's torch, and the Triton beside it", default=False),
+    installed: bool = flag("read an environment's torch and Triton", default=False),
     env: str = again(ANY_ENV, "dev"),
     python: Path | None = PYTHON,
     triton: str = flag("commit of Triton: list the releases of PyTorch with it", ""),
-    source: Path | None = flag("with --triton, --live: clone of Triton", None, unset="around you"),
+    source: Path | None = flag("with --triton, --live: clone of Triton", None, unset="the current one"),
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Show which Triton and which LLVM belong to which PyTorch."""
     _one_question({"--live": live, "--installed": installed, "--triton": bool(triton)})
     for name, used, wants, there in (
-        ("--pytorch", pytorch, "no --installed and no --triton", not (installed or triton)),
+        ("--pytorch", pytorch, "that --installed and --triton are omitted", not (installed or triton)),
         ("--repository", repository, "--live", live),
         ("--ref", ref, "--live", live),
         ("--update", update, "--live", live),
@@ -41,16 +41,16 @@ def pins(
         ("--source", source, "--triton or --live", live or bool(triton)),
     ):
         if used and not there:
-            raise UsageError(f"{name} wants {wants}", hints=["what the flags do: invoke --help pins"])
+            raise UsageError(f"{name} requires {wants}", hints=["help on the flags: invoke --help pins"])
     if json and dry_run:
-        raise UsageError("--json and --dry-run contradict each other", hints=["leave one of them out"])
+        raise UsageError("--json and --dry-run contradict each other", hints=["omit one of them"])
     if update and ref:
         raise UsageError(
-            "--update reads each release's own tag, so --ref has no place in it",
-            hints=["leave --ref out; --pytorch 2.9.1 names the release"],
+            "--update reads each release's own tag, and takes no --ref",
+            hints=["omit --ref; --pytorch 2.9.1 selects the release"],
         )
     if env and python:
-        raise UsageError("--env and --python contradict each other", hints=["leave one of them out"])
+        raise UsageError("--env and --python contradict each other", hints=["omit one of them"])
     if live and update:
         _update(pytorch, repository, source, json=json, dry_run=dry_run)
     elif live:
@@ -66,7 +66,7 @@ def pins(
 def _one_question(flags: dict[str, bool]) -> None:
     asked = [name for name, given in flags.items() if given]
     if len(asked) > 1:
-        raise UsageError(f"{' and '.join(asked)} contradict each other", hints=["ask one after the other"])
+        raise UsageError(f"{' and '.join(asked)} contradict each other", hints=["use one at a time"])
 
 
 def _print(lines: Iterable[str]) -> None:
@@ -141,7 +141,7 @@ def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, d
     if dry_run and read_upstream.is_url(where):
         for version in versions:
             output.plan(read_upstream.fetch(where, f"v{version}", space))
-        console.note(f"what would be written to {file} is known when that was read; a clone tells at once")
+        console.note(f"the changes to {file} depend on the downloaded files")
         return
     found, missing = update_table.readings(versions, where, space, _clone(source))
     revision = update_table.revise_all(file.read_text(encoding="utf-8"), found)
@@ -174,7 +174,7 @@ def _installed(env: str, python: Path | None, *, json: bool) -> None:
             raise FactError(
                 f"environment {folder.name!r} has no virtual environment yet",
                 where=folder.venv,
-                hints=["name a Python that has torch: --python PATH", "or another environment: --env NAME"],
+                hints=["give a Python with torch: --python PATH", "or another environment: --env NAME"],
             )
     found = installed_torch.read(path)
     if json:
@@ -190,9 +190,9 @@ def _holders(commit: str, source: Path | None, *, json: bool) -> None:
     clone = _clone(source)
     if clone is None:
         raise FactError(
-            "there is no clone of Triton here to look into",
+            "no clone of Triton found",
             where=Path.cwd(),
-            hints=["stand in one, or name one: --source PATH"],
+            hints=["run this in a clone, or give one: --source PATH"],
         )
     found = releases_with.find(commit, clone)
     if json:
@@ -204,7 +204,7 @@ def _holders(commit: str, source: Path | None, *, json: bool) -> None:
 
 
 def _version(text: str) -> str:
-    """A release of the table, or one that is too new for it."""
+    """A release that is in the table, or too new for the table."""
     import re
 
     from tritonsmith.facts import pytorch_pins
@@ -220,7 +220,7 @@ def _version(text: str) -> str:
 
 
 def _clone(source: Path | None) -> Path | None:
-    """The clone of Triton that a flag names, or the one that encloses the current folder."""
+    """The clone of Triton that a flag names, or that contains the current folder."""
     from tritonsmith.facts import checkout
 
     if source:

@@ -1,4 +1,4 @@
-"""`purge-wheels`: no distribution that owns files under `triton/` is left."""
+"""`purge-wheels`: remove every distribution that owns files under `triton/`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def purge_wheels(
     if recovery.steps:
         console.note(recovery.title)
         if dry_run:
-            output.plan(recovery, rest="what that brings back")
+            output.plan(recovery, rest="the restored files")
             return
         with session.opened("purge-wheels", chosen.name) as running:
             running.run(recovery)
@@ -57,12 +57,12 @@ def purge_wheels(
     _show(survey)
     what = f"{sum(row.files for row in survey.rows)} files from {seen.prefix}"
     if not output.agreed(f"Remove {what}?", yes=yes):
-        raise SmithError("nothing was removed", hints=["--dry-run shows every file that would go"])
+        raise SmithError("nothing was removed", hints=["--dry-run shows every file that would be removed"])
     with session.opened("purge-wheels", chosen.name) as running:
         running.run(survey.plan)
     console.out().print(f"removed {what}", markup=False)
     if still := purge.still_found(_interpreter(env, python)):
-        console.warn(f"`import triton` still finds {still}, which is no distribution's of this environment")
+        console.warn(f"`import triton` still finds {still}, which no distribution of it owns")
 
 
 def _interpreter(env: str, python: Path | None) -> PythonEnv:
@@ -75,9 +75,9 @@ def _interpreter(env: str, python: Path | None) -> PythonEnv:
     if subject.packages is None:
         made = sorted(path.parts[-4] for path in subject.space.root.glob("envs/*/venv/bin/python"))
         raise FactError(
-            "there is no interpreter here that runs",
+            "no working interpreter found",
             where=subject.interpreter or subject.env.python,
-            hints=["name one: --python PATH", *(f"or that of an environment: --env {name}" for name in made)],
+            hints=["give one: --python PATH", *(f"or an environment: --env {name}" for name in made)],
         )
     return subject.packages
 
@@ -92,12 +92,12 @@ def _show(survey: Survey) -> None:
             if row.site == site
         ]
         heads = ["distribution", "what", "files", "MiB"]
-        console.out().print(tables.plain(f"goes from {site}", heads, lines, right=heads[2:]))
+        console.out().print(tables.plain(f"removed from {site}", heads, lines, right=heads[2:]))
     _tell(survey)
 
 
 def _printable(text: str) -> str:
-    """Names of files may hold bytes that are no UTF-8."""
+    """Escape file names, which may contain bytes that are not UTF-8."""
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -107,6 +107,6 @@ def _tell(survey: Survey) -> None:
     for note in survey.notes:
         console.note(note)
     for path in survey.refused[:_SHOWN]:
-        console.warn(f"stays, though a RECORD lists it, since no wheel puts a file there: {path}")
+        console.warn(f"kept, although a RECORD lists it, because no wheel installs files there: {path}")
     if len(survey.refused) > _SHOWN:
-        console.warn(f"so do {len(survey.refused) - _SHOWN} more")
+        console.warn(f"{len(survey.refused) - _SHOWN} more are kept")

@@ -1,4 +1,4 @@
-"""`setup-mlir`: an LLVM/MLIR that fits the Triton checkout."""
+"""`setup-mlir`: install or build the LLVM/MLIR that the Triton checkout pins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def setup_mlir(
     build_type: str = flag("Debug, RelWithDebInfo, Release or MinSizeRel", ""),
     assertions: bool | None = flag("build LLVM with assertions", None),
     targets: CommaList = flag("code generators: Native,NVPTX,AMDGPU", ()),
-    scope: str = flag("what is built: closure (what Triton links and tests), python-module, all", ""),
+    scope: str = flag("what to build: closure (what Triton links and tests), python-module, all", ""),
     target: tuple[str, ...] = NINJA_TARGET,
     jobs: int | None = JOBS,
     dry_run: bool = DRY_RUN,
@@ -64,7 +64,7 @@ def setup_mlir(
     space, located = commands.find_triton(chosen)
     pin_will_do = not use_case.wants_sources(chosen)
     if dry_run and located.fetch.steps and not pin_will_do:
-        output.plan(located.fetch, rest="the sources, which are not here yet")
+        output.plan(located.fetch, rest="the sources, which are not downloaded yet")
         return
     if not dry_run:
         commands.bring_sources(chosen, located, pin_will_do=pin_will_do)

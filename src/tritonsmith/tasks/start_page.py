@@ -1,4 +1,4 @@
-"""What `tritonsmith` prints where no task is named: the tasks by what one wants, examples, where help is."""
+"""The page that `tritonsmith` prints without a task: tasks by purpose, examples, and where to find help."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ GROUPS = {
     "this project": ("test", "lint", "benchmark"),
 }  # fmt: skip
 _EXAMPLES = {
-    "invoke up": "see the released Triton compile",
-    "invoke build-triton --debug": "from the checkout that you stand in",
-    "invoke doctor": "is it the environment?",
+    "invoke up": "install a released Triton, and try it",
+    "invoke build-triton --debug": "build the current checkout",
+    "invoke doctor": "diagnose the environment",
 }
 _WIDTH = 80  # columns
 _HEAD = max(map(len, GROUPS)) + 4
@@ -39,8 +39,8 @@ _HEAD = max(map(len, GROUPS)) + 4
 def lines() -> Iterator[str]:
     """The page, at most 40 lines of at most 80 columns."""
     yield f"tritonsmith {__version__}: for people who hack on the Triton GPU compiler."
-    yield "LLVM/MLIR at the pin, a Debug Triton against it, any kernel for any GPU without"
-    yield "one, what each pass made of it, and whether it is the environment."
+    yield "LLVM/MLIR at the pin, a Debug Triton with that LLVM, kernels compiled for any"
+    yield "GPU without one, the IR before every pass, and a diagnosis of the environment."
     yield ""
     for title, names in GROUPS.items():
         head = f"  {title}".ljust(_HEAD)

@@ -1,4 +1,4 @@
-"""`store.*`: the LLVMs that are kept."""
+"""`store.*`: manage the LLVMs in the store."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def verify(
     elif not results:
         console.note(f"nothing in {shelf.root} yet")
     for one, problems in results.items() if not json else ():
-        console.out().print(f"{one}: {'; '.join(problems) or 'whole'}", markup=False)
+        console.out().print(f"{one}: {'; '.join(problems) or 'intact'}", markup=False)
     if broken := [one for one, problems in results.items() if problems]:
         raise SmithError(
-            f"not whole: {', '.join(broken)}",
+            f"damaged: {', '.join(broken)}",
             where=shelf.root,
             hints=["`invoke setup-mlir` repairs a build", "`invoke store.gc --name NAME` deletes an entry"],
         )
@@ -74,7 +74,7 @@ def gc(
     older_than: str = flag("only entries unused for so long: 12h, 30d, 8w", ""),
     yes: bool = YES,
     dry_run: bool = DRY_RUN,
-    json: bool = flag("print the plan as JSON, and act only with --yes", default=False),
+    json: bool = flag("print the plan as JSON, and delete only with --yes", default=False),
 ) -> None:
     """Delete unused LLVMs, the least recently used first."""
     import time
@@ -102,7 +102,7 @@ def gc(
     _run("store.gc", prepared.plan)
     left = store_gc.stayed(prepared, found)
     for row in left:
-        console.note(f"{row.entry.name} is there still: somebody uses it right now")
+        console.note(f"{row.entry.name} was kept: it is in use now")
     freed = prepared.freed - sum(row.bytes or 0 for row in left)
     if not json:
         console.out().print(f"deleted {formats.size(freed)}", markup=False)
@@ -113,7 +113,7 @@ def adopt(
     context: Any,
     which: StoreOptions,
     path: Path = word("build folder or install prefix of an LLVM"),
-    name: str = flag("name in the store", "", unset="one that says what it is"),
+    name: str = flag("name in the store", "", unset="descriptive"),
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Register an existing LLVM build in the store, in place."""
@@ -201,7 +201,7 @@ def import_(
     found = store_import_.locate(source, space, sha256)
     if found.fetched and dry_run:
         output.plan(found.plan)
-        console.note("what follows depends on what is in it")
+        console.note("the rest depends on the content of the archive")
         return
     if not dry_run:
         _run("store.import", found.plan)
@@ -214,12 +214,12 @@ def import_(
         prepared = store_import_.prepare(found, shelf, space, machine.read(), force=force)
         _run("store.import", prepared.plan)
     console.out().print(
-        f"{'there already' if prepared.there else 'imported'}: {shelf.path(name)}", markup=False
+        f"{'already there' if prepared.there else 'imported'}: {shelf.path(name)}", markup=False
     )
 
 
 def _run(task_name: str, plan: Plan) -> None:
-    """Run a plan, with its log in the workspace."""
+    """Run a plan with a log in the workspace."""
     from tritonsmith.envs import workspace
 
     space = workspace.default()
@@ -228,7 +228,7 @@ def _run(task_name: str, plan: Plan) -> None:
 
 
 def _store(which: StoreOptions) -> Store:
-    """The store that is meant: by flag, by the env file, or the workspace's."""
+    """The selected store: by flag, by the env file, or the workspace's."""
     from tritonsmith.envs import settings, workspace
     from tritonsmith.store.store import open_store
 

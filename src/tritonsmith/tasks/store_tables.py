@@ -1,4 +1,4 @@
-"""What `store.list` and `store.gc` print."""
+"""The tables of `store.list` and `store.gc`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def listed(found: StoreListing) -> None:
-    """The table of entries, and what is wrong with them."""
+    """The table of entries and their problems."""
     from tritonsmith.ui import console, tables
 
     if found.rows:
@@ -27,12 +27,12 @@ def listed(found: StoreListing) -> None:
         if row.entry.problem:
             console.note(f"{row.entry.name}: {row.entry.problem}")
         for use in row.uses:
-            if "cannot be looked at" in use.why:
+            if "cannot be checked" in use.why:
                 console.note(f"{row.entry.name}, kept for {use.in_words} of {use.user.user}: {use.why}")
 
 
 def _cells(row: StoreRow, now: float) -> list[str]:
-    """The entry's name in a line of its own, to be copied; below it what it is, and who uses it."""
+    """The entry's name on its own line, for copying; below the name its description and users."""
     lines = [row.entry.name]
     if have := row.entry.manifest:
         commit = f" {have.commit[:12]}{'+' if have.diff else ''}" if have.commit else ""
@@ -48,7 +48,7 @@ def _cells(row: StoreRow, now: float) -> list[str]:
 
 
 def to_delete(prepared: PreparedGc, found: StoreListing) -> None:
-    """Which entries go, which stay, and how much is freed."""
+    """Entries to delete and to keep, and the freed space."""
     from tritonsmith.ui import console, tables
 
     def cells(row: StoreRow, more: str) -> list[str]:
@@ -64,9 +64,7 @@ def to_delete(prepared: PreparedGc, found: StoreListing) -> None:
         rows = [cells(row, f"\n  {reason}") for row, reason in prepared.staying]
         console.out().print(tables.plain("kept", head, rows, right=right))
     if prepared.leftovers:
-        console.out().print(
-            f"left by runs that were stopped: {formats.size(prepared.leftovers)}", markup=False
-        )
+        console.out().print(f"left by stopped runs: {formats.size(prepared.leftovers)}", markup=False)
     if not prepared.plan.steps:
         console.out().print("nothing to delete", markup=False)
         return

@@ -1,4 +1,4 @@
-"""`system.packages`: the distribution's packages that a need takes."""
+"""`system.packages`: print the distribution's packages for a purpose."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def packages(
     table = configs.load("system-packages")
     needs = {name: row for name, row in table.items() if isinstance(row, dict)}
     if need not in needs:
-        raise UsageError(f"there is no need {need!r}", hints=did_you_mean(need, needs))
+        raise UsageError(f"unknown purpose: {need!r}", hints=did_you_mean(need, needs))
     if manager not in needs[need]:
         raise UsageError(f"{need!r} is not listed for {manager!r}", hints=did_you_mean(manager, needs[need]))
     console.out().print(" ".join(name.replace("NN", llvm) for name in needs[need][manager]), markup=False)

@@ -1,4 +1,4 @@
-"""The decorator of all tasks: options as they are declared, errors as exit codes."""
+"""The decorator of all tasks: declared options, and errors as exit codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tritonsmith.tasks.option_task import WIDE, OptionTask
 def task(
     *, name: str | None = None, aliases: Iterable[str] = (), tables: bool = False
 ) -> Callable[[Callable[..., Any]], OptionTask]:
-    """A task whose body declares its options as parameters, and may raise this project's errors.
+    """Declare a task whose body declares its options by `option_fields`, and may raise this project's errors.
 
     A `SmithError` becomes its message and exit code, ^C becomes 130, anything else a log file and 3.
 
@@ -79,7 +79,7 @@ def _outlive_readers() -> None:
 
 
 def _print_anything() -> None:
-    """A stream in ASCII gets `?` for what it cannot show, where it would end in an exception."""
+    """Replace unsupported characters with `?` on an ASCII stream, instead of raising an exception."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -95,5 +95,5 @@ def _need_folder() -> None:
         Path.cwd()
     except FileNotFoundError:
         raise UsageError(
-            "the current folder does not exist any more", hints=["go to one that exists: cd ~"]
+            "the current folder no longer exists", hints=["change to an existing folder: cd ~"]
         ) from None

@@ -1,4 +1,4 @@
-"""`up`: the newest Triton in an environment of its own, shown at work."""
+"""`up`: install the newest Triton in its own environment, and compile a kernel."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def up(context: Any, env: str = WHEEL_ENV, dry_run: bool = DRY_RUN) -> None:
     console.out().print(report.summary(run.examine(chosen)), markup=False)
     console.out().print(f"\nThe files are in {python.parents[2] / 'kernels'}. What next:", markup=False)
     for line, what in (
-        ("invoke doctor", "what else this machine has and lacks"),
+        ("invoke doctor", "check this machine and its environments"),
         ("invoke setup-mlir", "an LLVM/MLIR for a Triton checkout"),
-        ("invoke build-triton --debug", "a Triton of your own, to change and step through"),
+        ("invoke build-triton --debug", "a debug build of Triton, to change and step through"),
         ("invoke --list", "everything else"),
     ):
         console.out().print(f"  {console.typed(line):<34} {what}", markup=False)

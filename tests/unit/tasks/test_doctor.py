@@ -65,7 +65,7 @@ def test_the_screen(smith: Smith, free: float, code: int, monkeypatch: pytest.Mo
     assert lines[1][:2] == ["✗" if code else "✓", "disk"]
     assert answer.out.splitlines()[-1].startswith("doctor: ")
     assert ("docs/doctor.md#machinedisk" in answer.out) is (code == 1)
-    assert answer.err == "note: environment dev, Python none yet\n"
+    assert answer.err == "note: environment dev, Python none\n"
 
 
 def test_the_list(smith: Smith) -> None:
@@ -109,7 +109,7 @@ def test_nothing_to_mend(smith: Smith, root: Path) -> None:
     assert root
     answer = smith("doctor", "--only", "builds", "--fix")
     assert answer.code == 0
-    assert "nothing here can be mended by itself" in answer.err
+    assert "nothing can be fixed automatically" in answer.err
     assert not workspace.default().root.exists()
 
 
@@ -144,7 +144,7 @@ def test_the_dry_run_is_what_happens(smith: Smith, stale: Path) -> None:
 def test_without_a_terminal_it_must_be_told_yes(smith: Smith, stale: Path) -> None:
     answer = smith("doctor", "--only", "builds", "--fix")
     assert answer.code == 1
-    assert "there is no terminal to ask on" in answer.err
+    assert "there is no terminal to ask in" in answer.err
     assert "--yes to agree" in answer.err
     assert stale.is_file()
     assert not workspace.default().root.exists()
@@ -153,12 +153,12 @@ def test_without_a_terminal_it_must_be_told_yes(smith: Smith, stale: Path) -> No
 def test_with_yes_it_is_done(smith: Smith, stale: Path) -> None:
     answer = smith("doctor", "--only", "builds", "--fix", "--yes")
     assert answer.code == 0
-    assert answer.out.index("✗ cmake-paths") < answer.out.index("#!/bin/sh") < answer.out.index("done; look")
+    assert answer.out.index("✗ cmake-paths") < answer.out.index("#!/bin/sh") < answer.out.index("done; check")
     assert not stale.exists()
     (log,) = (workspace.default().root / "logs").iterdir()
     assert "apply fixes that can be undone" in log.read_text()
     again = smith("doctor", "--only", "builds", "--fix", "--yes")
-    assert (again.code, "nothing here can be mended" in again.err) == (0, True)
+    assert (again.code, "nothing can be fixed" in again.err) == (0, True)
 
 
 class Terminal(io.StringIO):
@@ -177,7 +177,7 @@ def test_a_person_is_asked(
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(typed))
     answer = smith("doctor", "--only", "builds", "--fix")
-    assert "do this? [y/N] " in answer.err
+    assert "Apply these fixes? [y/N] " in answer.err
     assert (stale.exists(), answer.code) == (not agreed, 0 if agreed else 1)
     assert agreed or not workspace.default().root.exists()
 
@@ -185,7 +185,7 @@ def test_a_person_is_asked(
 def test_agreed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert output.agreed("delete [all]?", yes=True)
-    with pytest.raises(SmithError, match="no terminal to ask on"):
+    with pytest.raises(SmithError, match="no terminal to ask in"):
         output.agreed("delete [all]?", yes=False)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("sys.stdin", Terminal("y\n"))

@@ -71,7 +71,7 @@ def test_flags_of_a_compile_are_not_passed_over_where_nothing_is_compiled(
     (here / "out").mkdir()
     name, *rest = argv
     answer = smith(name, "out", *rest, "--signature", "i32", "--num-warps", "8")
-    assert (answer.code, "--signature, --num-warps: this kernel is compiled already" in answer.err) == (
+    assert (answer.code, "--signature, --num-warps: this kernel is already compiled" in answer.err) == (
         2,
         True,
     )

@@ -54,9 +54,9 @@ def test_a_plot_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     ("flags", "words"),
     [
         ({"json": True, "csv": True}, "contradict"),
-        ({"num_warps": "4"}, "compiled already"),
+        ({"num_warps": "4"}, "already compiled"),
         ({"from_cache": "all"}, "takes no kernel"),
-        ({"from_cache": "all", "plot": "map.svg"}, "a cache is none"),
+        ({"from_cache": "all", "plot": "map.svg"}, "requires a sweep, not a cache"),
         ({"plot": "map.pdf"}, "cannot write map.pdf"),
     ],
 )

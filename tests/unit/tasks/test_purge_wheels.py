@@ -96,7 +96,7 @@ def test_an_environment_that_is_named_is_never_the_active_one(purge: Purge, venv
     for flags in (("--env", "debug"), ("--env", "dev")):
         answer = purge(*flags, "--yes")
         assert (answer.code, there(venv)) == (1, True)
-        assert "there is no interpreter here that runs" in answer.err
+        assert "no working interpreter found" in answer.err
         assert "--python PATH" in answer.err
 
 
@@ -133,8 +133,8 @@ def test_what_lies_outside_is_told_of(purge: Purge, venv: Path) -> None:
     )
     answer = purge("--yes")
     assert answer.code == 0
-    assert answer.err.count("stays, though a RECORD lists it, since no wheel puts a file there") == 5
-    assert "so do 2 more" in answer.err
+    assert answer.err.count("kept, although a RECORD lists it, because no wheel installs files there") == 5
+    assert "2 more are kept" in answer.err
 
 
 def test_a_killed_run_is_healed_first(purge: Purge, venv: Path) -> None:
@@ -171,6 +171,6 @@ def test_no_interpreter(purge: Purge, monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.delenv("CONDA_PREFIX", raising=False)
     answer = purge()
     assert answer.code == 1
-    assert "there is no interpreter here that runs" in answer.err
+    assert "no working interpreter found" in answer.err
     (tmp_path / "python").touch(mode=0o755)
     assert purge("--python", str(tmp_path / "python")).code == 1

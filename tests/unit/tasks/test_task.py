@@ -30,8 +30,8 @@ def call(error: BaseException) -> Exit:
     return caught.value
 
 
-REFUSED = "error: this machine refuses: Permission denied\n  where: /a/file"
-NO_HOME = "error: there is no such home folder\n  why:   Could not determine home directory."
+REFUSED = "error: the system refused: Permission denied\n  where: /a/file"
+NO_HOME = "error: unknown home folder\n  why:   Could not determine home directory."
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ NO_HOME = "error: there is no such home folder\n  why:   Could not determine hom
         (
             PermissionError(13, "Permission denied", "/a/file"),
             1,
-            f"{REFUSED}\nThings to try:\n  - whose is it, and what does it allow: `ls -ld`",
+            f"{REFUSED}\nThings to try:\n  - check the owner and the permissions: `ls -ld`",
         ),
         (
             RuntimeError("Could not determine home directory."),
             2,
-            f"{NO_HOME}\nThings to try:\n  - write the whole path",
+            f"{NO_HOME}\nThings to try:\n  - give the full path",
         ),
         (InterruptedRunError("interrupted"), 130, "error: interrupted"),
         (KeyboardInterrupt(), 130, "interrupted"),
@@ -153,7 +153,7 @@ def test_a_folder_that_was_deleted(tmp_path: Path) -> None:
         ("/bin/sh", "-c", script, SMITH), cwd=gone, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2, done.stderr
-    assert "error: the current folder does not exist any more" in done.stderr
+    assert "error: the current folder no longer exists" in done.stderr
     assert "cd ~" in done.stderr
 
 
