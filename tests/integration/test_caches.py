@@ -309,7 +309,7 @@ def test_wrong_flags(smith: Smith) -> None:
     assert "did you mean 'h100'" in smith("clear-cache", "--target", "h10", code=2).error
     assert "--keep-newest cannot be" in smith("clear-cache", "--keep-newest", "x", code=2).error
     assert "no such folder" in smith("cache.list", "--root", "/nowhere", code=2).error
-    assert "one cache alone" in smith("clear-cache", "--root", "/", "--all", code=2).error
+    assert "selects a single cache" in smith("clear-cache", "--root", "/", "--all", code=2).error
 
 
 # --- while kernels are being compiled

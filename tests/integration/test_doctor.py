@@ -257,7 +257,7 @@ def _answered(smith: Smith, typed: str, *argv: str) -> int:
         ) as process:
             os.write(ours, typed.encode())
             _, err = process.communicate(timeout=60)
-            assert "do this? [y/N]" in err
+            assert "Apply these fixes? [y/N]" in err
             return process.returncode
     finally:
         os.close(ours)

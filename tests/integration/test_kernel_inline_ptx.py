@@ -141,8 +141,8 @@ def test_a_tensor_map_is_refused(smith: Smith) -> None:
 def test_wrong_flags(smith: Smith) -> None:
     for flags, text in (
         (("--header", "--elementwise"), "omit one of them"),
-        (("--function", "f"), "--function goes with --elementwise"),
-        (("--signature", "i32"), "this kernel is compiled already"),
+        (("--function", "f"), "--function requires --elementwise"),
+        (("--signature", "i32"), "this kernel is already compiled"),
     ):
         assert text in smith("kernel.inline-ptx", "x.ptx", *flags, code=2).error
     assert "cannot read this PTX" in smith("kernel.inline-ptx", "x.ptx", code=1).error

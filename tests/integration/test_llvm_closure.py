@@ -101,7 +101,7 @@ def test_a_triton_that_takes_nothing_is_an_error(world: World) -> None:
         encoding="utf-8",
     )
     said = world.setup(code=1)
-    assert "takes nothing from that tree" in said
+    assert "uses nothing from that tree" in said
     assert "--scope all" in said
 
 

@@ -424,8 +424,8 @@ def test_killed_at_random_beside_a_collection(world: World) -> None:
         entries = json.loads(world.smith("store.list", "--json").out)["entries"]
         assert {entry["status"] for entry in entries} <= {"ready", "unfinished"}, entries
         if entries and {entry["status"] for entry in entries} == {"ready"}:
-            assert "whole" in world.smith("store.verify").out
+            assert "intact" in world.smith("store.verify").out
     prefix = world.setup(world.url, *FILECHECK)
     assert "used by" in world.smith("store.gc", "--yes").out
     assert capture(prefix / "bin" / "FileCheck") == "FileCheck of mini-llvm\n"
-    assert world.smith("store.verify").out.endswith(": whole\n")
+    assert world.smith("store.verify").out.endswith(": intact\n")

@@ -228,7 +228,7 @@ def test_who_holds_a_commit_in_the_checkout_that_one_stands_in(smith: Smith, tri
 
 
 def test_who_holds_a_commit_that_is_not_there(smith: Smith, triton: Path) -> None:
-    assert "no clone of Triton here" in smith("pins", "--triton", "HEAD", code=1).error
+    assert "no clone of Triton found" in smith("pins", "--triton", "HEAD", code=1).error
     error = smith("pins", "--triton", PIN, "--source", triton, code=1).error
     assert f"no commit '{PIN}'" in error
     assert str(triton) in error

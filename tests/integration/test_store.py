@@ -100,7 +100,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert ar_archive.read(build / "lib" / "libLLVMSupport.a").thin
     smith = Smith(root, cwd=root)
     smith("store.adopt", build, "--name", "mini")
-    assert smith("store.verify").out == "mini: whole\n"
+    assert smith("store.verify").out == "mini: intact\n"
     smith("store.export", "mini", f"{root}/")
     shutil.rmtree(sources)
     shutil.rmtree(build)
@@ -139,7 +139,7 @@ def test_what_was_imported_is_built_against(smith: Smith, packed: Path, tmp_path
     assert subprocess.run([tree / "bin" / "FileCheck"], check=False).returncode == 7
     old = str(packed.parent).encode()
     assert [path for path in tree.rglob("*.cmake") if old in path.read_bytes()] == []
-    assert smith("store.verify").out == "mini: whole\n"
+    assert smith("store.verify").out == "mini: intact\n"
     (tree / "include" / "llvm" / "Config" / "generated.h").write_text("#define GENERATED 8\n")
     assert "generated.h was changed" in smith("store.verify", code=1).out
 
@@ -154,7 +154,7 @@ def test_over_http_broken_off_and_resumed(smith: Smith, packed: Path, served: Se
     assert entries(smith)["mini"]["manifest"]["origin"] == f"{served.url}/mini.tar.zst"
     assert list((smith.home / "downloads").iterdir()) == []
     again = smith("store.import", f"{served.url}/mini.tar.zst")
-    assert again.out.startswith("there already: ")
+    assert again.out.startswith("already there: ")
     assert "404" in smith("store.import", f"{served.url}/none.tar.zst", code=1).error
 
 
@@ -220,7 +220,7 @@ def test_two_at_once(smith: Smith, packed: Path) -> None:
         said = [process.communicate(timeout=300) for process in (one, two)]
     assert sorted((one.returncode, two.returncode)) in ([0, 0], [0, 1]), said
     assert entries(smith)["mini"]["status"] == "ready"
-    assert smith("store.verify").out == "mini: whole\n"
+    assert smith("store.verify").out == "mini: intact\n"
     with locks.hold(smith.home / "llvm" / "mini.lock", purpose="setup-mlir --env other"):
         refused = smith("store.import", packed, code=1).error
     assert "another run is busy with mini in the store of LLVMs" in refused
@@ -252,7 +252,7 @@ find small/store -name '.*'
     assert done.code == 0, done
     assert "No space left on device" in done.err
     assert "nothing in" in done.out
-    assert "mini: whole" in done.out
+    assert "mini: intact" in done.out
     assert done.out.rstrip().endswith(".tritonsmith-import")
 
 
@@ -272,7 +272,7 @@ if "$0" store.gc --store "$1" --yes; then exit 9; fi
     assert done.code == 0, done
     listed = json.loads(done.out[: done.out.rindex("}\n") + 2])
     assert (listed["writable"], listed["entries"][0]["status"]) == (False, "ready")
-    assert "mini: whole" in done.err
+    assert "mini: intact" in done.err
     assert "read-only" in done.err.lower()
     assert (smith.cwd / "out.tar.zst.sha256").is_file()
 
@@ -281,7 +281,7 @@ def test_words_for_what_goes_wrong(smith: Smith, packed: Path) -> None:
     smith("store.import", packed)
     assert "did you mean 'mini'" in smith("store.export", "mimi", "x.tar.zst", code=2).error
     assert "deletes it" in smith("store.forget", "mini", code=2).error
-    assert "no size" in smith("store.gc", "--max-size", "big", code=2).error
+    assert "not a size" in smith("store.gc", "--max-size", "big", code=2).error
     assert "is not an age" in smith("store.gc", "--older-than", "long", code=2).error
     assert "--yes" in smith("store.gc", code=1).error
     assert "tritonsmith[s3]" in smith("store.export", "mini", "s3://bucket/x/", code=1).error

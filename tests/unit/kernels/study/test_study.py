@@ -233,7 +233,7 @@ def test_where_all_failed_the_reason_is_said_not_that_there_is_no_picture(tmp_pa
 
 
 def test_a_picture_without_a_folder_is_said_first(listed: Path) -> None:
-    with pytest.raises(Exit, match="--plot: there is no such folder") as caught:
+    with pytest.raises(Exit, match="--plot: the folder does not exist") as caught:
         study(Context(), kernels=str(listed), triton=["3.4.0"], plot=str(listed.parent / "none" / "p.svg"))
     assert caught.value.code == 2
     assert not workspace.default().root.exists()
