@@ -178,6 +178,7 @@ def reader(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory, tmp_path
     return replace(with_wheel.beside(tmp_path), more=more)
 
 
+@pytest.mark.xdist_group("documented")  # pages compile into the default folder of one kernel
 @pytest.mark.parametrize(
     "page", documented.PAGES, ids=lambda page: page.relative_to(documented.REPOSITORY).as_posix()
 )
