@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.command_line import command
 from tritonsmith.errors import SmithError, UsageError
+from tritonsmith.tasks.kernel_options import KernelOptions, ToolchainOptions, parse_stages, target_of
 from tritonsmith.tasks.option_fields import flag, word
 from tritonsmith.tasks.option_task import command_line
-from tritonsmith.tasks.options import OUT, KernelOptions, ToolchainOptions
+from tritonsmith.tasks.options import OUT
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ def ir_override(
 
     from tritonsmith.passes import override
     from tritonsmith.plan import files
-    from tritonsmith.tasks import kernel_request
 
     _, program = command_line()
     if bool(program) == bool(kernel):
@@ -47,16 +47,16 @@ def ir_override(
             "invoke ir-override -- python script.py",
         ]
         raise UsageError("name a kernel's file, or a command after --", hints=hints)
-    (wanted,) = kernel_request.stages([stage])
+    (wanted,) = parse_stages([stage])
     if edited and not edited.is_file():
         raise UsageError(f"--edited: no file {edited}")
     editor = () if edited else override.editor(os.environ)
     if program:
         bench = _of_command(program, by.python, out)
     else:
-        target = kernel_request.target_of(wanted)
-        asked = kernel_request.parse_request(kernel, what, target=target, by=by)
-        bench = _of_kernel(asked, kernel_request.toolchain(by, asked), out)
+        target = target_of(wanted)
+        asked = what.request(kernel, target=target, by=by)
+        bench = _of_kernel(asked, by.toolchain(asked), out)
     chosen = override.choose(override.first(bench), name, wanted)
     place = override.put(bench, chosen)
     if edited:

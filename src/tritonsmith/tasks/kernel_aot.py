@@ -5,18 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.tasks.kernel_options import BackendOptions, CompileOptions, PoolOptions, folder_of
 from tritonsmith.tasks.option_fields import CommaLists, again, flag
-from tritonsmith.tasks.options import (
-    DRY_RUN,
-    JSON,
-    KERNEL_SOURCE,
-    OUT,
-    SWEEP,
-    TARGET,
-    BackendOptions,
-    CompileOptions,
-    PoolOptions,
-)
+from tritonsmith.tasks.options import DRY_RUN, JSON, KERNEL_SOURCE, OUT, SWEEP, TARGET
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
@@ -51,7 +42,7 @@ def aot(
     from tritonsmith.kernels.aot import c_types, emit
     from tritonsmith.kernels.aot import grid as grids
     from tritonsmith.kernels.compile import manifest
-    from tritonsmith.tasks import kernel_request, output
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     grids.parse(grid)  # before minutes of compiling
@@ -61,15 +52,15 @@ def aot(
         for text in signature or ("",)
     ]
     found: Sequence[Manifest]
-    if folder := kernel_request.folder_of(source):
-        kernel_request.compiled_already(variants[0])
+    if folder := folder_of(source):
+        variants[0].refuse()
         found = [manifest.read(folder)]
     else:
         if point:
             hints = ["omit it, or give a folder of kernel.compile"]
             raise UsageError("--point chooses among compiled points", hints=hints)
-        asked = [kernel_request.parse_request(source, one, by=by) for one in variants]
-        where = kernel_request.toolchain(by, *asked)
+        asked = [one.request(source, by=by) for one in variants]
+        where = by.toolchain(*asked)
         if dry_run:
             for one in emit.compiles(asked, where):
                 output.compile_of(one)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.tasks.kernel_options import CompileOptions, parse_stages
 from tritonsmith.tasks.option_fields import CommaLists, flag, word
-from tritonsmith.tasks.options import DRY_RUN, JOBS, JSON, OUT, SCHEDULER, TIMEOUT, WHEEL_ENV, CompileOptions
+from tritonsmith.tasks.options import DRY_RUN, JOBS, JSON, OUT, SCHEDULER, TIMEOUT, WHEEL_ENV
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ def compare_(
     from tritonsmith.kernels.batch import spec
     from tritonsmith.kernels.compare import diff as compare_diff
     from tritonsmith.kernels.compare import inputs, thresholds
-    from tritonsmith.tasks import kernel_request, output
+    from tritonsmith.tasks import output
 
     terms = () if fail_on is None else thresholds.parse(fail_on)  # empty: a variable of CI that is not set
-    names = kernel_request.stages(stage)
+    names = parse_stages(stage)
     first, second = spec.parse(side_a), spec.parse(side_b)
     wanted = inputs.prepare(first, second, _kernels(kernel, what), out)
     if dry_run:
@@ -56,7 +57,6 @@ def _kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.batch import kernel_list
     from tritonsmith.kernels.compare import inputs
-    from tritonsmith.tasks import kernel_request
 
     if not kernel:
         if what != CompileOptions():
@@ -64,7 +64,7 @@ def _kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
                 "no kernel is given, so nothing is compiled", hints=["invoke kernel.compare A B FILE"]
             )
         return ()
-    asked = kernel_request.parse_request(kernel, what)
+    asked = what.request(kernel)
     if asked.file.suffix != kernel_list.SUFFIX:
         return inputs.one(asked)
     if what.signature or asked.autotune:

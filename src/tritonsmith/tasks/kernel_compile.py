@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.tasks.kernel_options import CompileOptions, PoolOptions, parse_stages
 from tritonsmith.tasks.option_fields import CommaLists, flag, word
-from tritonsmith.tasks.options import DRY_RUN, FROM_CACHE, JSON, OUT, CompileOptions, PoolOptions
+from tritonsmith.tasks.options import DRY_RUN, FROM_CACHE, JSON, OUT
 from tritonsmith.tasks.task import task
 
 
@@ -28,12 +29,12 @@ def compile_(
 
     from tritonsmith.errors import SmithError
     from tritonsmith.kernels.compile import report, run
-    from tritonsmith.tasks import kernel_request, output
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
-    stages = kernel_request.stages(stage)
-    wanted = kernel_request.parse_request(kernel, what, stages=stages, from_cache=from_cache, by=by)
-    where = kernel_request.toolchain(by, wanted)
+    stages = parse_stages(stage)
+    wanted = what.request(kernel, stages=stages, from_cache=from_cache, by=by)
+    where = by.toolchain(wanted)
     prepared = run.prepare(wanted, where, out)
     if dry_run:
         output.compile_of(prepared, everything=all_)

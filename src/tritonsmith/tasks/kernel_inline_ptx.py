@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.tasks.kernel_options import CompileOptions, PoolOptions
 from tritonsmith.tasks.option_fields import OutFile, again, flag, word
-from tritonsmith.tasks.options import DRY_RUN, OUT_FILE, CompileOptions, PoolOptions
+from tritonsmith.tasks.options import DRY_RUN, OUT_FILE
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def inline_ptx(
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.compile import run
     from tritonsmith.kernels.ptx import command, compiled_kernel
-    from tritonsmith.tasks import kernel_request, output
+    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     if header and elementwise:
@@ -39,13 +40,13 @@ def inline_ptx(
     if function and not elementwise:
         raise UsageError("--function requires --elementwise", hints=["omit --function for a whole kernel"])
     if command.is_compiled(source):
-        kernel_request.compiled_already(what)
+        what.refuse()
         made = compiled_kernel.load(Path(source).expanduser(), point=point or None, metadata=metadata)
     else:
         if metadata:
             raise UsageError("--metadata requires a .ptx file", hints=["omit it"])
-        asked = kernel_request.parse_request(source, what, target=command.default_target(), by=by)
-        where = kernel_request.toolchain(by, asked)
+        asked = what.request(source, target=command.default_target(), by=by)
+        where = by.toolchain(asked)
         if dry_run:
             output.compile_of(run.prepare(asked, where))
             output.warnings(("the rest depends on the result of this compile",))

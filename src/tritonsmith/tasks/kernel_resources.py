@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.tasks.kernel_options import CompileOptions, PoolOptions, folder_of
 from tritonsmith.tasks.option_fields import flag
-from tritonsmith.tasks.options import CSV, DRY_RUN, JSON, KERNEL, OUT, PLOT, CompileOptions, PoolOptions
+from tritonsmith.tasks.options import CSV, DRY_RUN, JSON, KERNEL, OUT, PLOT
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
@@ -33,11 +34,10 @@ def resources(
     from tritonsmith.envs import workspace
     from tritonsmith.kernels.resources import from_cache as resources_from_cache
     from tritonsmith.kernels.resources import plot as resources_plot
-    from tritonsmith.tasks import kernel_request
 
     compiles = what != CompileOptions() or out is not None
     whole = bool(from_cache) and not compiles
-    folder = kernel_request.folder_of(kernel)
+    folder = folder_of(kernel)
     _refuse(
         kernel, whole=whole, compiled=compiles and bool(folder), both=json and csv, plotted=plot is not None
     )
@@ -48,8 +48,8 @@ def resources(
     elif folder:
         found = _compiled_before(folder)
     else:
-        asked = kernel_request.parse_request(kernel, what, from_cache=from_cache, by=by)
-        where = kernel_request.toolchain(by, asked)
+        asked = what.request(kernel, from_cache=from_cache, by=by)
+        where = by.toolchain(asked)
         found = _compiled_now(asked, where, out, silent=json or csv, dry_run=dry_run)
     if found:
         _print(found, spills=spills, json=json, csv=csv, cached=whole, picture=plot)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritonsmith.tasks.kernel_options import CompileOptions, PoolOptions, folder_of, parse_stages, target_of
 from tritonsmith.tasks.option_fields import flag
-from tritonsmith.tasks.options import FROM_CACHE, KERNEL, CompileOptions, PoolOptions
+from tritonsmith.tasks.options import FROM_CACHE, KERNEL
 from tritonsmith.tasks.task import task
 
 
@@ -24,17 +25,16 @@ def show_(
     """Print one stage of a kernel: ttgir, PTX, SASS ..."""
     from tritonsmith.kernels.compile import manifest, run
     from tritonsmith.kernels.show import stage as show_stage
-    from tritonsmith.tasks import kernel_request
     from tritonsmith.ui import console
 
-    (wanted,) = kernel_request.stages([stage])
-    if folder := kernel_request.folder_of(kernel):
-        kernel_request.compiled_already(what)
+    (wanted,) = parse_stages([stage])
+    if folder := folder_of(kernel):
+        what.refuse()
         made = manifest.read(folder)
     else:
-        target = kernel_request.target_of(wanted)
-        asked = kernel_request.parse_request(kernel, what, target=target, from_cache=from_cache, by=by)
-        made = run.compile_all(asked, kernel_request.toolchain(by, asked))
+        target = target_of(wanted)
+        asked = what.request(kernel, target=target, from_cache=from_cache, by=by)
+        made = run.compile_all(asked, by.toolchain(asked))
     chosen = show_stage.choose(made, point)
     content = show_stage.text(made, chosen, wanted)
     if source_lines:

@@ -6,18 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.tasks.kernel_options import BackendOptions
 from tritonsmith.tasks.option_fields import CommaLists, flag, word
-from tritonsmith.tasks.options import (
-    CSV,
-    DRY_RUN,
-    JOBS,
-    JSON,
-    OUT,
-    PLOT,
-    SCHEDULER,
-    TIMEOUT,
-    BackendOptions,
-)
+from tritonsmith.tasks.options import CSV, DRY_RUN, JOBS, JSON, OUT, PLOT, SCHEDULER, TIMEOUT
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
@@ -51,7 +42,7 @@ def study(
     from tritonsmith.kernels.compile import targets
     from tritonsmith.kernels.resources import plot as resources_plot
     from tritonsmith.kernels.study import git_sources, plan
-    from tritonsmith.tasks import kernel_request, output
+    from tritonsmith.tasks import output
 
     if json and csv:
         raise UsageError("--json and --csv contradict each other", hints=["omit one of them"])
@@ -59,7 +50,7 @@ def study(
         resources_plot.check(plot)
         if not plot.parent.is_dir():  # or an hour of compiling ends without it
             raise UsageError("--plot: the folder does not exist", where=plot.parent)
-    options = kernel_request.backend_options(backend)
+    options = backend.of_backend()
     folder = out or workspace.default().root / "studies" / kernels.stem
     prepared = plan.prepare(
         [replace(one, options={**one.options, **options}) for one in kernel_list.read(kernels)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.tasks.option_fields import CommaList, CommaLists, again, flag, word
+from tritonsmith.tasks.option_fields import CommaList, again, flag, word
 
 # Whatever the task does
 ENV = flag("environment: its name or env file", "dev")
@@ -76,49 +76,6 @@ class BuildOptions:
     backends: CommaList = flag("backends to build, by folder of third_party/: amd,nvidia", ())
     plugin_dir: tuple[str, ...] = flag("folder of an out-of-tree backend (repeatable)", ())
     proton: bool | None = flag("build the profiler", None)
-    jobs: int | None = JOBS
-
-
-@dataclass(frozen=True, kw_only=True)
-class BackendOptions:
-    """Options of the backend."""
-
-    num_warps: int | None = NUM_WARPS
-    num_stages: int | None = NUM_STAGES
-    option: tuple[str, ...] = BACKEND_OPTION
-
-
-@dataclass(frozen=True, kw_only=True)
-class KernelOptions:
-    """Options of one compile."""
-
-    signature: str = SIGNATURE
-    target: CommaLists = TARGET
-    num_warps: int | None = NUM_WARPS
-    num_stages: int | None = NUM_STAGES
-    option: tuple[str, ...] = BACKEND_OPTION
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompileOptions(KernelOptions):
-    """Options of one or many compiles of a kernel."""
-
-    sweep: tuple[str, ...] = SWEEP
-
-
-@dataclass(frozen=True, kw_only=True)
-class ToolchainOptions:
-    """Selects the Triton that compiles."""
-
-    env: str = WHEEL_ENV
-    python: Path | None = PYTHON
-    timeout: int | None = TIMEOUT
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolOptions(ToolchainOptions):
-    """Selects the Triton that compiles, and the number of jobs."""
-
     jobs: int | None = JOBS
 
 

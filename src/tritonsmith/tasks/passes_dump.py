@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.command_line import command
+from tritonsmith.tasks.kernel_options import CompileOptions, ToolchainOptions, target_of
 from tritonsmith.tasks.option_fields import flag, word
 from tritonsmith.tasks.option_task import command_line
-from tritonsmith.tasks.options import DRY_RUN, FROM_CACHE, JSON, OUT, CompileOptions, ToolchainOptions
+from tritonsmith.tasks.options import DRY_RUN, FROM_CACHE, JSON, OUT
 from tritonsmith.tasks.task import task
 
 
@@ -34,7 +35,7 @@ def dump(
     from tritonsmith.errors import SmithError, UsageError
     from tritonsmith.passes.dump import import_log, run, summary
     from tritonsmith.passes.dump.options import Choices
-    from tritonsmith.tasks import kernel_request, output
+    from tritonsmith.tasks import output
 
     choices = Choices(llvm, backend, not no_line_info, reproducers)
     _, program = command_line()
@@ -56,9 +57,9 @@ def dump(
             raise Exit(code=code)
         run.check(index)
         return
-    target = kernel_request.target_of("ttgir")
-    asked = kernel_request.parse_request(kernel, what, target=target, from_cache=from_cache, by=by)
-    made = run.of_kernel(asked, kernel_request.toolchain(by, asked), choices, out)
+    target = target_of("ttgir")
+    asked = what.request(kernel, target=target, from_cache=from_cache, by=by)
+    made = run.of_kernel(asked, by.toolchain(asked), choices, out)
     if dry_run:
         output.plan(made.prepared.plan)
         return

@@ -155,7 +155,6 @@ def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
     from tritonsmith.errors import FactError, UsageError
     from tritonsmith.kernels.compile import run
     from tritonsmith.plan import digest
-    from tritonsmith.tasks import kernel_request
     from tritonsmith.tasks.kernel_compile import compile_
     from tritonsmith.tasks.option_task import from_argv
 
@@ -170,7 +169,7 @@ def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifes
             why=f"the dump comes from: {made.command}",
             hints=["invoke passes.dump FILE:KERNEL --signature ... --target ... writes such a dump"],
         )
-    asked = kernel_request.parse_request(given["kernel"], given["what"])
+    asked = given["what"].request(given["kernel"])
     python = "" if by.env else str(by.python or made.python)
     where = run.toolchain(by.env or "wheel", python, jobs=1)
     to = space.root / "passes" / "isolate" / digest(made.command, str(where.python))

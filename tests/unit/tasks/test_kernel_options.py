@@ -13,7 +13,6 @@ from tests.unit.tasks.conftest import Smith
 from tritonsmith.kernels.compile import targets
 from tritonsmith.kernels.compile.request import CompileRequest, Sweep
 from tritonsmith.tasks.kernel_compile import compile_
-from tritonsmith.tasks.kernel_request import parse_request
 from tritonsmith.tasks.option_task import from_argv
 
 GRID = ("--grid", "1")
@@ -71,7 +70,7 @@ def test_flags_of_a_compile_are_not_passed_over_where_nothing_is_compiled(
     (here / "out").mkdir()
     name, *rest = argv
     answer = smith(name, "out", *rest, "--signature", "i32", "--num-warps", "8")
-    assert (answer.code, "--signature, --num-warps: this kernel is already compiled" in answer.err) == (
+    assert (answer.code, "--num-warps, --signature: this kernel is already compiled" in answer.err) == (
         2,
         True,
     )
@@ -96,6 +95,6 @@ def test_the_command_of_a_manifest_asks_for_the_same(more: dict[str, Any]) -> No
     asked = CompileRequest(**{**named, "targets": targets.parse_all(named["targets"].split(","))})
     words = shlex.split(asked.flags(env="wheel", out=Path("/out of/it")))
     given = from_argv(compile_, words)
-    again = parse_request(given["kernel"], given["what"], stages=given["stage"], by=given["by"])
+    again = given["what"].request(given["kernel"], stages=given["stage"], by=given["by"])
     assert asdict(again) == asdict(asked)
     assert (given["by"].env, given["out"]) == ("wheel", Path("/out of/it"))

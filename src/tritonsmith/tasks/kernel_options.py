@@ -1,0 +1,191 @@
+"""Options of the kernel tasks, and the requests of `kernels/` that they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.errors import UsageError, did_you_mean
+from tritonsmith.tasks.option_fields import CommaLists
+from tritonsmith.tasks.options import (
+    BACKEND_OPTION,
+    JOBS,
+    NUM_STAGES,
+    NUM_WARPS,
+    PYTHON,
+    SIGNATURE,
+    SWEEP,
+    TARGET,
+    TIMEOUT,
+    WHEEL_ENV,
+)
+
+if TYPE_CHECKING:
+    from tritonsmith.kernels.compile.request import CompileRequest
+    from tritonsmith.kernels.compile.run import Toolchain
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolchainOptions:
+    """Selects the Triton that compiles."""
+
+    env: str = WHEEL_ENV
+    python: Path | None = PYTHON
+    timeout: int | None = TIMEOUT
+
+    def toolchain(self, *wanted: CompileRequest) -> Toolchain:
+        """The toolchain of a compile; one compile at a time by default.
+
+        Args:
+            wanted: the requests: their errors are reported before a missing Triton.
+
+        Raises:
+            SmithError: a request is wrong, or Triton is missing.
+        """
+        from tritonsmith.kernels.compile import run
+
+        for one in wanted:
+            run.check(one)
+        jobs = self.jobs if isinstance(self, PoolOptions) else 1
+        return run.toolchain(self.env, str(self.python or ""), jobs=jobs, timeout=self.timeout)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolOptions(ToolchainOptions):
+    """Selects the Triton that compiles, and the number of jobs."""
+
+    jobs: int | None = JOBS
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackendOptions:
+    """Options of the backend."""
+
+    num_warps: int | None = NUM_WARPS
+    num_stages: int | None = NUM_STAGES
+    option: tuple[str, ...] = BACKEND_OPTION
+
+    def of_backend(self) -> dict[str, Any]:
+        """Name to value; those of `--option` win over the others.
+
+        Raises:
+            UsageError: one of them makes no sense.
+        """
+        from tritonsmith.kernels.compile import request
+
+        plain = {"num_warps": self.num_warps, "num_stages": self.num_stages}
+        given = {name: value for name, value in plain.items() if value is not None}
+        return given | request.options_of(self.option)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelOptions(BackendOptions):
+    """Options of one compile."""
+
+    signature: str = SIGNATURE
+    target: CommaLists = TARGET
+
+    def request(
+        self,
+        kernel: str,
+        *,
+        target: str = "",
+        stages: Iterable[str] = (),
+        from_cache: str = "",
+        by: ToolchainOptions | None = None,
+    ) -> CompileRequest:
+        """The compile request.
+
+        Args:
+            kernel: FILE[:KERNEL], or MODULE:KERNEL; empty with `from_cache`.
+            target: the default if the flags name none; the two targets of `up` if empty.
+            stages: to keep; all if empty.
+            from_cache: an entry of Triton's cache, instead of a kernel.
+            by: flags that select the interpreter, which locates modules.
+
+        Raises:
+            SmithError: one of them makes no sense.
+        """
+        from tritonsmith.kernels.compile import request as grammar
+        from tritonsmith.kernels.compile import targets
+
+        if from_cache and (kernel or self.signature):
+            raise UsageError(
+                "--from-cache compiles a cache entry, and takes neither a file nor a signature",
+                hints=["omit one of them"],
+            )
+        swept, autotune = grammar.sweeps_of(self.sweep if isinstance(self, CompileOptions) else ())
+        chosen = self.of_backend()
+        if from_cache:
+            from tritonsmith.kernels.compile import from_cache as cache
+
+            return cache.asked(from_cache, targets.parse_all(self.target), chosen, swept, tuple(stages))
+        module, name = grammar.module_of(kernel)
+        if module and by:
+            from tritonsmith.kernels.compile import module_file
+
+            file = module_file.file_of(module, by.toolchain().python)
+        else:
+            file, name = grammar.kernel_of(kernel)
+        return grammar.CompileRequest(
+            file=file,
+            kernel=name,
+            signature=self.signature,
+            targets=targets.parse_all(self.target or ((target,) if target else ())) or targets.default(),
+            options=chosen,
+            sweeps=swept,
+            autotune=autotune,
+            stages=tuple(stages),
+        )
+
+    def refuse(self) -> None:
+        """Refuse flags of a compile for a folder that is already compiled.
+
+        Raises:
+            UsageError: one was given.
+        """
+        from tritonsmith.command_line import flag_of
+
+        if wrong := [flag_of(name) for name, value in vars(self).items() if value not in (None, "", ())]:
+            hints = ["these flags require FILE[:KERNEL]", "--point selects among compiled points"]
+            raise UsageError(f"{', '.join(wrong)}: this kernel is already compiled", hints=hints)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOptions(KernelOptions):
+    """Options of one or many compiles of a kernel."""
+
+    sweep: tuple[str, ...] = SWEEP
+
+
+def target_of(stage: str) -> str:
+    """The default target for a stage."""
+    from tritonsmith.kernels.compile import targets
+
+    nvidia, amd = targets.default()
+    return str(amd if stage in ("amdgcn", "hsaco", "gcnasm") else nvidia)
+
+
+def parse_stages(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of stages, in lower case.
+
+    Raises:
+        UsageError: no version has such a stage.
+    """
+    from tritonsmith import configs
+
+    table = configs.load("kernels")["stages"]
+    known = (*table["compiler"], *table["disassembled"])
+    found = tuple(dict.fromkeys(name.lower() for name in names))
+    for name in found:
+        if name not in known:
+            raise UsageError(f"unknown stage: {name!r}", hints=did_you_mean(name, known))
+    return found
+
+
+def folder_of(kernel: str) -> Path | None:
+    """The folder that is given instead of a kernel."""
+    folder = Path(kernel).expanduser().absolute() if kernel else None
+    return folder if folder and folder.is_dir() else None
