@@ -12,7 +12,7 @@ from tritonsmith.builder import compile_commands
 from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, Status, ok, skipped
+from tritonsmith.doctor.finding import Finding, NotApplicableError, Status, error, note, ok, skipped, warning
 from tritonsmith.envs import attempts, receipts
 from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import checkout as checkouts
@@ -34,20 +34,19 @@ def llvm(subject: DoctorContext) -> Iterator[Finding]:
     receipt, built = subject.receipt("setup-mlir") or {}, subject.receipt("build-triton") or {}
     prefix = _text(receipt, "prefix") or _text(built, "llvm")
     if not prefix:
-        yield skipped("no LLVM was set up in this environment")
-        return
+        raise NotApplicableError("no LLVM was set up in this environment")
     mend: dict[str, Any] = {"commands": (command("setup-mlir", env=subject.named),)}
     try:
         tree = llvm_tree.read(Path(prefix))
-    except FactError as error:
-        seen = f"the LLVM no longer exists: {error.why or error.what}"
-        yield Finding("error", seen, prefix, affects="Triton cannot be built", **mend)
+    except FactError as failure:
+        seen = f"the LLVM no longer exists: {failure.why or failure.what}"
+        yield error(seen, prefix, affects="Triton cannot be built", **mend)
         return
     was = _text(receipt, "commit") if receipt else _text(built, "llvm_commit")
     if was and not llvm_tree.same_commit(tree.commit, was):
         seen = f"set up at {_short(was)}, now at {_short(tree.commit)}"
         affects = "builds against the old LLVM no longer match"
-        yield Finding("warning", seen, str(tree.prefix), affects=affects, **mend)
+        yield warning(seen, str(tree.prefix), affects=affects, **mend)
     else:
         kind = tree.build_type or "build type unknown"
         source = _text(receipt, "provider") or "--llvm-dir"
@@ -60,15 +59,13 @@ def triton(subject: DoctorContext) -> Iterator[Finding]:
     receipt = subject.receipt("build-triton") or {}
     source = _text(receipt, "source")
     if not source:
-        yield skipped("no Triton was built in this environment")
-        return
+        raise NotApplicableError("no Triton was built in this environment")
     mend: dict[str, Any] = {"commands": (command("build-triton", env=subject.named, source=source),)}
     try:
         tree = _checkout_at(Path(source), subject)
-    except SmithError as error:
-        yield Finding(
-            "error",
-            f"the sources cannot be read: {error.why or error.what}",
+    except SmithError as failure:
+        yield error(
+            f"the sources cannot be read: {failure.why or failure.what}",
             source,
             affects="Triton cannot be rebuilt",
         )
@@ -78,12 +75,10 @@ def triton(subject: DoctorContext) -> Iterator[Finding]:
     commit, pin = _text(receipt, "commit"), _text(receipt, "pin")
     if tree.commit and tree.commit != commit:
         told = f"{seen} was built at {_short(commit)}, the checkout is at {_short(tree.commit)}"
-        yield Finding(
-            "warning", told, source, affects="the code that runs is not the code in the checkout", **mend
-        )
+        yield warning(told, source, affects="the code that runs is not the code in the checkout", **mend)
     elif tree.pin and not llvm_tree.same_commit(tree.pin.commit, pin):
         told = f"{seen} was built for LLVM {_short(pin)}, the checkout pins {_short(tree.pin.commit)}"
-        yield Finding("warning", told, source, affects="the next build may not compile", **mend)
+        yield warning(told, source, affects="the next build may not compile", **mend)
     else:
         yield ok(seen, source)
 
@@ -97,8 +92,7 @@ def last(subject: DoctorContext) -> Iterator[Finding]:
         yield ok("it succeeded", _text(built, "source")) if built else skipped("nothing was built here")
         return
     if holder := locks.holder(subject.env.lock):
-        yield skipped(f"a build is running now: {holder}")
-        return
+        raise NotApplicableError(f"a build is running now: {holder}")
     kind = _text(dict(attempt.content), "build_type")
     backends = [str(name) for name in attempt.content.get("backends") or ()]
     again = command(
@@ -115,15 +109,13 @@ def last(subject: DoctorContext) -> Iterator[Finding]:
     said = f"{attempt.task} ({kind}) of {attempt.when[:16].replace('T', ' ')} UTC"
     if attempt.interrupted or not attempt.what:
         how = "was stopped by ^C" if attempt.interrupted else "was killed before it finished"
-        yield Finding(
-            "warning", f"{said} {how}", attempt.log, remedy="run the same command to continue", **mend
-        )
+        yield warning(f"{said} {how}", attempt.log, remedy="run the same command to continue", **mend)
         return
     reason = " / ".join(line.strip() for line in attempt.why.splitlines()[:_LINES])
     where = attempt.where if attempt.where != attempt.log else ""
     seen = f"{said}: {attempt.what}" + (f"; {where}" if where else "") + (f": {reason}" if reason else "")
     remedy = f"the full error is in the log: {attempt.log}"
-    yield Finding("error", seen, attempt.log, remedy=remedy, **mend)
+    yield error(seen, attempt.log, remedy=remedy, **mend)
 
 
 def _text(receipt: dict[str, Any], key: str) -> str:
@@ -161,8 +153,7 @@ def _gone(cache: CmakeCache, gone: list[tuple[str, Path]]) -> Finding:
     isolated = any("pip-build-env" in str(path) for _, path in gone)
     name, path = gone[0]
     more = f", and {len(gone) - 1} more" if len(gone) > 1 else ""
-    return Finding(
-        "error",
+    return error(
         f"{name} is {path}, which no longer exists{more}",
         str(cache.file),
         affects="Ninja reconfigures and fails",
@@ -179,16 +170,14 @@ def cmake_llvm(subject: DoctorContext) -> Iterator[Finding]:
     """A cached `LLVM_DIR`, or a `-D` that stuck, outlives the variable that set it (Triton 3.7 and later)."""
     caches, wanted = list(_caches(subject)), subject.llvm_prefix
     if not caches or wanted is None:
-        yield skipped("nothing is configured" if not caches else "no LLVM is set up")
-        return
+        raise NotApplicableError("nothing is configured" if not caches else "no LLVM is set up")
     other = False
     for cache in caches:
         for name in _PACKAGES:
             value = cache.get(name)
             if value.startswith("/") and not _below(Path(value), wanted):
                 other = True
-                yield Finding(
-                    "error",
+                yield error(
                     f"{name} is {value}; expected the LLVM in {wanted}",
                     str(cache.file),
                     affects="the build mixes two LLVMs, or silently uses the old one",
@@ -226,17 +215,13 @@ def _caches(subject: DoctorContext) -> Iterator[CmakeCache]:
 @check("builds.libtriton", "the libtriton.so in the checkout, and who built it")
 def libtriton(subject: DoctorContext) -> Iterator[Finding]:
     """One file per checkout, whoever built it last: another env, Python or build type."""
-    tree = subject.checkout
-    if tree is None:
-        yield skipped("no Triton checkout found")
-        return
+    tree = subject.need_checkout()
     folder = tree.root / "python" / "triton" / "_C"
     found = sorted(folder.glob("libtriton.*so"))  # not libtriton_amd_codegen.so (triton#11485)
     if not found:
         yield skipped(f"no libtriton.so in {folder}")
     elif len(found) > 1:
-        yield Finding(
-            "error",
+        yield error(
             f"{len(found)} of them: {', '.join(path.name for path in found)}",
             str(folder),
             affects="which one is imported depends on the Python version; the others are stale (triton#4995)",
@@ -255,7 +240,7 @@ def _built_by(library: Path, subject: DoctorContext) -> Finding:
         "commands": (command("install-triton", env=subject.named, source=checkout),),
     }
     if Path(_text(receipt, "source")) != library.parents[3]:
-        return Finding("note", f"not built in environment {name!r}", str(library), **mend)
+        return note(f"not built in environment {name!r}", str(library), **mend)
     for grave, seen in _differences(library, receipt, subject):
         return Finding(grave, seen, str(library), **mend)
     return ok(f"{_text(receipt, 'build_type') or 'build type unknown'}, by environment {name!r}", library)
@@ -300,10 +285,8 @@ def _finished(receipt: dict[str, Any]) -> float:
 @check("builds.backends", "links from python/triton into third_party")
 def backends(subject: DoctorContext) -> Iterator[Finding]:
     """A dangling one counts as a backend, or hides the one that is meant (triton#5570)."""
-    if subject.checkout is None:
-        yield skipped("no Triton checkout found")
-        return
-    package = subject.checkout.root / "python" / "triton"
+    tree = subject.need_checkout()
+    package = tree.root / "python" / "triton"
     places = [package / name for name in _LINKED]
     links = [path for place in places for path in (place, *sorted(place.glob("*"))) if path.is_symlink()]
     dangling = [path for path in links if not path.exists()]
@@ -311,10 +294,9 @@ def backends(subject: DoctorContext) -> Iterator[Finding]:
         seen = f"{path.name} points to {path.readlink()}, which no longer exists"
         if path.parent.name == "backends" and path.name not in subject.settings.triton.backends:
             remedy = "not a backend of this environment: the link can be deleted"
-            yield Finding("note", seen, str(path), remedy=remedy, commands=(shlex.join(("rm", str(path))),))
+            yield note(seen, str(path), remedy=remedy, commands=(shlex.join(("rm", str(path))),))
             continue
-        yield Finding(
-            "error",
+        yield error(
             seen,
             str(path),
             affects="`0 active drivers`, or an import error (triton#5570)",
@@ -328,10 +310,8 @@ def backends(subject: DoctorContext) -> Iterator[Finding]:
 @check("builds.compile-commands", "compile_commands.json at the checkout's root")
 def database(subject: DoctorContext) -> Iterator[Finding]:
     """Where clangd looks, and what upstream's setup.py stumbles over."""
-    if subject.checkout is None:
-        yield skipped("no Triton checkout found")
-        return
-    place = compile_commands.look(subject.checkout.root)
+    tree = subject.need_checkout()
+    place = compile_commands.look(tree.root)
     merged = subject.env.path / compile_commands.NAME
     mend: dict[str, Any] = {"commands": (command("link-compile-commands", env=subject.named),)}
     if place.state == "absent":
@@ -339,7 +319,7 @@ def database(subject: DoctorContext) -> Iterator[Finding]:
     elif place.state == "link" and not place.path.exists():
         seen = f"a link to {place.path.readlink()}, which no longer exists"
         fix = (Link(place.path, merged, phase="compile commands"),) if merged.is_file() else ()
-        yield Finding("warning", seen, str(place.path), affects="clangd finds no commands", fix=fix, **mend)
+        yield warning(seen, str(place.path), affects="clangd finds no commands", fix=fix, **mend)
     elif place.state in ("file", "folder"):
         grave: Any = "error" if place.state == "folder" else "note"
         does = "delete it" if place.state == "folder" else "fail on it"
@@ -347,6 +327,3 @@ def database(subject: DoctorContext) -> Iterator[Finding]:
         yield Finding(grave, f"a {place.state}, not a link", str(place.path), affects=affects, **mend)
     else:
         yield ok(f"a link to {place.path.resolve()}", place.path)
-
-
-CHECKS = (llvm, triton, last, cmake_paths, cmake_llvm, libtriton, backends, database)

@@ -19,7 +19,7 @@ from tritonsmith.caches import stale as caches_stale
 from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.finding import Finding, NotApplicableError, note, ok, skipped, warning
 from tritonsmith.facts import cache_roots, filesystems, installed_tritons, triton_cache, triton_metadata
 from tritonsmith.facts.triton_cache import CacheEntry, Content
 from tritonsmith.plan.steps.cache_entries import RemoveEntries, SeenEntry
@@ -38,8 +38,7 @@ def size(subject: DoctorContext) -> Iterator[Finding]:
     contents = [content for content in subject.caches if content.total]
     entries = _looked_at(contents)
     if not entries:
-        yield skipped(_NOTHING)
-        return
+        raise NotApplicableError(_NOTHING)
     limits = _limits()
     total = sum(content.total for content in contents)
     about = sum(_whole_size(content) for content in contents)
@@ -49,8 +48,7 @@ def size(subject: DoctorContext) -> Iterator[Finding]:
     seen = f"{formats.entries(total)} in {many}, {formats.size(about)}, the oldest {oldest} old{part}"
     where = str(max(contents, key=_whole_size).root.path)
     if about > limits["size-gib"] * _GIB or total > limits["count"]:
-        yield Finding(
-            "note",
+        yield note(
             seen,
             where,
             affects="disk space; Triton never removes entries, and every rebuild orphans all of them",
@@ -68,24 +66,21 @@ def stale(subject: DoctorContext) -> Iterator[Finding]:
     entries = _newest(_looked_at(contents))
     installed = installed_tritons.find(subject.environ, subject.space, subject.packages)
     if not entries:
-        yield skipped(_NOTHING)
-        return
+        raise NotApplicableError(_NOTHING)
     total = sum(content.total for content in contents)
     spellings = Counter(entry.era for entry in entries if entry.era)
     known = {era.name: era.versions for era in triton_cache.eras()}
     eras = ", ".join(f"{count} {era} ({known[era]})" for era, count in spellings.most_common())
     part = _part(entries, total)
     if not installed:
-        yield skipped(f"no Triton installed to compare with; entry names: {eras}{part}")
-        return
+        raise NotApplicableError(f"no Triton installed to compare with; entry names: {eras}{part}")
     verdicts = Counter(caches_stale.judge(entry, installed) for entry in entries)
     versions = ", ".join(sorted({found.version for found in installed}))
     unknown = f", {verdicts['unknown']} undecided" if verdicts["unknown"] else ""
     seen = f"{verdicts['stale']} of {len(entries)} by another Triton than {versions}{unknown}; {eras}{part}"
     where = str(max(contents, key=lambda content: content.total).root.path)
     if verdicts["stale"]:
-        yield Finding(
-            "note",
+        yield note(
             seen,
             where,
             affects="disk space only: no installed Triton will use them",
@@ -103,8 +98,7 @@ def leftovers(subject: DoctorContext) -> Iterator[Finding]:
     entries = _looked_at(contents)
     steps = [step for content in contents if (step := _mending(content, time.time()))]
     if not entries and not steps:
-        yield skipped(_NOTHING)
-        return
+        raise NotApplicableError(_NOTHING)
     part = _part(entries, sum(content.total for content in contents))
     if not steps:
         yield ok(f"none in {formats.entries(len(entries))}{part}")
@@ -119,8 +113,7 @@ def leftovers(subject: DoctorContext) -> Iterator[Finding]:
         else []
     )
     example = f", such as {names[0]}" if names else ""
-    yield Finding(
-        "warning",
+    yield warning(
         f"{' and '.join(what)}{example}{part}",
         str(steps[0].root),
         affects="an empty file fails to load every time" if empty else "disk space",
@@ -138,8 +131,7 @@ def dangling(subject: DoctorContext) -> Iterator[Finding]:
     kernels = [entry for entry in everything if entry.kind == "kernel"]
     entries = _newest(kernels)
     if not entries:
-        yield skipped("no compiled kernel yet")
-        return
+        raise NotApplicableError("no compiled kernel yet")
     broken = [(entry, gone[0]) for entry in entries if (gone := triton_metadata.dangling(entry))]
     others = len(everything) - len(kernels)
     part = _part(entries, sum(content.total for content in contents) - others)
@@ -148,8 +140,7 @@ def dangling(subject: DoctorContext) -> Iterator[Finding]:
         return
     entry, path = broken[0]
     where = entry.root.path
-    yield Finding(
-        "warning",
+    yield warning(
         f"{len(broken)} of {len(entries)} kernels name missing files, such as {path}{part}",
         entry.path,
         affects="before 3.8 such a kernel may fail to load (triton#10411); later versions recompile it",
@@ -173,8 +164,7 @@ def filesystem(subject: DoctorContext) -> Iterator[Finding]:
     if not kinds:
         yield skipped("the system does not report its mounts")
     for root, found in far:
-        yield Finding(
-            "warning",
+        yield warning(
             f"{found.kind} ({found.mount}) holds the cache {root.label}",
             str(root.path),
             affects="concurrent ranks fail with EBUSY, ESTALE or FileNotFoundError (triton#11512)",
@@ -190,11 +180,9 @@ def inductor(subject: DoctorContext) -> Iterator[Finding]:
     """TorchInductor keeps its own kernels, which clearing Triton's cache does not touch."""
     folder = cache_roots.inductor_folder(subject.environ)
     if not os.path.lexists(folder):
-        yield skipped("TorchInductor has no cache here")
-        return
+        raise NotApplicableError("TorchInductor has no cache here")
     if problem := _unusable(folder):
-        yield Finding(
-            "warning",
+        yield warning(
             problem,
             str(folder),
             affects="torch.compile fails when it writes there",
@@ -205,8 +193,7 @@ def inductor(subject: DoctorContext) -> Iterator[Finding]:
     kernels = sum(content.total for content in subject.caches if content.root.kind == "inductor")
     seen = f"including {formats.entries(kernels)} of Triton's"
     if kernels and subject.environ.get("TRITON_CACHE_DIR"):
-        yield Finding(
-            "note",
+        yield note(
             f"{seen}, none in use: TRITON_CACHE_DIR is set, and TorchInductor follows it",
             str(folder),
             affects="disk space only",
@@ -215,9 +202,6 @@ def inductor(subject: DoctorContext) -> Iterator[Finding]:
         )
     else:
         yield ok(f"{seen}; `invoke clear-cache --inductor` clears them", folder)
-
-
-CHECKS = (size, stale, leftovers, dangling, filesystem, inductor)
 
 
 def _limits() -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding
+from tritonsmith.doctor.finding import Finding, NotApplicableError, skipped
 
 Look = Callable[[DoctorContext], Iterable[Finding]]
 
@@ -18,7 +18,7 @@ class Check:
     Attributes:
         id: `group.name`; also the head of its section in docs/doctor.md.
         title: what the check covers, in a few words.
-        look: yields findings, without the check's id; at least one.
+        look: yields findings, without the check's id; at least one, or it raises `NotApplicableError`.
         deep: the check runs programs, and only with `--deep`.
     """
 
@@ -36,6 +36,8 @@ class Check:
         """Run the check; an exception becomes a finding."""
         try:
             found = tuple(self.look(subject))
+        except NotApplicableError as why:
+            found = (skipped(str(why)),)
         except Exception as error:  # noqa: BLE001 - a crash of one check is a finding, not a traceback
             seen = f"{type(error).__name__}: {error}"
             found = (Finding("crashed", seen, remedy="report this: it is a bug in the doctor"),)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith import configs
+from tritonsmith.doctor.finding import NotApplicableError
 from tritonsmith.envs import receipts
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import EnvDir, Workspace
@@ -94,6 +95,16 @@ class DoctorContext:
             self.unreadable = error
             return None
 
+    def need_checkout(self) -> TritonCheckout:
+        """`checkout`.
+
+        Raises:
+            NotApplicableError: there is none.
+        """
+        if self.checkout is None:
+            raise NotApplicableError("no Triton checkout found")
+        return self.checkout
+
     def _checkout_root(self) -> Path | None:
         source = self.settings.triton.source
         if source and "://" not in source and not source.startswith("git@"):
@@ -151,6 +162,18 @@ class DoctorContext:
         """Facts about `interpreter`; None if there is none, or it does not run."""
         return python_env.read(self.interpreter) if self.interpreter else None
 
+    def need_packages(self) -> PythonEnv:
+        """`packages`; `python.version` reports an interpreter that is there and does not run.
+
+        Raises:
+            NotApplicableError: there is none.
+        """
+        if self.packages is None and self.interpreter:
+            raise NotApplicableError(f"{self.interpreter} is not a working Python")
+        if self.packages is None:
+            raise NotApplicableError("no working interpreter: neither the environment's nor an active one")
+        return self.packages
+
     @property
     def installed_triton(self) -> str:
         """Version of the distribution that owns `triton/` in `interpreter`; empty if there is none."""
@@ -165,5 +188,5 @@ class DoctorContext:
 
 
 def _find(row: Mapping[str, Any]) -> Tool | None:
-    names = [f"{row['name']}-{major}" for major in range(30, 10, -1)] if row.get("versioned") else []
+    names = tools.versioned(row["name"]) if row.get("versioned") else []
     return tools.own(row["name"]) if row.get("own") else tools.find(row["name"], names=names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 from tritonsmith.errors import SmithError
@@ -58,6 +59,16 @@ class Finding:
         return f"docs/doctor.md#{self.check.replace('.', '')}"
 
 
+class NotApplicableError(Exception):
+    """A check does not apply here; the text says why."""
+
+
+# What a check usually finds; the rest of the arguments is that of `Finding`.
+note = partial(Finding, "note")
+warning = partial(Finding, "warning")
+error = partial(Finding, "error")
+
+
 def ok(seen: str, where: object = "") -> Finding:
     """A finding that everything is as expected."""
     return Finding("ok", seen, str(where))
@@ -68,16 +79,10 @@ def skipped(why: str) -> Finding:
     return Finding("not applicable", why)
 
 
-def of_error(check: str, error: SmithError) -> Finding:
-    """The finding for an error that stopped the doctor before any check."""
-    return Finding(
-        "error",
-        error.what,
-        error.where or "",
-        affects=error.why or "",
-        remedy="; ".join(error.hints),
-        check=check,
-    )
+def of_error(reported: SmithError, check: str = "") -> Finding:
+    """The finding for an error: the one that a check met, or that stopped the doctor before any check."""
+    remedy = "; ".join(reported.hints)
+    return error(reported.what, reported.where or "", reported.why or "", remedy, check=check)
 
 
 def as_json(findings: tuple[Finding, ...]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from tritonsmith import configs
 from tritonsmith.doctor import env_vars
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.finding import Finding, NotApplicableError, error, note, ok, skipped, warning
 from tritonsmith.facts import gpus
 from tritonsmith.facts.gpus import Driver, Gpu
 from tritonsmith.facts.variables import covers
@@ -49,20 +49,18 @@ def devices(subject: DoctorContext) -> Iterator[Finding]:
         if found and driver:
             yield ok(f"{', '.join(_counted(found))}; driver {_named(driver)}")
         elif driver and not driver.problem:
-            yield Finding("note", f"{vendor}'s driver {_named(driver)} is loaded but reports no GPU")
+            yield note(f"{vendor}'s driver {_named(driver)} is loaded but reports no GPU")
     if seen.nvidia and seen.nvidia.problem:
         yield _silent(seen.nvidia)
     hidden = subject.environ.get("CUDA_VISIBLE_DEVICES")
     if seen.of("nvidia") and hidden in _HIDDEN:
-        yield Finding(
-            "note",
+        yield note(
             f"CUDA_VISIBLE_DEVICES is {_HIDDEN[hidden]}",
             affects="programs started from this shell see no NVIDIA GPU",
             commands=(env_vars.unset("CUDA_VISIBLE_DEVICES"),),
         )
     if not seen.all and not seen.nvidia and not seen.amd:
-        yield Finding(
-            "note",
+        yield note(
             "no GPU",
             affects="kernels can be compiled for any target and inspected, but not run",
             remedy="pass a target where Triton asks for one: GPUTarget('cuda', 90, 32)",
@@ -72,8 +70,7 @@ def devices(subject: DoctorContext) -> Iterator[Finding]:
 def _silent(driver: Driver) -> Finding:
     loaded = f"; the loaded module is {driver.version}" if driver.version else ""
     mismatch = "mismatch" in driver.problem
-    return Finding(
-        "error",
+    return error(
         f"NVIDIA's device files exist, but {driver.problem}{loaded}",
         affects="no kernel runs: 0 active drivers (triton#5570)",
         remedy="the driver was updated while loaded: load the new module, or restart"
@@ -100,8 +97,7 @@ def driver(subject: DoctorContext) -> Iterator[Finding]:
     """A driver loads machine code from any ptxas of its own CUDA major or an older one."""
     seen = subject.gpus.nvidia
     if not seen or not seen.cuda or not subject.gpus.of("nvidia"):
-        yield skipped(_NO_NVIDIA)
-        return
+        raise NotApplicableError(_NO_NVIDIA)
     for capability in _capabilities(subject):
         ptxas = _ptxas(subject, capability)
         if not ptxas.release:
@@ -117,8 +113,7 @@ def _too_new(seen: Driver, ptxas: _Ptxas) -> Finding:
     oldest: dict[str, int] = configs.load("gpus")["nvidia"]["driver"]
     major = ptxas.release.partition(".")[0]
     wanted = f" ({oldest[major]} or newer)" if major in oldest else ""
-    return Finding(
-        "error",
+    return error(
         f"ptxas of CUDA {ptxas.release}, driver {_named(seen)}",
         str(ptxas.path),
         affects="kernels compile but do not load: 'device kernel image is invalid' (triton#2971)",
@@ -131,8 +126,7 @@ def _too_new(seen: Driver, ptxas: _Ptxas) -> Finding:
 def arch(subject: DoctorContext) -> Iterator[Finding]:
     """A ptxas that is older than the GPU does not know the GPU's name."""
     if not subject.gpus.of("nvidia"):
-        yield skipped(_NO_NVIDIA)
-        return
+        raise NotApplicableError(_NO_NVIDIA)
     for capability in _capabilities(subject):
         yield _supported(subject, capability)
 
@@ -142,8 +136,7 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
     oldest = next(row["capability"] for row in reversed(table["oldest"]) if covers(version, row["since"]))
     target = f"sm_{capability.replace('.', '')}"
     if version_key(capability) < version_key(oldest):
-        return Finding(
-            "warning",
+        return warning(
             f"{target}, and {env_vars.triton(version)} supports compute capability {oldest} and newer",
             affects="some kernels do not compile for it, and nothing is tested on it",
             remedy="use an older Triton, or another GPU",
@@ -156,12 +149,11 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
         return too_new
     seen = f"{target}, ptxas of CUDA {ptxas.release}"
     if row is None:
-        return Finding("note", f"{seen}; this GPU is in no table of tritonsmith's", str(ptxas.path))
+        return note(f"{seen}; this GPU is in no table of tritonsmith's", str(ptxas.path))
     if version_key(row["first"]) <= version_key(ptxas.release) <= version_key(row.get("last", "99")):
         return ok(seen, ptxas.path or "")
     good = f"CUDA {row['first']} to {row['last']}" if "last" in row else f"CUDA {row['first']} or newer"
-    return Finding(
-        "error",
+    return error(
         f"{seen}, which does not support it",
         str(ptxas.path),
         affects=f"no kernel compiles: Value '{target}a' is not defined for option 'gpu-name' (triton#8539)",
@@ -175,8 +167,7 @@ def _refused(version: str, ptxas: _Ptxas) -> Finding | None:
     major = version_key(ptxas.release)[0]
     for row in configs.load("gpus")["nvidia"]["newest-cuda"]:
         if covers(version, "0", row["until"]) and major > row["major"]:
-            return Finding(
-                "error",
+            return error(
                 f"{env_vars.triton(version)} does not accept ptxas of CUDA {ptxas.release}",
                 str(ptxas.path),
                 affects="no kernel compiles: 'Triton only support CUDA 10.0 or higher'",
@@ -225,16 +216,14 @@ def _no_ptxas(ptxas: _Ptxas) -> str:
 def libcuda(subject: DoctorContext) -> Iterator[Finding]:
     """Triton asks /sbin/ldconfig, and nothing else if that program is missing."""
     if not subject.gpus.of("nvidia"):
-        yield skipped(_NO_NVIDIA)
-        return
+        raise NotApplicableError(_NO_NVIDIA)
     found = gpus.libcuda(subject.environ)
     if found.library:
         yield ok(f"libcuda.so.1, by {found.by}", found.library)
         return
     elsewhere: list[str] = configs.load("gpus")["nvidia"]["libcuda"]["elsewhere"]
     there = next((folder for folder in elsewhere if (Path(folder) / "libcuda.so.1").exists()), "")
-    yield Finding(
-        "error",
+    yield error(
         found.problem,
         affects="no kernel is launched: 'libcuda.so cannot found!' (triton#2110, triton#2883)",
         remedy="name the folder of libcuda.so.1, or refresh the linker's cache",
@@ -247,13 +236,11 @@ def amd(subject: DoctorContext) -> Iterator[Finding]:
     """The kernel driver assigns /dev/kfd to a group, `render` or `video`."""
     seen, found = subject.gpus.amd, subject.gpus.of("amd")
     if not seen or not found:
-        yield skipped(_NO_AMD)
-        return
+        raise NotApplicableError(_NO_AMD)
     for name in sorted({gpu.arch for gpu in found if gpu.arch}):
         yield _family(subject.triton_version, name)
     if seen.problem:
-        yield Finding(
-            "error",
+        yield error(
             seen.problem,
             "/dev/kfd",
             affects="no kernel runs: HIP finds no device",
@@ -272,8 +259,7 @@ def _family(version: str, name: str) -> Finding:
             return ok(f"{name} ({row['name']}), supported by {env_vars.triton(version)}")
     later = rows and not covers(version, rows[0]["since"])
     since = f"; supported since {rows[0]['since']}" if later else ""
-    return Finding(
-        "error",
+    return error(
         f"{name}: not supported by {env_vars.triton(version)}{since}",
         affects='kernels stop with "unsupported target" (triton#8992)',
         remedy="use a Triton that supports it, or another GPU",
@@ -282,6 +268,3 @@ def _family(version: str, name: str) -> Finding:
 
 def _is_of(name: str, row: dict[str, Any]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in row["arch"])
-
-
-CHECKS = (devices, driver, arch, libcuda, amd)

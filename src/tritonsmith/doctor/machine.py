@@ -13,7 +13,7 @@ from tritonsmith.builder.llvm import prebuilt
 from tritonsmith.builder.triton import source
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.finding import Finding, NotApplicableError, error, note, ok, skipped, warning
 from tritonsmith.facts import filesystems, git
 from tritonsmith.facts import machine as machines
 
@@ -37,16 +37,14 @@ def memory(subject: DoctorContext) -> Iterator[Finding]:
     wanted = max(jobs.compile * need["compile-job"], jobs.link * link)
     pips = 2 * host.cores  # setup.py's own default, whatever the memory
     if wanted > host.memory_gib:
-        yield Finding(
-            "warning",
+        yield warning(
             f"{seen}, which need {wanted:.0f} GiB",
             affects="compiles or links are killed (triton#4249)",
             remedy="fewer jobs (jobs and link-jobs under [toolchain]), more swap, or another machine",
             commands=("invoke build-triton --jobs 1",),
         )
     elif pips * need["compile-job"] > host.memory_gib and not subject.environ.get("MAX_JOBS"):
-        yield Finding(
-            "note",
+        yield note(
             seen,
             affects=f"a plain `pip install` of Triton starts {pips} jobs (2 per core), regardless of memory",
             remedy="limit the jobs; `invoke install-triton` does so itself",
@@ -61,8 +59,7 @@ def disk(subject: DoctorContext) -> Iterator[Finding]:
     """Compare the free space in the workspace with what builds of Triton and LLVM need."""
     root = subject.space.root
     if why := _unusable(root):
-        yield Finding(
-            "error",
+        yield error(
             why,
             str(root),
             affects="nothing can be set up or built",
@@ -76,16 +73,14 @@ def disk(subject: DoctorContext) -> Iterator[Finding]:
     build_type = settings.llvm.build_type
     least = need["wheel-env"] if settings.triton.wheel else need["triton-build"]
     if free < least:
-        yield Finding(
-            "error",
+        yield error(
             seen,
             str(root),
             affects=f"this environment alone needs about {least:.0f} GiB",
             remedy="free some space, or set TRITONSMITH_HOME to a folder on a larger disk",
         )
     elif not settings.triton.wheel and free < need["llvm-build"][build_type]:
-        yield Finding(
-            "note",
+        yield note(
             seen,
             str(root),
             affects=f"LLVM from source ({build_type}) needs about {need['llvm-build'][build_type]:.0f} GiB",
@@ -109,22 +104,18 @@ def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
     host, checkout = subject.host, subject.checkout
     seen = f"glibc {host.glibc or 'none'}, GLIBCXX_{host.glibcxx or 'none'}"
     if host.system != "Linux":
-        yield skipped(f"{host.system} has neither")
-        return
+        raise NotApplicableError(f"{host.system} has neither")
     if checkout is None or checkout.pin is None:
-        yield skipped(f"{seen}; no checkout, so no prebuilt LLVM to compare with")
-        return
+        raise NotApplicableError(f"{seen}; no checkout, so no prebuilt LLVM to compare with")
     archive = prebuilt.archive_for(source.request_for(subject.settings, checkout), host)
     if archive is None:
-        yield Finding(
-            "note",
+        yield note(
             seen,
             affects=f"upstream has no prebuilt LLVM for {host.system} {host.arch} with this C library",
             commands=("invoke setup-mlir --provider source",),
         )
     elif archive.note:
-        yield Finding(
-            "warning",
+        yield warning(
             seen,
             affects=f"upstream's setup.py downloads one that does not run here (triton#7088): {archive.note}",
             remedy="setup-mlir downloads the right one; for a plain pip build (Triton 3.5 or later) set",
@@ -145,8 +136,7 @@ def clock(subject: DoctorContext) -> Iterator[Finding]:
         yield skipped("nothing built here yet, so no time stamps to check")
     elif late:
         path, seconds = max(late.items(), key=lambda item: item[1])
-        yield Finding(
-            "warning",
+        yield warning(
             f"written {seconds:.0f} s from now",
             str(path),
             affects="Ninja rebuilds too much or too little; ccache ignores new headers",
@@ -189,8 +179,7 @@ def filesystem(subject: DoctorContext) -> Iterator[Finding]:
     found = {what: filesystems.of(path) for what, path in places.items() if path}
     remote = {what: system for what, system in found.items() if system and system.network}
     for what, system in remote.items():
-        yield Finding(
-            "warning",
+        yield warning(
             f"the {what} is on {system.kind}, mounted at {system.mount}",
             str(places[what]),
             affects="each of thousands of files costs a round trip; locks and time stamps may be unreliable",
@@ -199,6 +188,3 @@ def filesystem(subject: DoctorContext) -> Iterator[Finding]:
         )
     if not remote:
         yield ok(", ".join(f"{what} on {system.kind}" for what, system in found.items() if system) or "local")
-
-
-CHECKS = (memory, disk, libstdcxx, clock, filesystem)

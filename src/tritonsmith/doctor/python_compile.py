@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.finding import Finding, NotApplicableError, error, ok
 from tritonsmith.kernels import smoke_test
 from tritonsmith.kernels.compile import disassemblers, targets
 from tritonsmith.kernels.compile.targets import Target
@@ -23,8 +23,7 @@ def compiles(subject: DoctorContext) -> Iterator[Finding]:
     python = subject.interpreter
     version = subject.installed_triton
     if python is None or not version or version_key(version)[:2] < _OLDEST:
-        yield skipped("no Triton 3.0 or later installed")
-        return
+        raise NotApplicableError("no Triton 3.0 or later installed")
     wanted = _targets(subject)
     with files.scratch() as place:
         try:
@@ -32,8 +31,7 @@ def compiles(subject: DoctorContext) -> Iterator[Finding]:
             subject.space.run(plan, "doctor", quiet=True, log=place / "log", environ=subject.environ)
         except CommandFailedError as failure:
             last = [line for line in failure.output if line.strip()][-1:]
-            yield Finding(
-                "error",
+            yield error(
                 f"Triton {version} does not compile vector-add for {wanted[0]}: {' '.join(last)}",
                 str(python),
                 affects="no kernel can be compiled with this Triton",
@@ -51,6 +49,3 @@ def _targets(subject: DoctorContext) -> tuple[Target, ...]:
     arches = [gpu.arch.replace(".", "") for gpu in subject.gpus.of("nvidia") if gpu.arch]
     here = tuple(targets.parse(f"cuda:{arch}") for arch in dict.fromkeys(arches))
     return here or targets.proof(("nvidia",))
-
-
-CHECKS = (compiles,)

@@ -8,11 +8,10 @@ from itertools import groupby
 from pathlib import Path
 
 from tritonsmith.command_line import command
-from tritonsmith.doctor import python_triton
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, ok, skipped
-from tritonsmith.doctor.python_triton import installing, no_python, sources
+from tritonsmith.doctor.finding import Finding, error, note, ok, skipped, warning
+from tritonsmith.doctor.python_triton import installing, sources
 from tritonsmith.errors import UsageError
 from tritonsmith.facts import distributions, eras, import_resolution, untracked_files
 from tritonsmith.facts.distributions import Distribution
@@ -27,18 +26,10 @@ _MIB = float(1 << 20)
 @check("python.version", "Python's version against this Triton's range, and its headers")
 def version(subject: DoctorContext) -> Iterator[Finding]:
     """Each release line of Triton supports a range of Pythons; building takes Python.h."""
-    python = subject.packages
-    if python is None and subject.interpreter:
-        yield Finding(
-            "error",
-            "this Python does not run",
-            str(subject.interpreter),
-            affects="nothing runs in this Python",
-        )
+    if subject.packages is None and subject.interpreter:
+        yield error("this Python does not run", str(subject.interpreter), affects="nothing runs in it")
         return
-    if python is None:
-        yield no_python(subject)
-        return
+    python = subject.need_packages()
     yield _in_range(python, subject)
     if not python.headers:
         building = not subject.settings.triton.wheel
@@ -76,18 +67,14 @@ def _in_range(python: PythonEnv, subject: DoctorContext) -> Finding:
 @check("python.owners", "installed distributions that own triton/")
 def owners(subject: DoctorContext) -> Iterator[Finding]:
     """Several distributions overwrite each other's files, and uninstalling one breaks the other."""
-    python = subject.packages
-    if python is None:
-        yield no_python(subject)
-        return
+    python = subject.need_packages()
     found = distributions.owners(python.distributions)
     for site, group in groupby(found, key=lambda one: one.site):
         yield from _shared(tuple(group), site, subject)
     sites = dict.fromkeys(one.site for one in found)
     if len(sites) > 1:
         first = found[0]
-        yield Finding(
-            "warning",
+        yield warning(
             f"{first.title} hides {', '.join(one.title for one in found if one.site != first.site)}",
             ", ".join(map(str, sites)),
             affects="pip and torch may see one, and an import loads the other",
@@ -103,8 +90,7 @@ def _shared(found: tuple[Distribution, ...], site: Path, subject: DoctorContext)
     if len(found) == 1:
         yield ok(f"{names} alone", site)
         return
-    yield Finding(
-        "error",
+    yield error(
         f"{len(found)} distributions own triton/: {names}",
         str(site),
         affects="their files are mixed, and uninstalling one breaks the other (triton#3359, triton#5058)",
@@ -115,8 +101,7 @@ def _shared(found: tuple[Distribution, ...], site: Path, subject: DoctorContext)
 
 def _orphaned(site: Path, python: PythonEnv, subject: DoctorContext) -> Iterator[Finding]:
     if os.path.lexists(site / uninstall.NAME):
-        yield Finding(
-            "error",
+        yield error(
             "a purge was interrupted",
             str(site / uninstall.NAME),
             affects="files of triton/ are missing",
@@ -125,8 +110,7 @@ def _orphaned(site: Path, python: PythonEnv, subject: DoctorContext) -> Iterator
         )
     alone = untracked_files.read(site, [one for one in python.distributions if one.site == site])
     if alone.any:
-        yield Finding(
-            "warning",
+        yield warning(
             f"files without an owner: {alone.words} ({alone.size / _MIB:.1f} MiB)",
             str(site),
             affects="an import may load them, and no uninstall removes them",
@@ -138,10 +122,7 @@ def _orphaned(site: Path, python: PythonEnv, subject: DoctorContext) -> Iterator
 @check("python.editable", "where editable installs of Triton point")
 def editable(subject: DoctorContext) -> Iterator[Finding]:
     """An editable install points to a source tree, which may be missing, or not the one you work in."""
-    python = subject.packages
-    if python is None:
-        yield no_python(subject)
-        return
+    python = subject.need_packages()
     found = [one for one in distributions.owners(python.distributions) if one.editable]
     for one in found:
         yield _leads(one, subject)
@@ -155,11 +136,10 @@ def _leads(one: Distribution, subject: DoctorContext) -> Finding:
     target = project or package
     where = str(hooks[0]) if hooks else str(one.info)
     if target is None:
-        return Finding("note", f"{one.title} is editable, but does not record its source tree", where)
+        return note(f"{one.title} is editable, but does not record its source tree", where)
     gone = next((folder for folder in (project, package) if folder and not folder.exists()), None)
     if gone:
-        return Finding(
-            "error",
+        return error(
             f"{one.title} points to {gone}, which no longer exists",
             where,
             affects="import triton fails, or finds another Triton",
@@ -168,8 +148,7 @@ def _leads(one: Distribution, subject: DoctorContext) -> Finding:
         )
     tree = sources(subject)
     if tree and not target.resolve().is_relative_to(tree.root.resolve()):
-        return Finding(
-            "warning",
+        return warning(
             f"{one.title} points to {target}; you work in {tree.root}",
             where,
             affects="what you edit and build here is not what runs",
@@ -182,10 +161,7 @@ def _leads(one: Distribution, subject: DoctorContext) -> Finding:
 @check("python.spec", "what `import triton` finds")
 def spec(subject: DoctorContext) -> Iterator[Finding]:
     """`sys.path`, `.pth` files and finders decide; an earlier folder named triton wins."""
-    python = subject.packages
-    if python is None:
-        yield no_python(subject)
-        return
+    python = subject.need_packages()
     finders = import_resolution.finders(python.sites, python.distributions)
     plain = import_resolution.find(python.path, finders)
     yield _found(plain, subject)
@@ -209,16 +185,14 @@ def _found(found: ResolvedImport | None, subject: DoctorContext) -> Finding:
     if found is None:
         return skipped("import triton finds nothing")
     if found.namespace:
-        return Finding(
-            "error",
+        return error(
             f"import triton finds a folder without __init__.py: {found.folder}",
             str(found.by),
             affects="the import succeeds, but the module has no jit (triton#1693, triton#2099)",
             remedy="rename that folder, or remove its parent from the path",
         )
     if tree and not found.folder.resolve().is_relative_to(tree.root.resolve()):
-        return Finding(
-            "warning",
+        return warning(
             f"import triton finds {found.folder}, not the checkout {tree.root}",
             str(found.by),
             affects="what you edit and build is not what runs",
@@ -231,8 +205,7 @@ def _found(found: ResolvedImport | None, subject: DoctorContext) -> Finding:
 def _shadow(found: ResolvedImport, otherwise: ResolvedImport | None, why: str, command: str) -> Finding:
     kind = "a folder without __init__.py" if found.namespace else "another Triton"
     instead = f" instead of {otherwise.folder}" if otherwise else ""
-    return Finding(
-        "warning",
+    return warning(
         f"import triton finds {kind}{instead}: {why}",
         str(found.folder),
         affects="an empty module without jit (triton#1693)" if found.namespace else "another Triton runs",
@@ -245,6 +218,3 @@ def _purge(subject: DoctorContext) -> tuple[str, ...]:
     python = subject.interpreter
     other = python and python != subject.env.python  # one that was named, or that is active
     return (command("purge-wheels", python=python) if other else command("purge-wheels", env=subject.named),)
-
-
-CHECKS = (version, owners, editable, spec, *python_triton.CHECKS)

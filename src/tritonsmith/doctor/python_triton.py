@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.finding import Finding, NotApplicableError, error, note, ok, skipped, warning
 from tritonsmith.errors import UsageError
 from tritonsmith.facts import distributions, import_resolution, libtriton, llvm_tree, pytorch_pins, tools
 from tritonsmith.facts.checkout import TritonCheckout
@@ -41,15 +41,12 @@ except BaseException as error:
 @check("python.torch", "what torch requires of Triton")
 def torch(subject: DoctorContext) -> Iterator[Finding]:
     """A PyTorch release is tested with one Triton, and uses private parts of it."""
-    python = subject.packages
-    if python is None:
-        yield no_python(subject)
-        return
+    python = subject.need_packages()
     owners = distributions.owners(python.distributions)
     at_hand = next((one for one in python.distributions if one.name == "torch"), None)
     if at_hand is None:
         yield (
-            Finding("note", f"{_titles(owners)} without torch")
+            note(f"{_titles(owners)} without torch")
             if owners
             else skipped("neither torch nor Triton installed")
         )
@@ -63,9 +60,7 @@ def torch(subject: DoctorContext) -> Iterator[Finding]:
             else "CPU builds and builds from source need none"
         )
         commands = _wanted(requires, subject)
-        yield Finding(
-            "note", f"{seen}; no Triton installed", str(at_hand.info), affects=lacks, commands=commands
-        )
+        yield note(f"{seen}; no Triton installed", str(at_hand.info), affects=lacks, commands=commands)
         return
     yield _pair(at_hand, requires, owners, subject)
 
@@ -107,15 +102,13 @@ def _wanted(requires: str, subject: DoctorContext) -> tuple[str, ...]:
 @check("python.llvm-revision", "the LLVM in the installed libtriton.so")
 def llvm_revision(subject: DoctorContext) -> Iterator[Finding]:
     """Read from the library itself the LLVM that it was really built from, whatever its version says."""
-    python = subject.packages
-    if python is None:
-        yield no_python(subject)
-        return
+    python = subject.need_packages()
     package = _package(python)
     libraries = libtriton.find(package) if package else ()
     if package is None or not libraries:
-        yield skipped(f"no libtriton.so in {package}" if package else "import triton would find nothing")
-        return
+        raise NotApplicableError(
+            f"no libtriton.so in {package}" if package else "import triton would find nothing"
+        )
     for path in libraries:
         yield _library(libtriton.read(path), python, subject)
 
@@ -125,22 +118,19 @@ def _library(library: Libtriton, python: PythonEnv, subject: DoctorContext) -> F
     host = _ARCHITECTURES.get(subject.host.arch, subject.host.arch)
     if library.machine and library.machine != host:
         affects = f"it does not load on {host} (triton#2921)"
-        return Finding("error", f"it is built for {library.machine}", where, affects=affects)
+        return error(f"it is built for {library.machine}", where, affects=affects)
     tag = python.tag
     stable = library.tag == "abi3" and not python.free_threaded
     if library.tag.startswith(("cpython", "abi3")) and not stable and library.tag != tag:
         affects = "it does not load (triton#4995)"
         commands = installing(subject)
-        return Finding(
-            "error", f"it is built for {library.tag}, not {tag}", where, affects=affects, commands=commands
-        )
+        return error(f"it is built for {library.tag}, not {tag}", where, affects=affects, commands=commands)
     if not library.llvm_version:
-        return Finding("note", "cannot read which LLVM it contains", where)
+        return note("cannot read which LLVM it contains", where)
     seen = f"LLVM {library.llvm_version}, {library.llvm_commit or 'commit not recorded'}"
     wanted, whose = _wanted_llvm(python, subject)
     if library.llvm_commit and wanted and not llvm_tree.same_commit(library.llvm_commit, wanted):
-        return Finding(
-            "warning",
+        return warning(
             f"{seen}; {whose} {wanted[:12]}",
             where,
             affects="IR and code may differ from what others get with this version",
@@ -169,8 +159,7 @@ def bindings(subject: DoctorContext) -> Iterator[Finding]:
     """Bindings of another version fail to compile, or crash; nanobind is pinned to one version."""
     python, tree = subject.packages, sources(subject)
     if python is None or tree is None or python.executable != subject.env.python:
-        yield skipped("no checkout built in this Python")
-        return
+        raise NotApplicableError("no checkout built in this Python")
     versions = dict(python.dists)
     for line in tree.requires:
         requirement = Requirement(line)
@@ -183,8 +172,7 @@ def bindings(subject: DoctorContext) -> Iterator[Finding]:
         if there and requirement.specifier.contains(there, prereleases=True):
             yield ok(seen, python.purelib)
         else:
-            yield Finding(
-                "warning",
+            yield warning(
                 seen,
                 str(python.purelib),
                 affects="the Python module does not compile",
@@ -196,10 +184,7 @@ def bindings(subject: DoctorContext) -> Iterator[Finding]:
 @check("python.import", "import triton and torch, in a separate process", deep=True)
 def imports(subject: DoctorContext) -> Iterator[Finding]:
     """What is on disk may still not load: a missing GLIBCXX, an undefined symbol."""
-    python = subject.packages
-    if python is None:
-        yield no_python(subject)
-        return
+    python = subject.need_packages()
     names = [
         name for name, there in (("triton", _package(python)), ("torch", _has(python, "torch"))) if there
     ]
@@ -219,8 +204,7 @@ def _imported(name: str, python: PythonEnv) -> Finding:
         return ok(f"import {name}: {rest}, {took:.1f} s", python.executable)
     if output is None:
         rest = f"no answer in {_PATIENCE:.0f} s" if took >= _PATIENCE else "the process crashed"
-    return Finding(
-        "error",
+    return error(
         f"import {name}: {rest}",
         str(python.executable),
         affects="nothing that imports it runs",
@@ -232,10 +216,7 @@ def _imported(name: str, python: PythonEnv) -> Finding:
 @check("python.ptxas", "the installed ptxas runs", deep=True)
 def ptxas(subject: DoctorContext) -> Iterator[Finding]:
     """Every compile for NVIDIA runs ptxas, and old wheels contain one for another architecture."""
-    python = subject.packages
-    if python is None:
-        yield no_python(subject)
-        return
+    python = subject.need_packages()
     found = [path for package in [_package(python)] if package for path in _assemblers(package)]
     named = subject.environ.get("TRITON_PTXAS_PATH")
     found += [Path(named)] if named else []
@@ -254,17 +235,17 @@ def _assembler(path: Path, subject: DoctorContext) -> Finding:
     affects = "nothing compiles for NVIDIA GPUs"
     host = _ARCHITECTURES.get(subject.host.arch, subject.host.arch)
     if not path.is_file():
-        return Finding("error", "TRITON_PTXAS_PATH does not name a file", str(path), affects=affects)
+        return error("TRITON_PTXAS_PATH does not name a file", str(path), affects=affects)
     machine = libtriton.elf_machine(path)
     if machine and machine != host:
         seen = f"{path.name} is for {machine}, this machine is {host} (triton#2921, triton#3134)"
-        return Finding("error", seen, str(path), affects=affects)
+        return error(seen, str(path), affects=affects)
     if not os.access(path, os.X_OK):
         mend = (shlex.join(("chmod", "+x", str(path))),)
-        return Finding("error", f"{path.name} is not executable", str(path), affects=affects, commands=mend)
+        return error(f"{path.name} is not executable", str(path), affects=affects, commands=mend)
     version = tools.version_of(path)
     if not version:
-        return Finding("error", f"{path.name} --version fails", str(path), affects=affects)
+        return error(f"{path.name} --version fails", str(path), affects=affects)
     return ok(f"{path.name} {version}", path)
 
 
@@ -290,13 +271,3 @@ def sources(subject: DoctorContext) -> TritonCheckout | None:
 def installing(subject: DoctorContext) -> tuple[str, ...]:
     """The command that installs the checkout; empty for a Python outside the tool's environments."""
     return () if subject.python else (command("install-triton", env=subject.named),)
-
-
-def no_python(subject: DoctorContext) -> Finding:
-    """The finding for a missing interpreter; `python.version` reports it if there should be one."""
-    if subject.interpreter:
-        return skipped(f"{subject.interpreter} is not a working Python")
-    return skipped("no working interpreter: neither the environment's nor an active one")
-
-
-CHECKS = (torch, llvm_revision, bindings, imports, ptxas)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import ModuleType
 
 from tritonsmith.doctor import (
     builds,
@@ -11,6 +12,7 @@ from tritonsmith.doctor import (
     machine,
     python_compile,
     python_env,
+    python_triton,
     sources,
     tools,
     tools_cache,
@@ -21,17 +23,18 @@ from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
 from tritonsmith.errors import UsageError, did_you_mean
 
-ALL: tuple[Check, ...] = (
-    *machine.CHECKS,
-    *tools.CHECKS,
-    *tools_cache.CHECKS,
-    *sources.CHECKS,
-    *builds.CHECKS,
-    *python_env.CHECKS,
-    *python_compile.CHECKS,
-    *caches.CHECKS,
-    *variables.CHECKS,
-    *gpu.CHECKS,
+
+def of(*modules: ModuleType) -> tuple[Check, ...]:
+    """The checks that modules define, in the order of their definition."""
+    return tuple(one for module in modules for one in vars(module).values() if isinstance(one, Check))
+
+
+ALL = (
+    *of(machine),
+    *tools.PROGRAMS,
+    *of(
+        tools, tools_cache, sources, builds, python_env, python_triton, python_compile, caches, variables, gpu
+    ),
 )
 
 

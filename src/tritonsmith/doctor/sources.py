@@ -13,7 +13,16 @@ from tritonsmith.builder.triton import source as triton_source
 from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.finding import (
+    Finding,
+    NotApplicableError,
+    error,
+    note,
+    of_error,
+    ok,
+    skipped,
+    warning,
+)
 from tritonsmith.errors import FactError
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import eras, git, llvm_tree
@@ -28,20 +37,17 @@ _NO_CHECKOUT = "no Triton checkout found"
 @check("sources.checkout", "the checkout: version, commit, changes")
 def checkout(subject: DoctorContext) -> Iterator[Finding]:
     """Report what is checked out, and how far it is from upstream."""
-    tree, error = subject.checkout, subject.unreadable
-    if error:
-        why, advice = error.why or "", "; ".join(error.hints)
-        yield Finding("error", error.what, error.where or "", affects=why, remedy=advice)
+    tree = subject.checkout
+    if subject.unreadable:
+        yield of_error(subject.unreadable)
         return
     if tree is None:
-        yield skipped(_NO_CHECKOUT)
-        return
+        raise NotApplicableError(_NO_CHECKOUT)
     parts = [f"Triton {tree.version} (builds like {eras.release(tree.version).version})"]
     parts.append(f"commit {tree.commit[:12]}" if tree.commit else "not under git")
     parts += ["changed"] if tree.dirty else []
     if tree.git_problem:
-        yield Finding(
-            "warning",
+        yield warning(
             f"{parts[0]}; git fails: {tree.git_problem}",
             str(tree.root),
             affects="it is unknown whether a build belongs to these sources",
@@ -60,14 +66,10 @@ def checkout(subject: DoctorContext) -> Iterator[Finding]:
 @check("sources.pins", "every LLVM that the checkout pins, against the one in use")
 def pins(subject: DoctorContext) -> Iterator[Finding]:
     """A Triton commit can pin more than one LLVM; an LLVM near the pin is not the pin."""
-    if subject.checkout is None:
-        yield skipped(_NO_CHECKOUT)
-        return
-    if not subject.checkout.pins:
-        yield Finding(
-            "warning", "no pin found", str(subject.checkout.root), affects="no LLVM can be chosen for certain"
-        )
-    for pin in subject.checkout.pins:
+    tree = subject.need_checkout()
+    if not tree.pins:
+        yield warning("no pin found", str(tree.root), affects="no LLVM can be chosen for certain")
+    for pin in tree.pins:
         yield _core(pin, subject) if pin.role == "core" else _other(pin)
 
 
@@ -80,11 +82,10 @@ def _core(pin: LlvmPin, subject: DoctorContext) -> Finding:
     )
     tree = subject.llvm
     if tree is None:
-        return Finding("note", f"{told}; no LLVM is set up", commands=(command("setup-mlir", env=name),))
+        return note(f"{told}; no LLVM is set up", commands=(command("setup-mlir", env=name),))
     if llvm_tree.same_commit(tree.commit, pin.commit):
         return ok(told, tree.prefix)
-    return Finding(
-        "warning",
+    return warning(
         f"{told}; LLVM {tree.version} is {tree.commit[:12] or 'of an unknown commit'}",
         str(tree.prefix),
         affects="files that use an API that changed in between do not compile (triton#9776)",
@@ -94,8 +95,7 @@ def _core(pin: LlvmPin, subject: DoctorContext) -> Finding:
 
 
 def _other(pin: LlvmPin) -> Finding:
-    return Finding(
-        "note",
+    return note(
         f"{pin.file} pins {pin.commit[:12]} for the backend {pin.role}",
         affects="its code generator is built separately and ignores LLVM_SYSPATH (triton#11485)",
     )
@@ -106,15 +106,13 @@ def branches(subject: DoctorContext) -> Iterator[Finding]:
     """`git checkout -b HASH` makes a branch of that name wherever HEAD is (triton#5521)."""
     looked = [root for root in _repositories(subject) if git.common_folder(root)]
     if not looked:
-        yield skipped("no git repository of Triton or LLVM found")
-        return
+        raise NotApplicableError("no git repository of Triton or LLVM found")
     misleading = False
     for root in looked:
         for name, commit in git.branches(root).items():
             if _misleads(root, name, commit):
                 misleading = True
-                yield Finding(
-                    "error",
+                yield error(
                     f"the branch {name[:12]} is at {commit[:12]}",
                     str(root),
                     affects="builds of that name are of another commit (triton#5521)",
@@ -155,8 +153,7 @@ def llvm(subject: DoctorContext) -> Iterator[Finding]:
     if subject.checkout:
         missing = triton_source.request_for(subject.settings, subject.checkout).lacks(tree)
         for words in missing:
-            yield Finding(
-                "error",
+            yield error(
                 f"LLVM {tree.version} lacks {words}",
                 str(tree.prefix),
                 affects=f"Triton {subject.checkout.version} does not build against it",
@@ -168,8 +165,7 @@ def llvm(subject: DoctorContext) -> Iterator[Finding]:
     if tree.assertions:
         yield ok(_describe(tree), tree.prefix)
     else:
-        yield Finding(
-            "note",
+        yield note(
             _describe(tree),
             str(tree.prefix),
             affects="no internal checks of LLVM and MLIR, no -debug-only; upstream's prebuilt has both",
@@ -184,8 +180,7 @@ def _no_llvm(subject: DoctorContext) -> Finding:
         return skipped("no LLVM is set up")
     if str(named) == (subject.receipt("setup-mlir") or {}).get("prefix"):
         return skipped("the LLVM that was set up no longer exists (see builds.llvm)")
-    return Finding(
-        "error",
+    return error(
         "no LLVM in this folder",
         str(named),
         affects="Triton cannot be built: `dir` under [llvm], or LLVM_SYSPATH, is not an LLVM (triton#4463)",
@@ -214,18 +209,14 @@ def _linked(tree: LlvmTree) -> str:
 @check("sources.worktrees", "worktrees with different pins that share one LLVM folder")
 def several_pins(subject: DoctorContext) -> Iterator[Finding]:
     """Upstream's own builds keep one LLVM in `$TRITON_HOME/.triton/llvm`; another pin deletes it."""
-    tree = subject.checkout
-    if tree is None:
-        yield skipped(_NO_CHECKOUT)
-        return
+    tree = subject.need_checkout()
     pinned = dict(_pinned(tree))
     home = Path(subject.environ.get("TRITON_HOME") or Path.home())
     slot = home / ".triton" / "llvm"
     if len(set(pinned.values())) <= 1 or not slot.is_dir():
         yield ok(f"no two pins share an LLVM folder (worktrees: {len(pinned)})", tree.root)
         return
-    yield Finding(
-        "warning",
+    yield warning(
         "; ".join(f"{root} pins {pin}" for root, pin in pinned.items()),
         str(slot),
         affects="pip builds share this folder, and each deletes the other's LLVM (triton#10540)",
@@ -239,6 +230,3 @@ def _pinned(tree: TritonCheckout) -> Iterator[tuple[Path, str]]:
         with suppress(FactError):  # half of a merge, in a worktree that nobody asked about
             if pin := checkouts.pin_of(root):
                 yield root, pin.commit[:12]
-
-
-CHECKS = (checkout, pins, branches, llvm, several_pins)

@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from tritonsmith import configs
 from tritonsmith.doctor.check import Check, check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.finding import Finding, NotApplicableError, note, ok, skipped, warning
 from tritonsmith.facts import eras, git, tools
 from tritonsmith.facts import machine as machines
 from tritonsmith.facts.ccache import Ccache
@@ -42,11 +42,10 @@ def _judge(row: dict[str, Any], tool: Tool | None, subject: DoctorContext) -> Fi
         return Finding("error" if building and row["needed"] else "note", f"no {row['name']}", **advice)
     seen = f"{row['name']} {tool.version or 'of unknown version'}"
     if not _fits(tool.version, row["range"]):
-        return Finding("warning", f"{seen}; required: {row['range']}", str(tool.path), **advice)
+        return warning(f"{seen}; required: {row['range']}", str(tool.path), **advice)
     asked = _asked(row["name"], subject)
     if not _fits(tool.version, asked):
-        return Finding(
-            "note",
+        return note(
             f"{seen}; this checkout's pyproject.toml requires {asked}",
             str(tool.path),
             affects="a pip build with build isolation uses another version than `invoke build-triton`",
@@ -69,13 +68,11 @@ def cmake_on_path(subject: DoctorContext) -> Iterator[Finding]:
     """Upstream's setup.py runs the `cmake` of PATH; tritonsmith its own."""
     found = tools.find("cmake")
     if found is None:
-        yield skipped("no cmake on PATH; tritonsmith brings its own")
-        return
+        raise NotApplicableError("no cmake on PATH; tritonsmith brings its own")
     known = next(row["range"] for row in configs.load("tools")["tool"] if row["name"] == "cmake")
     wanted = _asked("cmake", subject) or known
     if not _fits(found.version, wanted):
-        yield Finding(
-            "note",
+        yield note(
             f"cmake {found.version}; this Triton requires {wanted}",
             str(found.path),
             affects="`pip install -e .` and `make` outside tritonsmith fail to configure (triton#6330)",
@@ -98,8 +95,7 @@ def ccache_size(subject: DoctorContext) -> Iterator[Finding]:
     """A cache smaller than one build evicts the start of the build before its end."""
     seen = _ccache(subject)
     if isinstance(seen, str):
-        yield skipped(seen)
-        return
+        raise NotApplicableError(seen)
     need = configs.load("resources")["ccache"]
     receipt = subject.receipt("setup-mlir") or {}
     from_source = receipt.get("provider") == "source" or receipt.get("kind") == "built"
@@ -112,8 +108,7 @@ def ccache_size(subject: DoctorContext) -> Iterator[Finding]:
     size = f"{math.ceil(2 * wanted)}G"
     setting = ("ccache", "--set-config", f"max_size={size}")
     ruled = bool(subject.environ.get("CCACHE_MAXSIZE"))  # which ccache.conf cannot overrule
-    yield Finding(
-        "warning",
+    yield warning(
         f"{text}; this environment's build needs about {wanted:.1f}",
         str(seen.folder),
         affects="the cache evicts the start of a build before its end, so nothing hits",
@@ -128,8 +123,7 @@ def ccache_hits(subject: DoctorContext) -> Iterator[Finding]:
     """A poor rate over many compiles means that something in the key changes from build to build."""
     seen = _ccache(subject)
     if isinstance(seen, str):
-        yield skipped(seen)
-        return
+        raise NotApplicableError(seen)
     table = configs.load("resources")["ccache"]
     compiles = seen.hits + seen.misses
     if seen.hit_rate is None or compiles < table["enough-compiles"]:
@@ -139,8 +133,7 @@ def ccache_hits(subject: DoctorContext) -> Iterator[Finding]:
     if seen.hit_rate >= table["poor-hit-rate"]:
         yield ok(text, seen.folder)
         return
-    yield Finding(
-        "note",
+    yield note(
         text,
         str(seen.folder),
         affects="rebuilds recompile what was compiled before",
@@ -155,8 +148,7 @@ def ccache_base_dir(subject: DoctorContext) -> Iterator[Finding]:
     seen = _ccache(subject)
     several = git.worktrees(subject.checkout.root) if subject.checkout else ()
     if isinstance(seen, str) or len(several) <= 1:
-        yield skipped(seen if isinstance(seen, str) else "at most one worktree")
-        return
+        raise NotApplicableError(seen if isinstance(seen, str) else "at most one worktree")
     bases = [part for part in seen.base_dir.split(":") if part]  # ccache 4.13 takes a list
     held = all(any(root.is_relative_to(part) for part in bases) for root in several)
     hash_dir = "on" if seen.hash_dir else "off"
@@ -167,8 +159,7 @@ def ccache_base_dir(subject: DoctorContext) -> Iterator[Finding]:
     common = os.path.commonpath(several)
     wanted = [] if held or common == "/" else [f"base_dir={common}"]  # with / system headers move too
     wanted += ["hash_dir=false"] if seen.hash_dir else []
-    yield Finding(
-        "note",
+    yield note(
         text,
         str(seen.folder),
         affects="pip's build folders, inside the worktrees, recompile what another worktree has compiled",
@@ -183,8 +174,7 @@ def lit(subject: DoctorContext) -> Iterator[Finding]:
     """Releases from 20 on refuse Triton's test/lit.cfg.py."""
     packages = subject.packages
     if packages is None:
-        yield skipped("no Python environment yet")
-        return
+        raise NotApplicableError("no Python environment yet")
     wanted = eras.lit_requirement()
     version = dict(packages.dists).get("lit", "")
     if not version:
@@ -192,8 +182,7 @@ def lit(subject: DoctorContext) -> Iterator[Finding]:
     elif SpecifierSet(wanted.removeprefix("lit")).contains(version, prereleases=True):
         yield ok(f"lit {version}", packages.executable)
     else:
-        yield Finding(
-            "warning",
+        yield warning(
             f"lit {version}; required: {wanted}",
             str(packages.executable),
             affects="`check-triton-lit-tests` fails in test/lit.cfg.py",
@@ -206,8 +195,7 @@ def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
     """A libstdc++ of conda, or on LD_LIBRARY_PATH, is loaded before the system's (triton#1543)."""
     system = subject.host.glibcxx
     if not system:
-        yield skipped("no system libstdc++ to compare with")
-        return
+        raise NotApplicableError("no system libstdc++ to compare with")
     conda = subject.environ.get("CONDA_PREFIX")
     folders = [Path(part) for part in subject.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
     folders += [Path(conda) / "lib"] if conda else []
@@ -216,8 +204,7 @@ def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
         tag = machines.glibcxx_of(library)
         if tag and version_key(tag) < version_key(system):
             older = True
-            yield Finding(
-                "warning",
+            yield warning(
                 f"GLIBCXX_{tag}, the system's has GLIBCXX_{system}",
                 str(library),
                 affects="a libtriton.so built here does not load (triton#1543, triton#7946)",
@@ -231,4 +218,3 @@ def libstdcxx(subject: DoctorContext) -> Iterator[Finding]:
 
 
 PROGRAMS = tuple(map(_program, configs.load("tools")["tool"]))
-CHECKS = (*PROGRAMS, cmake_on_path, ccache_size, ccache_hits, ccache_base_dir, lit, libstdcxx)

@@ -10,7 +10,7 @@ from tritonsmith.builder import compiler_cache
 from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.finding import Finding, NotApplicableError, error, of_error, ok, skipped, warning
 from tritonsmith.errors import ConfigError
 from tritonsmith.facts import cmake_cache, remote_storage, tools
 
@@ -28,26 +28,23 @@ def remote(subject: DoctorContext) -> Iterator[Finding]:
     """Applies only to environments that name a remote storage."""
     cache = subject.settings.cache
     if not (cache.remote and _compiles(subject)):
-        yield skipped("this environment has no remote storage")
-        return
+        raise NotApplicableError("this environment has no remote storage")
     try:
         compiler_cache.check_remote(cache.remote)
-    except ConfigError as error:
-        yield Finding("error", error.what, error.where or "", error.why or "", "; ".join(error.hints))
+    except ConfigError as failure:
+        yield of_error(failure)
         return
     answer = remote_storage.ask(cache.remote, write=cache.remote_write, timeout=_PATIENCE)
     limit = configs.load("resources")["ccache"]["remote-connect"]
     if answer.trouble:
-        yield Finding(
-            "warning",
+        yield warning(
             f"unusable: {answer.trouble}",
             cache.remote,
             affects="results of other machines are not found: everything compiles here",
             remedy=f"start the storage, or remove `remote` from the env file; {_GUIDE}",
         )
     elif answer.seconds > limit:
-        yield Finding(
-            "warning",
+        yield warning(
             f"answers after {answer.seconds * 1000:.0f} ms",
             cache.remote,
             affects=f"ccache's connections time out after {limit * 1000:.0f} ms, so most compiles miss",
@@ -71,83 +68,19 @@ def headers(subject: DoctorContext) -> Iterator[Finding]:
     """Precompiled headers contain absolute paths, and icecc does not send them."""
     cache, wanted = subject.settings.cache, subject.settings.llvm.precompiled_headers
     if not _compiles(subject) or cache.launcher != "ccache":
-        yield skipped("this environment compiles nothing through ccache")
-        return
+        raise NotApplicableError("this environment compiles nothing through ccache")
     outside = not cache.remote and subject.ccache is not None and subject.ccache.remote
     if not (cache.remote or cache.distribute or outside):
         yield skipped("compiles are not shared with other machines")
     elif wanted == "on" or (wanted == "auto" and outside):
         told = " of ccache's own settings" if outside else ""
-        yield Finding(
-            "warning",
+        yield warning(
             f'precompiled-headers = "{wanted}" and a remote storage{told}, or other machines that compile',
             affects="an LLVM from source: files that use such a header are compiled here each time",
             remedy='precompiled-headers = "off" under [llvm] of the env file',
         )
     else:
         yield ok("off")
-
-
-@check("tools.icecc", "icecc's daemon, which sends compiles to other machines")
-def icecc(subject: DoctorContext) -> Iterator[Finding]:
-    """Without the program no compile starts; without the daemon all compiles run here."""
-    if subject.settings.cache.distribute != "icecc" or not _compiles(subject):
-        yield skipped("this environment does not distribute compiles")
-        return
-    program = tools.find("icecc")
-    if program is None:
-        yield Finding(
-            "error",
-            "no icecc on PATH; ccache runs it for each compile",
-            affects="no compile starts",
-            remedy=f"install icecc, or remove `distribute` from the env file; {_GUIDE}",
-            commands=("apt install icecc",),
-        )
-        return
-    named = subject.environ.get("ICECC_TEST_SOCKET")
-    sockets = [Path(name).expanduser() for name in ((named,) if named else _SOCKETS)]
-    if any(remote_storage.listens(path, timeout=_PATIENCE) for path in sockets if path.exists()):
-        yield ok(f"icecc {program.version}, and its daemon answers".replace("  ", " "), program.path)
-    else:
-        yield Finding(
-            "warning",
-            "no iceccd answers on this machine",
-            str(program.path),
-            affects="all compiles run here, each after looking for the daemon in vain",
-            remedy=f"start the daemon with the scheduler's address; {_GUIDE}",
-            commands=("systemctl start iceccd",),
-        )
-
-
-@check("tools.launcher", "launchers other than ccache: installed, and compatible with this build")
-def launcher(subject: DoctorContext) -> Iterator[Finding]:
-    """Other launchers read their settings from environment variables."""
-    name, debug_info = subject.settings.cache.launcher, subject.settings.llvm.debug_info
-    if name not in ("sccache", "recc") or not _compiles(subject):
-        yield skipped("the launcher is ccache, or none")
-        return
-    program = tools.find(name)
-    if program is None:
-        yield Finding("warning", f"no {name} on PATH", affects="compiles run without a cache")
-    elif name == "sccache" and debug_info == "split":
-        yield Finding(
-            "warning",
-            f"sccache {program.version} and split debug info".replace("  ", " "),
-            str(program.path),
-            affects="clang's compiles end with a fatal error (mozilla/sccache#1593)",
-            remedy='launcher = "ccache" under [cache], or debug-info = "full" under [llvm]',
-        )
-    elif name == "recc" and not subject.environ.get("RECC_SERVER"):
-        yield Finding(
-            "warning",
-            "recc, and RECC_SERVER is not set",
-            str(program.path),
-            affects="recc looks for a server on this machine, and compiles fail without one",
-            remedy=f"name the server; {_GUIDE}",
-            commands=("export RECC_SERVER=grpc://HOST:PORT",),
-        )
-    else:
-        yield ok(f"{name} {program.version}".strip(), program.path)
 
 
 @check("tools.ccache-folders", "the ccache settings stored in the build folder")
@@ -158,8 +91,7 @@ def folders(subject: DoctorContext) -> Iterator[Finding]:
     said = dict(word.split("=", 1) for word in words if word.startswith("CCACHE_") and "=" in word)
     base = said.get("CCACHE_BASEDIR")
     if not base:
-        yield skipped("no build of this environment stores ccache settings")
-        return
+        raise NotApplicableError("no build of this environment stores ccache settings")
     remote = said.get("CCACHE_REMOTE_STORAGE", said.get("CCACHE_SECONDARY_STORAGE", ""))
     link = subject.env.build / "source"
     if not subject.env.build.is_relative_to(base) or not link.is_dir():
@@ -175,7 +107,60 @@ def folders(subject: DoctorContext) -> Iterator[Finding]:
         yield ok(f"paths below {base} are relative, and so is the debug info", subject.env.build)
         return
     again = (command("build-triton", env=subject.named),)
-    yield Finding("warning", seen, str(subject.env.build), affects=affects, commands=again)
+    yield warning(seen, str(subject.env.build), affects=affects, commands=again)
 
 
-CHECKS = (remote, headers, folders, icecc, launcher)
+@check("tools.icecc", "icecc's daemon, which sends compiles to other machines")
+def icecc(subject: DoctorContext) -> Iterator[Finding]:
+    """Without the program no compile starts; without the daemon all compiles run here."""
+    if subject.settings.cache.distribute != "icecc" or not _compiles(subject):
+        raise NotApplicableError("this environment does not distribute compiles")
+    program = tools.find("icecc")
+    if program is None:
+        yield error(
+            "no icecc on PATH; ccache runs it for each compile",
+            affects="no compile starts",
+            remedy=f"install icecc, or remove `distribute` from the env file; {_GUIDE}",
+            commands=("apt install icecc",),
+        )
+        return
+    named = subject.environ.get("ICECC_TEST_SOCKET")
+    sockets = [Path(name).expanduser() for name in ((named,) if named else _SOCKETS)]
+    if any(remote_storage.listens(path, timeout=_PATIENCE) for path in sockets if path.exists()):
+        yield ok(f"icecc {program.version}, and its daemon answers".replace("  ", " "), program.path)
+    else:
+        yield warning(
+            "no iceccd answers on this machine",
+            str(program.path),
+            affects="all compiles run here, each after looking for the daemon in vain",
+            remedy=f"start the daemon with the scheduler's address; {_GUIDE}",
+            commands=("systemctl start iceccd",),
+        )
+
+
+@check("tools.launcher", "launchers other than ccache: installed, and compatible with this build")
+def launcher(subject: DoctorContext) -> Iterator[Finding]:
+    """Other launchers read their settings from environment variables."""
+    name, debug_info = subject.settings.cache.launcher, subject.settings.llvm.debug_info
+    if name not in ("sccache", "recc") or not _compiles(subject):
+        raise NotApplicableError("the launcher is ccache, or none")
+    program = tools.find(name)
+    if program is None:
+        yield warning(f"no {name} on PATH", affects="compiles run without a cache")
+    elif name == "sccache" and debug_info == "split":
+        yield warning(
+            f"sccache {program.version} and split debug info".replace("  ", " "),
+            str(program.path),
+            affects="clang's compiles end with a fatal error (mozilla/sccache#1593)",
+            remedy='launcher = "ccache" under [cache], or debug-info = "full" under [llvm]',
+        )
+    elif name == "recc" and not subject.environ.get("RECC_SERVER"):
+        yield warning(
+            "recc, and RECC_SERVER is not set",
+            str(program.path),
+            affects="recc looks for a server on this machine, and compiles fail without one",
+            remedy=f"name the server; {_GUIDE}",
+            commands=("export RECC_SERVER=grpc://HOST:PORT",),
+        )
+    else:
+        yield ok(f"{name} {program.version}".strip(), program.path)

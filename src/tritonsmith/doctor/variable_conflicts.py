@@ -7,32 +7,21 @@ from pathlib import Path
 
 from tritonsmith.command_line import command
 from tritonsmith.doctor import env_vars
-from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, ok
+from tritonsmith.doctor.finding import Finding, note, warning
 from tritonsmith.facts import cmake_cache, variables
 
 
-@check("variables.contradictory", "variables that contradict or need each other")
-def contradictory(subject: DoctorContext) -> Iterator[Finding]:
+def find(subject: DoctorContext) -> Iterator[Finding]:
     """Find variables that conflict although each is fine alone."""
-    found = [
-        *_build_types(subject),
-        *_offline(subject),
-        *_build_dir(subject),
-        *_llvm_debug(subject),
-        *_override(subject),
-        *_interpreted(subject),
-        *_alone(subject),
-    ]
-    yield from found or [ok("no contradictions")]
+    for look in (_build_types, _offline, _build_dir, _llvm_debug, _override, _interpreted, _alone):
+        yield from look(subject)
 
 
 def _build_types(subject: DoctorContext) -> Iterator[Finding]:
     asked = [row for row in env_vars.on(subject).values() if row.effect == "build-type"]
     if len(asked) > 1:
-        yield Finding(
-            "warning",
+        yield warning(
             f"{', '.join(env_vars.shown(subject, row.name) for row in asked)}: several build types",
             affects=f"{env_vars.BY_HAND}: the first wins, {asked[0].what}",
             commands=tuple(env_vars.unset(row.name) for row in asked[1:]),
@@ -44,8 +33,7 @@ def _offline(subject: DoctorContext) -> Iterator[Finding]:
         return
     missing = [name for name in ("LLVM_SYSPATH", "JSON_SYSPATH") if not subject.environ.get(name)]
     if missing:
-        yield Finding(
-            "warning",
+        yield warning(
             f"TRITON_OFFLINE_BUILD without {' and '.join(missing)}",
             affects=f"{env_vars.BY_HAND}: fails with a RuntimeError (triton#4461, triton#10540)",
             remedy="set both, and NVIDIA's tools: without TRITON_PTXAS_PATH they are silently left out",
@@ -58,8 +46,7 @@ def _build_dir(subject: DoctorContext) -> Iterator[Finding]:
     cache = cmake_cache.read(Path(named)) if named and subject.checkout else None
     source = cache.get("CMAKE_HOME_DIRECTORY") if cache else ""
     if cache and source and subject.checkout and Path(source) != subject.checkout.root:
-        yield Finding(
-            "warning",
+        yield warning(
             f"TRITON_BUILD_DIR={named} was configured for {source}, not for {subject.checkout.root}",
             str(cache.file),
             affects=f"{env_vars.BY_HAND}: CMake fails, or the worktrees overwrite each other's build",
@@ -77,8 +64,7 @@ def _llvm_debug(subject: DoctorContext) -> Iterator[Finding]:
     if built in ("Release", "RelWithDebInfo", "MinSizeRel"):
         reasons.append(f"Triton's build type is {built}")
     if asked and reasons:
-        yield Finding(
-            "warning",
+        yield warning(
             f"{', '.join(asked)}, but {' and '.join(reasons)}",
             affects="LLVM_DEBUG is compiled out there, so nothing is printed",
             remedy="use an LLVM with assertions, and a build type of Triton with assertions",
@@ -91,8 +77,7 @@ def _override(subject: DoctorContext) -> Iterator[Finding]:
         return
     folder = env_vars.folder(subject, "TRITON_OVERRIDE_DIR", "override")
     if not env_vars.has_entries(folder):
-        yield Finding(
-            "warning",
+        yield warning(
             "TRITON_KERNEL_OVERRIDE is on, but there are no kernels to override with",
             str(folder),
             affects="kernels are compiled as usual",
@@ -104,8 +89,7 @@ def _override(subject: DoctorContext) -> Iterator[Finding]:
 def _interpreted(subject: DoctorContext) -> Iterator[Finding]:
     dumps = env_vars.dumps(subject)
     if dumps and "TRITON_INTERPRET" in env_vars.on(subject):
-        yield Finding(
-            "warning",
+        yield warning(
             f"TRITON_INTERPRET=1 with {', '.join(row.name for row in dumps)}",
             affects="nothing is compiled, so nothing is dumped",
             commands=(env_vars.unset("TRITON_INTERPRET"),),
@@ -117,6 +101,4 @@ def _alone(subject: DoctorContext) -> Iterator[Finding]:
     for row, _ in env_vars.given(subject):
         partner = variables.needs().get(row.name)
         if partner and partner not in on:
-            yield Finding(
-                "note", f"{env_vars.shown(subject, row.name)} does nothing without {partner}", remedy=row.what
-            )
+            yield note(f"{env_vars.shown(subject, row.name)} does nothing without {partner}", remedy=row.what)

@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonsmith.doctor import env_vars
+from tritonsmith.doctor import env_vars, variable_conflicts
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, ok, skipped
-from tritonsmith.doctor.variable_conflicts import contradictory
+from tritonsmith.doctor.finding import Finding, NotApplicableError, note, ok, skipped, warning
 from tritonsmith.facts import cmake_cache, eras, variables
 from tritonsmith.facts.variables import TritonVariable
 
@@ -54,8 +53,7 @@ def _problem(subject: DoctorContext, name: str, in_tree: frozenset[str]) -> Find
 
 def _useless(subject: DoctorContext, row: TritonVariable, name: str, why: str) -> Finding:
     better = variables.instead(name)
-    return Finding(
-        "warning",
+    return warning(
         f"{env_vars.shown(subject, name)}: {why}",
         affects=f"without effect: {row.what}",
         remedy=f"set instead: {better}" if better else "unset it, or use a Triton that reads it",
@@ -64,8 +62,7 @@ def _useless(subject: DoctorContext, row: TritonVariable, name: str, why: str) -
 
 
 def _cmake_option(subject: DoctorContext, name: str) -> Finding:
-    return Finding(
-        "warning",
+    return warning(
         f"{env_vars.shown(subject, name)}: a CMake option, not read from the environment",
         affects="it has no effect",
         remedy="pass it on to CMake",
@@ -76,13 +73,12 @@ def _cmake_option(subject: DoctorContext, name: str) -> Finding:
 def _unknown(subject: DoctorContext, name: str) -> Finding:
     seen = env_vars.shown(subject, name)
     if meant := variables.nearest(name):
-        return Finding(
-            "warning",
+        return warning(
             f"{seen}: no Triton reads it; did you mean {meant}?",
             affects="it has no effect",
             commands=(f'export {meant}="${name}"; unset {name}',),
         )
-    return Finding("note", f"{seen}: no known Triton reads it", remedy="check the spelling, or ignore this")
+    return note(f"{seen}: no known Triton reads it", remedy="check the spelling, or ignore this")
 
 
 @check("variables.empty", "empty variables, where empty differs from unset")
@@ -92,8 +88,7 @@ def empty(subject: DoctorContext) -> Iterator[Finding]:
     effects = {name: variables.empty(name, subject.triton_version) for name in sorted(found)}
     harmful = {name: effect for name, effect in effects.items() if effect and not effect.good}
     for name, effect in harmful.items():
-        yield Finding(
-            "warning",
+        yield warning(
             f"{name} is empty: in {env_vars.triton(subject.triton_version)} that {effect.does}",
             affects=env_vars.whom(variables.find(name)),
             commands=(env_vars.unset(name),),
@@ -111,8 +106,7 @@ def values(subject: DoctorContext) -> Iterator[Finding]:
         if row.kind == "flag" and row.effect != "build-type" and not variables.is_plain(row, value, version):
             wrong = True
             taken = ", ".join(variables.true_values(row, version))
-            yield Finding(
-                "warning",
+            yield warning(
                 f"{env_vars.shown(subject, row.name)}:"
                 f" {env_vars.triton(version)} accepts only {taken} as true",
                 affects=f"it counts as off for at least one reader: {row.what}",
@@ -120,8 +114,7 @@ def values(subject: DoctorContext) -> Iterator[Finding]:
             )
         if row.kind == "number" and not value.strip().lstrip("+-").isdigit():
             wrong = True
-            yield Finding(
-                "warning",
+            yield warning(
                 f"{env_vars.shown(subject, row.name)} is not a number",
                 affects=f"{env_vars.whom(row)}: {row.what}",
                 commands=(env_vars.unset(row.name),),
@@ -140,8 +133,7 @@ def paths(subject: DoctorContext) -> Iterator[Finding]:
             why = _path_problem(row, part) if part else ""
             if why:
                 wrong = True
-                yield Finding(
-                    "warning",
+                yield warning(
                     f"{row.name} names {part}: {why}",
                     part,
                     affects=f"{env_vars.whom(row)}: {row.what}",
@@ -165,13 +157,18 @@ def _path_problem(row: TritonVariable, text: str) -> str:
     return ""
 
 
+@check("variables.contradictory", "variables that contradict or need each other")
+def contradictory(subject: DoctorContext) -> Iterator[Finding]:
+    """Find variables that conflict although each is fine alone."""
+    yield from list(variable_conflicts.find(subject)) or [ok("no contradictions")]
+
+
 @check("variables.cached-away", "dumps that do not appear for cached kernels")
 def cached_away(subject: DoctorContext) -> Iterator[Finding]:
     """Dumps come from compiling; the second run loads the kernel from the cache and prints nothing."""
     dumps = env_vars.dumps(subject)
     if not dumps:
-        yield skipped("no dump is requested")
-        return
+        raise NotApplicableError("no dump is requested")
     names = ", ".join(row.name for row in dumps)
     if "TRITON_ALWAYS_COMPILE" in env_vars.on(subject):
         yield ok(f"{names}, and every kernel is recompiled")
@@ -185,8 +182,7 @@ def cached_away(subject: DoctorContext) -> Iterator[Finding]:
     twice = [row.name for row in dumps if row.cache == "invalidates"]
     affects = [f"{', '.join(never)}: no output for a kernel that is in the cache"] if never else []
     affects += [f"{', '.join(twice)}: output on the first run, none on the second"] if twice else []
-    yield Finding(
-        "warning",
+    yield warning(
         f"{names}, and compiled kernels come from the cache",
         str(folder),
         affects="; ".join(affects) + " (triton#4661, triton#3840)",
@@ -205,8 +201,7 @@ def debug(subject: DoctorContext) -> Iterator[Finding]:
     elif not variables.is_true(variables.table()["DEBUG"], subject.environ["DEBUG"], subject.triton_version):
         yield ok(f"{env_vars.shown(subject, 'DEBUG')} is not a value that setup.py reads as true")
     else:
-        yield Finding(
-            "warning",
+        yield warning(
             f"{env_vars.shown(subject, 'DEBUG')}: setup.py builds Triton's Debug type",
             affects=f"{env_vars.BY_HAND}: linking needs far more memory (triton#4249), and compiles are slow",
             remedy="unset it if it is meant for another program",
@@ -220,9 +215,7 @@ def left_on(subject: DoctorContext) -> Iterator[Finding]:
     suffers = variables.left_on()
     found = [name for name in env_vars.on(subject) if name in suffers]
     for name in found:
-        yield Finding(
-            "note", env_vars.shown(subject, name), affects=suffers[name], commands=(env_vars.unset(name),)
-        )
+        yield note(env_vars.shown(subject, name), affects=suffers[name], commands=(env_vars.unset(name),))
     if not found:
         yield ok("none on")
 
@@ -234,16 +227,14 @@ def sticky(subject: DoctorContext) -> Iterator[Finding]:
     folders = _pip_folders(subject)
     caches = [cache for cache in map(cmake_cache.read, folders) if cache]
     if not remembered or not caches:
-        yield skipped("no CMake cache of a pip build that could remember a variable")
-        return
+        raise NotApplicableError("no CMake cache of a pip build that could remember a variable")
     kept = False
     for cache in caches:
         for name, default in remembered.items():
             value = cache.get(name)
             if name not in subject.environ and not _same(value, default):
                 kept = True
-                yield Finding(
-                    "warning",
+                yield warning(
                     f"{name} is not set now, but was: {env_vars.short(value)}",
                     str(cache.file),
                     affects=f"{env_vars.BY_HAND}: it continues to use the old value",
@@ -265,16 +256,3 @@ def _same(value: str, default: str) -> bool:
     if default in ("ON", "OFF"):
         return not value or (value.upper() in _TRUE_FOR_CMAKE) is (default == "ON")
     return value == default
-
-
-CHECKS = (
-    known,
-    empty,
-    values,
-    paths,
-    contradictory,
-    cached_away,
-    debug,
-    left_on,
-    sticky,
-)

@@ -43,7 +43,7 @@ def doctor(
     except ConfigError as error:
         if not json:
             raise
-        console.out().print_json(data=finding.as_json((finding.of_error("env.file", error),)))
+        console.out().print_json(data=finding.as_json((finding.of_error(error, "env.file"),)))
         raise Exit(code=error.exit_code) from None
     found = registry.examine(subject, chosen)
     if json:

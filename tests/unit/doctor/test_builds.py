@@ -16,7 +16,7 @@ from tests.support import require
 from tests.unit.doctor.conftest import COMMIT, built, leave, only, venv
 from tests.unit.facts import elf, fakes
 from tests.unit.facts.fakes import git
-from tritonsmith.doctor import builds
+from tritonsmith.doctor import builds, registry
 from tritonsmith.doctor import run as doctor_run
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
@@ -43,7 +43,7 @@ def mend(subject: DoctorContext, plan: Plan) -> None:
     Runner(subject.space.root / "log", PhaseProgress(live=False, silent=True)).run(plan)
 
 
-@pytest.mark.parametrize("check", builds.CHECKS, ids=lambda check: check.id)
+@pytest.mark.parametrize("check", registry.of(builds), ids=lambda check: check.id)
 def test_nothing_built_is_nothing_to_say(subject: DoctorContext, check: Check) -> None:
     assert only(check, subject).status == "not applicable"
 

@@ -17,7 +17,7 @@ from tests.unit.caches import made
 from tests.unit.doctor.conftest import only
 from tests.unit.facts.test_installed_tritons import install
 from tritonsmith import configs
-from tritonsmith.doctor import caches, run
+from tritonsmith.doctor import caches, registry, run
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.plan.runner import Runner
@@ -57,7 +57,7 @@ def gone() -> int:
     return process.pid
 
 
-@pytest.mark.parametrize("check", caches.CHECKS[:4], ids=lambda check: check.id)
+@pytest.mark.parametrize("check", registry.of(caches)[:4], ids=lambda check: check.id)
 def test_no_cache_yet(subject: DoctorContext, root: Path, check: Check) -> None:
     assert only(check, subject).status == "not applicable"
     root.rmdir()

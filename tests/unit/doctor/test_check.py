@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tritonsmith.doctor.check import Check, check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, ok, skipped
+from tritonsmith.doctor.finding import Finding, NotApplicableError, ok, skipped
 
 
 @check("tools.two", "a check that finds two things", deep=True)
@@ -35,6 +35,14 @@ def test_each_finding_gets_the_name_of_its_check(subject: DoctorContext) -> None
         ("tools.two", "ok", "environment dev"),
         ("tools.two", "not applicable", "the other"),
     ]
+
+
+def test_a_check_that_does_not_apply_says_why(subject: DoctorContext) -> None:
+    @check("tools.absent", "a check of what is not there")
+    def absent(_: DoctorContext) -> Iterator[Finding]:
+        raise NotApplicableError("nothing to look at")
+
+    assert absent(subject) == (Finding("not applicable", "nothing to look at", check="tools.absent"),)
 
 
 def test_a_check_that_crashes_is_a_finding(subject: DoctorContext) -> None:

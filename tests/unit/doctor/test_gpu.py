@@ -7,7 +7,7 @@ import pytest
 from tests.unit.doctor.conftest import only
 from tests.unit.facts import fakes
 from tritonsmith import configs
-from tritonsmith.doctor import gpu
+from tritonsmith.doctor import gpu, registry
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
@@ -78,7 +78,7 @@ def test_no_gpu_is_a_note_and_the_rest_does_not_apply(subject: DoctorContext, pu
     found = only(gpu.devices, subject)
     assert (found.status, found.seen) == ("note", "no GPU")
     assert "GPUTarget" in found.remedy
-    for check in gpu.CHECKS[1:]:
+    for check in registry.of(gpu)[1:]:
         assert statuses(check, subject) == ["not applicable"]
 
 

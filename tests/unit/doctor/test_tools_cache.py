@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.doctor import tools_cache
+from tritonsmith.doctor import registry, tools_cache
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.envs.schema import CacheSettings, LlvmSettings, Settings, TritonSettings
@@ -40,7 +40,7 @@ def redis() -> Iterator[str]:
         yield f"redis://127.0.0.1:{server.getsockname()[1]}"
 
 
-@pytest.mark.parametrize("check", tools_cache.CHECKS, ids=lambda check: check.id)
+@pytest.mark.parametrize("check", registry.of(tools_cache), ids=lambda check: check.id)
 @pytest.mark.parametrize("wheel", ["", "newest"])
 def test_an_env_that_asks_for_nothing_is_not_looked_at(
     subject: DoctorContext, programs: Programs, check: Check, wheel: str
