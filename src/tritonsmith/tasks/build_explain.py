@@ -9,6 +9,7 @@ from tritonsmith.errors import UsageError
 from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import ENV, JSON, NINJA_TARGET, SOURCE
 from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
 
 if TYPE_CHECKING:
     from tritonsmith.builder.explain.command import Explanation
@@ -34,7 +35,6 @@ def explain(
     from tritonsmith.builder.explain import command as use_case
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import settings
-    from tritonsmith.ui import console
 
     flags = {"triton.source": source or None}
     chosen = settings.load(env, flags, commands.last_build(env))
@@ -57,7 +57,6 @@ def _misses(after: Path | None, before: Path | None, *, json: bool) -> None:
     from dataclasses import asdict
 
     from tritonsmith.builder.explain import cache_misses
-    from tritonsmith.ui import console
 
     if not (after and before):
         raise UsageError(
@@ -86,7 +85,6 @@ def _count(number: int, what: str) -> str:
 
 
 def _print(found: Explanation) -> None:
-    from tritonsmith.ui import console
     from tritonsmith.ui.units import duration
 
     for note in found.notes:

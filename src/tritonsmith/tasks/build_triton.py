@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.errors import UsageError
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import DRY_RUN, ENV, FORCE, NINJA_TARGET, RECONFIGURE, BuildOptions
 from tritonsmith.tasks.task import task
@@ -25,7 +26,6 @@ def build_triton(
     """Configure and build Triton from a checkout."""
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
-    from tritonsmith.tasks import output
 
     flags = {
         **build_settings(how),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError, UsageError
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import DRY_RUN, JSON, YES, EntryOptions
 from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
 from tritonsmith.ui import units as formats
 
 if TYPE_CHECKING:
@@ -38,7 +40,6 @@ def listing(
     from tritonsmith.caches import list_ as use_case
     from tritonsmith.envs import workspace
     from tritonsmith.facts import cache_roots
-    from tritonsmith.ui import console
 
     wanted = _filters(which)
     space = workspace.default()
@@ -69,8 +70,6 @@ def clear_cache(
     from tritonsmith.caches import clear, summary
     from tritonsmith.envs import workspace
     from tritonsmith.facts import cache_roots, triton_processes
-    from tritonsmith.tasks import output
-    from tritonsmith.ui import console
 
     wanted, root = _filters(which), which.root
     flags: dict[RootKind, bool] = {
@@ -122,7 +121,6 @@ def _installed(stale: bool) -> tuple[InstalledTriton, ...]:
     from tritonsmith.envs import workspace
     from tritonsmith.facts import installed_tritons, python_env
     from tritonsmith.plan import process
-    from tritonsmith.ui import console
 
     if not stale:
         return ()
@@ -137,7 +135,7 @@ def _installed(stale: bool) -> tuple[InstalledTriton, ...]:
 def _show_listing(found: CacheListing, *, filtered: bool) -> None:
     from tritonsmith.caches import list_ as use_case
     from tritonsmith.caches import summary
-    from tritonsmith.ui import console, tables
+    from tritonsmith.ui import tables
 
     columns = ["kernel", "target", "Triton", "stages", "size", "age", "options", "cache"]
     rows = [use_case.cells(row, found.now) for row in found.rows]
@@ -165,7 +163,7 @@ def _total(content: Content) -> list[str]:
 
 def _show_plan(prepared: PreparedClear) -> None:
     from tritonsmith.caches import summary
-    from tritonsmith.ui import console, tables
+    from tritonsmith.ui import tables
 
     if not prepared.doomed:
         console.out().print("nothing to clear", markup=False)
@@ -182,7 +180,6 @@ def _show_plan(prepared: PreparedClear) -> None:
 
 def _tell(prepared: PreparedClear, others: Iterable[Root]) -> None:
     from tritonsmith.caches import summary
-    from tritonsmith.ui import console
 
     for sentence in summary.kept(prepared.in_use):
         console.note(sentence)
@@ -195,8 +192,6 @@ def _tell(prepared: PreparedClear, others: Iterable[Root]) -> None:
 
 
 def _undecided(number: int) -> None:
-    from tritonsmith.ui import console
-
     if number:
         text = "compiled before 3.3 or without metadata, by an installed version or another one"
         console.note(f"undecided, and not counted as stale: {formats.entries(number)} ({text})")

@@ -19,6 +19,8 @@ from tritonsmith.errors import (
     SmithError,
     UsageError,
 )
+from tritonsmith.ui import console, redact
+from tritonsmith.ui.printable import printable
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = frozenset(  # by the machine, whatever we do
@@ -35,10 +37,8 @@ def end(error: BaseException) -> BaseException:
     if foreseen := _foreseen(error):
         error = foreseen
     if isinstance(error, SmithError):
-        from tritonsmith.ui import console, printable, redact
-
         text = redact.hidden(console.typed(f"error: {error}"))
-        return Exit(printable.printable(text), code=error.exit_code)
+        return Exit(printable(text), code=error.exit_code)
     if isinstance(error, KeyboardInterrupt):
         return Exit("interrupted", code=EXIT_INTERRUPTED)
     if isinstance(error, (Exit, SystemExit)):
@@ -101,8 +101,6 @@ def _bug_log(text: str) -> Path | None:
 
 def _redacted(text: str) -> str:
     """Remove secrets and the path of the home folder."""
-    from tritonsmith.ui import redact
-
     text = redact.hidden(text)
     try:
         home = str(Path.home())

@@ -6,9 +6,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import UsageError
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import CommaList, flag, word
 from tritonsmith.tasks.options import DRY_RUN, ENV, JOBS, JSON, LLVM_DIR, LLVM_SOURCE, SHA256, SOURCE
 from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
 
 if TYPE_CHECKING:
     from tritonsmith.builder.debug_library.command import DebugLibraryOutcome, LibraryRequest, ListedLibrary
@@ -35,7 +37,6 @@ def debug_library(
     from tritonsmith.builder.debug_library import command
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
-    from tritonsmith.tasks import output
 
     flags = {
         "triton.source": source or None,
@@ -99,8 +100,7 @@ def _check(
 
 
 def _tell(outcome: DebugLibraryOutcome) -> None:
-    from tritonsmith.tasks import output
-    from tritonsmith.ui import console, tables
+    from tritonsmith.ui import tables
 
     for words in outcome.found:
         console.note(words)
@@ -128,7 +128,7 @@ def next_words(outcome: DebugLibraryOutcome) -> str:
 
 
 def _list(rows: list[ListedLibrary], *, as_json: bool) -> None:
-    from tritonsmith.ui import console, tables
+    from tritonsmith.ui import tables
 
     if as_json:
         content = {"schema": 1, "libraries": [asdict(row) for row in rows]}

@@ -7,9 +7,11 @@ from typing import Any
 
 from invoke.exceptions import Exit
 
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import CommaList, again, flag
 from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, YES
 from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
 
 
 @task(tables=True)
@@ -30,7 +32,6 @@ def doctor(
     from tritonsmith.doctor import finding, registry, run
     from tritonsmith.doctor import report as screen
     from tritonsmith.errors import ConfigError, UsageError
-    from tritonsmith.ui import console
 
     if fix and (json or report):
         raise UsageError("--fix shows a plan; --json and --report show findings: use one at a time")
@@ -65,8 +66,6 @@ def doctor(
 def _mend(subject: Any, plan: Any, *, dry_run: bool, yes: bool) -> bool:
     """Show the plan, ask, and apply the fixes; returns whether they were applied."""
     from tritonsmith.envs import session
-    from tritonsmith.tasks import output
-    from tritonsmith.ui import console
 
     if not plan.steps:
         console.note("nothing can be fixed automatically; each finding says what to do")

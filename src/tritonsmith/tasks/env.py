@@ -7,6 +7,7 @@ from typing import Any
 from tritonsmith.tasks.option_fields import word
 from tritonsmith.tasks.options import ENV
 from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
 
 
 @task(tables=True)
@@ -15,7 +16,7 @@ def explain(context: Any, env: str = ENV) -> None:
     import json  # lists and words as TOML writes them
 
     from tritonsmith.envs import settings
-    from tritonsmith.ui import console, tables
+    from tritonsmith.ui import tables
 
     chosen = settings.load(env, only_shown=True)
     rows = [[key, json.dumps(value), source] for key, value, source in settings.explain(chosen)]
@@ -29,7 +30,6 @@ def allow(context: Any, file: str = word("path of an env file")) -> None:
 
     from tritonsmith.envs import consent, settings, workspace
     from tritonsmith.errors import UsageError
-    from tritonsmith.ui import console
 
     if not file.endswith(".toml"):
         raise UsageError("only env files that are named by path need consent", hints=["./my.toml"])
@@ -47,7 +47,7 @@ def allow(context: Any, file: str = word("path of an env file")) -> None:
 def listing(context: Any) -> None:
     """List the environments that have an env file."""
     from tritonsmith.envs import settings
-    from tritonsmith.ui import console, tables
+    from tritonsmith.ui import tables
 
     rows = [[name, about, str(path)] for name, path, about in settings.available()]
     console.out().print(tables.plain("environments", ["name", "purpose", "file"], rows))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.errors import SmithError, UsageError, did_you_mean
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import again, flag
 from tritonsmith.tasks.options import DRY_RUN, ENV, PYTORCH, YES
 from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
 
 
 @task(tables=True, name="env-triton", aliases=["env.install-triton"])
@@ -24,8 +26,6 @@ def env_triton(
     from tritonsmith.facts import machine, pytorch_pins
     from tritonsmith.pins import install
     from tritonsmith.plan import Plan
-    from tritonsmith.tasks import output
-    from tritonsmith.ui import console
     from tritonsmith.wheels import purge, venv
 
     if channel not in pytorch_pins.CHANNELS:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritonsmith.tasks import output
 from tritonsmith.tasks.build_triton import build_settings
 from tritonsmith.tasks.options import DRY_RUN, ENV, FORCE, BuildOptions
 from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
 
 
 @task(tables=True, name="install-triton")
@@ -18,8 +20,7 @@ def install_triton(
     from tritonsmith.envs import session, settings
     from tritonsmith.kernels import smoke_test
     from tritonsmith.kernels.compile import disassemblers, targets
-    from tritonsmith.tasks import output
-    from tritonsmith.ui import console, tables
+    from tritonsmith.ui import tables
 
     chosen = settings.load(env, build_settings(how), commands.last_build(env))
     space, located = commands.find_triton(chosen)

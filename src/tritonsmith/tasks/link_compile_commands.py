@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritonsmith.tasks import output
 from tritonsmith.tasks.options import DRY_RUN, ENV, SOURCE
 from tritonsmith.tasks.task import task
 
@@ -15,7 +16,6 @@ def link_compile_commands(
     """Link one compile_commands.json of Triton and LLVM for clangd."""
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
-    from tritonsmith.tasks import output
 
     chosen = settings.load(env, {"triton.source": source or None})
     space, located = commands.find_triton(chosen)

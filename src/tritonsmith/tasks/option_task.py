@@ -48,11 +48,7 @@ class OptionTask(Task[Any]):
         return self.arguments(words[next(places, len(words)) + 1 :])
 
     def arguments(self, words: Sequence[str]) -> list[Argument]:
-        """The arguments, for a command line.
-
-        Args:
-            words: what comes after the task's name, before `--`.
-        """
+        """The arguments, for a command line: the words after the task's name and before `--`."""
         options = (*self.options, *([WIDE] if self.tables else ()))
         optional = self._given_words(words)
         found = []
@@ -104,9 +100,7 @@ def command_line() -> tuple[list[str], list[str]]:
 def to_argv(task: OptionTask, values: Mapping[str, Any]) -> list[str]:
     """The words and flags that pass these arguments to a task's body, without the task's name.
 
-    Args:
-        task: the task.
-        values: by the names of the body's parameters; missing ones have their defaults.
+    `values` are by the names of the body's parameters; missing ones have their defaults.
     """
     found: list[str] = []
     in_order = True  # a word counts by its place, so none may be missing before it
@@ -127,11 +121,7 @@ def _flat(options: Iterable[Option], values: Mapping[str, Any]) -> Iterator[tupl
 
 
 def from_argv(task: OptionTask, words: Sequence[str]) -> dict[str, Any]:
-    """The arguments of a task's body, as Invoke would parse them.
-
-    Args:
-        task: the task.
-        words: what comes after its name.
+    """The arguments of a task's body, as Invoke would parse the words after its name.
 
     Raises:
         ParseError: the task does not take them.

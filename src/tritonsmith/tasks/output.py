@@ -27,9 +27,7 @@ def plan(what: Plan, rest: str = "") -> None:
 
     As bytes: names of files need not be UTF-8. Secrets are hidden, and the script says so.
 
-    Args:
-        what: the plan.
-        rest: what the following steps depend on.
+    `rest` is what the following steps depend on.
     """
     script = what.shell()
     shown = redact.hidden(script)
@@ -47,12 +45,7 @@ def plan(what: Plan, rest: str = "") -> None:
 
 
 def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:
-    """Print the plan of a compile; for very many points only a summary, as comments of a shell script.
-
-    Args:
-        what: the compile.
-        everything: the whole script, however many points it has.
-    """
+    """Print the plan of a compile; of very many points only a summary, as comments, unless `everything`."""
     from tritonsmith.kernels.compile import points
 
     if everything or len(what.wanted) <= _MANY:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.errors import FactError, UsageError
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import again, flag, split
 from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, PYTORCH
 from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
 
 
 @task(tables=True)
@@ -70,22 +72,17 @@ def _one_question(flags: dict[str, bool]) -> None:
 
 
 def _print(lines: Iterable[str]) -> None:
-    from tritonsmith.ui import console
-
     for line in lines:
         console.out().print(console.typed(line), markup=False)
 
 
 def _json(what: dict[str, Any]) -> None:
-    from tritonsmith.ui import console
-
     console.out().print_json(data=what)
 
 
 def _table(pytorch: str, *, json: bool) -> None:
     from tritonsmith.facts import pytorch_pins
     from tritonsmith.pins import json_format, report
-    from tritonsmith.ui import console
 
     if pytorch:
         match = pytorch_pins.find(pytorch)
@@ -110,7 +107,6 @@ def _live(pytorch: str, repository: str, ref: str, source: Path | None, *, json:
     from tritonsmith.envs import workspace
     from tritonsmith.facts import pytorch_pins
     from tritonsmith.pins import json_format, read_upstream, report
-    from tritonsmith.tasks import output
 
     version = _version(pytorch) if pytorch else ""
     wanted = ref or (f"v{version}" if version else "main")
@@ -131,8 +127,6 @@ def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, d
     from tritonsmith.envs import workspace
     from tritonsmith.facts import pytorch_pins
     from tritonsmith.pins import json_format, read_upstream, update_table
-    from tritonsmith.tasks import output
-    from tritonsmith.ui import console
 
     file = update_table.target()
     where, space = repository or read_upstream.default_repository(), workspace.default()
@@ -185,7 +179,6 @@ def _installed(env: str, python: Path | None, *, json: bool) -> None:
 
 def _holders(commit: str, source: Path | None, *, json: bool) -> None:
     from tritonsmith.pins import json_format, releases_with, report
-    from tritonsmith.ui import console
 
     clone = _clone(source)
     if clone is None:
@@ -208,7 +201,6 @@ def _version(text: str) -> str:
     import re
 
     from tritonsmith.facts import pytorch_pins
-    from tritonsmith.ui import console
 
     plain = text.removeprefix("v")
     if re.fullmatch(r"\d+\.\d+\.\d+", plain):

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import again, flag
 from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, PYTHON, YES
 from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
 
 if TYPE_CHECKING:
     from tritonsmith.facts.python_env import PythonEnv
@@ -30,8 +32,6 @@ def purge_wheels(
 ) -> None:
     """Remove every distribution that owns files under triton/."""
     from tritonsmith.envs import session, settings
-    from tritonsmith.tasks import output
-    from tritonsmith.ui import console
     from tritonsmith.wheels import purge
 
     chosen = settings.load(env or _DEFAULT)
@@ -83,7 +83,7 @@ def _interpreter(env: str, python: Path | None) -> PythonEnv:
 
 
 def _show(survey: Survey) -> None:
-    from tritonsmith.ui import console, tables
+    from tritonsmith.ui import tables
 
     for site in dict.fromkeys(row.site for row in survey.rows):
         lines = [
@@ -102,8 +102,6 @@ def _printable(text: str) -> str:
 
 
 def _tell(survey: Survey) -> None:
-    from tritonsmith.ui import console
-
     for note in survey.notes:
         console.note(note)
     for path in survey.refused[:_SHOWN]:

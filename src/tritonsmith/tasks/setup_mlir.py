@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import CommaList, flag
 from tritonsmith.tasks.options import (
     DRY_RUN,
@@ -44,7 +45,6 @@ def setup_mlir(
     from tritonsmith.builder.llvm import setup_mlir as use_case
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
-    from tritonsmith.tasks import output
 
     flags = {
         "triton.source": source or None,

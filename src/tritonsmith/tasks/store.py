@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import SmithError
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import flag, word
 from tritonsmith.tasks.options import DRY_RUN, JSON, SHA256, YES, StoreOptions
 from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
 from tritonsmith.ui import units as formats
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ def listing(context: Any, which: StoreOptions, json: bool = JSON) -> None:
     from tritonsmith.envs import workspace
     from tritonsmith.store import list_ as use_case
     from tritonsmith.tasks import store_tables
-    from tritonsmith.ui import console
 
     found = use_case.make(_store(which), workspace.default(), time.time())
     if json:
@@ -46,7 +47,6 @@ def verify(
 ) -> None:
     """Verify the LLVMs in the store against their manifests."""
     from tritonsmith.store import verify as store_verify
-    from tritonsmith.ui import console
 
     shelf = _store(which)
     entries = [shelf.entry(one) for one in name] if name else list(shelf.entries())
@@ -83,8 +83,7 @@ def gc(
     from tritonsmith.envs import workspace
     from tritonsmith.store import gc as store_gc
     from tritonsmith.store import list_ as lists
-    from tritonsmith.tasks import output, store_tables
-    from tritonsmith.ui import console
+    from tritonsmith.tasks import store_tables
 
     limits = store_gc.GcLimits(store_gc.size(max_size), filters.age(older_than), name)
     found = lists.make(_store(which), workspace.default(), time.time())
@@ -119,8 +118,6 @@ def adopt(
     """Register an existing LLVM build in the store, in place."""
     from tritonsmith.facts import machine
     from tritonsmith.store import adopt as store_adopt
-    from tritonsmith.tasks import output
-    from tritonsmith.ui import console
 
     shelf = _store(which)
     manifest, plan = store_adopt.adopt(shelf, path, machine.read(), name)
@@ -138,8 +135,6 @@ def adopt(
 def forget(context: Any, which: StoreOptions, name: str = _ENTRY, dry_run: bool = DRY_RUN) -> None:
     """Remove an adopted LLVM from the store's list."""
     from tritonsmith.store import adopt as store_adopt
-    from tritonsmith.tasks import output
-    from tritonsmith.ui import console
 
     shelf = _store(which)
     plan = store_adopt.forget(shelf, shelf.entry(name))
@@ -165,8 +160,6 @@ def export(
     from tritonsmith.envs import workspace
     from tritonsmith.facts import machine
     from tritonsmith.store import export as store_export
-    from tritonsmith.tasks import output
-    from tritonsmith.ui import console
 
     shelf = _store(which)
     found = store_export.prepare(shelf.entry(name), dest, workspace.default(), machine.read())
@@ -194,8 +187,6 @@ def import_(
     from tritonsmith.envs import workspace
     from tritonsmith.facts import machine
     from tritonsmith.store import import_ as store_import_
-    from tritonsmith.tasks import output
-    from tritonsmith.ui import console
 
     shelf, space = _store(which), workspace.default()
     found = store_import_.locate(source, space, sha256)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tritonsmith.ui import console
 from tritonsmith.ui import units as formats
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 def listed(found: StoreListing) -> None:
     """The table of entries and their problems."""
-    from tritonsmith.ui import console, tables
+    from tritonsmith.ui import tables
 
     if found.rows:
         rows = [_cells(row, found.now) for row in found.rows]
@@ -49,7 +50,7 @@ def _cells(row: StoreRow, now: float) -> list[str]:
 
 def to_delete(prepared: PreparedGc, found: StoreListing) -> None:
     """Entries to delete and to keep, and the freed space."""
-    from tritonsmith.ui import console, tables
+    from tritonsmith.ui import tables
 
     def cells(row: StoreRow, more: str) -> list[str]:
         size = "" if row.bytes is None else formats.size(row.bytes)

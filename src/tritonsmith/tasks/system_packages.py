@@ -7,6 +7,7 @@ from typing import Any
 from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
 
 
 @task()
@@ -18,7 +19,6 @@ def packages(
 ) -> None:
     """Print the system packages that building needs."""
     from tritonsmith import configs
-    from tritonsmith.ui import console
 
     table = configs.load("system-packages")
     needs = {name: row for name, row in table.items() if isinstance(row, dict)}

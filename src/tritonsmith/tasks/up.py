@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tritonsmith.command_line import command
+from tritonsmith.tasks import output
 from tritonsmith.tasks.options import DRY_RUN, WHEEL_ENV
 from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
 
 
 @task(tables=True)
@@ -17,8 +19,7 @@ def up(context: Any, env: str = WHEEL_ENV, dry_run: bool = DRY_RUN) -> None:
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels import up as use_case
     from tritonsmith.kernels.compile import disassemblers
-    from tritonsmith.tasks import output
-    from tritonsmith.ui import console, tables
+    from tritonsmith.ui import tables
 
     chosen = settings.load(env)
     if not chosen.triton.wheel:
