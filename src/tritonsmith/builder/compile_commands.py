@@ -40,12 +40,7 @@ def look(checkout: Path) -> DatabaseLink:
 
 
 def plan(place: DatabaseLink, env: EnvDir, databases: tuple[Path, ...]) -> Plan:
-    """The recipe: merge, keep a plain file as a backup, link.
-
-    Args:
-        place: what lies there now.
-        env: whose build; the merged database lies in its folder.
-        databases: those that exist, Triton's first.
+    """The recipe: merge the databases that exist, Triton's first, keep a plain file as a backup, link.
 
     Raises:
         FactError: there is no database yet, or a folder lies in the way.

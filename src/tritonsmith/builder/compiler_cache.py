@@ -56,10 +56,7 @@ class Folders:
 def shared(compilers: Compilers, system: str, folders: Folders) -> Folders | None:
     """The folders, if compiles there can be shared with others; None otherwise.
 
-    Args:
-        compilers: what was found.
-        system: `Linux` or `Darwin`, where debuggers and relative debug info were not tried.
-        folders: where it is compiled.
+    None on Darwin, too, where debuggers and relative debug info were not tried.
     """
     ccache = compilers.launcher is not None and compilers.launcher.name == "ccache"
     clang = compilers.cxx is not None and "clang" in compilers.cxx.path.name
@@ -75,11 +72,7 @@ def launcher(
 ) -> tuple[str, ...]:
     """The words before each compile, for `CMAKE_<LANG>_COMPILER_LAUNCHER`; none without a cache.
 
-    Args:
-        settings: the env's `[cache]`.
-        compilers: what was found.
-        folders: from `shared`; None to leave paths and keys as they are.
-        precompiled_headers: compiles use them.
+    `folders` is from `shared`; None leaves paths and keys as they are.
 
     Raises:
         ConfigError: `remote` is no storage that an env file may name, or the launcher has none.
@@ -119,13 +112,9 @@ def steps(folders: Folders | None, *, phase: str) -> tuple[Step, ...]:
 def problems(
     settings: CacheSettings, compilers: Compilers, debug_info: DebugInfo, *, icecc: bool
 ) -> Iterator[Problem]:
-    """Report settings that would fail or have no effect, for the preflight.
+    """Report settings of `[cache]` that would fail or have no effect, for the preflight.
 
-    Args:
-        settings: the env's `[cache]`.
-        compilers: what was found.
-        debug_info: of the build.
-        icecc: whether there is such a program on PATH.
+    `icecc` says whether there is such a program on PATH.
     """
     clang = compilers.cxx is not None and "clang" in compilers.cxx.path.name
     if compilers.launcher and compilers.launcher.name == "sccache" and clang and debug_info == "split":
@@ -187,10 +176,7 @@ def _check(settings: CacheSettings) -> None:
 
 
 def check_remote(remote: str) -> None:
-    """Check that an env file may name this storage.
-
-    Args:
-        remote: `[cache] remote`.
+    """Check that an env file may name this storage as `[cache] remote`.
 
     Raises:
         ConfigError: it may not; passwords are not repeated.

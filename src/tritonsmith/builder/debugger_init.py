@@ -17,11 +17,8 @@ _LLDB_PRINTERS = ("llvm/utils/lldbDataFormatters.py", "mlir/utils/lldb-scripts/m
 def steps(build: Path, *, relative: bool, llvm: Path | None, phase: str) -> tuple[Step, ...]:
     """Steps that write a file of commands for each debugger; none where there is nothing to tell.
 
-    Args:
-        build: the build folder.
-        relative: its debug info names files relative to it, because compiles are shared with other folders.
-        llvm: sources of the LLVM, if they are here.
-        phase: name of the phase.
+    `relative`: the debug info names files relative to the build folder, because compiles are shared with
+    other folders. `llvm`: sources of the LLVM, if they are here.
     """
     gdb, lldb = [*_gdb(build, relative, llvm)], [*_lldb(build, relative, llvm)]
     if not gdb:

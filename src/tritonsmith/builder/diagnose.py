@@ -76,11 +76,7 @@ class Diagnosis:
 
 
 def first_error(output: Sequence[str]) -> FirstError | None:
-    """Find the first compiler, linker or CMake error.
-
-    Args:
-        output: lines of the failed command.
-    """
+    """Find the first compiler, linker or CMake error of a failed command."""
     for pattern in _STARTS:
         for index, line in enumerate(output):
             if match := pattern.search(line):
@@ -104,11 +100,7 @@ def _block(output: Sequence[str], start: int) -> tuple[str, ...]:
 
 
 def failing(output: Sequence[str]) -> tuple[tuple[str, FirstError], ...]:
-    """The output and the first error of each failed Ninja command.
-
-    Args:
-        output: of Ninja with `-k 0`, which goes on after a failure.
-    """
+    """The output and the first error of each failed command of `ninja -k 0`, which goes on after failures."""
     starts = [number for number, line in enumerate(output) if line.startswith("FAILED: ")]
     found = []
     for start, end in zip(starts, [*starts[1:], len(output)], strict=True):
@@ -120,12 +112,7 @@ def failing(output: Sequence[str]) -> tuple[tuple[str, FirstError], ...]:
 
 
 def diagnose(output: Sequence[str], *, near_pin: bool = False) -> Diagnosis | None:
-    """Match the output against known failures.
-
-    Args:
-        output: lines of the failed command.
-        near_pin: the LLVM is known not to be the pin.
-    """
+    """Match the output against known failures; `near_pin`: the LLVM is known not to be the pin."""
     text = "\n".join(output)
     for row in configs.load("diagnoses")["diagnosis"]:
         if "pattern" in row and re.search(row["pattern"], text):
@@ -151,11 +138,8 @@ def of_near_pin(unsure: str = "") -> Diagnosis:
 def explain(failure: CommandFailedError, *, llvm: str = "", pin: str = "", dirty: bool = False) -> StepError:
     """Build the error that the user sees.
 
-    Args:
-        failure: from the runner.
-        llvm: the LLVM at hand, in words, if it is not the pin; empty otherwise.
-        pin: the pin, in words.
-        dirty: the checkout has local changes, which may be the reason as well.
+    `llvm` and `pin` are in words; `llvm` is empty if it is the pin. Local changes (`dirty`) may be the reason
+    as well.
     """
     found = first_error(failure.output)
     known = diagnose(_telling(failure.output, found), near_pin=bool(llvm))

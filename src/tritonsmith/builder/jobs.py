@@ -23,13 +23,7 @@ class Jobs:
 
 
 def bound(machine: Machine, settings: ToolchainSettings, debug_info: DebugInfo) -> Jobs:
-    """Jobs that cores and memory (the cgroup's limit included) allow; settings override.
-
-    Args:
-        machine: cores and memory.
-        settings: `jobs` and `link_jobs`, 0 for "as many as fit".
-        debug_info: what makes links big.
-    """
+    """Jobs that cores and memory (the cgroup's limit included) allow; settings override unless 0."""
     need = configs.load("resources")["memory"]
     by_memory = int(machine.memory_gib / need["compile-job"])
     compile_jobs = settings.jobs or max(1, min(machine.cores, by_memory))

@@ -20,11 +20,7 @@ _PRECOMPILED = re.compile(r""" -Winvalid-pch -Xclang -include-pch -Xclang ("[^"]
 
 
 def merge(databases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Merge the entries of all databases; the first entry of a file wins.
-
-    Args:
-        databases: parsed `compile_commands.json` files.
-    """
+    """Merge parsed `compile_commands.json` files; the first entry of a file wins."""
     seen: dict[str, list[dict[str, Any]]] = {}
     for database in databases:
         fresh: dict[str, list[dict[str, Any]]] = {}

@@ -40,11 +40,7 @@ class Evidence:
 
 
 def evidence(error: Sequence[str]) -> Evidence | None:
-    """Find evidence that an error is about the LLVM; None if there is none.
-
-    Args:
-        error: its lines, with all its notes, up to the next error.
-    """
+    """Find evidence in an error's lines, all its notes included, that it is about the LLVM; None for none."""
     if not error or "[-Werror" in error[0]:
         return None  # a compiler's warning, with a remedy of its own
     for pattern in (_FILE, _LIBRARY):

@@ -44,14 +44,7 @@ class Problem:
 
 
 def enforce(problems: Iterable[Problem], *, force: bool) -> tuple[str, ...]:
-    """Raise an error if a problem is fatal, unless forced.
-
-    Args:
-        problems: from the checks below.
-        force: go on in spite of fatal ones.
-
-    Returns:
-        What to warn of.
+    """Raise an error if a problem is fatal, unless forced; return what to warn of.
 
     Raises:
         PreflightError: with every fatal problem and its remedy.
@@ -73,11 +66,8 @@ def enforce(problems: Iterable[Problem], *, force: bool) -> tuple[str, ...]:
 def triton(inputs: Inputs, request: LlvmRequest, *, disk_free: float, lit: str = "") -> Iterator[Problem]:
     """Problems of `build-triton`.
 
-    Args:
-        inputs: what the recipe is made from.
-        request: what this Triton wants of its LLVM.
-        disk_free: GiB free where the build folder lies.
-        lit: version in the env's venv; empty if it is not made yet.
+    `disk_free`: GiB where the build folder lies. `lit`: its version in the env's venv; empty if that is not
+    made yet.
     """
     yield from _llvm(inputs, request)
     yield from _newer_compiler(inputs)
@@ -95,12 +85,7 @@ def triton(inputs: Inputs, request: LlvmRequest, *, disk_free: float, lit: str =
 
 
 def cache(settings: Settings, compilers: Compilers) -> Iterator[Problem]:
-    """Settings under `[cache]` that are unavailable or incompatible.
-
-    Args:
-        settings: the env.
-        compilers: what was found.
-    """
+    """Settings under `[cache]` that are unavailable or incompatible."""
     icecc = bool(settings.cache.distribute) and tools.find("icecc") is not None
     rows = compiler_cache.problems(settings.cache, compilers, settings.llvm.debug_info, icecc=icecc)
     for name, what, remedy in rows:
@@ -119,14 +104,7 @@ def llvm(
 ) -> Iterator[Problem]:
     """Problems of `setup-mlir` with the provider `source`.
 
-    Args:
-        request: what is built.
-        machine: cores and memory.
-        compilers: what was found.
-        jobs: bounds of parallel work.
-        linker: `lld`, `mold` or `default`, as asked for.
-        disk_free: GiB free where the build folder lies.
-        where: that folder.
+    `linker` is `lld`, `mold` or `default`, as asked for; `disk_free` is in GiB, in the build folder `where`.
     """
     yield from _tools(compilers, machine, linker=linker)
     yield from resources(machine, jobs, request.settings.debug_info)
@@ -307,12 +285,7 @@ def _nvidia(inputs: Inputs) -> Iterator[Problem]:
 
 
 def setup_py(inputs: Inputs, place: DatabaseLink) -> Iterator[Problem]:
-    """What upstream's setup.py would do to files that it did not create.
-
-    Args:
-        inputs: the checkout.
-        place: what lies at its root as compile_commands.json.
-    """
+    """What upstream's setup.py would do to files that it did not create; `place` is compile_commands.json."""
     if inputs.settings.triton.targets:  # which setup.py does not know
         yield from _bin(inputs, ())
     links_itself = inputs.checkout.has("build-dir-variable")  # both came with 3.5

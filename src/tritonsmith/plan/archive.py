@@ -16,14 +16,9 @@ from tritonsmith.untrusted import UnreadableError
 def extract(
     archive: Path, dest: Path, *, only: tuple[str, ...] = (), strip: int = 1, progress: Progress
 ) -> None:
-    """Extract a tar archive to `DEST.partial`, then rename it to `dest`.
+    """Extract a tar archive, compressed or plain, to `DEST.partial`, then rename it; neither may exist yet.
 
-    Args:
-        archive: compressed or plain tar.
-        dest: a folder that does not exist yet, nor does `DEST.partial`.
-        only: first components, after stripping, that are wanted; all if empty.
-        strip: leading components to drop.
-        progress: called with bytes read and the archive's size.
+    `strip` leading components are dropped; `only` names the first ones that are wanted then, all if empty.
 
     Raises:
         DownloadError: not a tar archive, truncated, an entry that points outside, or more than is allowed.
@@ -47,11 +42,7 @@ def extract(
 
 @contextmanager
 def opened(archive: Path, progress: Progress | None = None) -> Iterator[Tarball]:
-    """Open an archive to read it from start to end.
-
-    Args:
-        archive: compressed or plain tar.
-        progress: called with bytes read and the archive's size.
+    """Open a tar archive, compressed or plain, to read it from start to end.
 
     Raises:
         DownloadError: whatever the body finds damaged.
@@ -67,14 +58,7 @@ def opened(archive: Path, progress: Progress | None = None) -> Iterator[Tarball]
 
 
 def add(tree: FreshTree, member: TarMember, tarball: Tarball, strip: int) -> None:
-    """Add an entry to a tree.
-
-    Args:
-        tree: that is filled.
-        member: the entry that came last.
-        tarball: where its content comes from.
-        strip: leading components to drop.
-    """
+    """Add the entry that came last to a tree, without its `strip` leading components."""
     parts = member.parts[strip:]
     if member.kind == "folder":
         tree.folder(parts)

@@ -8,7 +8,7 @@ import lzma
 import os
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
@@ -18,7 +18,7 @@ from tritonsmith.untrusted import UnreadableError
 
 VARIABLE = "TRITONSMITH_UNPACK_LIMIT"
 _CHUNK = 1 << 16  # bytes
-Progress = Callable[[int, int | None], None]
+Progress = Callable[[int, int | None], None]  # bytes so far, and in all (None if unknown)
 _ZSTD = b"\x28\xb5\x2f\xfd"  # begins a file; https://www.rfc-editor.org/rfc/rfc8878
 
 
@@ -66,17 +66,14 @@ class UnpackLimits:
     memory: int
 
 
-def limits(environ: Mapping[str, str] | None = None) -> UnpackLimits:
+def limits() -> UnpackLimits:
     """The limits that apply.
-
-    Args:
-        environ: environment variables; the process's own by default.
 
     Raises:
         UsageError: the variable that raises the limits is not a size.
     """
     table = configs.load("archives")["limits"]
-    asked = (os.environ if environ is None else environ).get(VARIABLE, "")
+    asked = os.environ.get(VARIABLE, "")
     names = ("ratio_from", "entries", "name", "depth", "header", "padding", "memory")
     values: dict[str, int] = {name: int(table[name.replace("_", "-")]) for name in names}
     if not asked:
@@ -120,10 +117,7 @@ class _Decompressor(Protocol):
 class Decompressed(io.RawIOBase):
     """A file, decompressed from gzip, bzip2, xz or zstd; other files are read as they are.
 
-    Args:
-        raw: the file, at its beginning.
-        allowed: what it may ask for.
-        progress: called with bytes read of the file as it is, and its size.
+    Its progress counts bytes of the file as it is.
     """
 
     def __init__(self, raw: IO[bytes], allowed: UnpackLimits, progress: Progress | None = None) -> None:

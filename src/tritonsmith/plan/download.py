@@ -7,25 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from tritonsmith.errors import DownloadError
+from tritonsmith.plan.compression import Progress
 
 TIMEOUT = 60.0  # seconds without a byte
+_PATIENCE = 5.0  # seconds for the headers of an answer
 _CHUNK = 1 << 20  # bytes
-
-Progress = Callable[[int, int | None], None]
 
 
 def fetch(url: str, dest: Path, *, sha256: str, progress: Progress) -> None:
-    """Download `url` to `dest`, resuming from `DEST.partial` if it exists.
+    """Download an http, https or file URL to `dest`, resuming from `DEST.partial` if it exists.
 
-    Args:
-        url: http, https or file URL.
-        dest: finished file; nothing is done if it is there with the right checksum.
-        sha256: 64 hex digits.
-        progress: called with bytes so far and bytes in all (None where the server does not say).
+    Nothing is done if `dest` has the right checksum (64 hex digits) already.
 
     Raises:
         DownloadError: unreachable, refused, interrupted, or the checksum does not match.
@@ -93,19 +88,14 @@ def _transfer(url: str, partial: Path, progress: Progress) -> None:
             raise OSError(f"the connection ended after {done} of {total} bytes")
 
 
-def reachable(url: str, *, timeout: float = 5.0) -> str | None:
-    """Why a URL cannot be fetched, or None if it can; sends only a HEAD request.
-
-    Args:
-        url: http or https URL.
-        timeout: seconds.
-    """
+def reachable(url: str) -> str | None:
+    """Why an http(s) URL cannot be fetched, or None if it can; sends only a HEAD request."""
     import urllib.request  # noqa: PLC0415
     from http.client import HTTPException  # noqa: PLC0415
 
     try:
         request = urllib.request.Request(url, method="HEAD", headers={"User-Agent": "tritonsmith"})  # noqa: S310
-        with urllib.request.urlopen(request, timeout=timeout):  # noqa: S310
+        with urllib.request.urlopen(request, timeout=_PATIENCE):  # noqa: S310
             return None
     except (OSError, HTTPException, ValueError) as error:
         return _reason(error)

@@ -58,13 +58,7 @@ def create(path: Path) -> BinaryIO:
 
 
 def link_or_create(path: Path, content: bytes, twin: Path | None = None) -> None:
-    """Create a file, or a hard link to the file that already has this content.
-
-    Args:
-        path: of the new file.
-        content: of it.
-        twin: a file with this content.
-    """
+    """Create a file, or a hard link to its twin, a file that already has this content."""
     if twin:
         with suppress(OSError):  # no hard links here, or too many of this file
             path.hardlink_to(twin)

@@ -59,14 +59,9 @@ class FreshTree:
             self._enter(parts)
 
     def file(self, parts: Parts, pieces: Iterable[bytes], size: int, *, executable: bool, mtime: int) -> None:
-        """Write a file.
+        """Write a file of `size` bytes; who may read an executable one may run it.
 
-        Args:
-            parts: its path.
-            pieces: its content.
-            size: of all pieces.
-            executable: who may read it may run it.
-            mtime: seconds since 1970; what lies in the future becomes now.
+        `mtime` is in seconds since 1970; what lies in the future becomes now.
 
         Raises:
             DamagedError: the name exists.

@@ -13,13 +13,9 @@ from tritonsmith.plan import process, stopping
 
 
 class LineProcess:
-    """Start the program.
+    """Start the program, with a file for its standard error.
 
-    Args:
-        argv: program and arguments.
-        cwd: working directory.
-        change: of the environment, name to value; None removes a variable.
-        errors: file for its standard error.
+    `change` of the environment maps names to values; None removes a variable.
 
     Raises:
         FactError: the program cannot be started.

@@ -64,11 +64,7 @@ def hold(
 
 
 def holder(path: Path) -> str:
-    """Who holds a lock now, as a sentence; empty if no known process holds it.
-
-    Args:
-        path: the lock's file.
-    """
+    """Who holds the lock at `path` now, as a sentence; empty if no known process holds it."""
     name = path.with_name(f"{path.name}.holder")
     try:
         pid = int(json.loads(name.read_text(encoding="utf-8"))["pid"])

@@ -51,12 +51,7 @@ class TarMember:
 
 
 class Tarball:
-    """An archive that is being read; iterating gives its members.
-
-    Args:
-        plain: the archive, unpacked.
-        allowed: what it may ask for.
-    """
+    """An archive, unpacked, that is being read; iterating gives its members."""
 
     def __init__(self, plain: Decompressed, allowed: UnpackLimits) -> None:
         self._plain, self._limits = plain, allowed

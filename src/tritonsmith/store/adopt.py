@@ -24,11 +24,7 @@ from tritonsmith.store.store import PHASE, Store
 def adopt(store: Store, path: Path, machine: Machine, name: str = "") -> tuple[StoreManifest, Plan]:
     """Plan to register an LLVM. Its files stay in place, and are never changed or deleted.
 
-    Args:
-        store: which.
-        path: build folder or install prefix.
-        machine: this one.
-        name: name of the entry; empty for a descriptive one.
+    `path` is a build folder or an install prefix. Without a name, the entry gets a descriptive one.
 
     Raises:
         FactError: no LLVM there, or it is not built.

@@ -66,15 +66,9 @@ class Known:
 def manifest(
     name: str, kind: Kind, tree: LlvmTree, machine: Machine, known: Known | None = None, tree_name: str = ""
 ) -> StoreManifest:
-    """Describe a tree.
+    """Describe a tree; its folder is `tree_name`, or has the entry's name.
 
-    Args:
-        name: of the entry.
-        kind: how it came into the store.
-        tree: the built tree.
-        machine: this machine; a prebuilt LLVM was built on another one, with unknown libraries.
-        known: what the tree does not show.
-        tree_name: its folder, if that is not `name`.
+    A prebuilt LLVM was built on another machine, with unknown libraries.
     """
     known = known or Known()
     cache = cmake_cache.read(tree.prefix)
@@ -120,12 +114,8 @@ def built(
 ) -> StoreManifest:
     """The manifest of a build tree in the store.
 
-    Args:
-        key: key of the build; determines the name.
-        tree: the tree in its present state.
-        machine: this one.
-        known: what this run built; the commit, the compiler and the linker are the key's.
-        before: the manifest of an earlier run in the same tree, whose closures are still there.
+    `known` is what this run built. `before` is the manifest of an earlier run in the same tree, whose
+    closures are still there.
     """
     kept = before.closures if before else ()
     all_of_it: Scope = "all" if before and before.scope == "all" else known.scope

@@ -51,11 +51,8 @@ class StoreExport:
 def prepare(entry: StoreEntry, dest: str, space: Workspace, machine: Machine) -> StoreExport:
     """Make the plan.
 
-    Args:
-        entry: the entry to export.
-        dest: file (`*.tar.zst`), folder (its name is appended), or URL of an object store.
-        space: the workspace with the scratch space for uploads.
-        machine: this machine, whose libraries a prebuilt or adopted tree is known to work with.
+    `dest` is a file (`*.tar.zst`), a folder (a name is appended), or a URL of an object store. A prebuilt or
+    adopted tree is known to work with the libraries of this machine.
 
     Raises:
         FactError: the entry is damaged.

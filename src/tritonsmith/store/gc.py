@@ -68,10 +68,6 @@ def size(text: str) -> int | None:
 def prepare(found: StoreListing, limits: GcLimits) -> PreparedGc:
     """Decide, and make the plan.
 
-    Args:
-        found: the listing of the store.
-        limits: what to keep.
-
     Raises:
         UsageError: no entry of that name.
     """
@@ -100,14 +96,7 @@ def prepare(found: StoreListing, limits: GcLimits) -> PreparedGc:
 
 
 def _reason(row: StoreRow, found: StoreListing, limits: GcLimits, left: int) -> str:
-    """Why an entry is kept; empty if it is deleted.
-
-    Args:
-        row: the entry.
-        found: the whole store.
-        limits: what to keep.
-        left: bytes of the store's entries without those to delete so far.
-    """
+    """Why an entry is kept when the store has `left` bytes; empty if it is deleted."""
     name, unused = row.entry.name, found.now - row.used
     fresh = 3600 * float(configs.load("store")["gc"]["fresh-hours"])
     half = row.entry.status == "unfinished" and not limits.names and limits.older_than is None
@@ -123,12 +112,7 @@ def _reason(row: StoreRow, found: StoreListing, limits: GcLimits, left: int) -> 
 
 
 def stayed(prepared: PreparedGc, found: StoreListing) -> tuple[StoreRow, ...]:
-    """Entries of the plan that still exist: locked, or in use since then.
-
-    Args:
-        prepared: the executed plan.
-        found: the listing of the store before.
-    """
+    """Entries of the plan that still exist: locked, or in use since then."""
     there = {entry.name for entry in found.store.entries()}
     return tuple(row for row in prepared.going if row.entry.name in there)
 

@@ -60,12 +60,9 @@ class StoreImport:
 
 
 def locate(place: str, space: Workspace, sha256: str = "") -> ImportSource:
-    """Find an archive and its checksum, and plan to fetch it.
+    """Find an archive and its checksum, by default in the file beside it, and plan to fetch it.
 
-    Args:
-        place: path, `file://`, `http(s)://`, or URL of an object store.
-        space: workspace that archives are fetched to.
-        sha256: expected checksum; empty for the one in the file beside the archive.
+    `place` is a path, `file://`, `http(s)://`, or a URL of an object store.
 
     Raises:
         DownloadError: the archive or its checksum does not exist.
@@ -90,14 +87,7 @@ def locate(place: str, space: Workspace, sha256: str = "") -> ImportSource:
 def prepare(
     source: ImportSource, store: Store, space: Workspace, here: Machine, *, force: bool = False
 ) -> StoreImport:
-    """Make the plan for a fetched archive.
-
-    Args:
-        source: from `locate`, whose plan has run.
-        store: the destination.
-        space: workspace from which the fetched archive is deleted after unpacking.
-        here: this machine, which must be able to run its contents.
-        force: import for another machine, too.
+    """Make the plan for an archive that was fetched; `force` imports one for another machine, too.
 
     Raises:
         DownloadError: not an archive of a store.

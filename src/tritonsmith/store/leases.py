@@ -90,14 +90,7 @@ class Usage:
 
 
 def me(env: EnvDir, checkout: Path | None, entry: str, now: datetime | None = None) -> User:
-    """The record of this user's environment.
-
-    Args:
-        env: the environment.
-        checkout: the Triton that it is for.
-        entry: that it uses.
-        now: the time; the clock's by default.
-    """
+    """The record of this user's environment, for a checkout, as a user of an entry."""
     since = (now or datetime.now(UTC)).isoformat(timespec="microseconds")
     place = str(checkout) if checkout else ""
     return User(str(env.root), env.name, place, entry, login(), socket.gethostname(), since)
@@ -131,12 +124,9 @@ def announce(store: Store, user: User) -> tuple[Step, ...]:
 
 
 def look(store: Store, space: Workspace, now: float) -> Usage:
-    """Find the uses of a store's entries.
+    """Find the uses of a store's entries `now`, in seconds since 1970.
 
-    Args:
-        store: which.
-        space: this user's workspace; all its environments are checked, registered or not.
-        now: seconds since 1970.
+    All environments of this user's workspace are checked, registered or not.
     """
     entries = store.entries()
     uses: dict[str, list[Use]] = {}

@@ -62,13 +62,7 @@ class StoreListing:
 
 
 def make(store: Store, space: Workspace, now: float) -> StoreListing:
-    """List a store. Read-only, needs no lock.
-
-    Args:
-        store: which.
-        space: this user's workspace.
-        now: seconds since 1970.
-    """
+    """List a store as it is `now`, in seconds since 1970. Read-only, needs no lock."""
     usage = leases.look(store, space, now)
     rows = tuple(_row(store, entry, usage) for entry in store.entries())
     return StoreListing(store, rows, usage, now)

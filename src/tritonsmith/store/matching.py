@@ -130,12 +130,7 @@ def moved(have: StoreManifest) -> str:
 
 
 def choose(entries: Iterable[StoreEntry], wanted: LlvmNeeds) -> StoreMatch:
-    """Choose the best suitable entry: same key, then nothing left to build, then most similar.
-
-    Args:
-        entries: the entries of a store.
-        wanted: the requirements.
-    """
+    """Choose the best suitable entry: same key, then nothing left to build, then most similar."""
     serving: list[StoreEntry] = []
     refused: list[tuple[str, str]] = []
     for entry in entries:
@@ -171,12 +166,7 @@ def native(targets: Iterable[str], arch: str) -> frozenset[str]:
 
 
 def foreign(have: Abi, here: Abi) -> list[str]:
-    """Why binaries cannot be used on a machine, in words; empty if they can.
-
-    Args:
-        have: what they require.
-        here: what the machine has. Unknown values are ignored.
-    """
+    """Why binaries cannot be used on a machine, in words; empty if they can. Unknown values are ignored."""
     missing = []
     if _differ(have.system, here.system) or _differ(have.arch, here.arch):
         missing.append(f"it is for {have.system} on {have.arch}")

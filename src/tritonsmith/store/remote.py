@@ -42,10 +42,7 @@ def shown(place: str) -> str:
 
 
 def checksum(place: str) -> str:
-    """The checksum of an archive, from the file beside it.
-
-    Args:
-        place: path or URL of the archive.
+    """The checksum of an archive, at a path or URL, from the file beside it.
 
     Raises:
         DownloadError: it does not exist, or cannot be read.

@@ -98,9 +98,7 @@ class Store:
     def hold(self, name: str, *, purpose: str) -> Iterator[None]:
         """Lock an entry for the body of a `with`, to build, extend, import or delete it.
 
-        Args:
-            name: of the entry, which need not exist.
-            purpose: the command line that needs it.
+        The entry need not exist. `purpose` is the command line that needs it.
 
         Raises:
             LockedError: another process holds it; the error names the process.
@@ -201,11 +199,7 @@ def _looked_at(manifest: StoreManifest, tree: Path) -> StoreEntry:
 
 
 def open_store(space: Workspace, folder: str = "") -> Store:
-    """Open a store.
-
-    Args:
-        space: the workspace, with the default store.
-        folder: `[llvm] store`, or a flag; may begin with `~`.
+    """Open the store in a folder, which may begin with `~`; by default the workspace's.
 
     Raises:
         FactError: the folder is a file, has other contents, or contains the workspace.

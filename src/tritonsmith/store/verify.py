@@ -19,9 +19,7 @@ from tritonsmith.store.matching import native
 def problems(entry: StoreEntry, *, quick: bool = False) -> tuple[str, ...]:
     """The problems of an entry, in words; empty if there are none.
 
-    Args:
-        entry: of a store.
-        quick: skip checksums, which read every file of an imported tree.
+    `quick` skips checksums, which read every file of an imported tree.
     """
     if entry.manifest is None or entry.status != "ready":
         return (entry.problem or entry.status,)

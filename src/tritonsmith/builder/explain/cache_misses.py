@@ -45,11 +45,9 @@ class Misses:
 
 
 def explain(after: Path, before: Path) -> Misses:
-    """Compare two builds.
+    """Compare two builds: the one to explain, and the one whose results should have been found.
 
-    Args:
-        after: what `CCACHE_DEBUGDIR` named in the build that is to be explained.
-        before: the same, in the build whose results should have been found.
+    Each folder is what `CCACHE_DEBUGDIR` named in that build.
 
     Raises:
         FactError: ccache wrote nothing there.

@@ -68,12 +68,7 @@ def of_triton(
 ) -> Explanation:
     """Explain what `build-triton` would rebuild, with the settings of the last build.
 
-    Args:
-        settings: the env, with the flags of the last build.
-        space: the workspace.
-        located: the checkout.
-        bare: the env without these flags.
-        targets: of Ninja; what the env names if there are none.
+    `bare` is the env without the flags of the last build. Without targets, those that the env names count.
 
     Raises:
         FactError: no checkout, no LLVM, or Ninja does not answer.
@@ -92,11 +87,7 @@ def of_triton(
 
 
 def of_llvm(env: EnvDir, targets: Sequence[str] = ()) -> Explanation:
-    """Explain what Ninja would rebuild in the LLVM of an environment, among what was built before.
-
-    Args:
-        env: whose.
-        targets: of Ninja; what was built before if there are none.
+    """Explain what Ninja would rebuild in the LLVM of an environment, by default of what was built before.
 
     Raises:
         FactError: there is no LLVM, the LLVM is not built here, or Ninja does not answer.
@@ -113,13 +104,9 @@ def of_llvm(env: EnvDir, targets: Sequence[str] = ()) -> Explanation:
 
 
 def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | None) -> Explanation:
-    """Explain what Ninja would rebuild in a folder.
+    """Explain what Ninja would rebuild in a folder; one that is not configured yet has nothing to tell.
 
-    Args:
-        ninja: the program.
-        build: a build folder; one that is not configured yet has nothing to tell.
-        targets: of Ninja.
-        source: what paths are shown below of.
+    Paths below `source` are shown relative to it.
 
     Raises:
         FactError: Ninja does not answer.
@@ -150,14 +137,7 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
 def own_steps(
     plan: Plan, env: EnvDir, last: Mapping[str, Any] | None, inputs: recipe.Inputs
 ) -> Iterator[str]:
-    """One sentence for each step of a plan whose stamp is outdated.
-
-    Args:
-        plan: of `build-triton`.
-        env: whose.
-        last: the receipt of the last build, whose inputs are compared.
-        inputs: of this plan.
-    """
+    """One sentence for each step of a plan whose stamp is outdated; `last` is the receipt before."""
     changes = tuple(cmake_changes.pending(plan))
     for stamp, step in _undone(plan):
         if stamp.path.name == cmake.STAMP_FILE:

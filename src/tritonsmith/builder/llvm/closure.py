@@ -41,14 +41,7 @@ class Consumer:
 def build(
     prefix: Path, request: LlvmRequest, means: BuildTools, consumer: Consumer | None
 ) -> tuple[Step, ...]:
-    """Steps that build the scope of LLVM in its configured build folder.
-
-    Args:
-        prefix: that folder.
-        request: scope, or targets by name, and what Triton's configure wants to find built.
-        means: Ninja and the number of jobs.
-        consumer: the Triton; without one everything is built.
-    """
+    """Steps that build what the request asks for in a configured build folder; all without a consumer."""
     settings, jobs, tools = request.settings, means.jobs.compile, means.tools
     named = settings.ninja_targets
     if named or settings.scope == "all" or consumer is None:

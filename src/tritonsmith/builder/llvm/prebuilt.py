@@ -42,9 +42,7 @@ class PrebuiltArchive:
 def suffix_for(machine: Machine, version: str) -> str:
     """Upstream's suffix for a machine, by its own rules; empty where it builds none.
 
-    Args:
-        machine: system, architecture, libc.
-        version: of Triton: old ones had one rule more.
+    Old versions of Triton had one rule more.
     """
     if machine.system == "Linux" and not machine.glibc:
         return ""  # musl: every build links glibc
@@ -57,10 +55,7 @@ def suffix_for(machine: Machine, version: str) -> str:
 def archive_for(request: LlvmRequest, machine: Machine, base_url: str = "") -> PrebuiltArchive | None:
     """The archive for a request, or None if there is no pin, or none is built for this machine.
 
-    Args:
-        request: names the pin.
-        machine: where it should run.
-        base_url: another place that has the same files; empty for upstream's.
+    `base_url` is another place that has the same files; empty for upstream's.
     """
     suffix = suffix_for(machine, request.version)
     if not suffix or request.pin is None:

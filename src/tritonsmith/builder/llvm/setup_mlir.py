@@ -37,12 +37,7 @@ def prepare(
 ) -> tuple[PreparedBuild, ProviderChoice]:
     """Prepare an LLVM/MLIR for the env's Triton.
 
-    Args:
-        settings: the env.
-        space: the workspace.
-        located: the checkout, if there is one.
-        force: go on in spite of what the preflight found.
-        again: configure even if nothing changed.
+    `force` goes on in spite of what the preflight found; `again` configures even if nothing changed.
 
     Raises:
         FactError: no provider fits.

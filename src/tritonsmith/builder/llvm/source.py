@@ -51,10 +51,7 @@ class LlvmSource:
 
 
 def locate(source: str) -> LlvmSource:
-    """Classify what `[llvm] source` names.
-
-    Args:
-        source: path or URL; empty for upstream's repository.
+    """Classify what `[llvm] source` names: a path or URL; empty for upstream's repository.
 
     Raises:
         FactError: a path where there is nothing of use.
@@ -261,15 +258,9 @@ def configure(
     root: Path | None = None,
     again: bool = False,
 ) -> tuple[Step, ...]:
-    """Steps that fetch the sources and configure them into `build`.
+    """Steps that fetch the sources and configure them into `build`, a folder in the marked folder `root`.
 
-    Args:
-        tree: from `obtain`.
-        request: what for.
-        build: its folder in the store.
-        means: what it is made with.
-        root: the marked folder that `build` lies in.
-        again: configure even if nothing changed.
+    `again`: configure even if nothing changed.
     """
     folders = _shared(tree, build, means)
     native = build / NATIVE_FILE

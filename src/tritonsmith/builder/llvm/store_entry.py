@@ -53,13 +53,7 @@ class StoreEntryUpdate:
 
 
 def wanted(request: LlvmRequest, machine: Machine, triton: str) -> LlvmNeeds:
-    """What this Triton needs from an entry.
-
-    Args:
-        request: commit, build type, parts.
-        machine: where it must link and run.
-        triton: which Triton's closure it may be (`llvm_closure.key`).
-    """
+    """What this Triton needs from an entry; `triton` is the `closure.key` of its closure."""
     settings = request.settings
     return LlvmNeeds(
         commit=request.pin.commit if request.pin else "",
@@ -85,14 +79,6 @@ def built(
 
     Closures of an earlier run count only if its manifest is still there: it was taken away if flags or
     sources changed, and then only what this run asked for is built anew.
-
-    Args:
-        store: that it lies in.
-        key: of the build.
-        request: what was built.
-        machine: this one.
-        triton: which Triton's closure it is.
-        tree: its sources.
     """
 
     def describe_it() -> StoreManifest:
@@ -116,14 +102,7 @@ def built(
 def grown(
     store: Store, manifest: StoreManifest, request: LlvmRequest, triton: str
 ) -> Callable[[], StoreManifest]:
-    """Updates an entry's description once more of it is built.
-
-    Args:
-        store: that it lies in.
-        manifest: as it was.
-        request: what was built.
-        triton: which Triton's closure it is.
-    """
+    """Updates an entry's description once more of it is built."""
 
     def describe_it() -> StoreManifest:
         now = store.entry(manifest.name).manifest or manifest  # others may have grown it, too

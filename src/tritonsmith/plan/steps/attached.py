@@ -75,13 +75,9 @@ class AttachedRun(Step):
 def follow(
     reader: BinaryIO, over: Callable[[], bool], feed: Callable[[bytes], object], idle: Callable[[], object]
 ) -> None:
-    """Read a growing file until its writer is done.
+    """Read a growing file until nothing comes any more: `over` says so.
 
-    Args:
-        reader: the file.
-        over: whether nothing comes any more.
-        feed: gets what comes, in pieces.
-        idle: called when nothing came for a moment.
+    `feed` gets what comes, in pieces; `idle` is called when nothing came for a moment.
     """
     waited = 0.0
     while True:

@@ -41,11 +41,9 @@ def is_text(path: Path, patterns: Iterable[str]) -> bool:
 
 
 def replaced(text: bytes, places: Iterable[tuple[str, str]]) -> bytes:
-    """A text with a placeholder for each path that it contains.
+    """A text, in any encoding, with a placeholder for each path that it contains.
 
-    Args:
-        text: may be in any encoding.
-        places: folders, and what stands for each below the placeholder; of nested ones the inner wins.
+    `places` are folders, and what stands for each below the placeholder; of nested ones the inner wins.
     """
     for place, name in sorted(places, key=lambda pair: len(pair[0]), reverse=True):
         # the path alone: not the beginning of another's name, nor the end of another's path (-I and -L aside)
@@ -56,16 +54,7 @@ def replaced(text: bytes, places: Iterable[tuple[str, str]]) -> bytes:
 
 
 def settle(tree: Path, dest: Path, texts: Iterable[str]) -> dict[str, str]:
-    """Replace the placeholder with the tree's new path.
-
-    Args:
-        tree: the unpacked tree.
-        dest: where it will lie.
-        texts: patterns of names of texts.
-
-    Returns:
-        New checksums of the changed files.
-    """
+    """Replace the placeholder with `dest`, where an unpacked tree will lie; return the changed checksums."""
     patterns = tuple(texts)
     changed = {}
     for path in tree.rglob("*"):

@@ -181,10 +181,6 @@ def remove(journal: Journal, stash: Path, root: Path) -> None:
 def recover(stash: Path, root: Path) -> None:
     """Finish an earlier removal: put everything back, or delete what was committed.
 
-    Args:
-        stash: its stash.
-        root: everything must lie below it.
-
     Raises:
         LockedError: that removal is still running.
         OwnershipError: the tool did not create the stash.
@@ -204,12 +200,7 @@ def recover(stash: Path, root: Path) -> None:
 
 
 def inside(path: Path, root: Path) -> bool:
-    """Whether a path lies below a root: parent links are followed, a link at the path itself is not.
-
-    Args:
-        path: absolute.
-        root: resolved.
-    """
+    """Whether an absolute path lies below a resolved root; only links on the way to it are followed."""
     target = path.parent.resolve() / path.name
     return path.name not in ("", "..") and target != root and target.is_relative_to(root)
 

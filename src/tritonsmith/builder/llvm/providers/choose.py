@@ -21,10 +21,6 @@ PROVIDERS: dict[str, Callable[[LlvmRequest, ProviderInputs], ProviderChoice]] = 
 def choose(request: LlvmRequest, inputs: ProviderInputs) -> ProviderChoice:
     """Choose a provider: the one in the settings, or the first that fits.
 
-    Args:
-        request: what is asked for.
-        inputs: what there is.
-
     Raises:
         FactError: none fits.
         UsageError: the request contradicts itself.
