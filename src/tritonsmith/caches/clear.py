@@ -43,12 +43,7 @@ class PreparedClear:
 
 
 def select(roots: Iterable[Root], kinds: Iterable[RootKind]) -> tuple[Root, ...]:
-    """Select caches: Triton's own current one, and those of the given kinds.
-
-    Args:
-        roots: all caches.
-        kinds: additional kinds. `jit` stands for Triton's other defaults.
-    """
+    """Select Triton's own current cache, and those of more kinds; `jit` stands for its other defaults."""
     wanted = set(kinds)
     return tuple(root for root in roots if root.current or root.kind in wanted)
 

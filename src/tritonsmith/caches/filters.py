@@ -87,13 +87,9 @@ def target(text: str) -> tuple[str, ...]:
 def choose(
     entries: Iterable[CacheEntry], filters: Filters, installed: tuple[InstalledTriton, ...], now: float
 ) -> Chosen:
-    """Select the entries that pass all filters. Metadata are read last, and only if a filter needs them.
+    """Select the entries that pass all filters at a time (seconds since 1970).
 
-    Args:
-        entries: of all caches in question.
-        filters: which of them.
-        installed: the Tritons that are installed, for `stale`.
-        now: seconds since 1970.
+    Metadata are read last, and only if a filter needs them.
 
     Raises:
         FactError: `stale` is set, but no installed Triton was found: all entries would be stale.

@@ -15,13 +15,7 @@ _SHOWN = 60  # characters of a command line
 
 
 def reason(entry: CacheEntry, living: Living, now: float) -> str:
-    """Why an entry must be kept; empty if it may be deleted.
-
-    Args:
-        entry: any.
-        living: processes that have Triton loaded; None if unknown.
-        now: seconds since 1970.
-    """
+    """Why an entry must be kept at a time (seconds since 1970); empty if it may be deleted."""
     limits = configs.load("triton-cache")["in-use"]
     age = now - entry.changed / _NANOSECONDS  # below zero on a clock that was set back: as good as new
     for _, pid in entry.temporary:

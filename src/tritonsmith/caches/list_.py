@@ -83,12 +83,7 @@ def make(
 
 
 def cells(row: CacheRow, now: float) -> list[str]:
-    """A row of the table: kernel, target, Triton, stages, size, age, options, cache.
-
-    Args:
-        row: the entry.
-        now: seconds since 1970.
-    """
+    """A row of the table: kernel, target, Triton, stages, size, age by seconds since 1970, options, cache."""
     entry, told = row.entry, row.metadata
     name = entry.kernel or "?"
     return [

@@ -16,10 +16,6 @@ def judge(entry: CacheEntry, installed: tuple[InstalledTriton, ...]) -> Verdict:
     """Judge by the version in the metadata, or, if there is none, by the form of the name.
 
     Another build of the same version looks the same: entries that a rebuild orphaned are `current`.
-
-    Args:
-        entry: any.
-        installed: the Tritons that are installed.
     """
     if version := triton_metadata.read(entry).version:
         return "current" if any(_same(version, found.version) for found in installed) else "stale"

@@ -18,12 +18,7 @@ def total(found: Iterable[CacheEntry]) -> str:
 
 
 def by_kernel(found: Sequence[CacheEntry], limit: int) -> list[list[str]]:
-    """Rows of a summary, the largest first: cache, kernel, entries, size.
-
-    Args:
-        found: the entries.
-        limit: rows at most; one more row sums up the rest.
-    """
+    """Rows of a summary, the largest first: cache, kernel, entries, size; one more row sums up the rest."""
     groups: dict[tuple[str, str], list[int]] = {}
     for entry in found:
         name = entry.kernel or f"({entry.kind})"

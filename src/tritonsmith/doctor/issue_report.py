@@ -45,13 +45,7 @@ print(json.dumps({
 
 
 def render(subject: DoctorContext, findings: tuple[Finding, ...], *, deep: bool = False) -> str:
-    """Render the Markdown block.
-
-    Args:
-        subject: what was checked.
-        findings: what was found.
-        deep: also query the interpreter's torch, which imports it.
-    """
+    """Render the Markdown block; `deep` also queries the interpreter's torch, which imports it."""
     folders = {subject.space.root: "$TRITONSMITH_HOME"}
     folders |= {subject.checkout.root: "$TRITON"} if subject.checkout else {}
     hide = redact.redactor(folders)

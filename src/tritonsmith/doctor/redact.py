@@ -67,11 +67,7 @@ class Redactor:
 
 
 def redactor(folders: Mapping[Path, str]) -> Redactor:
-    """The redactor for this machine and user.
-
-    Args:
-        folders: more folders with placeholders of their own: the workspace, the checkout.
-    """
+    """The redactor for this machine and user, with more folders (the workspace) and their placeholders."""
     home, node = _home(), platform.node()
     places = {home: "~", **folders}
     known = {str(form): label for folder, label in places.items() for form in (folder, folder.resolve())}

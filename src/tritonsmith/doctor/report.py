@@ -48,9 +48,7 @@ def counts(findings: tuple[Finding, ...]) -> str:
 def screen(findings: tuple[Finding, ...], *, whole: bool = True) -> RenderableType:
     """Findings, group by group: one line for what is fine, and the fix for what is not.
 
-    Args:
-        findings: in the order of their checks.
-        whole: say for each check that does not apply why; else only list them.
+    A check that does not apply says why where the output is to be `whole`; else it is only listed.
     """
     blocks: list[Text] = []
     for group, members in groupby(findings, key=lambda finding: finding.group):

@@ -16,11 +16,7 @@ _DEFAULT = "dev"
 
 
 def subject(env: str = "", python: str = "") -> DoctorContext:
-    """Resolve the environment and interpreter to check.
-
-    Args:
-        env: name or path of an env file; empty for the environment that was used last.
-        python: path of an interpreter; empty for the env's.
+    """Resolve the environment to check, by name or path (by default the last used), and its interpreter.
 
     Raises:
         UsageError: there is no such environment or interpreter.

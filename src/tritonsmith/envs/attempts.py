@@ -81,11 +81,7 @@ def end(env: EnvDir) -> tuple[Step, ...]:
 
 
 def read(env: EnvDir) -> Attempt | None:
-    """The last build, if it did not succeed; None if it did, or if there was none.
-
-    Args:
-        env: whose.
-    """
+    """The last build, if it did not succeed; None if it did, or if there was none."""
     seen = receipts.read(env.receipt(_NAME))
     if seen is None or not isinstance(seen.get("content"), dict):
         return None
@@ -98,11 +94,7 @@ def read(env: EnvDir) -> Attempt | None:
 
 
 def succeeded(env: EnvDir) -> dict[str, Any]:
-    """The receipt of the last build that succeeded, by whichever task; empty if there is none.
-
-    Args:
-        env: whose.
-    """
+    """The receipt of the last build that succeeded, by whichever task; empty if there is none."""
     found = [receipt for task in _BUILDS if (receipt := receipts.read(env.receipt(task)))]
     return max(found, key=lambda receipt: str(receipt.get("finished") or ""), default={})
 

@@ -53,11 +53,7 @@ class Workspace:
         return self.root / "llvm"
 
     def triton_home(self, pin: str) -> Path:
-        """`TRITON_HOME` for builds at an LLVM pin: in upstream's folder two pins delete each other's LLVM.
-
-        Args:
-            pin: commit of LLVM; empty if unknown.
-        """
+        """`TRITON_HOME` for builds at an LLVM pin: in upstream's folder two pins delete each other's LLVM."""
         return self.root / "triton-home" / (pin[:8] or "unpinned")
 
     @property

@@ -46,12 +46,7 @@ class Root:
 
 
 def find(environ: Mapping[str, str], space: Workspace) -> tuple[Root, ...]:
-    """All existing caches of this user, and Triton's own even if it does not exist yet.
-
-    Args:
-        environ: the environment's variables.
-        space: the workspace with the tool's environments.
-    """
+    """All caches that exist of this user and in the workspace; Triton's own even if it does not exist yet."""
     found: dict[Path, Root] = {}
     for root in (*_own(environ), *_environments(space), *_inductor(environ)):
         if root.current or root.path.is_dir():

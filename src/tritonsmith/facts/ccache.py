@@ -51,11 +51,7 @@ class Ccache:
 
 
 def read(program: Path) -> Ccache | None:
-    """Query ccache by its two machine-readable listings; None if it fails.
-
-    Args:
-        program: ccache 3.7 or later (`--print-stats`).
-    """
+    """Query ccache (3.7 or later: `--print-stats`) by its two machine-readable listings; None if it fails."""
     config = capture((str(program), "--show-config"), timeout=10)
     stats = capture((str(program), "--print-stats"), timeout=10)
     if config is None or stats is None:

@@ -82,10 +82,7 @@ class TritonCheckout:
 
 
 def read(root: Path) -> TritonCheckout:
-    """Read a checkout.
-
-    Args:
-        root: its top folder.
+    """Read the checkout with this top folder.
 
     Raises:
         FactError: not a checkout of Triton, or one of its files cannot be read.

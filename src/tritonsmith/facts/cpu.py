@@ -39,12 +39,7 @@ class Cpu:
 
 
 def read(cpuinfo: Path = Path("/proc/cpuinfo"), system: Path = Path("/sys/devices/system")) -> Cpu:
-    """The processor that this process runs on; of macOS the name alone.
-
-    Args:
-        cpuinfo: the kernel's list of processors.
-        system: the kernel's folder of `cpu` and `node`.
-    """
+    """The processor that this process runs on; of macOS the name alone."""
     # Of the first processor only: the others repeat it.
     told = dict(
         re.findall(r"^([^\t:\n]+?)[ \t]*:[ \t]*(.*)$", _text(cpuinfo).partition("\n\n")[0], re.MULTILINE)

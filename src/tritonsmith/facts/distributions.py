@@ -66,11 +66,7 @@ def owners(distributions: Iterable[Distribution]) -> tuple[Distribution, ...]:
 
 
 def leftovers(site: Path) -> tuple[Path, ...]:
-    """Leftovers of an interrupted pip of `triton/` and its owners: `~riton`, `~riton-3.5.0.dist-info`.
-
-    Args:
-        site: the site folder.
-    """
+    """What an interrupted pip left of `triton/` and its owners in a site folder: `~riton-3.5.0.dist-info`."""
     found = []
     for name in sorted(_names(site)):
         rest = name[_PIPS_OWN.match(name).end() :] if name.startswith("~") else ""  # type: ignore[union-attr]

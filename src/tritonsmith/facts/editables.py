@@ -105,12 +105,7 @@ def without_folder(pth: Path, folders: Sequence[Path]) -> str | None:
 
 
 def forsaken(site: Path, claimed: Iterable[Path]) -> tuple[Path, ...]:
-    """Hooks of setuptools for `triton` that belong to no distribution any more.
-
-    Args:
-        site: the site folder.
-        claimed: hooks of distributions that are there.
-    """
+    """Hooks of setuptools for `triton` in a site folder that no distribution claims any more."""
     taken = set(claimed)
     hooks = (path for path in site.glob("__editable__*") if _OURS.fullmatch(path.name))
     return tuple(path for path in sorted(hooks) if path not in taken)

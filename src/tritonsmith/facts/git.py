@@ -60,11 +60,7 @@ def head(root: Path, *, dirt: bool = True) -> GitHead:
 
 
 def changes(root: Path) -> str:
-    """A digest of what tracked files differ by from HEAD: 16 hex digits; empty if git does not respond.
-
-    Args:
-        root: top folder of a repository.
-    """
+    """A digest of what tracked files differ by from HEAD: 16 hex digits; empty if git does not respond."""
     compared = ("HEAD", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
     diff = git_reader.look(root, "diff", *compared, files=True)
     return "" if diff is None or diff.code else hashlib.sha256(diff.out.encode()).hexdigest()[:16]
@@ -132,12 +128,7 @@ def divergence(root: Path) -> tuple[int, int] | None:
 
 
 def has_object(root: Path, prefix: str) -> bool:
-    """Whether a repository has an object whose name begins so.
-
-    Args:
-        root: a checkout of it.
-        prefix: hex digits, 4 at least.
-    """
+    """Whether a repository has an object whose name begins with these hex digits, 4 at least."""
     return bool(_output(root, "rev-parse", f"--disambiguate={prefix}"))
 
 

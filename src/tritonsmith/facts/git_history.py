@@ -23,10 +23,7 @@ _LINKS = 5  # a chain longer than that is a circle
 
 @contextmanager
 def opened(path: Path) -> Iterator[Repo]:
-    """A repository, for the body of a `with`.
-
-    Args:
-        path: its folder, with a work tree or bare.
+    """A repository, with a work tree or bare, for the body of a `with`.
 
     Raises:
         FactError: not a git repository, or no git.

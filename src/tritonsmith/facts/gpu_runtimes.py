@@ -26,11 +26,7 @@ class Rocm:
 
 
 def rocm(root: Path) -> Rocm:
-    """The ROCm in a folder.
-
-    Args:
-        root: `/opt/rocm`, as a rule; may be missing.
-    """
+    """The ROCm in a folder, `/opt/rocm` as a rule, which may be missing."""
     return Rocm(
         version=read_text(root / ".info" / "version").strip(),
         hip=_defined(root / "include" / "hip" / "hip_version.h", "HIP_VERSION"),
@@ -39,12 +35,7 @@ def rocm(root: Path) -> Rocm:
 
 
 def wheels(dists: Iterable[tuple[str, str]], library: str) -> str:
-    """NVIDIA's wheels of a library: `nvidia-cudnn-cu12 9.10.2.21`; since CUDA 13 some have no `-cuNN`.
-
-    Args:
-        dists: name and version of what is installed.
-        library: `cudnn`, `cuda-runtime`.
-    """
+    """NVIDIA's wheels of a library: `nvidia-cudnn-cu12 9.10.2.21`; since CUDA 13 some have no `-cuNN`."""
     wanted = re.compile(rf"nvidia-{library}(-cu\d+)?")
     return ", ".join(f"{name} {version}" for name, version in dists if wanted.fullmatch(name))
 
@@ -53,9 +44,6 @@ def conda(prefix: Path) -> tuple[tuple[str, str], ...]:
     """Name and version of every package of a Conda environment, Python's or not; nothing for another prefix.
 
     The names of its files tell both (`NAME-VERSION-BUILD.json`), so none is read.
-
-    Args:
-        prefix: `sys.prefix` of its interpreter.
     """
     stems = (path.stem.rsplit("-", 2) for path in sorted((prefix / "conda-meta").glob("*-*-*.json")))
     return tuple((name, version) for name, version, _ in stems)

@@ -76,13 +76,7 @@ class Gpus:
 
 
 def read(dev: Path = Path("/dev"), sys: Path = Path("/sys"), proc: Path = Path("/proc")) -> Gpus:
-    """The GPUs of this machine.
-
-    Args:
-        dev: where the device files are.
-        sys: where sysfs is mounted.
-        proc: where procfs is mounted.
-    """
+    """The GPUs of this machine, by its device files, sysfs and procfs."""
     nvidia, nvidia_gpus = _nvidia(dev, proc)
     amd, amd_gpus = _amd(dev, sys)
     return Gpus((*nvidia_gpus, *amd_gpus), nvidia, amd)
@@ -223,12 +217,7 @@ class LibCuda:
 
 
 def libcuda(environ: Mapping[str, str], ldconfig: Path = Path("/sbin/ldconfig")) -> LibCuda:
-    """Look where Triton looks (`libcuda_dirs`, third_party/nvidia/backend/driver.py, 3.0 and later).
-
-    Args:
-        environ: the environment's variables.
-        ldconfig: the program that it asks.
-    """
+    """Look where Triton looks (`libcuda_dirs`, third_party/nvidia/backend/driver.py, 3.0 and later)."""
     if named := environ.get("TRITON_LIBCUDA_PATH"):
         library = Path(named) / "libcuda.so.1"
         problem = "" if library.exists() else f"no libcuda.so.1 in TRITON_LIBCUDA_PATH={named}"

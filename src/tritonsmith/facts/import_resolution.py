@@ -28,12 +28,7 @@ class ResolvedImport:
 
 
 def find(path: Sequence[Path], finders: Iterable[Path] = ()) -> ResolvedImport | None:
-    """Resolve by Python's path finder, then by finders of editable installs.
-
-    Args:
-        path: entries in order, those of `.pth` files included.
-        finders: modules of setuptools with a mapping of packages to folders.
-    """
+    """Resolve by the entries of the path in order, then by setuptools' finders of editable installs."""
     spaces = []
     for entry in path:
         folder = entry / PACKAGE

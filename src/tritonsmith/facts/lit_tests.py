@@ -16,11 +16,7 @@ _WRAPPERS = ("not", "env", "count")  # take a program as their argument
 
 
 def programs(checkout: Path) -> tuple[str, ...]:
-    """Names of the programs that the lit tests below `test/` call, sorted.
-
-    Args:
-        checkout: root of a Triton checkout.
-    """
+    """Names of the programs that the lit tests below `test/` of a checkout call, sorted."""
     found: set[str] = set()
     for path in _tests(checkout / "test"):
         for line in _RUN.findall(untrusted.read_bytes(path)):

@@ -118,10 +118,7 @@ def _config(prefix: Path) -> Path:
 
 
 def read(prefix: Path) -> LlvmTree:
-    """Read an LLVM.
-
-    Args:
-        prefix: build folder or install prefix.
+    """Read an LLVM by its build folder or install prefix.
 
     Raises:
         FactError: no LLVM there, or an unreadable one.

@@ -128,11 +128,7 @@ def _glibcxx() -> str:
 
 
 def glibcxx_of(library: Path) -> str:
-    """The newest `GLIBCXX_` tag that a libstdc++.so.6 defines; empty if there is none.
-
-    Args:
-        library: may be missing.
-    """
+    """The newest `GLIBCXX_` tag that a libstdc++.so.6 defines; empty if it has none, or is missing."""
     if not library.is_file():
         return ""
     tags = re.findall(rb"GLIBCXX_(\d+\.\d+(?:\.\d+)?)\x00", library.read_bytes())

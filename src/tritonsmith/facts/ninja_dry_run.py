@@ -108,12 +108,7 @@ def read(ninja: Path, build: Path, targets: Sequence[str] = ()) -> DryRun:
 
 
 def parse(out: str, err: str) -> DryRun:
-    """A dry run from what Ninja printed.
-
-    Args:
-        out: standard output: steps.
-        err: standard error: explanations.
-    """
+    """A dry run from what Ninja printed: steps to its standard output, explanations to standard error."""
     said = [line.removeprefix(_EXPLAINED) for line in err.splitlines() if line.startswith(_EXPLAINED)]
     reasons = [_reason(line) for line in dict.fromkeys(said) if not _DIRTY.match(line)]
     steps = [match[1] for line in out.splitlines() if (match := _STEP.match(line))]

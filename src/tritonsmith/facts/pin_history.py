@@ -36,9 +36,6 @@ def around(root: Path) -> tuple[Bump, ...]:
     """Bumps before and after HEAD, the nearest first; those after it as far as a branch here has them.
 
     A root of the history is none, nor is the end of a shallow clone: there everything is new.
-
-    Args:
-        root: top folder of a checkout.
     """
     before = _bumps(root, f"-n{_SIDES}", "HEAD")
     branches = _said(

@@ -45,13 +45,7 @@ class Memory:
 
 
 def ask(program: Path, *arguments: str, timeout: float = 10.0) -> str | None:
-    """The standard output of a deterministic program, or None if it fails.
-
-    Args:
-        program: path.
-        arguments: such as `--version`.
-        timeout: seconds.
-    """
+    """The standard output of a deterministic program, or None if it fails, or takes more seconds."""
     if not _answers_for_itself(program):
         return capture((str(program), *arguments), timeout=timeout)
     question = json.dumps([str(program), *arguments])
@@ -79,11 +73,7 @@ def remembered(question: str, file: Path, answer_of: Callable[[], str | None]) -
 
 
 def keep(phase: str) -> tuple[Write, ...]:
-    """The step that writes down what was learned; none if nothing was.
-
-    Args:
-        phase: of that step.
-    """
+    """The step, of this phase, that writes down what was learned; none if nothing was."""
     memory = _memory()
     if memory is None or not memory.learned:
         return ()

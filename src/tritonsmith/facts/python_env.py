@@ -105,11 +105,7 @@ class PythonEnv:
 
 
 def read(executable: Path) -> PythonEnv | None:
-    """Read an interpreter and its site folders; None if it does not run.
-
-    Args:
-        executable: started once; the rest is read from files.
-    """
+    """Start an interpreter once, and read the rest from its site folders; None if it does not run."""
     from tritonsmith.facts import distributions  # noqa: PLC0415 - builds ask for the interpreter alone
 
     output = capture((str(executable), *_ASKED), timeout=30)
@@ -133,8 +129,7 @@ def read(executable: Path) -> PythonEnv | None:
 def interpreter(executable: Path) -> PythonEnv | None:
     """An interpreter without its import path and what is installed for it; None if it does not run.
 
-    Args:
-        executable: its answer is remembered as long as its file is the same.
+    Its answer is remembered as long as its file is the same.
     """
     seen = _parsed(probe_cache.ask(executable, *_ASKED, timeout=30))
     if seen is None:
@@ -194,11 +189,7 @@ def installed_version(packages: Path, name: str) -> str:
 
 
 def find_interpreter(wanted: str) -> Path | None:
-    """A base interpreter for an env's venv.
-
-    Args:
-        wanted: version (`3.12`), path, or empty for the one that runs the tool.
-    """
+    """The base interpreter of a version (`3.12`) or at a path; for an empty text the tool's own."""
     if not wanted:
         return Path(sys._base_executable)  # type: ignore[attr-defined]  # noqa: SLF001 - no public name for it
     if "/" in wanted:

@@ -177,11 +177,7 @@ def pin_files() -> tuple[PinFile, ...]:
 
 
 def wheel_names(version: str = "") -> tuple[WheelName, ...]:
-    """The names of the wheels.
-
-    Args:
-        version: a release of PyTorch; empty for the names of all eras.
-    """
+    """The names of the wheels of a release of PyTorch; of all eras without a version."""
     names = (
         WheelName(
             row["channel"],
@@ -248,12 +244,7 @@ def _elsewhere(ref: str, remark: str = "") -> list[str]:
 
 
 def nearest(version: str, known: list[str]) -> list[str]:
-    """The release before a version and the one after it, where there are any.
-
-    Args:
-        version: `2.9.7`.
-        known: releases, in any order.
-    """
+    """The release before a version (`2.9.7`) and the one after it, where there are any."""
     wanted = version_key(version)
     ordered = sorted(known, key=version_key)
     before = [name for name in ordered if version_key(name) < wanted]

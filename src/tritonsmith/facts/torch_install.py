@@ -41,9 +41,6 @@ def read(packages: PythonEnv) -> Torch | None:
     """The torch that an import would find; None if there is none.
 
     A build that is on the path has a version.py, but no metadata.
-
-    Args:
-        packages: the interpreter.
     """
     installed = next((one for one in packages.distributions if one.name == "torch"), None)
     files = (entry / "torch" / "version.py" for entry in packages.path)

@@ -27,11 +27,7 @@ class TritonProcess:
 
 
 def living(proc: Path = Path("/proc")) -> tuple[TritonProcess, ...] | None:
-    """Those of this user on this machine; None where the system does not tell (macOS).
-
-    Args:
-        proc: mount point of the kernel's process file system.
-    """
+    """Those of this user on this machine; None where the system does not tell (macOS)."""
     if not (proc / "self" / "maps").exists():
         return None
     found = []

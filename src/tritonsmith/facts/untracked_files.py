@@ -57,13 +57,9 @@ class Orphans:
 
 
 def read(site: Path, installed: Iterable[Distribution]) -> Orphans:
-    """Look for orphans in a site folder.
+    """Look for orphans in a site folder, besides what is installed in it.
 
     Bytecode of a file that is owned is no orphan: Python writes it whenever it likes.
-
-    Args:
-        site: the site folder.
-        installed: what is installed in it.
     """
     owners = [one for one in distributions.owners(installed) if one.site == site]
     owned = {path for one in owners for path in distributions.recorded(one)}

@@ -45,11 +45,7 @@ class PreparedInstall:
 
 
 def release_of(text: str, folder: EnvDir) -> PinMatch:
-    """Find the PyTorch release.
-
-    Args:
-        text: version; empty for that of the env's torch.
-        folder: the env.
+    """The PyTorch release that a text names; that of the env's torch for an empty text.
 
     Raises:
         UsageError: no version given or found, or the table lacks it.

@@ -57,9 +57,6 @@ class InstalledTorch:
 def read(python: Path) -> InstalledTorch:
     """Read an interpreter's torch and Triton.
 
-    Args:
-        python: path of the interpreter.
-
     Raises:
         FactError: it does not run, or has no torch.
     """
@@ -101,13 +98,7 @@ def _release(torch: Torch) -> PyTorchRelease | None:
 def judge(
     torch: Torch, owners: tuple[Owner, ...], release: PyTorchRelease | None
 ) -> tuple[bool | None, tuple[str, ...]]:
-    """Decide whether Triton matches a torch, and why.
-
-    Args:
-        torch: what is installed.
-        owners: distributions that own `triton/`.
-        release: row of the table, if there is one.
-    """
+    """Decide whether the owners of `triton/` match a torch and its row of the table, if any, and why."""
     said = tuple(_judged(torch, owners, release))
     verdicts = {agrees for agrees, _ in said}
     doubtful = None if None in verdicts else True

@@ -84,13 +84,7 @@ def is_url(repository: str) -> bool:
 
 
 def fetch(repository: str, ref: str, space: Workspace) -> Plan:
-    """Steps that fetch one commit of a remote without its files' contents; none for a path.
-
-    Args:
-        repository: URL or path.
-        ref: tag, branch or full commit.
-        space: where the tool keeps its own repositories.
-    """
+    """Steps that fetch a tag, branch or full commit of a URL without its files' contents; none for a path."""
     if not is_url(repository):
         return Plan(f"read {ref} of {repository}, read-only")
     folder = _folder(repository, space)

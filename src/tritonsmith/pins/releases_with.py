@@ -82,11 +82,7 @@ class Holders:
 
 
 def find(name: str, source: Path) -> Holders:
-    """Check every pin of the table.
-
-    Args:
-        name: the commit: hash, tag or branch.
-        source: a clone of Triton with its history.
+    """Check every pin of the table for a commit (hash, tag or branch) in a clone of Triton with its history.
 
     Raises:
         FactError: no clone, a shallow one, or one without that commit.

@@ -156,12 +156,7 @@ def names() -> Grid:
 
 
 def live(reading: Reading, release: PyTorchRelease | None) -> Iterator[str]:
-    """The pins of a PyTorch commit, and whether the table agrees.
-
-    Args:
-        reading: what was read.
-        release: row of the table for the same release; None if there is none.
-    """
+    """The pins of a PyTorch commit, and whether the table's row of the same release agrees."""
     yield f"PyTorch {reading.ref} = {reading.commit} ({reading.committed[:10]})"
     yield f"of {reading.repository}"
     for pin in reading.pins:

@@ -79,13 +79,7 @@ def plan(file: Path, revision: Revision) -> Plan:
 
 
 def revise(text: str, version: str, reading: Reading) -> Revision:
-    """Update the table from the tag of one release.
-
-    Args:
-        text: of the table's file.
-        version: release of PyTorch.
-        reading: the pins at that release's own tag.
-    """
+    """Update the text of the table from the pins at one release's own tag."""
     document = tomlkit.parse(text)
     rows = document["release"]
     assert isinstance(rows, AoT)  # noqa: S101 - the file's shape, held by a test

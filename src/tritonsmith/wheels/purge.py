@@ -137,10 +137,6 @@ def plan(python: PythonEnv, *, system: bool = False) -> Plan:
 def recovery(python: PythonEnv, *, system: bool = False) -> Plan:
     """Steps that finish an interrupted purge; none if there is none. Facts must be read again afterwards.
 
-    Args:
-        python: the interpreter.
-        system: allow the system's Python.
-
     Raises:
         OwnershipError: this is the system's Python, or a stash cannot be read.
     """
@@ -163,11 +159,7 @@ def still_found(python: PythonEnv) -> Path | None:
 
 
 def survey(python: PythonEnv, *, system: bool = False) -> Survey:
-    """Find what to remove, and plan the removal.
-
-    Args:
-        python: the interpreter, with what is installed for it.
-        system: allow the system's Python.
+    """Find what to remove, and plan the removal; from the system's Python only with `system`.
 
     Raises:
         OwnershipError: this is the system's Python, or its packages lie in a folder outside of it.

@@ -15,10 +15,7 @@ STAMP = ".requirements.done"  # in the venv, so gone with it
 
 
 def base_interpreter(wanted: str) -> PythonEnv:
-    """Facts about the interpreter that an env requires.
-
-    Args:
-        wanted: version (`3.12`), path, or empty for the one that runs the tool.
+    """Facts about an env's interpreter: a version (`3.12`), a path, or empty for the one that runs the tool.
 
     Raises:
         FactError: it does not exist, or does not run.
