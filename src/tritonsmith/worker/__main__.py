@@ -25,7 +25,7 @@ EXIT_INTERRUPTED = 130
 COMMANDS = {  # module and function of each
     "compile": ("compile", "compile_all"),
     "describe": ("describe", "describe"),
-    "serve": ("serve", "serve_alone"),
+    "serve": ("compile", "serve_alone"),
     "bindings": ("introspect", "print_bindings"),
     "rehearse": ("introspect", "print_rehearsal"),
     "replay": ("replay", "replay_all"),

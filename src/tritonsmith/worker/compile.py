@@ -20,15 +20,16 @@ from . import parent_death
 from .backend_options import check_options
 from .file_context import FileSurroundings, prepare
 from .load import LoadedKernel, load_checked
-from .pool import CompileGroup, CompilePool, CompileProcess, can_fork
+from .pool import CompileGroup, CompilePool, CompileProcess, can_fork, serve
+from .ptxas import read_tail
 from .refusal import EXIT_REFUSED, RequestRefusedError
-from .row import finished
-from .serve import loader, refuser, serve
 
 if TYPE_CHECKING:
     from .json_types import Table
+    from .pool import Loader
 
 EXIT_INTERRUPTED = 130
+LONGEST_LOG = 100000  # characters of standard error that a result carries
 
 
 def compile_all(request_path: str) -> int:
@@ -110,6 +111,61 @@ def _compile_all(request: Table, request_path: str, results: Any) -> bool:
     if refusal and len(unloaded) == total:
         raise refusal
     return all(done.values())
+
+
+def serve_alone(request_path: str, number: str) -> int:
+    """Run the command `serve`: this process loads the file itself, for the target of a point."""
+    parent_death.interrupt()
+    with open(request_path, encoding="utf-8") as file:
+        request = json.load(file)
+    with open(os.dup(0), encoding="ascii") as reader, open(os.dup(1), "w", encoding="utf-8") as writer:
+        around = prepare(request)
+        check_options(request)
+        try:
+            loaded = loader(load_checked(request, around, int(number)), around)
+        except RequestRefusedError as error:  # for this target only: others have their rows
+            loaded = refuser(error)
+        serve(request, loaded, around, reader, writer)
+    return 0
+
+
+def loader(first: LoadedKernel | None, around: FileSurroundings) -> Loader:
+    """The kernel for a target; the file was loaded for that target, or did not query the GPU."""
+    from triton.backends.compiler import GPUTarget
+
+    def loaded(target: list[Any]) -> LoadedKernel | None:
+        around.become(GPUTarget(*target))
+        return first
+
+    return loaded
+
+
+def refuser(error: RequestRefusedError) -> Loader:
+    """The reason why there is no kernel for a target."""
+
+    def refused(_: list[Any]) -> LoadedKernel | None:
+        raise error
+
+    return refused
+
+
+def finished(request: Table, point: Table, result: Table) -> Table:
+    """A row with all fields of the manifest."""
+    log = read_tail(os.path.join(request["output"], point["id"], "log"))
+    row = {key: point[key] for key in ("id", "signature", "constexprs", "hints", "options")}
+    row["target"] = ":".join(map(str, point["target"]))
+    row.update(result)
+    if result["status"] != "ok":
+        printed = log.partition("Traceback (most recent call last)")[0].splitlines()
+        said = [line.strip() for line in printed if "error:" in line or "Assertion" in line]
+        fresh = [line for line in dict.fromkeys(said) if line not in row["error"]]
+        row["error"] = "\n".join([row["error"], *fresh[:5]])
+    row["log"] = log[-LONGEST_LOG:]
+    if result["status"] == "ok":
+        path = os.path.join(request["output"], point["id"], "metadata.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(row["metadata"], file, indent=2)
+    return row
 
 
 def about(request: Table, around: FileSurroundings) -> Table:

@@ -1,11 +1,14 @@
-"""Compile one point: build Triton's source object, and write each stage to a file."""
+"""Compile one point: build Triton's source object, write each stage to a file, and explain a failure."""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
+import sys
 import time
+import traceback
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +16,65 @@ from .disassemble import disassembled
 from .load import LoadedKernel
 from .ptxas import ASSEMBLED, check_gpu, remarks
 from .refusal import RequestRefusedError
+from .stub_ledger import UnknownError
 from .values import decoded, encoded, nested
 
 if TYPE_CHECKING:
     from .json_types import Table
+    from .pool import Loader
 
 ALIGNED = 16  # the hint that says: divisible by it
+
+
+def attempt(request: Table, point: Table, loaded: Loader, ledger: Any) -> Table:
+    """Compile a point, whatever happens; returns its row without the id."""
+    folder = os.path.join(request["output"], point["id"])
+    os.makedirs(folder, exist_ok=True)
+    log = os.path.join(folder, "log")
+    made = [tool["stage"] for tool in request["disassemblers"].values()]
+    stages = [f"{request['kernel']}.{stage}" for stage in [*request["stages"], *made]]
+    for name in ["log", "metadata.json", *stages]:  # of an earlier run, and perhaps links
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, name))
+    into = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    os.dup2(into, 1)
+    os.dup2(into, 2)
+    os.close(into)
+    began = time.monotonic()
+    kernel = None
+    try:
+        kernel = loaded(point["target"])
+        ledger.strict = True
+        result = compile_point(request, point, kernel, folder)
+    except KeyboardInterrupt:
+        raise
+    except UnknownError as error:
+        result = failed("failed", str(error), began)
+    except RequestRefusedError as error:
+        result = failed(
+            "failed", str(error) + (f"\n{error.about['why']}" if error.about.get("why") else ""), began
+        )
+        result["loaded"] = kernel is not None or request["ir"]
+    except BaseException as error:  # noqa: BLE001 - SystemExit too: a failure of any kind is an answer
+        traceback.print_exc()
+        strange = isinstance(error, KeyError) and error.args[0] in point["signature"].values()
+        what = f"this Triton has no type {error}" if strange else told(error, kernel)
+        result = failed("failed", what, began)
+    ledger.strict = False
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return {**result, **ledger.news()}
+
+
+def failed(status: str, error: str, began: float) -> Table:
+    """The row of a point that did not compile."""
+    return {
+        "status": status,
+        "seconds": time.monotonic() - began,
+        "stages": {},
+        "metadata": {},
+        "error": error,
+    }
 
 
 def compile_point(request: Table, point: Table, loaded: LoadedKernel | None, folder: str) -> Table:
@@ -138,3 +194,27 @@ def write(request: Table, folder: str, stage: str, raw: bytes) -> Table:
         "size": len(raw),
         "sha256": sha256(raw).hexdigest(),
     }
+
+
+def told(error: BaseException | None, loaded: LoadedKernel | None) -> str:
+    """The compiler's own message, and its position in the file."""
+    text = ""
+    for _ in range(20):
+        if error is None:
+            break
+        part = str(error).strip()
+        node = getattr(error, "node", None)
+        if loaded and node is not None and getattr(error, "src", None) == getattr(loaded.fn, "src", ""):
+            part += f"\nat {place_of(loaded.fn.fn, node.lineno)}"
+        if not part or part not in text:
+            known = type(error).__name__.endswith("CompilationError")
+            text += f"{part}\n" if known else f"{type(error).__name__}: {part}\n"
+        error = error.__cause__
+    return text.strip()
+
+
+def place_of(function: Any, number: int) -> str:
+    """FILE:LINE of a line of a function; Triton counts lines from the `def`."""
+    lines, first = inspect.getsourcelines(function)
+    head = next((index for index, line in enumerate(lines) if line.strip().startswith("def ")), 0)
+    return f"{inspect.getsourcefile(function)}:{first + head + number - 1}"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import os
 import re
 import subprocess
 import sys
 from typing import Any
 
 from .refusal import RequestRefusedError
-from .row import text_of
 
+LONGEST_TAIL = 400000  # bytes
 ASSEMBLED: list[str] = []  # what it wrote, run by run
 REMARK = re.compile(r"^ptxas\b[^:]*\b(?:info *: *(?=\(C\d+\))|warning *: *)(.+)$", re.MULTILINE)
 
@@ -22,7 +23,7 @@ def listen() -> None:
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "os.remove" and str(arguments[0]).endswith(".log"):
-            ASSEMBLED.append(text_of(arguments[0]))
+            ASSEMBLED.append(read_tail(arguments[0]))
 
     sys.addaudithook(heard)
 
@@ -71,3 +72,19 @@ def check_gpu(arch: int) -> None:
         what = f"Triton {triton.__version__} does not support sm_{arch}"
         why = f"its ptxas supports {names}; the nearest is sm_{near}"
         raise RequestRefusedError("target", what, why=why)
+
+
+def read_tail(path: str, most: int = LONGEST_TAIL) -> str:
+    """The last bytes of a file, from the start of a line; empty if the file cannot be read.
+
+    A log with a dump of each pass may have a gigabyte.
+    """
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - most, 0))
+            raw = file.read()
+    except OSError:
+        return ""
+    text = raw.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    return text if size <= most else text.partition("\n")[2] or text

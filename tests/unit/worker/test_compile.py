@@ -22,7 +22,7 @@ from tests.support import all_gone, command_of
 from tests.unit.worker import preloaded
 from tritonsmith import worker
 from tritonsmith.kernels.compile import gpu_models, targets
-from tritonsmith.worker.row import text_of
+from tritonsmith.worker.ptxas import read_tail
 
 FILES = {
     "__init__.py": """
@@ -509,13 +509,13 @@ def test_a_file_of_a_package_imports_its_neighbours(place: Path) -> None:
 def test_of_a_log_only_the_end_is_read(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"begin\n" + b"x" * 50 + "\r\nä end\n".encode())
-    assert text_of(str(log)) == f"begin\n{'x' * 50}\nä end\n"
-    assert text_of(str(log), most=20) == "ä end\n"
+    assert read_tail(str(log)) == f"begin\n{'x' * 50}\nä end\n"
+    assert read_tail(str(log), most=20) == "ä end\n"
     with log.open("r+b") as file:
         file.truncate(3 << 30)  # a hole: no disk, but as much memory as ever
     tracemalloc.start()
-    text_of(str(log))
+    read_tail(str(log))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 << 20
-    assert text_of(str(tmp_path / "gone")) == ""
+    assert read_tail(str(tmp_path / "gone")) == ""

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from tritonsmith import untrusted
-from tritonsmith.errors import FactError, UsageError
+from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels.compile.points import CompilePoint
+from tritonsmith.kernels.compile.targets import Target
 
 FILE = "manifest.json"  # many programs have one of this name
 SCHEMA = 1
@@ -139,6 +143,80 @@ class Manifest:
         content = {"schema": SCHEMA, **asdict(self)}
         del content["folder"]
         return json.dumps(content, indent=2) + "\n"
+
+
+def read_results(path: Path) -> list[dict[str, Any]]:
+    """The worker's results: one line about Triton, and one per point.
+
+    Raises:
+        SmithError: there are none.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if not lines:
+        raise SmithError("the worker wrote no results", where=path)
+    return [json.loads(line) for line in lines]
+
+
+def from_results(
+    results: Sequence[dict[str, Any]],
+    folder: Path,
+    kernel: str,
+    file: Path,
+    wanted: Sequence[CompilePoint],
+    flags: str,
+) -> Manifest:
+    """The manifest of a run of the worker.
+
+    Args:
+        results: of the worker.
+        folder: of the outputs.
+        kernel: name of the function.
+        file: of the kernel, or of IR.
+        wanted: the points, in the order of the manifest.
+        flags: words and flags of the command that makes it again.
+    """
+    head, *rows = results
+    found = {row["id"]: row for row in rows}
+    variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head["variables"].items())
+    return Manifest(
+        folder=folder,
+        kernel=kernel,
+        file=str(file),
+        file_sha256=head["file_sha256"],
+        triton=head["triton"],
+        origin=head["origin"],
+        python=head["python"],
+        command=f"{variables}tritonsmith kernel.compile {flags}",
+        points=tuple(
+            _compiled(found[one.id], one.target, head["triton"]) for one in wanted if one.id in found
+        ),
+        stand_ins=stand_ins(results),
+        warnings=warnings(results),
+    )
+
+
+def _compiled(row: Mapping[str, Any], target: Target, triton: str) -> Point:
+    known = {one.name: row[one.name] for one in fields(Point) if one.name in row}
+    stages = {name: Stage(**stage) for name, stage in row["stages"].items()}
+    return Point(**{**known, "stages": stages, "error": targets.explained(row["error"], target, triton)})
+
+
+def stand_ins(lines: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """What stand-ins answered for, by full name, to the place of its first use."""
+    found: dict[str, str] = {}
+    for line in lines:
+        found |= line.get("stand-ins", {})
+    return {name: place for name, place in found.items() if name.partition(".")[0] != "setuptools"}
+
+
+def warnings(lines: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Decisions of stand-ins, and unknown GPU properties; each once."""
+    found: dict[str, None] = {}
+    for line in lines:
+        for name, place in line.get("gone", {}).items():
+            found[f"{place}: {name} is not installed; without it, the code takes another path"] = None
+        found |= dict.fromkeys(line.get("doubts", ()))
+    return tuple(found)
 
 
 def check_output(folder: Path) -> None:

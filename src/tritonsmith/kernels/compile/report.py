@@ -1,19 +1,22 @@
-"""A manifest for the terminal: a table of points and stages, and the failures."""
+"""A manifest for the terminal: a table of points and stages, the failures, and notes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tritonsmith import configs, worker
+from tritonsmith.kernels.compile import disassemblers
 from tritonsmith.kernels.compile.manifest import Manifest, Point
+from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 from tritonsmith.ui.units import duration
 
 _OF_LOG = 12  # lines, of a crash
 _OURS = (str(worker.FOLDER), "runpy")  # in the path of a frame: runpy starts the folder
+_SHOWN = 4  # names of a package; the manifest has all
 _LINES = 40  # of an error on the screen; the manifest has all of it
 
 
@@ -72,3 +75,40 @@ def as_json(manifest: Manifest, notes: tuple[str, ...]) -> dict[str, Any]:
     """The manifest, where it lies, and the notes."""
     content: dict[str, Any] = json.loads(manifest.render())
     return content | {"folder": str(manifest.folder), "notes": list(notes)}
+
+
+def notes(head: Mapping[str, Any], made: Manifest, asked: CompileRequest) -> Iterator[str]:
+    """Notes about a successful run.
+
+    Args:
+        head: the line about Triton.
+        made: what came out.
+        asked: what was wanted.
+    """
+    yield from made.warnings
+    yield from head["notes"]
+    yield from _replaced(made.stand_ins)
+    texts = configs.load("kernels")["disassemblers"]
+    for binary, row in texts.items() if asked.disassemble else ():
+        stage = row["stage"]
+        without = [one for one in made.points if binary in one.stages and stage not in one.stages]
+        if without and stage in head["missing"]:
+            yield disassemblers.remedy(stage)
+        elif without and not asked.stages:
+            yield f"no {stage} for {', '.join(one.id for one in without)}: see the log of each point"
+    good = [one for one in made.points if one.status == "ok"]
+    here = {name for one in good for name in one.stages}
+    binaries = {row["stage"]: binary for binary, row in texts.items()}
+    for name in asked.stages if good else ():
+        if name not in here and binaries.get(name) not in here:
+            yield f"no point has a stage {name}: none of these targets produces it"
+
+
+def _replaced(stand_ins: Mapping[str, str]) -> Iterator[str]:
+    """One line for each package, with the first names."""
+    packages: dict[str, list[str]] = {}
+    for name, place in stand_ins.items():
+        packages.setdefault(name.partition(".")[0], []).append(f"{name} ({place})")
+    for package, names in packages.items():
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        yield f"{package} is not installed, and stand-ins replaced {', '.join(names[:_SHOWN])}{more}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -22,13 +21,12 @@ from tritonsmith.kernels.compile import (
     manifest,
     output_lock,
     points,
-    results,
+    report,
     source,
-    targets,
 )
 from tritonsmith.kernels.compile.describe import Described, described, refused
 from tritonsmith.kernels.compile.disassemblers import HostPrograms
-from tritonsmith.kernels.compile.manifest import FILE, Manifest, Point, Stage
+from tritonsmith.kernels.compile.manifest import FILE, Manifest
 from tritonsmith.kernels.compile.points import CompilePoint
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.source import KernelSource
@@ -218,11 +216,14 @@ def execute(prepared: PreparedCompile, where: Toolchain, *, silent: bool = False
             where.space.run(prepared.plan, "kernel.compile", quiet=silent, log=log)
         except CommandFailedError as failure:
             raise refused(prepared.results, prepared.asked, where.python, failure) from failure
-        head, *rows = results.read(prepared.results)
-        made = _manifest(prepared, where, head, rows)
+        found = manifest.read_results(prepared.results)
+        flags = prepared.asked.flags(**where.flags, out=prepared.out)
+        made = manifest.from_results(
+            found, prepared.out, prepared.kernel, prepared.asked.file, prepared.wanted, flags
+        )
         written = Write(prepared.out / FILE, made.render(), phase="manifest")
         where.space.run(Plan("manifest", (written,)), "kernel.compile", quiet=True, log=log)
-    return CompileResult(made, tuple(results.notes(head, made, prepared.asked)))
+    return CompileResult(made, tuple(report.notes(found[0], made, prepared.asked)))
 
 
 def request(
@@ -341,33 +342,3 @@ def _point(one: CompilePoint) -> dict[str, Any]:
     bound = asdict(one.bound) if one.bound else {"signature": {}, "constexprs": {}, "hints": {}}
     target = [one.target.backend, one.target.arch, one.target.warp_size]
     return {"id": one.id, "target": target, "options": dict(one.options), **bound}
-
-
-def _manifest(
-    prepared: PreparedCompile, where: Toolchain, head: Mapping[str, Any], rows: Sequence[dict[str, Any]]
-) -> Manifest:
-    order = {one.id: number for number, one in enumerate(prepared.wanted)}
-    stand_ins, warnings = results.replaced([head, *rows]), results.warnings([head, *rows])
-    made = []
-    for row in sorted(rows, key=lambda row: order[row["id"]]):
-        stages = {name: Stage(**stage) for name, stage in row.pop("stages").items()}
-        for name in ("stand-ins", "gone", "doubts"):
-            row.pop(name, None)
-        target = prepared.wanted[order[row["id"]]].target
-        error = targets.explained(row.pop("error"), target, head["triton"])
-        made.append(Point(**row, stages=stages, error=error))
-    flags = prepared.asked.flags(**where.flags, out=prepared.out)
-    variables = "".join(f"{name}={shlex.quote(value)} " for name, value in head["variables"].items())
-    return Manifest(
-        folder=prepared.out,
-        kernel=prepared.kernel,
-        file=str(prepared.asked.file),
-        file_sha256=head["file_sha256"],
-        triton=head["triton"],
-        origin=head["origin"],
-        python=head["python"],
-        command=f"{variables}tritonsmith kernel.compile {flags}",
-        points=tuple(made),
-        stand_ins=stand_ins,
-        warnings=warnings,
-    )

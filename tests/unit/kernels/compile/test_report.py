@@ -31,7 +31,7 @@ def test_of_a_crash_each_line_is_told_once_and_none_of_our_own(tmp_path: Path) -
     log = (
         "c.cpp:1: Assertion `x' failed.\nFatal Python error: Aborted\n\n"
         f'  File "/triton/compiler.py", line 9 in make_llir\n'
-        f'  File "{worker.FOLDER}/serve.py", line 3 in one\n'
+        f'  File "{worker.FOLDER}/compile_point.py", line 3 in attempt\n'
         '  File "<frozen runpy>", line 88 in _run_code\n'
     )
     crashed = point(tmp_path, "cuda:80:32", {}, {}, status="crashed", error=said, log=log)

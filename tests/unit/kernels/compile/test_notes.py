@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.kernels.compile import results
+from tritonsmith.kernels.compile import manifest, report
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.request import CompileRequest
 
@@ -19,16 +19,14 @@ LINES: list[dict[str, Any]] = [
 
 
 def test_what_all_processes_noted_is_told_once() -> None:
-    replaced, warnings = results.replaced(LINES), results.warnings(LINES)
+    replaced, warnings = manifest.stand_ins(LINES), manifest.warnings(LINES)
     assert replaced == {"torch.nn.Module": "k.py:2", **{f"torch.f{number}": "u.py:1" for number in range(5)}}
     assert warnings == (
         "k.py:4: flash_attn is not installed; without it, the code takes another path",
         "k.py:3: the code depends on the truth value of torch.x, a stand-in",
     )
     made = Manifest(Path("/out"), "k", "k.py", "", "", "", "", "", (), replaced, warnings)
-    *told, names = results.notes(
-        {"notes": [], "missing": []}, made, CompileRequest(Path("k.py"), "k", "", ())
-    )
+    *told, names = report.notes({"notes": [], "missing": []}, made, CompileRequest(Path("k.py"), "k", "", ()))
     assert tuple(told) == warnings
     assert names == (
         "torch is not installed, and stand-ins replaced torch.nn.Module (k.py:2), torch.f0 (u.py:1), "
