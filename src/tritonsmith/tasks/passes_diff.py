@@ -91,18 +91,19 @@ def _print(
     from dataclasses import asdict
     from json import dumps
 
+    from tritonsmith.kernels.normalize import diff as normalize_diff
     from tritonsmith.passes.view import diff as view_diff
     from tritonsmith.ui import console, tables
     from tritonsmith.ui import diff as ui_diff
 
-    before, after = view_diff.text(*one), view_diff.text(*two)
+    before, after = one[0].text(one[1]), two[0].text(two[1])
     kind = view_diff.language(one[1])
     counted = {}
     if ops or json:
         counted["operations"] = view_diff.operations(before, after, kind)
     if layouts or json:
         counted["layouts"] = view_diff.layouts(before, after)
-    found = view_diff.diff(before, after, kind) if json or not counted else None
+    found = normalize_diff.of(before, after, kind) if json or not counted else None
     if json:
         content = {name: [asdict(row) for row in rows] for name, rows in counted.items()}
         console.write(

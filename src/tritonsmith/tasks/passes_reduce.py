@@ -113,7 +113,7 @@ def _way(pipeline: str, space: Workspace, path: Path, by: ReplayerOptions) -> Pa
     from tritonsmith.passes.reduce import pass_runner
     from tritonsmith.passes.replay import introspect, replayer
 
-    nothing = DumpIndex(folder=path.parent, command="", triton="", python="", size=0, kernels=(), dumps=())
+    nothing = DumpIndex(path.parent)
     env = by.env if by.env or by.python or by.triton_opt else "wheel"
     chosen = replayer.choose(nothing, space, env=env, python=by.python, triton_opt=by.triton_opt)
     spelled = pass_runner.spelled(pipeline)

@@ -22,12 +22,13 @@ def show(
 ) -> None:
     """Print the IR before or after a pass."""
     from tritonsmith.passes.dump import index, select
+    from tritonsmith.passes.view import diff as view_diff
     from tritonsmith.passes.view import show as view_show
     from tritonsmith.ui import console
 
     made = index.read(folder)
     dump = select.dump(made, select.kernel(made, kernel).name, number)
-    shown = view_show.after(made, dump) if after else dump
+    shown = view_diff.left(made, dump) if after else dump
     out = console.out()
     if path:
         console.write(made.path(shown))

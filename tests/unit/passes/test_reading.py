@@ -178,11 +178,11 @@ def test_a_kernel_is_chosen_by_name_if_there_are_several(made: DumpIndex, tmp_pa
 def test_what_a_pass_found_and_what_it_left(made: DumpIndex) -> None:
     dump = select.dump(made, "add", "2")
     assert show.text(made, dump) == texts(made)[2]
-    assert show.after(made, dump).number == 3
+    assert diff.left(made, dump).number == 3
     assert "loc(" not in show.text(made, dump, plain=True)
     assert show.highlighted(made, dump).plain == texts(made)[2]
-    with pytest.raises(SmithError, match="output of Last was not printed"):
-        show.after(made, select.dump(made, "add", "last"))
+    with pytest.raises(SmithError, match="output of Last is not in this dump"):
+        diff.left(made, select.dump(made, "add", "last"))
 
 
 def test_the_overview_has_a_line_for_each_kernel(made: DumpIndex, capsys: pytest.CaptureFixture[str]) -> None:
@@ -341,7 +341,7 @@ def test_a_file_that_is_gone_is_named(made: DumpIndex) -> None:
         lambda: pipeline_table.rows(made, "add"),
         lambda: find_text.find(made, "add", "x"),
         lambda: show.text(made, dump),
-        lambda: diff.text(made, dump),
+        lambda: made.text(dump),
     )
     for one in tries:
         with pytest.raises(FactError) as caught:

@@ -92,7 +92,7 @@ def read(index: DumpIndex) -> dict[str, Binary]:
         content = untrusted.read_json(path, untrusted.OURS)
         if content["schema"] != SCHEMA:
             raise ValueError("written by another version of tritonsmith")  # noqa: TRY301 - told like the others
-        return {str(name): _checked(Binary(**one)) for name, one in content["kernels"].items()}
+        return {name: untrusted.shaped(Binary, one) for name, one in content["kernels"].items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -139,16 +139,6 @@ def of_cache(cache: Path, python: str, space: Workspace) -> list[Manifest]:
         point = replace(point, stages={**point.stages, **_disassembled(point, cache, origin, space)})
         found.append(Manifest(cache, entry.kernel, "", "", "", str(origin), python, "", (point,)))
     return found
-
-
-def _checked(made: Binary) -> Binary:
-    """Check the types of a list that may be untrusted."""
-    tables = (made.values, made.instructions, made.files)
-    if not all(isinstance(one, dict) for one in tables) or not isinstance(made.notes, list):
-        raise TypeError("expected a table")
-    if not all(isinstance(path, str) for path in made.files.values()):
-        raise TypeError("expected the name of a file")
-    return made
 
 
 def _point(entry: CacheEntry) -> Point:

@@ -82,6 +82,21 @@ class Dump:
     inside: bool = False
     against: int | None = None
 
+    @property
+    def label(self) -> str:
+        """What the pass is called on a command line, or else its class."""
+        return self.argument or self.name
+
+    @property
+    def kind(self) -> str:
+        """Suffix of its file: `mlir`, `ll`, `mir`, `ptx`, `amdgcn`."""
+        return self.path.rpartition(".")[2]
+
+    @property
+    def language(self) -> str:
+        """What it is written in: `mlir`, `llvm`, `mir`, `ptx`, `amdgcn`."""
+        return "llvm" if self.kind == "ll" else self.kind
+
 
 @dataclass(frozen=True)
 class DumpedKernel:
@@ -120,12 +135,12 @@ class DumpIndex:
     """
 
     folder: Path
-    command: str
-    triton: str
-    python: str
-    size: int
-    kernels: tuple[DumpedKernel, ...]
-    dumps: tuple[Dump, ...]
+    command: str = ""
+    triton: str = ""
+    python: str = ""
+    size: int = 0
+    kernels: tuple[DumpedKernel, ...] = ()
+    dumps: tuple[Dump, ...] = ()
     reproducers: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict)
     output: str = OUTPUT
@@ -154,11 +169,7 @@ class DumpIndex:
             ) from error
 
     def text(self, dump: Dump) -> str:
-        """The same as text, with lines that end in a line feed.
-
-        Raises:
-            FactError: its file is gone.
-        """
+        """`content` as text, with lines that end in a line feed."""
         return self.content(dump).decode("utf-8", "replace").replace("\r\n", "\n")
 
     def render(self) -> str:

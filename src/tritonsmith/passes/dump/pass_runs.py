@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from tritonsmith.passes.dump.index import Dump, DumpIndex
 
-_ASSEMBLY = ("ptx", "amdgcn", "s")  # suffixes
-
 
 @dataclass(frozen=True)
 class PassRun:
@@ -32,7 +30,7 @@ class PassRun:
     @property
     def counts(self) -> bool:
         """Whether it is a pass: the texts of other rows were printed by the pass before, or are assembly."""
-        return not self.dump.inside and self.dump.path.rpartition(".")[2] not in _ASSEMBLY
+        return not self.dump.inside and self.dump.kind not in ("ptx", "amdgcn")
 
 
 @dataclass(frozen=True)

@@ -48,5 +48,5 @@ def dump(index: DumpIndex, name: str, word: str) -> Dump:
     if found:
         numbers = ", ".join(str(one.number) for one in found)
         raise UsageError(f"{word} ran more than once", hints=[f"choose one by its number: {numbers}"])
-    names = {one.argument or one.name for one in mine}
+    names = {one.label for one in mine}
     raise UsageError(f"no pass {word!r} in this dump", hints=did_you_mean(word, names))

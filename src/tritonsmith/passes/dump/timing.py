@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tritonsmith.kernels.normalize import line_alignment
+
 # mlir/lib/Support/Timing.cpp (DisplayMode::Tree), llvm/lib/Support/Timer.cpp
 _MLIR = re.compile(
     r"===-+===\n *\.\.\. Execution time report \.\.\.\n===-+===\n"
@@ -20,7 +22,6 @@ _CELL = r"[\d.]+ \( *[\d.]+%\)"
 _MLIR_ROW = re.compile(rf" *(?:{_CELL} +)?(?P<wall>[\d.]+) \( *[\d.]+%\)  (?P<indent> *)(?P<name>[^\n]+)")
 _LLVM_ROW = re.compile(rf" *(?:{_CELL} +)*(?P<wall>[\d.]+) \( *[\d.]+%\)  (?P<name>[^\n]+)")
 _SUMS = ("Rest", "Total", "root")
-_LARGEST = 1 << 18  # rows times passes: no pipeline of Triton's has a fifth of it
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ def matched(
         end += 1
     outer = [row for row in rows if not row.depth]
     names = [name if module else "" for name, module in passes[begin:end]]
-    found = {begin + there: outer[here].seconds for here, there in _common(outer, names)}
+    pairs = line_alignment.pairs([row.name for row in outer], names)
+    found = {begin + there: outer[here].seconds for here, there in pairs}
     for row in rows:
         if row.depth:
             free = (at for at in range(begin, end) if passes[at][0] == row.name and at not in found)
@@ -110,29 +112,6 @@ def matched(
             if place is not None:
                 found[place] = row.seconds
     return found, end
-
-
-def _common(rows: Sequence[TimingRow], names: Sequence[str]) -> list[tuple[int, int]]:
-    """Places in both of their longest common subsequence."""
-    if len(rows) * len(names) > _LARGEST:
-        return []
-    best = [[0] * (len(names) + 1) for _ in range(len(rows) + 1)]
-    for here in range(len(rows) - 1, -1, -1):
-        for there in range(len(names) - 1, -1, -1):
-            same = rows[here].name == names[there]
-            more = best[here + 1][there + 1] + 1 if same else 0
-            best[here][there] = max(more, best[here + 1][there], best[here][there + 1])
-    found = []
-    here = there = 0
-    while here < len(rows) and there < len(names):
-        if rows[here].name == names[there] and best[here][there] == best[here + 1][there + 1] + 1:
-            found.append((here, there))
-            here, there = here + 1, there + 1
-        elif best[here + 1][there] >= best[here][there + 1]:
-            here += 1
-        else:
-            there += 1
-    return found
 
 
 def nth(report: TimingReport, names: Sequence[str]) -> dict[int, float]:

@@ -65,7 +65,7 @@ def texts(
     previous: Dump | None = None
     for dump in dumps:
         if dump.sha256 not in counts:
-            raw = strip_locations.without(dump.path.rpartition(".")[2], index.content(dump))
+            raw = strip_locations.without(dump.kind, index.content(dump))
             counts[dump.sha256] = _count(pattern, raw.decode("utf-8", errors="replace"))
         if counts[dump.sha256]:
             return _found(index, pattern.pattern, dump, previous, counts)
@@ -179,7 +179,7 @@ def sentence(held: FirstOccurrence | None, pattern: str) -> str:
         return f"{pattern}: {held.step}: 0 before, {held.after} after"
     dump = held.dump
     return (
-        f"{pattern}: pass {dump.number} {dump.argument or dump.name} of {dump.stage}: "
+        f"{pattern}: pass {dump.number} {dump.label} of {dump.stage}: "
         f"{held.before} before, {held.after} after"
     )
 
@@ -196,7 +196,7 @@ def as_json(held: FirstOccurrence | None, pattern: str) -> dict[str, Any]:
         "first": held.first,
         "step": held.step,
         "number": dump.number if dump else None,
-        "pass": (dump.argument or dump.name) if dump else None,
+        "pass": dump.label if dump else None,
         "stage": dump.stage if dump else None,
         "before": held.before,
         "after": held.after,

@@ -22,7 +22,6 @@ from tritonsmith.ui import redact
 
 SCHEMA = 1
 _SUFFIXES = (".html", ".htm")
-_LANGUAGES = {"ll": "llvm", "mir": "mir", "ptx": "ptx", "amdgcn": "amdgcn", "s": "amdgcn"}  # by suffix
 
 
 @dataclass(frozen=True)
@@ -173,11 +172,6 @@ def _title(sides: Sequence[DumpIndex]) -> str:
     )
 
 
-def language(dump: Dump) -> str:
-    """What a dump is written in: `mlir`, `llvm`, `mir`, `ptx`, `amdgcn`."""
-    return _LANGUAGES.get(dump.path.rpartition(".")[2], "mlir")
-
-
 def _row(
     one: PassRun, texts: Mapping[int, int], lines: Sequence[pipeline_table.PipelineRow | None]
 ) -> dict[str, Any]:
@@ -206,7 +200,7 @@ def _row(
 
 def _packed(dump: Dump | None, texts: Mapping[int, int]) -> list[int | str] | None:
     """A dump as the page has it: number of its text, language, lines, bytes."""
-    return None if dump is None else [texts[dump.number], language(dump), dump.lines, dump.size]
+    return None if dump is None else [texts[dump.number], dump.language, dump.lines, dump.size]
 
 
 def _content(side: DumpIndex, name: str) -> bytes:

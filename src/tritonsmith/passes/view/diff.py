@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tritonsmith.errors import FactError
 from tritonsmith.kernels import normalize
 from tritonsmith.kernels.normalize import diff as normalize_diff
 from tritonsmith.kernels.normalize import line_alignment
-from tritonsmith.kernels.normalize.diff import Diff
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 
-LLVM = "llvm"  # of `Dump.stage`: LLVM's own passes; everything else is MLIR
 _ALIAS = re.compile(r"^(#[A-Za-z_][\w$]*(?:\.\d+)?) = (.+)$", re.MULTILINE)
 _USE = re.compile(r"#[A-Za-z_][\w$]*(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
 class IrChange:
-    """A count that differs between the sides.
-
-    Attributes:
-        what: name of an operation, or the definition of a layout.
-        before: how many on the first side.
-        after: how many on the second.
-    """
+    """How often an operation, or a layout by its definition, comes on either side."""
 
     what: str
     before: int
@@ -53,12 +45,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """One run of the pipelines.
-
-    Attributes:
-        index: of its folder.
-        kernel: which of its kernels.
-    """
+    """One run of the pipelines: a kernel of a dump."""
 
     index: DumpIndex
     kernel: DumpedKernel
@@ -70,7 +57,7 @@ class ComparedRun:
 
     def normal(self, dump: Dump, other: ComparedRun) -> str:
         """The normal form of a dump; without the name of the target, if the other run has another."""
-        ir = text(self.index, dump)
+        ir = self.index.text(dump)
         if self.kernel.target and self.kernel.target != other.kernel.target:
             ir = ir.replace(f'"{self.kernel.target}"', '"..."')
         return normalize.text(ir, language(dump))
@@ -78,8 +65,7 @@ class ComparedRun:
 
 def language(dump: Dump) -> str:
     """What the IR of a dump is written in, as `kernels.normal` calls it: `mlir`, `llvm`, `ptx`, `amdgcn`."""
-    kind = _kind(dump)
-    return kind if kind in ("ptx", "amdgcn") else "llvm" if dump.stage == LLVM else "mlir"
+    return "llvm" if dump.kind == "mir" else dump.language
 
 
 def left(index: DumpIndex, dump: Dump) -> Dump:
@@ -88,7 +74,7 @@ def left(index: DumpIndex, dump: Dump) -> Dump:
     Raises:
         FactError: nothing was printed that shows it.
     """
-    return dump if dump.when == "after" else sides(index, dump)[1]
+    return sides(index, dump)[1] if dump.when == "before" else dump
 
 
 def sides(index: DumpIndex, dump: Dump) -> tuple[Dump, Dump]:
@@ -107,38 +93,13 @@ def sides(index: DumpIndex, dump: Dump) -> tuple[Dump, Dump]:
     return (dump, other) if dump.when == "before" else (other, dump)
 
 
-def text(index: DumpIndex, dump: Dump) -> str:
-    """The IR of a dump.
-
-    Raises:
-        FactError: its file is gone.
-    """
-    return index.text(dump)
-
-
-def diff(before: str, after: str, language: str) -> Diff:
-    """What differs between two pieces of IR, values and locations aside."""
-    return normalize_diff.of(before, after, language)
-
-
 def operations(before: str, after: str, language: str) -> tuple[IrChange, ...]:
-    """Operations whose number changed, the largest change first.
-
-    Args:
-        before: IR.
-        after: IR.
-        language: of both.
-    """
+    """Operations whose number changed, the largest change first."""
     return _changes(normalize_diff.operations(before, language), normalize_diff.operations(after, language))
 
 
 def layouts(before: str, after: str) -> tuple[IrChange, ...]:
-    """Layouts whose number of uses changed, by what they are and not by their alias.
-
-    Args:
-        before: MLIR.
-        after: MLIR.
-    """
+    """Layouts of MLIR whose number of uses changed, by what they are and not by their alias."""
     return _changes(_layouts(before), _layouts(after))
 
 
@@ -149,15 +110,13 @@ def divergence(one: ComparedRun, other: ComparedRun) -> Divergence:
     Runs for two targets do not part where the name of the target is all that differs. LLVM's passes and the
     assembly count where both runs printed them.
     """
-    kinds = {_kind(dump) for dump in one.dumps} & {_kind(dump) for dump in other.dumps}
+    kinds = {dump.kind for dump in one.dumps} & {dump.kind for dump in other.dumps}
     mine, yours = _passes(one.dumps, kinds), _passes(other.dumps, kinds)
-    pairs = line_alignment.pairs([_name(dump) for dump in mine], [_name(dump) for dump in yours])
-    if (
-        pairs
-        and mine[pairs[0][0]].when == "before"
-        and _differ(one, mine[pairs[0][0]], other, yours[pairs[0][1]])
-    ):
-        return Divergence(0, mine[pairs[0][0]], yours[pairs[0][1]], already=True)
+    pairs = line_alignment.pairs([dump.label for dump in mine], [dump.label for dump in yours])
+    if pairs:
+        first, second = mine[pairs[0][0]], yours[pairs[0][1]]
+        if first.when == "before" and _differ(one, first, other, second):
+            return Divergence(0, first, second, already=True)
     same, at, there = 0, 0, 0
     for here, over in [*pairs, (len(mine), len(yours))]:
         alone = next((dump for dump in mine[at:here] if dump.changed), None)
@@ -177,34 +136,23 @@ def said(found: Divergence) -> str:
     if found.one is None and found.other is None:
         return f"no difference: {found.same} passes have equal results in both"
     after = f"{found.same} passes have equal results in both"
-    if found.one and found.other and _name(found.one) == _name(found.other):
-        at = f"{_name(found.one)} ({found.one.number} here, {found.other.number} there)"
+    if found.one and found.other and found.one.label == found.other.label:
+        at = f"{found.one.label} ({found.one.number} here, {found.other.number} there)"
         ended = [where for dump, where in ((found.one, "here"), (found.other, "there")) if not shows(dump)]
         end = f": its output was not printed {ended[0]}" if ended else ":"
         return f"{after}; the first difference is at {at}{end}"
     alone = [
-        f"{_name(dump)} ({dump.number}) changes the IR only {where}"
+        f"{dump.label} ({dump.number}) changes the IR only {where}"
         for dump, where in ((found.one, "here"), (found.other, "there"))
         if dump
     ]
     return f"{after}; then {' and '.join(alone)}"
 
 
-def _name(dump: Dump) -> str:
-    return dump.argument or dump.name
-
-
-def _kind(dump: Dump) -> str:
-    return dump.path.rpartition(".")[2]
-
-
 def _passes(dumps: Sequence[Dump], kinds: Collection[str]) -> list[Dump]:
     """One dump for each pass."""
-    return [
-        dump
-        for dump in dumps
-        if dump.when != "failed" and not dump.inside and dump.whole and _kind(dump) in kinds
-    ]
+    shown = (dump for dump in dumps if dump.when != "failed" and not dump.inside and dump.whole)
+    return [dump for dump in shown if dump.kind in kinds]
 
 
 def shows(dump: Dump) -> bool:
@@ -234,15 +182,15 @@ def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[IrCha
 
 def _layouts(ir: str) -> Counter[str]:
     """Uses of each layout, by its definition."""
-    meaning = dict(_meanings(ir))
+    meaning = _meanings(ir)
     body = _ALIAS.sub("", ir)
     return Counter(meaning[name] for name in _USE.findall(body) if name in meaning)
 
 
-def _meanings(ir: str) -> Iterator[tuple[str, str]]:
+def _meanings(ir: str) -> dict[str, str]:
     """Alias and definition of each layout, aliases in definitions spelled out."""
     bodies = {match[1]: match[2].strip() for match in _ALIAS.finditer(ir) if not match[2].startswith("loc(")}
     known: dict[str, str] = {}
     for name, body in bodies.items():  # MLIR defines an alias before it uses it
         known[name] = _USE.sub(lambda match: known.get(match[0], match[0]), body)
-    yield from known.items()
+    return known

@@ -82,7 +82,7 @@ def find(index: DumpIndex, kernel: str, text: str, *, regex: bool = False) -> Te
     counts: dict[str, int] = {}
     for dump in mine:
         if dump.sha256 not in counts:
-            raw = strip_locations.without(_kind(dump), index.content(dump))
+            raw = strip_locations.without(dump.kind, index.content(dump))
             plain = raw.count(text.encode()) if not regex else sum(1 for _ in sought.finditer(raw))
             counts[dump.sha256] = plain
     events = tuple(_events(index, mine, counts))
@@ -98,15 +98,11 @@ def _events(index: DumpIndex, dumps: tuple[Dump, ...], counts: dict[str, int]) -
         if dump.against is not None:
             there = counts[index.dumps[dump.against].sha256]
             before, after = (before, there) if dump.when == "before" else (there, before)
-        elif dump.when != "before" and last is not None and _kind(last) != _kind(dump):
+        elif dump.when != "before" and last is not None and last.kind != dump.kind:
             before = counts[last.sha256]  # another language: the translation to it counts as a pass
         if before != after:
             yield Event(dump, before, after)
         last = dump
-
-
-def _kind(dump: Dump) -> str:
-    return dump.path.rpartition(".")[2]
 
 
 def table(found: TextHistory, text: str) -> Grid:
@@ -120,7 +116,7 @@ def table(found: TextHistory, text: str) -> Grid:
         [
             str(event.dump.number),
             event.dump.stage,
-            event.dump.argument or event.dump.name,
+            event.dump.label,
             str(event.before),
             str(event.after),
             event.what,

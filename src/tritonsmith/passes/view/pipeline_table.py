@@ -106,18 +106,10 @@ class _Texts:
             if len(self._known) > 4:  # noqa: PLR2004 - a pass inside another one, at most
                 self._known.pop(next(iter(self._known)))
             raw = self._index.content(dump)
-            kind = dump.path.rpartition(".")[2]
-            plain = _NAMES.sub(b"%", strip_locations.without(kind, raw))
-            operations = (
-                Counter() if kind == "mir" else diff.operations(raw.decode(errors="replace"), _stage(dump))
-            )
+            plain = _NAMES.sub(b"%", strip_locations.without(dump.kind, raw))
+            operations = diff.operations(raw.decode(errors="replace"), dump.language)
             found = self._known[dump.sha256] = _Counted(Counter(plain.split(b"\n")), operations)
         return found
-
-
-def _stage(dump: Dump) -> str:
-    """As `kernels.normal` calls the language of a dump."""
-    return {"mlir": "mlir", "ll": "llvm"}.get(dump.path.rpartition(".")[2], dump.stage)
 
 
 def table(
@@ -134,7 +126,7 @@ def table(
         index: of the folder.
         kernel: one of it.
         counted: of `rows`.
-        summaries: what each pass does, by its name on a command line.
+        summaries: what each pass does, by its name on a command line; None for no such column.
         changed: leave out passes that changed nothing.
     """
     columns = ["pass", "stage", "name", "lines", "operations", "size", "time"]
@@ -146,13 +138,12 @@ def table(
     ]
     cells = []
     for dump, row in chosen:
-        name = dump.argument or dump.name
         other = dump.symbol if dump.symbol != kernel.function else ""
         scope = f" @{tables.clipped(other, _SYMBOL)}" if other else ""
         lines = _lines(dump, row)
         took = "" if dump.seconds is None else _milliseconds(dump.seconds)
         size = formats.size(dump.size) + ("" if dump.whole else " cut")
-        line = [str(dump.number), dump.stage, name + scope, lines, _operations(row), size, took]
+        line = [str(dump.number), dump.stage, dump.label + scope, lines, _operations(row), size, took]
         cells.append([*line, summaries.get(dump.argument, "")] if summaries is not None else line)
     styles = [_style(kernel, dump) for dump, _ in chosen]
     return tables.plain(

@@ -11,7 +11,6 @@ from tests.unit.passes.report.folders import dump
 from tritonsmith.passes.dump import pass_runs
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.passes.dump.pass_runs import PassRun, PassTotals
-from tritonsmith.passes.report import write
 
 
 def index(*dumps: Dump) -> DumpIndex:
@@ -53,7 +52,7 @@ def test_a_pass_that_is_printed_before_and_after_is_one_row() -> None:
     ],
 )
 def test_the_suffix_says_the_language(path: str, language: str) -> None:
-    assert write.language(dump("k", 0, "X", "", path=path)) == language
+    assert dump("k", 0, "X", "", path=path).language == language
 
 
 def test_only_a_run_of_a_pass_counts_as_one() -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.unit.passes import streams
 from tests.unit.passes.streams import banner, split
 from tritonsmith.errors import FactError
+from tritonsmith.kernels.normalize import diff as normalize_diff
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.passes.view import diff
 from tritonsmith.passes.view.diff import ComparedRun, IrChange
@@ -57,7 +58,7 @@ def run(folder: Path, steps: Sequence[tuple[str, str]], last: str, target: str =
 def test_what_a_pass_did_is_its_input_against_the_next_dump(tmp_path: Path) -> None:
     made = run(tmp_path / "a", [("cse", module(ADD)), ("licm", module(ADD, MUL))], module(ADD, MUL))
     one, two = diff.sides(made.index, made.dumps[0])
-    found = diff.diff(diff.text(made.index, one), diff.text(made.index, two), "mlir")
+    found = normalize_diff.of(made.index.text(one), made.index.text(two), "mlir")
     assert (found.removed, found.added) == (0, 1)
     assert any(line.startswith("+") and "arith.muli" in line for line in found.lines)
 
