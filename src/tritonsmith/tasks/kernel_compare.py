@@ -120,6 +120,7 @@ def _print(
 def _print_tables(found: Comparison, stages: tuple[str, ...], *, diff: bool) -> None:
     from tritonsmith.kernels.compare import report
     from tritonsmith.ui import console
+    from tritonsmith.ui import diff as ui_diff
 
     out = console.out()
     for line in report.head(found):
@@ -131,7 +132,7 @@ def _print_tables(found: Comparison, stages: tuple[str, ...], *, diff: bool) -> 
     texts = [lines for _, _, lines in report.differences(found, stages)]
     for lines in texts:
         if out.is_terminal:
-            out.print(report.coloured(lines), end="")
+            out.print(ui_diff.coloured(lines), end="")
         else:
             console.write("\n".join(lines))
     if not texts:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tritonsmith import untrusted
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.compare import matching, metrics
-from tritonsmith.kernels.compare.matching import Pair, PairMember, Unpaired
+from tritonsmith.kernels.compare.matching import Pair, Unpaired
 from tritonsmith.kernels.compare.metrics import TIME, Measured, Metric, growth
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.normalize import diff as normalize_diff
@@ -158,21 +157,11 @@ class Comparison:
     unpaired: tuple[Unpaired, ...] = ()
     notes: tuple[str, ...] = ()
 
-    @property
-    def lost(self) -> tuple[Compared, ...]:
-        """Pairs that compile in A only."""
-        return tuple(one for one in self.compared if one.lost)
-
 
 def compare(
     a: Sequence[Manifest], b: Sequence[Manifest], *, names: tuple[str, str] = ("A", "B")
 ) -> Comparison:
-    """Pair the compiles of two sides and find the differences.
-
-    Args:
-        a: output folders of the first side.
-        b: those of the second.
-        names: what the sides are called.
+    """Pair the compiles in the output folders of two sides, and find the differences.
 
     Raises:
         FactError: there is not one pair, or a file of a compile cannot be read.
@@ -199,42 +188,25 @@ def compare(
     return Comparison(*names, compared, paired.unpaired, tuple(dict.fromkeys(notes)))
 
 
-def text(member: PairMember, stage: str) -> str:
-    """The text of a stage of a compile.
-
-    Raises:
-        FactError: its file cannot be read.
-    """
-    path = member.manifest.path(member.point, stage)
-    assert path is not None  # noqa: S101 - for the type checker
-    try:
-        return untrusted.read_text(path, untrusted.OURS)
-    except OSError as error:
-        raise FactError(f"cannot read the {stage}", where=path, why=error.strerror) from error
-
-
 def _compared(pair: Pair, rows: Mapping[tuple[str, str], ResourceRow]) -> Compared:
-    if not all(member.point.status == "ok" for member in (pair.a, pair.b)):
+    members = (pair.a, pair.b)
+    if not all(member.point.status == "ok" for member in members):
         return Compared(pair, {}, {})
-    first, second = (_measured(member, rows) for member in (pair.a, pair.b))
-    ours, theirs = (member.point.stages for member in (pair.a, pair.b))
+    first, second = (
+        metrics.measure(one.manifest, one.point, rows[str(one.manifest.folder), one.point.id])
+        for one in members
+    )
+    ours, theirs = (member.point.stages for member in members)
     found, alone = {}, {}
     for stage in TEXTS:
         if stage in ours and stage in theirs:
-            same = ours[stage].sha256 == theirs[stage].sha256
-            found[stage] = (
-                Diff(stage, 0, 0, ())
-                if same
-                else normalize_diff.of(text(pair.a, stage), text(pair.b, stage), stage)
-            )
+            found[stage] = Diff(stage, 0, 0, ())
+            if ours[stage].sha256 != theirs[stage].sha256:
+                before, after = (show_stage.text(one.manifest, one.point, stage) for one in members)
+                found[stage] = normalize_diff.of(before, after, stage)
         elif pair.one_vendor and (stage in ours or stage in theirs):
             alone[stage] = "A" if stage in ours else "B"
     return Compared(pair, first, second, found, alone)
-
-
-def _measured(member: PairMember, rows: Mapping[tuple[str, str], ResourceRow]) -> Measured:
-    row = rows[str(member.manifest.folder), member.point.id]
-    return metrics.measure(member.manifest, member.point, row)
 
 
 def _about_files(pairs: Sequence[Pair]) -> Iterator[str]:

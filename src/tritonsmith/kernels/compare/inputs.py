@@ -79,13 +79,7 @@ def one(asked: CompileRequest) -> tuple[ComparedKernel, ...]:
 def listed(
     file: Path, targets: tuple[Target, ...], options: Mapping[str, Any], sweeps: tuple[Sweep, ...]
 ) -> tuple[ComparedKernel, ...]:
-    """The kernels that a TOML file lists.
-
-    Args:
-        file: it.
-        targets: of entries that name none.
-        options: of the backend; they win over those of an entry.
-        sweeps: of all entries.
+    """The kernels that a TOML file lists; `targets` are for entries that name none, `options` win.
 
     Raises:
         SmithError: the file is wrong, or one of those that it names.

@@ -92,10 +92,6 @@ def pair(a: Sequence[Manifest], b: Sequence[Manifest]) -> Paired:
     the output folder has to have the same name too. What the sides differ in: targets, if they have none in
     common and as many, and options and constants that have one value on each side. Points are the same if the
     rest of their ids is; or else, as long ids are cut short, if all other values and options are.
-
-    Args:
-        a: output folders of the first side.
-        b: those of the second.
     """
     first, second = _named(a, b), _named(b, a)
     pairs: list[Pair] = []
@@ -106,10 +102,10 @@ def pair(a: Sequence[Manifest], b: Sequence[Manifest]) -> Paired:
             pairs += found.pairs
             unpaired += found.unpaired
         else:
-            unpaired += _lonely("A", name, manifest, manifest.points, f"B has no kernel {name}")
+            unpaired += _lonely("A", name, manifest, f"B has no kernel {name}")
     for name, manifest in second.items():
         if name not in first:
-            unpaired += _lonely("B", name, manifest, manifest.points, f"A has no kernel {name}")
+            unpaired += _lonely("B", name, manifest, f"A has no kernel {name}")
     return Paired(tuple(pairs), tuple(sorted(unpaired, key=lambda one: one.side)))
 
 
@@ -162,19 +158,13 @@ def _points(kernel: str, first: Manifest, second: Manifest) -> Paired:
     order = {point.id: place for place, point in enumerate(first.points)}
     couples.sort(key=lambda couple: order[couple[0].id])
     taken = {id(point) for couple in couples for point in couple}
-    pairs = [
-        Pair(
-            kernel,
-            _common(point, other, fixed),
-            PairMember(first, point),
-            PairMember(second, other),
-            tuple(_differences(point, other)),
-        )
-        for point, other in couples
-    ]
+    pairs = []
+    for point, other in couples:
+        members = PairMember(first, point), PairMember(second, other)
+        pairs.append(Pair(kernel, _common(point, other, fixed), *members, tuple(_differences(point, other))))
     unpaired = (
-        *_lonely("A", kernel, first, first.points, "B has no such point"),
-        *_lonely("B", kernel, second, second.points, "A has no such point"),
+        *_lonely("A", kernel, first, "B has no such point"),
+        *_lonely("B", kernel, second, "A has no such point"),
     )
     return Paired(tuple(pairs), tuple(one for one in unpaired if id(one.member.point) not in taken))
 
@@ -211,11 +201,10 @@ def _rest(point: Point, without: frozenset[str]) -> list[str]:
 
 def _constant_on_each(first: Manifest, second: Manifest) -> frozenset[str]:
     """What has one value on each side, and not the same: it is what the sides differ in."""
-    ours, theirs = ([_all(point) for point in one.points] for one in (first, second))
-    names = {name for table in (*ours, *theirs) for name in table}
+    sides = [[_all(point) for point in one.points] for one in (first, second)]
     found = set()
-    for name in names:
-        left, right = ({table.get(name, _ABSENT) for table in tables} for tables in (ours, theirs))
+    for name in {name for tables in sides for table in tables for name in table}:
+        left, right = ({table.get(name, _ABSENT) for table in tables} for tables in sides)
         if len(left) == len(right) == 1 and left != right:
             found.add(name)
     return frozenset(found)
@@ -245,8 +234,6 @@ def _differences(point: Point, other: Point) -> Iterator[str]:
             yield f"{name} {before} -> {after}"
 
 
-def _lonely(
-    side: SideName, kernel: str, manifest: Manifest, points: Sequence[Point], why: str
-) -> Iterator[Unpaired]:
-    for point in points:
+def _lonely(side: SideName, kernel: str, manifest: Manifest, why: str) -> Iterator[Unpaired]:
+    for point in manifest.points:
         yield Unpaired(side, kernel, PairMember(manifest, point), why)

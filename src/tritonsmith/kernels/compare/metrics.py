@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from tritonsmith import configs, untrusted
+from tritonsmith import configs
 from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.kernels.normalize import diff
 from tritonsmith.kernels.resources import instructions
 from tritonsmith.kernels.resources import measure as resources_measure
 from tritonsmith.kernels.resources.table import COLUMNS, WORDS, ResourceRow, Value
+from tritonsmith.kernels.show import stage as show_stage
 
 TIME = "compile_seconds"
 _INSTRUCTIONS = "instructions "
@@ -21,9 +22,8 @@ _BYTES, _OPERATIONS = "_bytes", "_operations"
 _LANGUAGES = {"cuda": "sass", "hip": "amd"}  # backend to the language of its disassembly
 
 Better = Literal["lower", "higher", ""]
-Measured = Mapping[
-    str, Value
-]  # metric's key to value: None is not known; what a vendor has not got is not in it
+# Metric's key to value: None is not known; what a vendor has not got is not in it.
+Measured = Mapping[str, Value]
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,10 @@ class Metric:
 
 
 def measure(manifest: Manifest, point: Point, row: ResourceRow) -> Measured:
-    """All metrics of one compile, in display order.
+    """All metrics of one successful compile and its resources, in display order.
 
-    Args:
-        manifest: the output folder.
-        point: the compile; it was a success.
-        row: its resources.
+    Raises:
+        FactError: the file of a stage cannot be read.
     """
     language = _LANGUAGES[point.backend]
     counted = {
@@ -110,12 +108,7 @@ def known_names() -> tuple[str, ...]:
 
 
 def keys_of(name: str, backend: str) -> tuple[str, ...]:
-    """The keys that a name stands for, to be added up; empty where that vendor has none of it.
-
-    Args:
-        name: one of `known_names`.
-        backend: `cuda` or `hip`.
-    """
+    """The keys that one of `known_names` stands for, to be added up; none where that vendor has none."""
     short = configs.load("kernel-metrics")["short"]
     if name in short:
         return tuple(short[name][backend])
@@ -131,13 +124,7 @@ def keys_of(name: str, backend: str) -> tuple[str, ...]:
 
 
 def value_of(name: str, measured: Measured, backend: str) -> tuple[bool, Value]:
-    """Whether a compile has a metric at all, and its value; None is not known.
-
-    Args:
-        name: one of `known_names`.
-        measured: what is known of the compile.
-        backend: `cuda` or `hip`.
-    """
+    """Whether a compile has a metric (one of `known_names`) at all, and its value; None is not known."""
     keys = keys_of(name, backend)
     if not keys or any(key not in measured for key in keys):
         return False, None
@@ -171,9 +158,8 @@ def _classes(language: str) -> tuple[str, ...]:
 
 def _operations(manifest: Manifest, point: Point, stages: list[str]) -> Iterator[tuple[str, Value]]:
     for stage in stages:
-        path = manifest.path(point, stage)
-        if path and stage not in resources_measure.BINARIES:
-            text = untrusted.read_text(path, untrusted.OURS)
+        if stage not in resources_measure.BINARIES:
+            text = show_stage.text(manifest, point, stage)
             yield f"{stage}{_OPERATIONS}", diff.operations(text, stage).total()
 
 

@@ -25,7 +25,6 @@ from tritonsmith.ui.units import duration
 
 FILE = "compare.json"
 _STYLES = {"better": "green", "worse": "red", "": ""}
-_LINES = {"+": "green", "-": "red", "@": "cyan"}  # of a diff, by the first character
 _WIDTH = 80  # characters of a line that is folded
 _OF_ERROR = 20  # lines of a compiler's message
 _FEW = 60  # digits and letters of a value on the screen
@@ -66,14 +65,6 @@ def differences(
                 yield one, stage, _unified(one, stage, diff)
 
 
-def coloured(lines: Sequence[str]) -> Text:
-    """A unified diff."""
-    made = Text()
-    for line in lines:
-        made.append(f"{line}\n", style=_LINES.get(line[:1], ""))
-    return made
-
-
 def violations(found: Sequence[Violation]) -> Iterator[str]:
     """Each in a line: kernel, point, metric, A, B, limit."""
     for one in found:
@@ -86,26 +77,15 @@ def violations(found: Sequence[Violation]) -> Iterator[str]:
 
 
 def verdict(terms: Sequence[Limit], found: Sequence[Violation]) -> str:
-    """The result of the check in one line.
-
-    Args:
-        terms: of `--fail-on`.
-        found: what they do not let pass.
-    """
+    """The result of the check in one line."""
     if found and not terms:
         return "B fails to compile or launch something that A can"
-    text = ",".join(one.text for one in terms)
-    return f"--fail-on {text}: {_counted(len(found))}" if found else f"--fail-on {text}: passed"
+    result = f"{len(found)} violation{'s' * (len(found) > 1)}" if found else "passed"
+    return f"--fail-on {','.join(one.text for one in terms)}: {result}"
 
 
 def as_json(comparison: Comparison, terms: Sequence[Limit], found: Sequence[Violation]) -> dict[str, Any]:
-    """One object with everything but the texts of the diffs.
-
-    Args:
-        comparison: two sides.
-        terms: of `--fail-on`.
-        found: what they do not let pass.
-    """
+    """One object with everything but the texts of the diffs."""
     return {
         "schema": 1,
         "a": comparison.a,
@@ -122,31 +102,22 @@ def as_json(comparison: Comparison, terms: Sequence[Limit], found: Sequence[Viol
 
 
 def files(comparison: Comparison, content: str, out: Path) -> Plan:
-    """The steps that write `compare.json` and every diff.
-
-    Args:
-        comparison: two sides.
-        content: text of `compare.json`.
-        out: the folder of the comparison.
-    """
+    """The steps that write `compare.json`, whose text is given, and every diff."""
     phase = "write diffs"
     steps: list[Step] = [Write(out / FILE, content, phase=phase)]
     for one in comparison.compared:
         for stage in TEXTS:
             diff, path = one.diffs.get(stage), out / _place(one, stage)
-            differs = diff is not None and not diff.same
-            if differs or path.exists():  # what an earlier run left there is no longer so
-                lines = _unified(one, stage, diff) if diff and differs else ()
+            lines = _unified(one, stage, diff) if diff and not diff.same else ()
+            if lines or path.exists():  # what an earlier run left there is no longer so
                 steps.append(Write(path, "".join(f"{line}\n" for line in lines), phase=phase))
     return Plan("write the comparison", tuple(steps))
 
 
 def _block(one: Compared) -> Iterator[Text | Grid]:
     yield Text(f"\n{one.pair.kernel} {one.pair.point}", style="bold")
-    differs = [
-        text for text in one.pair.differs if not text.startswith("target ")
-    ]  # which the point's name tells
-    if differs:
+    # The point's name tells the target.
+    if differs := [text for text in one.pair.differs if not text.startswith("target ")]:
         yield _folded(", ".join(differs))
     if not one.measured:
         for side, member in (("A", one.pair.a), ("B", one.pair.b)):
@@ -196,7 +167,8 @@ def _change(change: MetricChange) -> str:
     delta, percent = change.delta, change.percent
     if delta is None or percent is None:
         return ""
-    return f"{_signed(delta)}  {f'{percent:+.1f} %' if math.isfinite(percent) else 'from 0':>9}"
+    signed = f"{delta:+d}" if isinstance(delta, int) else f"{delta:+.4g}"
+    return f"{signed}  {f'{percent:+.1f} %' if math.isfinite(percent) else 'from 0':>9}"
 
 
 def _unified(one: Compared, stage: str, diff: Diff) -> tuple[str, ...]:
@@ -244,9 +216,7 @@ def _pair(one: Compared) -> dict[str, Any]:
             "a": change.a,
             "b": change.b,
             "change": change.delta,
-            "percent": change.percent
-            if change.percent is not None and math.isfinite(change.percent)
-            else None,
+            "percent": None if change.percent == math.inf else change.percent,
             "verdict": change.verdict or None,
         }
         for change in one.changes
@@ -261,7 +231,7 @@ def _pair(one: Compared) -> dict[str, Any]:
             stage: {
                 "added": diff.added,
                 "removed": diff.removed,
-                "diff": None if diff.same else _place(one, stage),
+                "diff": _place(one, stage) if diff.lines else None,
             }
             for stage, diff in one.diffs.items()
         },
@@ -285,14 +255,6 @@ def _member(member: PairMember) -> dict[str, Any]:
 def _place(one: Compared, stage: str) -> str:
     """The file of a diff in the folder of the comparison: `diffs/KERNEL/POINT/STAGE.diff`."""
     return "/".join(("diffs", folder_name(one.pair.kernel), folder_name(one.pair.point), f"{stage}.diff"))
-
-
-def _signed(value: float) -> str:
-    return f"{value:+d}" if isinstance(value, int) else f"{value:+.4g}"
-
-
-def _counted(number: int) -> str:
-    return "1 violation" if number == 1 else f"{number} violations"
 
 
 def _cell(value: Value) -> str:

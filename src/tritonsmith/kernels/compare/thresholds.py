@@ -10,7 +10,6 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.kernels.compare import metrics
@@ -21,16 +20,14 @@ _TERM = re.compile(
     r"(?P<metric>[^<>=!]+?)\s*(?P<comparison><=|>=|==|!=|<|>)\s*(?P<sign>[+-]?)(?P<number>\d+(\.\d+)?)\s*(?P<percent>%?)",
     re.ASCII,
 )
-_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
-    {
-        ">": operator.gt,
-        ">=": operator.ge,
-        "<": operator.lt,
-        "<=": operator.le,
-        "==": operator.eq,
-        "!=": operator.ne,
-    }
-)
+_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 _EXAMPLES = (
     "write METRIC, a comparison and a value: spills>0, registers>+5%, code>=+1024",
     "a signed value limits the change from A to B, an unsigned value limits B",
@@ -58,12 +55,7 @@ class Limit:
     percent: bool
 
     def broken(self, a: float, b: float) -> bool:
-        """Whether these values are what the term forbids.
-
-        Args:
-            a: of the first side; of no matter without `change`.
-            b: of the second.
-        """
+        """Whether these values of A and B are what the term forbids; A's does not matter without `change`."""
         seen = metrics.growth(a, b) if self.percent else b - a if self.change else b
         return _COMPARISONS[self.comparison](seen, self.value)
 

@@ -35,13 +35,7 @@ def text(text: str, stage: str) -> str:
     """
     if stage not in _READERS:
         return text
-    made = lines(text, stage)
-    return "\n".join(made) + "\n" if made else ""
-
-
-def lines(text: str, stage: str) -> list[str]:
-    """The lines of the normal form, without line ends."""
-    return form(text, stage).lines()
+    return "".join(f"{line}\n" for line in form(text, stage).lines())
 
 
 def form(text: str, stage: str) -> NormalForm:

@@ -54,13 +54,7 @@ class Diff:
 
 
 def of(a: str, b: str, stage: str) -> Diff:
-    """Compare two texts.
-
-    Args:
-        a: the first.
-        b: the second.
-        stage: of both; a stage that has no normal form is compared as it is.
-    """
+    """Compare two texts of a stage; a stage that has no normal form is compared as it is."""
     first, second = normalize.form(a, stage), normalize.form(b, stage)
     lines, others = first.lines(), second.lines()
     if lines == others:

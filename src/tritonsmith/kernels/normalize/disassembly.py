@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 
-from tritonsmith.kernels.normalize.renaming import MARK, Define, IrLine, NormalForm, named, spaced, split
+from tritonsmith.kernels.normalize.renaming import MARK, NormalForm, assembly, indented, named
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"?'
 _NAME = re.compile(rf"({_STRING}|\.L(?:_x_|BB)?(?:\d++(?:_\d++)?+|_[0-9a-f]{{4}}(?:\.\d++)?+)(?![\w$]))")
-_LABEL = re.compile(r"\.L[\w.]+:$")
+_LABEL = re.compile(r"(\.L)[\w.]+:$")
 _PADDING = 8  # instructions that do nothing, in a row: more fill up a line of the instruction cache
 
 _SASS = re.compile(rf"/\*[^*\n]*\*/|//.*|({_STRING})")
@@ -59,28 +59,12 @@ def gcnasm(text: str) -> NormalForm:
 def _form(text: str) -> NormalForm:
     kept: list[str] = []
     idle = 0
-    for line in map(_spaced, text.split("\n")):
-        if not line:
-            continue
+    for line in filter(None, (indented(line, by="    ") for line in text.split("\n"))):
         idle = idle + 1 if kept and line == kept[-1] and "nop" in line.lower() else 0
         kept.append(line)
         if idle >= _PADDING:
             del kept[-1]
-    return named(map(_line, kept), {}, lambda _: ".L")
-
-
-def _spaced(text: str) -> str:
-    words = spaced(text)
-    return f"    {words}" if words and text[0].isspace() else words
-
-
-def _line(text: str) -> IrLine:
-    between, names = split(_NAME, text)
-    if not names:
-        return IrLine(text)
-    if _LABEL.match(text):
-        return IrLine(MARK.join(between), names, (Define(0, ".L"),), label=True)
-    return IrLine(MARK.join(between), names)
+    return named(assembly(kept, _NAME, _LABEL), {}, lambda _: ".L")
 
 
 def _with_labels_sass(text: str) -> str:

@@ -20,12 +20,7 @@ _DEEPEST = 12  # anchors between anchors
 
 
 def pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Places of equal items that correspond; both rise.
-
-    Args:
-        first: lines of one text.
-        second: lines of the other.
-    """
+    """Places of equal items that correspond; both rise."""
     found: list[tuple[int, int]] = []
     work = [(0, len(first), 0, len(second), 0)]
     while work:
@@ -43,30 +38,21 @@ def pairs(first: Sequence[Hashable], second: Sequence[Hashable]) -> list[tuple[i
         if not anchors:
             found += [(low + one, below + other) for one, other in _rest(a, b)]
             continue
-        bounds = [(-1, -1), *anchors, (high - low, above - below)]
         found += [(low + one, below + other) for one, other in anchors]
         work += [
-            (low + one + 1, low + after, below + other + 1, below + beyond, depth + 1)
-            for (one, other), (after, beyond) in pairwise(bounds)
-            if after > one + 1 and beyond > other + 1
+            (low + one.start, low + one.stop, below + other.start, below + other.stop, depth + 1)
+            for one, other in gaps(anchors, len(a), len(b))
         ]
     return sorted(found)
 
 
 def gaps(anchors: Sequence[tuple[int, int]], length: int, other: int) -> list[tuple[range, range]]:
-    """What lies between pairs: places in the first, places in the second; both sides have some.
-
-    Args:
-        anchors: pairs, rising.
-        length: of the first.
-        other: length of the second.
-    """
-    bounds = [(-1, -1), *anchors, (length, other)]
-    found = []
-    for (one, two), (after, beyond) in pairwise(bounds):
-        if after > one + 1 and beyond > two + 1:
-            found.append((range(one + 1, after), range(two + 1, beyond)))
-    return found
+    """Places in the first text and in the second between rising pairs, wherever both texts have some."""
+    return [
+        (range(one + 1, after), range(two + 1, beyond))
+        for (one, two), (after, beyond) in pairwise([(-1, -1), *anchors, (length, other)])
+        if after > one + 1 and beyond > two + 1
+    ]
 
 
 def _unique(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from tritonsmith.kernels.normalize.renaming import (
     MARK,
@@ -27,10 +26,9 @@ _DEBUG = re.compile(r",? !(?:dbg|srcloc|heapallocsite) (?:!\d+|!DILocation\([^)\
 _DROPPED = re.compile(
     r"^(?:source_filename = .*|\s*#dbg_\w+\(.*|.* @llvm\.dbg\.\w+\(.*|!llvm\.dbg\..*)(?:\n|\Z)", re.MULTILINE
 )
-_METADATA = re.compile(r"(!\d+|!md_\w+(?:\.\d+)?) = (.*)")
+_DEFINITION = re.compile(r"(?:attributes )?((?:!(?:\d+|md_)|#(?:\d+|attrs_))\w*(?:\.\d+)?) = (.*)")
 _DEBUG_NODE = re.compile(r'(?:distinct )?!DI|!\{i32 \d+, !"(?:Debug Info|Dwarf) Version"')
 _ITEM = re.compile(r"(?:, )?(!\d++|!md_\w++(?:\.\d++)?+)")
-_GROUP = re.compile(r"attributes (#\d+|#attrs_\w+(?:\.\d+)?) = (.*)")
 _LABEL = re.compile(rf"%?([\w$.-]+|{_STRING}):\s*$")
 _TYPE = re.compile(rf"(%(?:[\w$.-]+|{_STRING})) = type\b")
 _OPCODE = re.compile(r" = (?:(?:tail|musttail|notail) )?([a-z]\w*)")
@@ -45,14 +43,15 @@ def form(text: str) -> NormalForm:
     kept = [line for line in (_without(line, debug) for line in kept) if line]
     known, attributes = by_meaning(bodies, _NAME)
     known |= {match[1]: match[1] for line in kept if (match := _TYPE.match(line))}
-    return named(_lines(kept, known, attributes), known, lambda _: "%free")
+    return named(in_order(kept, _DEFINITION, attributes, known, _line), known, lambda _: "%free")
 
 
 def _definitions(lines: list[str]) -> tuple[dict[str, tuple[str, str]], set[str]]:
     """Groups of attributes and nodes of metadata that something uses; and nodes that are about debugging."""
-    nodes = {match[1]: match[2] for line in lines if (match := _METADATA.fullmatch(line))}
+    found = {match[1]: match[2] for line in lines if (match := _DEFINITION.fullmatch(line))}
+    nodes = {name: body for name, body in found.items() if name[0] == "!"}
     debug = {name for name, body in nodes.items() if _DEBUG_NODE.match(body)}
-    waiting = [name for line in lines if not _METADATA.match(line) for name in _NODE.findall(line)]
+    waiting = [name for line in lines if not _DEFINITION.match(line) for name in _NODE.findall(line)]
     used: set[str] = set()
     while waiting:
         name = waiting.pop()
@@ -60,7 +59,7 @@ def _definitions(lines: list[str]) -> tuple[dict[str, tuple[str, str]], set[str]
             used.add(name)
             waiting += _NODE.findall(nodes[name])
     bodies = {name: ("!md", _without(body, debug)) for name, body in nodes.items() if name in used}
-    groups = {match[1]: ("#attrs", match[2]) for line in lines if (match := _GROUP.fullmatch(line))}
+    groups = {name: ("#attrs", body) for name, body in found.items() if name[0] == "#"}
     return groups | bodies, nodes.keys() - used
 
 
@@ -68,23 +67,11 @@ def _without(line: str, debug: set[str]) -> str:
     """A line without references to some nodes; nothing if it defines one of them."""
     if "!" not in line or not debug:
         return line
-    if (match := _METADATA.match(line)) and match[1] in debug:
+    if (match := _DEFINITION.match(line)) and match[1] in debug:
         return ""
     if not line.startswith("!") and "{" not in line:
         return line
     return _ITEM.sub(lambda item: "" if item[1] in debug else item[0], line).replace("!{, ", "!{")
-
-
-def _lines(kept: list[str], known: dict[str, str], attributes: dict[str, IrLine]) -> Iterator[IrLine]:
-    waiting: dict[str, IrLine] = {}
-    for text in kept:
-        if match := _GROUP.fullmatch(text) or _METADATA.fullmatch(text):
-            waiting[match[1]] = attributes[match[1]]
-            continue
-        yield from in_order(list(waiting.values()), known)
-        waiting = {}
-        yield _line(text, known)
-    yield from in_order(list(waiting.values()), known)
 
 
 def _line(text: str, known: dict[str, str]) -> IrLine:

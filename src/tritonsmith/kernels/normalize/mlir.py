@@ -8,7 +8,6 @@ colon (parameters and block arguments; a use has one: `^bb1(%x : i32)`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from tritonsmith.kernels.normalize.renaming import (
     MARK,
@@ -25,7 +24,7 @@ from tritonsmith.kernels.normalize.renaming import (
 _STRING = r'"(?:[^"\\\n]|\\.)*+"?'
 _NAME = re.compile(rf"({_STRING}|%[\w$.-]++|\^[\w$.-]++|\#[A-Za-z_][\w$]*+(?:\.\d++)?+(?![.<\w]))")
 _ATTRIBUTE = re.compile(rf"({_STRING}|\#[A-Za-z_][\w$]*+(?:\.\d++)?+(?![.<\w]))")
-_ALIAS = re.compile(r"^\#([A-Za-z_][\w$]*+(?:\.\d++)?+) = (.+)$")
+_ALIAS = re.compile(r"(\#[A-Za-z_][\w$]*+(?:\.\d++)?+) = (.+)")
 _KIND = re.compile(r"(\w+)(?:<|$)")
 _LOCATIONS = re.compile(r"^#(?:loc\w*|di_\w+) = .*\n?", re.MULTILINE)
 _LOCATION = re.compile(
@@ -48,21 +47,9 @@ def form(text: str) -> NormalForm:
     """The normal form of MLIR."""
     kept = [indented(line) for line in _without_locations(text).split("\n")]
     kept = [line for line in kept if line and not line.lstrip().startswith("//")]
-    bodies = {f"#{match[1]}": (_stem(match[2]), match[2]) for line in kept if (match := _ALIAS.match(line))}
+    bodies = {match[1]: (_stem(match[2]), match[2]) for line in kept if (match := _ALIAS.fullmatch(line))}
     known, aliases = by_meaning(bodies, _ATTRIBUTE)
-    return named(_lines(kept, known, aliases), known, _unknown)
-
-
-def _lines(kept: list[str], known: dict[str, str], aliases: dict[str, IrLine]) -> Iterator[IrLine]:
-    waiting: dict[str, IrLine] = {}
-    for text in kept:
-        if match := _ALIAS.match(text):
-            waiting[f"#{match[1]}"] = aliases[f"#{match[1]}"]
-            continue
-        yield from in_order(list(waiting.values()), known)
-        waiting = {}
-        yield _line(text, known)
-    yield from in_order(list(waiting.values()), known)
+    return named(in_order(kept, _ALIAS, aliases, known, _line), known, _unknown)
 
 
 def _line(text: str, known: dict[str, str]) -> IrLine:

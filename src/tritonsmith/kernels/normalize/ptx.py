@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from tritonsmith.kernels.normalize.renaming import MARK, Define, IrLine, NormalForm, named, spaced, split
+from tritonsmith.kernels.normalize.renaming import MARK, NormalForm, assembly, indented, named
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"?'
 # Registers as LLVM calls them; %tid.x, %ctaid.x, %SP and those of inline assembly keep their names.
@@ -24,31 +24,15 @@ _DROPPED = re.compile(
 _SECTION = re.compile(r"^\s*\.section[ \t]+\.debug\w*\s*\{[^}]*(?:\}|\Z)", re.MULTILINE)
 _COUNT = re.compile(r"(\.reg\s+\.\w+\s+%\w+)<\d+>")
 _BEGINS = re.compile(r"(?:\.(?:visible|weak|extern)\s+)*\.(?:entry|func)\b")
-_LABEL = re.compile(r"\$L__BB\w+(?:\.\d+)?:")
+_LABEL = re.compile(r"(\$L__BB)\w+(?:\.\d+)?:")
 
 
 def form(text: str) -> NormalForm:
     """The normal form of PTX."""
     text = _DROPPED.sub(lambda found: found[1] or " ", text.replace(MARK, " "))
     text = _COUNT.sub(r"\1<>", _SECTION.sub("", text))
-    kept = [line for line in map(_spaced, text.split("\n")) if line]
-    return named(map(_line, kept), {}, _stem)
-
-
-def _spaced(text: str) -> str:
-    """One blank between words, and four before what is indented."""
-    words = spaced(text)
-    return f"    {words}" if words and text[0].isspace() else words
-
-
-def _line(text: str) -> IrLine:
-    between, names = split(_NAME, text)
-    begins = text[0] == "." and _BEGINS.match(text) is not None
-    if not names:
-        return IrLine(text, begins=begins)
-    if _LABEL.match(text):
-        return IrLine(MARK.join(between), names, (Define(0, "$L__BB"),), label=True)
-    return IrLine(MARK.join(between), names, begins=begins)
+    kept = filter(None, (indented(line, by="    ") for line in text.split("\n")))
+    return named(assembly(kept, _NAME, _LABEL, _BEGINS), {}, _stem)
 
 
 def _stem(name: str) -> str:

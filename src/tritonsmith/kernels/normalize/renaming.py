@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from zlib import crc32
 
 MARK = "\0"  # stands for a name in a masked line
@@ -80,17 +81,15 @@ class NormalForm:
     def lines(self, names: Sequence[str] | None = None) -> list[str]:
         """The lines, with other names if some are given."""
         chosen = self.names if names is None else names
-        found = []
-        for mask, uses in zip(self.masks, self.uses, strict=True):
-            if not uses:
-                found.append(mask)
-                continue
-            parts = mask.split(MARK)
-            made = [parts[0]]
-            for use, part in zip(uses, parts[1:], strict=True):
-                made += (chosen[use], part)
-            found.append("".join(made))
-        return found
+        return [
+            filled(mask, [chosen[use] for use in uses])
+            for mask, uses in zip(self.masks, self.uses, strict=True)
+        ]
+
+
+def filled(mask: str, names: Sequence[str]) -> str:
+    """A masked line with these names."""
+    return "".join(chain.from_iterable(zip(mask.split(MARK), (*names, ""), strict=True))) if names else mask
 
 
 def split(pattern: re.Pattern[str], text: str) -> tuple[list[str], list[str]]:
@@ -122,10 +121,33 @@ def spaced(text: str) -> str:
     return _BLANKS.sub(lambda found: found[1] or " ", text) if "  " in text or "\t" in text else text
 
 
-def indented(text: str) -> str:
-    """The same, with the indentation as it is; a line of blanks is empty."""
+def indented(text: str, by: str | None = None) -> str:
+    """The same, with the indentation as it is or, of any length, by this one; a line of blanks is empty."""
     words = spaced(text)
-    return text[: len(text) - len(text.lstrip())] + words if words else ""
+    indent = text[: len(text) - len(text.lstrip())]
+    return (indent if by is None else indent and by) + words if words else ""
+
+
+def assembly(
+    texts: Iterable[str],
+    names: re.Pattern[str],
+    label: re.Pattern[str],
+    begins: re.Pattern[str] | None = None,
+) -> Iterator[IrLine]:
+    """Lines of assembly, in which nothing but labels is defined.
+
+    Args:
+        texts: of the lines.
+        names: one group: a name, or a string.
+        label: of a line that is a label; its first group is the stem of the label's new name.
+        begins: of a line with which a function begins.
+    """
+    for text in texts:
+        between, found = split(names, text)
+        match = label.match(text) if found else None
+        defines = (Define(0, match[1]),) if match else ()
+        starts = begins is not None and begins.match(text) is not None
+        yield IrLine(MARK.join(between), found, defines, label=match is not None, begins=starts)
 
 
 def named(lines: Iterable[IrLine], known: Mapping[str, str], stem: Callable[[str], str]) -> NormalForm:
@@ -181,9 +203,36 @@ def by_meaning(
     return known, made
 
 
-def in_order(lines: Sequence[IrLine], known: Mapping[str, str]) -> list[IrLine]:
-    """Definitions of attributes, ordered by what they are: the order of numbers means nothing."""
-    return sorted(lines, key=lambda line: (kind(known[line.names[0]]), line.mask, known[line.names[0]]))
+def in_order(
+    texts: Iterable[str],
+    pattern: re.Pattern[str],
+    attributes: Mapping[str, IrLine],
+    known: dict[str, str],
+    read: Callable[[str, dict[str, str]], IrLine],
+) -> Iterator[IrLine]:
+    """All lines; definitions of attributes in a row are ordered by what they are, as numbers mean nothing.
+
+    Args:
+        texts: of the lines.
+        pattern: of a whole line that defines an attribute; its first group is the name.
+        attributes: name to the line that defines it.
+        known: names of the whole text to their new ones.
+        read: makes the line of any other text.
+    """
+
+    def place(line: IrLine) -> tuple[str, str, str]:
+        name = known[line.names[0]]
+        return kind(name), line.mask, name
+
+    waiting: dict[str, IrLine] = {}
+    for text in texts:
+        if (match := pattern.fullmatch(text)) and match[1] in attributes:
+            waiting[match[1]] = attributes[match[1]]
+            continue
+        yield from sorted(waiting.values(), key=place)
+        waiting = {}
+        yield read(text, known)
+    yield from sorted(waiting.values(), key=place)
 
 
 class _Work:

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
 from tritonsmith.kernels.normalize import line_alignment
-from tritonsmith.kernels.normalize.renaming import MARK, NormalForm, kind
+from tritonsmith.kernels.normalize.renaming import MARK, NormalForm, filled, kind
 
 _ROUNDS = 4  # a value is found by its operands, those by theirs ...
 _COUNTER = re.compile(r"\.\d+$")
@@ -24,12 +23,7 @@ _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
 def names(first: NormalForm, second: NormalForm) -> list[str]:
-    """Names for the second form, such that what corresponds has the same name.
-
-    Args:
-        first: whose names stay.
-        second: whose names change.
-    """
+    """Names for the second form, such that what corresponds has the same name; those of the first stay."""
     found = _Found(first, second)
     found.the_same([number for number, scope in enumerate(first.scopes) if not scope])
     found.the_same(range(len(first.names)), alone=True)
@@ -77,11 +71,9 @@ class _Found:
 
     def all_of(self, couples: Iterable[tuple[int, int]]) -> None:
         for one, other in couples:
-            if one in self._there or other in self._back:
-                continue
-            if self._sort(self._first, one) != self._sort(self._second, other):
-                continue
-            self._there[one], self._back[other] = other, one
+            free = one not in self._there and other not in self._back
+            if free and self._sort(self._first, one) == self._sort(self._second, other):
+                self._there[one], self._back[other] = other, one
 
     @staticmethod
     def _sort(form: NormalForm, number: int) -> str:
@@ -93,11 +85,9 @@ class _Found:
         """Those of one name; with `alone` only if no other is alike."""
         for one in numbers:
             key = (self._first.scopes[one], self._first.names[one])
-            if (other := self._named.get(key)) is None:
-                continue
-            if alone and _COUNTER.sub("", key[1]) in self._alike:
-                continue
-            self.all_of([(one, other)])
+            several = alone and _COUNTER.sub("", key[1]) in self._alike
+            if (other := self._named.get(key)) is not None and not several:
+                self.all_of([(one, other)])
 
     def names(self) -> list[str]:
         taken = set(self._first.names)
@@ -123,15 +113,10 @@ def _uncounted(form: NormalForm) -> list[str]:
 
 def _undefined(form: NormalForm, names: Sequence[str]) -> list[str]:
     """Lines with the names of what they use, without those of what they define."""
-    found = []
-    for mask, uses, defines in zip(form.masks, form.uses, form.defines, strict=True):
-        made = mask
-        if uses:
-            parts = mask.split(MARK)
-            inside = [MARK if use in defines else names[use] for use in uses]
-            made = "".join(chain.from_iterable(zip(parts, (*inside, ""), strict=True)))
-        found.append(made)
-    return found
+    return [
+        filled(mask, [MARK if use in defines else names[use] for use in uses])
+        for mask, uses, defines in zip(form.masks, form.uses, form.defines, strict=True)
+    ]
 
 
 def _masked(form: NormalForm) -> list[str]:

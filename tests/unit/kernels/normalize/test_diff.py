@@ -46,7 +46,10 @@ def test_an_operation_more_is_that_line_and_its_users() -> None:
 
 def test_an_operation_more_at_the_top_renames_nothing_below() -> None:
     more = samples.TTIR.replace("    %offsets =", "    %7 = tt.get_num_programs x : i32\n    %offsets =")
-    before, after = normalize.lines(samples.TTIR, "ttir"), normalize.lines(more, "ttir")
+    before, after = (
+        normalize.form(samples.TTIR, "ttir").lines(),
+        normalize.form(more, "ttir").lines(),
+    )
     assert [line for line in after if line not in before] == [
         "    %get_num_programs_b555 = tt.get_num_programs x : i32"
     ]
@@ -163,7 +166,10 @@ def test_a_diff_makes_the_second_text_of_the_first(stage: str, data: st.DataObje
     kept = data.draw(st.lists(st.sampled_from(range(len(lines))), max_size=len(lines), unique=True))
     other = "\n".join(lines[place] for place in kept)
     diff = normalize_diff.of(samples.STAGES[stage], other, stage)
-    before, after = normalize.lines(samples.STAGES[stage], stage), normalize.lines(other, stage)
+    before, after = (
+        normalize.form(samples.STAGES[stage], stage).lines(),
+        normalize.form(other, stage).lines(),
+    )
     assert len(before) - diff.removed == len(after) - diff.added
     assert diff.same == (before == after)
 
@@ -171,7 +177,7 @@ def test_a_diff_makes_the_second_text_of_the_first(stage: str, data: st.DataObje
 @given(TEXTS, TEXTS, st.sampled_from(list(samples.STAGES)))
 def test_takes_any_two_texts(first: str, second: str, stage: str) -> None:
     diff = normalize_diff.of(first, second, stage)
-    before, after = normalize.lines(first, stage), normalize.lines(second, stage)
+    before, after = normalize.form(first, stage).lines(), normalize.form(second, stage).lines()
     assert diff.same == (before == after)
     assert len(before) - diff.removed == len(after) - diff.added
     normalize_diff.operations(first, stage)

@@ -177,7 +177,7 @@ def test_without_line_information_the_same() -> None:
 
 
 def test_mlir() -> None:
-    made = normalize.lines(samples.TTIR, "ttir")
+    made = normalize.form(samples.TTIR, "ttir").lines()
     assert made[1].startswith(
         "  tt.func public @softmax(%arg0: !tt.ptr<f32> {tt.divisibility = 16 : i32}, %arg1:"
     )
@@ -189,7 +189,7 @@ def test_mlir() -> None:
 
 
 def test_layouts_are_named_after_what_they_are() -> None:
-    made = normalize.lines(samples.TTGIR, "ttgir")
+    made = normalize.form(samples.TTGIR, "ttgir").lines()
     definitions = [line for line in made if line.startswith("#")]
     assert len(definitions) == 5
     assert definitions == sorted(definitions, key=lambda line: line.partition(" = ")[2].partition("<")[0])
@@ -201,7 +201,7 @@ def test_layouts_are_named_after_what_they_are() -> None:
 
 
 def test_results_of_a_loop_and_what_it_carries() -> None:
-    (loop,) = (line for line in normalize.lines(samples.TTGIR, "ttgir") if "scf.for" in line)
+    (loop,) = (line for line in normalize.form(samples.TTGIR, "ttgir").lines() if "scf.for" in line)
     assert re.match(
         r"    %for_\w{4}:2 = scf.for %for_arg0 = %c-1_i32 to %arg1 .*\(%for_arg1 = %cst_\w+, %for_arg2 = ",
         loop,
@@ -246,7 +246,7 @@ def test_ptx() -> None:
 
 
 def test_sass_of_nvdisasm() -> None:
-    made = normalize.lines(samples.SASS, "sass")
+    made = normalize.form(samples.SASS, "sass").lines()
     assert "    FADD R6, |R10|.reuse, R11 ;" in made
     at = next(place for place, line in enumerate(made) if "@P5 BRA" in line)
     label = re.search(r"\.L_[0-9a-f]{4}", made[at])
@@ -256,21 +256,21 @@ def test_sass_of_nvdisasm() -> None:
 
 
 def test_sass_of_cuobjdump_has_labels_too() -> None:
-    made = normalize.lines(samples.CUOBJDUMP, "sass")
+    made = normalize.form(samples.CUOBJDUMP, "sass").lines()
     label = made[made.index("    EXIT ;") - 1].rstrip(":")
     assert f"    @P0 BRA {label} ;" in made
     assert "0x00" not in "".join(made)
 
 
 def test_assembly_of_amd() -> None:
-    made = normalize.lines(samples.AMDGCN, "amdgcn")
+    made = normalize.form(samples.AMDGCN, "amdgcn").lines()
     label = made[made.index("    v_mov_b32_e32 v5, v4") - 1].rstrip(":")
     assert {f"    s_branch {label}", f"    s_cbranch_scc1 {label}", "    .vgpr_count: 6"} <= set(made)
     assert not any(re.search(r";|debug|cfi|tmp|\.file|\.loc\b", line) for line in made)
 
 
 def test_disassembly_of_amd_has_labels() -> None:
-    made = normalize.lines(samples.GCNASM, "gcnasm")
+    made = normalize.form(samples.GCNASM, "gcnasm").lines()
     label = made[made.index("    v_mov_b32_e32 v5, v4") - 1].rstrip(":")
     assert {"<softmax>:", f"    s_branch {label}", f"    s_cbranch_scc1 {label}"} <= set(made)
     assert not any(re.search(r"//|/home|BF8|[0-9]{8}", line) for line in made)
