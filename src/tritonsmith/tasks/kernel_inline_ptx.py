@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tritonsmith.tasks.kernel_options import CompileOptions, PoolOptions
 from tritonsmith.tasks.option_fields import OutFile, again, flag, word
 from tritonsmith.tasks.options import DRY_RUN, OUT_FILE
 from tritonsmith.tasks.task import task
-
-if TYPE_CHECKING:
-    from tritonsmith.kernels.ptx.compiled_kernel import CompiledKernel
 
 
 @task(name="inline-ptx")
@@ -29,6 +26,7 @@ def inline_ptx(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Write a kernel as a function of inline PTX, for CUDA C++ or Triton."""
+    from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.compile import run
     from tritonsmith.kernels.ptx import command, compiled_kernel
@@ -52,22 +50,16 @@ def inline_ptx(
             output.warnings(("the rest depends on the result of this compile",))
             return
         made = command.compile_one(asked, where, point or None)
-    text = _text(made, function or None, header=header, elementwise=elementwise)
+    text = command.text_of(made, function, header=header, elementwise=elementwise)
     if not out:
         console.write(text, end="")
         return
     place = out.path(f"{made.entry.name}{'.py' if elementwise else '.cuh'}")
-    plan = command.writing(text, place)
+    plan = command.plan(text, place)
     if dry_run:
         output.plan(plan)
         return
-    command.write(plan)
+    space = workspace.default()
+    space.claim()
+    space.run(plan, "kernel.inline-ptx", quiet=True)
     console.note(f"written: {place}")
-
-
-def _text(made: CompiledKernel, function: str | None, *, header: bool, elementwise: bool) -> str:
-    from tritonsmith.kernels.ptx import command
-
-    if elementwise:
-        return command.triton(made.path, function)
-    return command.header(made) if header else command.function(made)

@@ -6,16 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from tritonsmith import configs
-from tritonsmith.envs import workspace
 from tritonsmith.errors import SmithError
 from tritonsmith.kernels.compile import run
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
-from tritonsmith.kernels.ptx import compiled_kernel, cuda, elementwise, parser
+from tritonsmith.kernels.ptx import compiled_kernel, cuda
+from tritonsmith.kernels.ptx import elementwise as triton_elementwise
 from tritonsmith.kernels.ptx.compiled_kernel import CompiledKernel
 from tritonsmith.plan import Plan, Write
-
-_PHASE = "inline PTX"
 
 
 def is_compiled(source: str) -> bool:
@@ -42,48 +40,24 @@ def compile_one(asked: CompileRequest, where: Toolchain, point: str | None) -> C
     return compiled_kernel.from_folder(found, compiled_kernel.choose(found, point))
 
 
-def function(made: CompiledKernel) -> str:
-    """The function of inline assembly, alone.
-
-    Raises:
-        RefusedError: no inline assembly can hold the kernel.
-    """
-    return cuda.inline(made).function
-
-
-def header(made: CompiledKernel) -> str:
-    """A `.cuh` that compiles.
-
-    Raises:
-        RefusedError: no inline assembly can hold the kernel.
-    """
-    return cuda.header(cuda.inline(made))
-
-
-def triton(path: Path, name: str | None) -> str:
-    """The string for `tl.inline_asm_elementwise`, as Python source.
+def text_of(made: CompiledKernel, function: str, *, header: bool, elementwise: bool) -> str:
+    """The function of inline assembly, alone or in a `.cuh` that compiles; or the string for Triton.
 
     Args:
-        path: of the PTX.
-        name: of the function in it; None for the only one.
+        made: the kernel.
+        function: with `elementwise`: the function to convert; empty for the only one.
+        header: make a whole `.cuh`.
+        elementwise: make the string for `tl.inline_asm_elementwise`.
 
     Raises:
-        RefusedError: its shape does not allow it.
+        UnsupportedPtxError: no inline assembly can hold the kernel or the function.
     """
-    return elementwise.convert(parser.read(path), path, name).python()
+    if elementwise:
+        return triton_elementwise.convert(made.module, made.path, function or None).python()
+    inlined = cuda.inline(made)
+    return cuda.header(inlined) if header else inlined.function
 
 
-def writing(text: str, out: Path) -> Plan:
-    """The steps that put it into a file."""
-    return Plan(f"write {out.name}", (Write(out, text, phase=_PHASE),))
-
-
-def write(plan: Plan) -> None:
-    """Run these steps.
-
-    Raises:
-        SmithError: the file cannot be written.
-    """
-    space = workspace.default()
-    space.claim()
-    space.run(plan, "kernel.inline-ptx", quiet=True)
+def plan(text: str, out: Path) -> Plan:
+    """The steps that put the text into a file."""
+    return Plan(f"write {out.name}", (Write(out, text, phase="inline PTX"),))

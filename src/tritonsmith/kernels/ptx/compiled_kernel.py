@@ -72,11 +72,7 @@ class CompiledKernel:
 
 
 def from_ptx(path: Path, metadata: Path | None = None) -> CompiledKernel:
-    """From a `.ptx` file.
-
-    Args:
-        path: of it.
-        metadata: Triton's `NAME.json`; by default that beside it, if there is one.
+    """From a `.ptx` file and Triton's `NAME.json`; by default that beside it, if there is one.
 
     Raises:
         FactError: no PTX, no kernel in it, or unreadable metadata.
@@ -107,11 +103,7 @@ def from_folder(found: Manifest, point: Point) -> CompiledKernel:
 
 
 def choose(found: Manifest, wanted: str | None) -> Point:
-    """Select the point of a folder.
-
-    Args:
-        found: the folder.
-        wanted: id of the point; may be left out where one point only has PTX.
+    """Select the point of a folder by its id, which may be left out where only one point has PTX.
 
     Raises:
         UsageError: no such point, or several to choose from.

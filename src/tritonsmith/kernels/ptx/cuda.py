@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +14,8 @@ from tritonsmith.kernels.ptx.compiled_kernel import CompiledKernel, KernelArgume
 from tritonsmith.kernels.ptx.operands import AsmVariable, Operand
 from tritonsmith.kernels.ptx.syntax import Instruction, Param
 
-STATIC_SHARED = (
-    48 << 10
-)  # bytes of dynamic shared memory that a launch gets unasked (CUDA C++ Programming Guide)
+# Bytes of dynamic shared memory that a launch gets unasked (CUDA C++ Programming Guide).
+STATIC_SHARED = 48 << 10
 
 _ALIGN = 1024  # bytes: what the widest swizzle of wgmma and tcgen05 counts from
 _ELEMENTS = {8: "unsigned char", 16: "unsigned short", 32: "unsigned int", 64: "unsigned long long"}
@@ -65,7 +65,7 @@ def inline(compiled: CompiledKernel) -> Inlined:
     """The function of inline assembly.
 
     Raises:
-        RefusedError: no inline assembly can hold the kernel; names the instruction and its line.
+        UnsupportedPtxError: no inline assembly can hold the kernel; names the instruction and its line.
         FactError: the PTX is not one that a compiler wrote.
     """
     entry = inline_calls.expand(compiled.entry, compiled.module)
@@ -78,9 +78,8 @@ def inline(compiled: CompiledKernel) -> Inlined:
         raise unsupported.error(entry.name, compiled.path, list(block.refused))
     used = {one.symbol for one in given.operands}
     own = len(entry.params) - len(compiled.scratch)
-    scratch = tuple(
-        name for name, param in zip(compiled.scratch, entry.params[own:], strict=True) if param.name in used
-    )
+    appended = zip(compiled.scratch, entry.params[own:], strict=True)
+    scratch = tuple(name for name, param in appended if param.name in used)
     parameters = _parameters(compiled, used)
     name = f"{_identifier(entry.name)}_inline"
     dynamic = given.dynamic is not None
@@ -105,12 +104,10 @@ def _parameters(compiled: CompiledKernel, used: set[str]) -> tuple[CudaParameter
 
 
 def _parameter(name: str, argument: KernelArgument | None, param: Param) -> CudaParameter:
-    if argument is None:
-        c_type = "void*" if param.pointer else operands.constraint(param.type)[1]
-        return CudaParameter(name, c_type, param.name, _bits(name, {}, param), None)
-    stars = len(argument.type) - len(argument.type.lstrip("*"))
-    row = configs.load("ptx")["types"].get(argument.type.lstrip("*"))
-    if row is None:  # a type of a newer Triton
+    kind = argument.type if argument else "*" * param.pointer
+    stars = kind.count("*")
+    row = configs.load("ptx")["types"].get(kind.lstrip("*"))
+    if row is None:  # not known, or a type of a newer Triton
         c_type = "void*" if stars else operands.constraint(param.type)[1]
         return CudaParameter(name, c_type, param.name, _bits(name, {}, param), None)
     if stars:
@@ -191,11 +188,8 @@ def header(inlined: Inlined) -> str:
 
 
 def _bounds(compiled: CompiledKernel) -> str:
-    threads = 1
-    for size in compiled.threads:
-        threads *= size
-    blocks = compiled.entry.directives.get("minnctapersm")
-    return f"{threads}, {blocks[0]}" if blocks else str(threads)
+    blocks = compiled.entry.directives.get("minnctapersm", ())
+    return ", ".join(map(str, (math.prod(compiled.threads), *blocks[:1])))
 
 
 def _comment(inlined: Inlined) -> list[str]:
@@ -203,11 +197,12 @@ def _comment(inlined: Inlined) -> list[str]:
     where = f" of {Path(compiled.source).name}" if compiled.source else ""
     target, version = compiled.module.target, compiled.module.version
     triton = f"Triton {compiled.triton}" if compiled.triton else "a Triton of unknown version"
+    block = " x ".join(map(str, (*compiled.threads, 1, 1)[:3]))
     lines = [
         f"{compiled.entry.name}{where}, compiled by {triton}.",
         "",
         f"target  {target}: nvcc -arch={target}{_flags(compiled)}, from a CUDA that supports PTX {version}",
-        f"block   {' x '.join(map(str, _block(compiled)))} threads, all of which must call {inlined.name}",
+        f"block   {block} threads, all of which must call {inlined.name}",
         f"grid    as for Triton; the kernel reads its program ids in {_axes(compiled)}",
         f"shared  {_shared(inlined)}",
     ]
@@ -227,10 +222,6 @@ def _flags(compiled: CompiledKernel) -> str:
     if registers := compiled.entry.directives.get("maxnreg"):
         flags += f" -maxrregcount={registers[0]}"
     return flags
-
-
-def _block(compiled: CompiledKernel) -> tuple[int, ...]:
-    return (*compiled.threads, 1, 1)[:3]
 
 
 def _axes(compiled: CompiledKernel) -> str:

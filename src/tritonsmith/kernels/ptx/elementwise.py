@@ -16,6 +16,8 @@ from tritonsmith.kernels.ptx import inline_calls, operands, rewrite, unsupported
 from tritonsmith.kernels.ptx.syntax import Function, Instruction, Module
 from tritonsmith.kernels.ptx.unsupported import Refusal
 
+_IMPURE = "not a pure register function"
+
 
 @dataclass(frozen=True)
 class Elementwise:
@@ -52,7 +54,7 @@ def convert(module: Module, path: Path, name: str | None = None) -> Elementwise:
 
     Raises:
         UsageError: no such function, or several to choose from.
-        RefusedError: its shape does not allow it; says why.
+        UnsupportedPtxError: its shape does not allow it; says why.
     """
     function = inline_calls.expand(_choose(module, path, name), module)
     found = [*unsupported.find(function), *_other(function)]
@@ -74,9 +76,8 @@ def convert(module: Module, path: Path, name: str | None = None) -> Elementwise:
 
 def _choose(module: Module, path: Path, name: str | None) -> Function:
     able = [one for one in module.functions if not one.entry and one.body is not None]
-    fitting = [one for one in able if name is None or name == one.name] or [
-        one for one in able if name is not None and name in one.name
-    ]
+    fitting = [one for one in able if name in (None, one.name)]
+    fitting = fitting or [one for one in able if str(name) in one.name]
     if len(fitting) == 1:
         return fitting[0]
     if not able:
@@ -93,33 +94,29 @@ def _choose(module: Module, path: Path, name: str | None) -> Function:
 def _of_kernel(kernels: list[Function]) -> Refusal:
     why = "a kernel has no result; it only changes memory"
     hint = "compile the code to inline as a separate function: @triton.jit(noinline=True)"
-    memory = (one for kernel in kernels for one in kernel.body or () if _in_memory(one))
-    first = next(memory, None)
+    first = next((one for kernel in kernels for one in _instructions(kernel) if _in_memory(one)), None)
     line = first.line if first else kernels[0].line if kernels else 1
     text = str(first) if first else "no instruction that uses memory"
-    return Refusal(line, text, "not a pure register function", why, (hint,))
+    return Refusal(line, text, _IMPURE, why, (hint,))
 
 
 def _other(function: Function) -> Iterator[Refusal]:
     forbidden = configs.load("ptx")["elementwise"]["opcodes"]
-    for one in function.body or ():
+    for one in _instructions(function):
         if _in_memory(one):
-            yield _refusal(one, "it accesses memory")
-        elif isinstance(one, Instruction) and one.parts[0] in forbidden:
-            yield _refusal(one, "it has effects beyond computing a value")
+            yield Refusal(one.line, str(one), _IMPURE, "it accesses memory")
+        elif one.parts[0] in forbidden:
+            yield Refusal(one.line, str(one), _IMPURE, "it has effects beyond computing a value")
 
 
-def _in_memory(statement: object) -> bool:
+def _instructions(function: Function) -> Iterator[Instruction]:
+    return (one for one in function.body or () if isinstance(one, Instruction))
+
+
+def _in_memory(one: Instruction) -> bool:
     """An instruction with an address, other than a parameter's."""
-    if not isinstance(statement, Instruction):
-        return False
-    addressed = any(word.text == "[" for word in statement.operands)
-    return addressed and not statement.opcode.startswith(("ld.param", "st.param"))
-
-
-def _refusal(one: object, why: str) -> Refusal:
-    line = one.line if isinstance(one, Instruction) else 0
-    return Refusal(line, str(one), "not a pure register function", why)
+    addressed = any(word.text == "[" for word in one.operands)
+    return addressed and not one.opcode.startswith(("ld.param", "st.param"))
 
 
 def _shape(function: Function) -> Refusal:

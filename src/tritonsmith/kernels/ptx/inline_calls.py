@@ -6,8 +6,8 @@ of that scope, and the body becomes a scope inside it. What has not this form st
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 
 from tritonsmith.kernels.ptx.syntax import (
@@ -27,31 +27,11 @@ from tritonsmith.kernels.ptx.tokens import Token
 _MOST = 200_000  # statements that a kernel may grow to
 
 
-@dataclass(frozen=True)
-class _CallScope:
-    """Two braces of a body.
-
-    Attributes:
-        first: place of its `{`.
-        last: place of its `}`.
-    """
-
-    first: int
-    last: int
-
-
 def expand(function: Function, module: Module) -> Function:
-    """The function with the bodies of those that it calls; calls that cannot be replaced are left.
-
-    Args:
-        function: with a body.
-        module: that it is from.
-    """
+    """A function of a module with the bodies of those that it calls; what cannot be replaced is left."""
     known = {one.name: one for one in module.functions if one.body is not None and not one.entry}
     body, numbers, tried = list(function.body or ()), count(), 0
-    above: list[
-        tuple[int, str]
-    ] = []  # where each body that was put in ends, counted from the end, and its name
+    above: list[tuple[int, str]] = []  # where each inlined body ends, counted from the end, and its name
     while (at := next((at for at in range(tried, len(body)) if _is_call(body[at])), None)) is not None:
         tried = at + 1
         above = [(left, name) for left, name in above if left < len(body) - at]
@@ -59,29 +39,29 @@ def expand(function: Function, module: Module) -> Function:
         callee = known.get(called[0]) if called else None
         if called is None or callee is None or callee.name in {name for _, name in above}:
             continue
-        found = _scope_of(body, at)
-        put = _inside(body[found.first + 1 : found.last], callee, called[1], f"call{next(numbers)}")
+        first, last = _scope_of(body, at)
+        put = _inside(body[first:last], callee, called[1], f"call{next(numbers)}")
         if put is None or len(body) + len(put) > _MOST:
             continue
-        above.append((len(body) - found.last, callee.name))
-        body[found.first + 1 : found.last] = put
-        tried = found.first + 1
+        above.append((len(body) - last, callee.name))
+        body[first:last] = put
+        tried = first
     return replace(function, body=tuple(body))
 
 
-def _scope_of(body: Sequence[Statement], at: int) -> _CallScope:
-    """The innermost scope around a place."""
-    first, depth = at, 0
-    while first >= 0 and not (isinstance(body[first], Open) and not depth):
-        depth += isinstance(body[first], Close)
-        depth -= isinstance(body[first], Open)
-        first -= 1
-    last, depth = at, 0
-    while last < len(body) and not (isinstance(body[last], Close) and not depth):
-        depth += isinstance(body[last], Open)
-        depth -= isinstance(body[last], Close)
-        last += 1
-    return _CallScope(first, last)
+def _scope_of(body: Sequence[Statement], at: int) -> tuple[int, int]:
+    """Where the inside of the innermost scope around a place begins and ends."""
+
+    def until(edge: type[Statement], other: type[Statement], places: Iterable[int], end: int) -> int:
+        depth = 0
+        for place in places:
+            if isinstance(body[place], edge) and not depth:
+                return place
+            depth += isinstance(body[place], other) - isinstance(body[place], edge)
+        return end
+
+    last = until(Close, Open, range(at, len(body)), len(body))
+    return until(Open, Close, range(at, -1, -1), -1) + 1, last
 
 
 def _is_call(statement: Statement) -> bool:
@@ -121,9 +101,9 @@ def _inside(
         if one.array is None
     }
     taken = [*callee.results, *callee.params]
-    if sum(map(_is_call, body)) != 1:
+    if sum(map(_is_call, body)) != 1 or len(taken) != len(given):
         return None
-    if len(taken) != len(given) or any(param.length is not None for param in taken):
+    if any(param.length is not None for param in taken):
         return None
     if any(declared.get(name) != param.bits for name, param in zip(given, taken, strict=True)):
         return None

@@ -84,12 +84,7 @@ class AsmSurroundings:
 
 
 def of(function: Function, module: Module, where: object) -> AsmSurroundings:
-    """What the block of this function gets.
-
-    Args:
-        function: with a body.
-        module: that it is from.
-        where: the file, for errors.
+    """What the block of this function of a module gets; errors name `where` the module is from.
 
     Raises:
         FactError: a parameter or a constant has a form that no operand can take.
@@ -168,9 +163,7 @@ def _length(one: Named, values: int) -> int | None:
     """Elements; None for more than one dimension, or a negative number in the values."""
     if any(word.text == "-" for word in one.init):
         return None
-    if one.array is None:
-        return 1
-    inside = one.array[1:-1]
+    inside = "1" if one.array is None else one.array[1:-1]
     if not inside:
         return values or None
     return int(inside) if inside.isdecimal() else None

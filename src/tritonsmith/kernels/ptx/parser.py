@@ -31,11 +31,7 @@ _BLANK = Token("space", " ", 0)
 
 
 def parse(text: str, where: object = "PTX") -> Module:
-    """Read a module.
-
-    Args:
-        text: of a `.ptx` file.
-        where: what errors name: its path.
+    """Read a module; errors name `where` it is from.
 
     Raises:
         FactError: it is no PTX; says the line.
@@ -112,6 +108,12 @@ class _PtxParser:
             found.append(self.next())
         return tuple(found)
 
+    def statement_rest(self) -> tuple[Token, ...]:
+        """Words up to the semicolon, and past it."""
+        found = self.until(";")
+        self.next()
+        return found
+
     def line_rest(self) -> tuple[Token, ...]:
         line, found = self.now.line, []
         while self.now.text and self.now.line == line:
@@ -135,19 +137,14 @@ class _PtxParser:
             elif word in _TO_LINE_END:
                 self.line_rest()
             elif word == ".section":
-                self._section()
+                for end in "{}":
+                    self.until(end)
+                    self.next()
             else:
                 self._declared(variables, functions)
         if not header[".version"] or not header[".target"]:
             raise self.error(".version and .target are missing")
         return Module(header[".version"], header[".target"], tuple(variables), tuple(functions))
-
-    def _section(self) -> None:
-        self.next()
-        self.until("{")
-        self.next()
-        self.until("}")
-        self.next()
 
     def _declared(self, variables: list[Declaration], functions: list[Function]) -> None:
         external = False
@@ -159,8 +156,7 @@ class _PtxParser:
         elif word[1:] in _SPACES and word.startswith("."):
             variables.append(self._declaration(external=external))
         elif self.sees("dot"):  # .alias, .pragma and their like
-            self.until(";")
-            self.next()
+            self.statement_rest()
         else:
             raise self.error(f"no statement of a module starts with {word[:40]!r}")
 
@@ -176,8 +172,7 @@ class _PtxParser:
                 raise self.error(f"expected the body of {name}, found {self.now.text[:40]!r}")
             place, directive = self.now.line, self.next().text[1:]
             if directive == "pragma":
-                self.until(";")
-                self.next()
+                self.statement_rest()
                 continue
             numbers: list[int] = []
             while self.sees("number"):
@@ -242,9 +237,7 @@ class _PtxParser:
             if word.text[1:] in _SPACES or word.text == ".extern":
                 return self._declaration(external=self.take(".extern"))
             self.next()
-            words = self.until(";")
-            self.next()
-            return Directive(line, word.text[1:], words)
+            return Directive(line, word.text[1:], self.statement_rest())
         guard, negated = None, False
         if self.take("@"):
             negated = self.take("!")
@@ -254,9 +247,7 @@ class _PtxParser:
             return Label(line, opcode)
         while self.sees("dot"):
             opcode += self.next().text
-        operands = self.until(";")
-        self.next()
-        return Instruction(line, guard, negated, opcode, operands)
+        return Instruction(line, guard, negated, opcode, self.statement_rest())
 
     def _declaration(self, *, external: bool) -> Declaration:
         line, space, modifiers, kind = self.now.line, self.next().text[1:], [], ""

@@ -89,13 +89,7 @@ class Block:
 
 
 def rewrite(function: Function, given: AsmSurroundings, dialect: Dialect) -> Block:
-    """The body of a function as one block of inline assembly.
-
-    Args:
-        function: with a body.
-        given: what it gets from outside.
-        dialect: of the language that it goes into.
-    """
+    """The body of a function as one block of inline assembly."""
     writer = _Writer(function, given, dialect)
     lines = list(writer.lines())
     return Block(("{", *lines, "}"), tuple(writer.refused))
@@ -328,13 +322,8 @@ def _place(words: Sequence[str]) -> tuple[str, int] | None:
     """Symbol and offset in bytes of `[NAME]` or `[NAME+4]`; None for another form."""
     if len(words) == len("[N]") and words[0] == "[" and words[2] == "]":
         return words[1], 0
-    if (
-        len(words) == len("[N+4]")
-        and (words[0], words[2], words[4]) == ("[", "+", "]")
-        and words[3].isdecimal()
-    ):
-        return words[1], int(words[3])
-    return None
+    marks = len(words) == len("[N+4]") and (words[0], words[2], words[4]) == ("[", "+", "]")
+    return (words[1], int(words[3])) if marks and words[3].isdecimal() else None
 
 
 def _convert(into: int, given: int, bits: int, target: str, source: str, *, signed: bool) -> str:

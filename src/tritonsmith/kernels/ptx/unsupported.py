@@ -40,13 +40,7 @@ class Refusal:
 
 
 def error(name: str, where: object, found: list[Refusal]) -> UnsupportedPtxError:
-    """The error that names the first of them, and the lines of the next.
-
-    Args:
-        name: of the kernel.
-        where: the file.
-        found: at least one.
-    """
+    """The error about a kernel that names the first reason, of at least one, and the lines of the next."""
     first = found[0]
     groups = list(dict.fromkeys(one.what for one in found))
     lines = [f"line {one.line}: {one.text}" for one in found[:_SHOWN]]
