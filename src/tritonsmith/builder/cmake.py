@@ -100,7 +100,7 @@ def keep_graph(build: Path, *, phase: str) -> tuple[Copy, ...]:
 def build_targets(build: Path, tools: CmakeTools, *, targets: tuple[str, ...], jobs: int, phase: str) -> Run:
     """The step that builds targets (all, if none is named)."""
     argv = (str(tools.ninja), "-C", str(build), f"-j{jobs}", *targets)
-    return Run(argv, cwd=build, env=(("NINJA_STATUS", NINJA_STATUS),), phase=phase, ninja=True)
+    return Run(argv, cwd=build, env=(("NINJA_STATUS", NINJA_STATUS),), phase=phase)
 
 
 def render(

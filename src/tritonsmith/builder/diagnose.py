@@ -10,7 +10,7 @@ from tritonsmith import configs
 from tritonsmith.builder import near_pin
 from tritonsmith.builder.near_pin import Evidence
 from tritonsmith.errors import StepError
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 
 MAX_LINES = 20  # of a first error, on the screen
 _COMPILED = (".c", ".cc", ".cpp", ".h", ".hpp", ".inc", ".td")

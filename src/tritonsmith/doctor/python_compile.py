@@ -11,7 +11,7 @@ from tritonsmith.kernels import smoke_test
 from tritonsmith.kernels.compile import disassemblers, targets
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan import files
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 from tritonsmith.versions import version_key
 
 _OLDEST = (3, 0)  # `triton.compile(..., target=GPUTarget)`, which asks no driver

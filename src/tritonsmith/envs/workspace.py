@@ -14,7 +14,7 @@ import platformdirs
 from tritonsmith.errors import SmithError
 from tritonsmith.plan import Plan, files, ownership
 from tritonsmith.plan.runner import Outcome, Runner
-from tritonsmith.plan.step_tools import Tap
+from tritonsmith.plan.steps.base import Tap
 from tritonsmith.ui.progress import PhaseProgress
 
 

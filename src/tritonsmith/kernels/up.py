@@ -14,7 +14,7 @@ from tritonsmith.kernels.compile import targets as gpu_targets
 from tritonsmith.kernels.compile.disassemblers import HostPrograms
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan import Plan, Run, process
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 from tritonsmith.wheels import venv
 
 _PIP = 120.0  # seconds; it unpacks one wheel

@@ -19,7 +19,7 @@ from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.pytorch_pins import PinMatch, PyTorchRelease
 from tritonsmith.pins import installed_torch
 from tritonsmith.plan import Plan, Remove, Run, Step
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 from tritonsmith.wheels import venv
 
 PHASE = "Triton"

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from tritonsmith.errors import InterruptedRunError, StepError
 from tritonsmith.plan import files
-from tritonsmith.plan.step_tools import StepTools, Tap
-from tritonsmith.plan.steps.base import Plan, Step
+from tritonsmith.plan.steps.base import Plan, Step, StepTools, Tap
 from tritonsmith.ui.progress import PhaseProgress
 
 _OURS = re.compile(

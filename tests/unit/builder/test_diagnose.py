@@ -12,7 +12,7 @@ from tritonsmith.builder.diagnose import MAX_LINES, FirstError, diagnose, explai
 from tritonsmith.builder.near_pin import evidence
 from tritonsmith.errors import StepError
 from tritonsmith.plan import MakeDir
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 
 LOGS = Path(__file__).parent / "logs"
 OURS = "/home/dev/triton/"

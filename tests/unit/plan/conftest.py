@@ -7,7 +7,7 @@ import pytest
 
 from tritonsmith.plan import ownership
 from tritonsmith.plan.runner import Runner
-from tritonsmith.plan.step_tools import StepTools
+from tritonsmith.plan.steps.base import StepTools
 from tritonsmith.ui.progress import PhaseProgress
 
 

@@ -257,7 +257,7 @@ def test_stamp_below_a_file(tmp_path: Path) -> None:
 
 HERE = Path("/here")
 STEPS: tuple[Step, ...] = (
-    Run(("a", "b"), cwd=HERE, env=(("A", "1"), ("B", None)), path=(HERE,), ninja=True, phase="p"),
+    Run(("a", "b"), cwd=HERE, env=(("A", "1"), ("B", None)), path=(HERE,), phase="p"),
     GitFetch(HERE, ("u", "v"), "c", phase="p"),
     Download("u", "s", HERE, phase="p"),
     Extract(HERE, HERE, HERE, ("a",), 2, "s", phase="p"),

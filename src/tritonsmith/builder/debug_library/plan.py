@@ -162,7 +162,7 @@ def _compile(made: Compilation, bench: DebugLibraryContext, folder: Path) -> tup
     return (
         *header,
         Write(folder / "build.ninja", ninja_file.render(made), phase=phase),
-        Run(argv, cwd=folder, env=(("NINJA_STATUS", "[%f/%t] "),), phase=phase, ninja=True),
+        Run(argv, cwd=folder, env=(("NINJA_STATUS", "[%f/%t] "),), phase=phase),
     )
 
 

@@ -32,7 +32,7 @@ from tritonsmith.facts import eras, llvm_tree, machine, pin_history, probe_cache
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import BuildObjects, Plan
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 from tritonsmith.ui import redact
 from tritonsmith.wheels import venv
 

@@ -11,7 +11,7 @@ from tritonsmith.errors import StepError
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.pin_history import Bump
 from tritonsmith.plan import BuildObjects
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 
 _SOURCES = (".c", ".cc", ".cpp")
 _HEADERS = (".h", ".hpp")

@@ -24,7 +24,7 @@ from tritonsmith.kernels.resources import measure
 from tritonsmith.kernels.resources.measure import Measured
 from tritonsmith.kernels.resources.table import LAUNCH, ResourceRow
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write, process
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 
 _WRITE, _CHECK = "write C", "check C"
 

@@ -20,7 +20,7 @@ from tritonsmith.kernels.batch.spec import WHEEL, CompilerSpec
 from tritonsmith.kernels.compile import run
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.plan import Plan, Remove, locks
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 from tritonsmith.wheels import venv
 
 TASK = "up"  # which an env of a wheel is made by: its receipt, and the name of its logs

@@ -17,7 +17,7 @@ from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.source import KernelParameter, KernelSource
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan.process import query
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.source import KernelSource
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 from tritonsmith.ui import console
 
 _MIB = 1 << 20
@@ -275,7 +275,7 @@ def run_step(where: Toolchain, asked_file: Path, work: Path, phase: str) -> Run:
         *((name, None) for name in configs.load("kernels")["variables"]["unset"]),
         *where.programs.linker,
     )
-    return Run(argv, cwd=work, env=environ, ninja=True, phase=phase)
+    return Run(argv, cwd=work, env=environ, phase=phase)
 
 
 def _in_text(asked: CompileRequest) -> tuple[str, KernelSource | None]:

@@ -24,9 +24,9 @@ from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.options import Choices
 from tritonsmith.passes.dump.splitter import Splitter
 from tritonsmith.plan import MakeDir, Plan, Remove, RemoveWritten, Step, process
-from tritonsmith.plan.step_tools import CommandFailedError, Tap
 from tritonsmith.plan.steps import attached
 from tritonsmith.plan.steps.attached import AttachedRun
+from tritonsmith.plan.steps.base import CommandFailedError, Tap
 from tritonsmith.ui import console, redact
 
 _TASK = "passes.dump"

@@ -18,7 +18,7 @@ from tritonsmith.passes.reduce.interestingness import Oracle, OracleAnswer, Orac
 from tritonsmith.passes.reduce.pass_runner import PassRunner
 from tritonsmith.passes.reduce.search import OutOfTimeError, Search, Size, size_of
 from tritonsmith.plan import Plan, Write, files
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 
 JOBS = 2
 INTERRUPTED = "interrupted"

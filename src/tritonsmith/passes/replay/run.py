@@ -25,7 +25,7 @@ from tritonsmith.passes.replay.pass_chain import PassLink
 from tritonsmith.passes.replay.replayer import Replayer
 from tritonsmith.passes.replay.verdict import Verdict
 from tritonsmith.plan import Copy, MakeDir, Plan, Run, Step, Write, digest, files
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 
 _SIGNALLED = 128  # a shell's exit code for a signal
 

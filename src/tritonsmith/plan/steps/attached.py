@@ -14,8 +14,7 @@ from typing import BinaryIO
 
 from tritonsmith.errors import FactError
 from tritonsmith.plan import process
-from tritonsmith.plan.step_tools import StepTools
-from tritonsmith.plan.steps.base import Step
+from tritonsmith.plan.steps.base import Step, StepTools
 
 CHUNK = 1 << 20
 _PAUSE = 0.01  # seconds between looks at a file that does not grow at the moment

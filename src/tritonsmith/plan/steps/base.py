@@ -1,4 +1,4 @@
-"""The base class of steps, and the plan: everything that will happen, down to the last argument.
+"""Steps, plans of steps, and what the runner gives a step to work with.
 
 A step prints itself as shell, and does the same when the runner calls it: `shell` and `act`, side by side.
 """
@@ -7,12 +7,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, fields, is_dataclass, replace
+from datetime import datetime
 from pathlib import Path
+from typing import IO, NoReturn
 
-from tritonsmith.plan.step_tools import StepTools
+from tritonsmith.errors import StepError
+from tritonsmith.plan import process
+from tritonsmith.ui import redact
+from tritonsmith.ui.progress import PhaseProgress
+
+_NUMBERED = re.compile(r"^\[(\d+)/(\d+)\]\s*(.*)$")  # as Ninja, and the worker, count their steps
+_KEPT_LINES = 4000  # of a failing command, for the search for its first error
 
 
 @dataclass(frozen=True)
@@ -154,3 +164,129 @@ def make_parent(path: Path) -> str:
 
 def _comment(text: str) -> str:
     return "\n".join(f"# {line}" for line in text.split("\n"))
+
+
+class CommandFailedError(StepError):
+    """A program of the plan failed.
+
+    Attributes:
+        step: the step.
+        code: its exit code.
+        output: the last lines that it printed.
+        log: the run's log file.
+    """
+
+    def __init__(self, step: Step, code: int, output: tuple[str, ...], log: Path) -> None:
+        super().__init__(
+            f"{step.title} failed with exit code {code}",
+            where=log,
+            why="\n".join(output[-8:]) or None,
+            hints=["the log contains the full command and its output"],
+        )
+        self.step, self.code, self.output, self.log = step, code, output, log
+
+
+@dataclass(frozen=True)
+class Tap:
+    """Receives what a program in the terminal writes to standard error, while it runs.
+
+    Attributes:
+        feed: gets the next piece.
+        idle: called when nothing came for a moment.
+    """
+
+    feed: Callable[[bytes], object]
+    idle: Callable[[], object]
+
+
+class StepTools:
+    """What a step works with: programs whose output is logged, and a progress bar.
+
+    Args:
+        log: the run's log.
+        path: of the log.
+        progress: where the phase is shown.
+        environ: the environment that programs get, but for what the step changes.
+        tap: gets what a program at the terminal writes to standard error.
+    """
+
+    def __init__(
+        self, log: IO[str], path: Path, progress: PhaseProgress, environ: Mapping[str, str], tap: Tap | None
+    ) -> None:
+        self._log, self._path, self._progress = log, path, progress
+        self.environ, self.tap = environ, tap
+
+    def run(
+        self,
+        step: Step,
+        argv: tuple[str, ...],
+        cwd: Path,
+        change: Mapping[str, str | None],
+    ) -> None:
+        """Run a program of a step; the step fails if the program fails.
+
+        Args:
+            step: the step.
+            argv: program and arguments.
+            cwd: working directory.
+            change: of the environment, name to value; None removes a variable.
+
+        Raises:
+            CommandFailedError: the program failed.
+        """
+        code, lines = self.stream(argv, cwd, change)
+        if code:
+            self.fail(step, code, lines)
+
+    def fail(self, step: Step, code: int, lines: tuple[str, ...] = ()) -> NoReturn:
+        """Report that a program of a step failed.
+
+        Raises:
+            CommandFailedError: always.
+        """
+        raise CommandFailedError(step, code, lines, self._path)
+
+    def stream(
+        self, argv: tuple[str, ...], cwd: Path, change: Mapping[str, str | None]
+    ) -> tuple[int, tuple[str, ...]]:
+        """Like `run`; returns the exit code and the last lines. `[done/total]` drives the progress bar."""
+        kept: deque[str] = deque(maxlen=_KEPT_LINES)
+        hide = redact.SecretLines()
+        numbered = False
+
+        def on_line(said: str) -> None:
+            nonlocal numbered
+            line = hide(said)
+            kept.append(line)
+            self._log.write(f"{line}\n")
+            if match := _NUMBERED.match(line):
+                numbered = True
+                self.update(int(match[1]), int(match[2]), match[3])
+            elif line.strip() and not numbered:
+                self.update(0, None, line.strip())
+
+        environ = process.changed(self.environ, change)
+        code = process.stream(argv, cwd=cwd, env=environ, on_line=on_line)
+        self.write_log(f"exit code {code}")
+        return code, tuple(kept)
+
+    def update(self, done: int, total: int | None, what: str = "") -> None:
+        """Report the progress.
+
+        Args:
+            done: steps, files or bytes.
+            total: of how many, if that is known.
+            what: is going on.
+        """
+        self._progress.update(done, total, what)
+
+    def transfer(self, title: str) -> Callable[[int, int | None], None]:
+        """A callback that reports the bytes of one file."""
+        shown = redact.hidden(title)  # before the screen cuts it
+        return lambda done, total: self.update(done, total, shown)
+
+    def write_log(self, *lines: str) -> None:
+        """Write lines to the log, without secrets, followed by the time."""
+        now = datetime.now().astimezone().isoformat(timespec="seconds")
+        self._log.write(redact.hidden("".join(f"{line}\n" for line in (*lines, f"# at {now}"))))
+        self._log.flush()

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.errors import LockedError, OwnershipError
-from tritonsmith.plan.step_tools import StepTools
-from tritonsmith.plan.steps.base import Step
+from tritonsmith.plan.steps.base import Step, StepTools
 
 TRASH = ".tritonsmith-trash-"  # begins the name of a run's own folder in the root; the next run empties it
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW  # never through a link

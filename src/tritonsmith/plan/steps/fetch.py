@@ -9,8 +9,7 @@ from pathlib import Path
 from tritonsmith.errors import StepError
 from tritonsmith.plan import archive, download, ownership
 from tritonsmith.plan.git_remote import GitRemote
-from tritonsmith.plan.step_tools import StepTools
-from tritonsmith.plan.steps.base import Step, make_parent, quote
+from tritonsmith.plan.steps.base import Step, StepTools, make_parent, quote
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from tritonsmith.errors import OwnershipError
 from tritonsmith.plan import files, ownership
-from tritonsmith.plan.step_tools import StepTools
-from tritonsmith.plan.steps.base import Step, make_parent, quote
+from tritonsmith.plan.steps.base import Step, StepTools, make_parent, quote
 
 _COMPARED = 1 << 18  # bytes
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tritonsmith.errors import StepError
 from tritonsmith.plan.process import capture
-from tritonsmith.plan.step_tools import StepTools
-from tritonsmith.plan.steps.base import Step
+from tritonsmith.plan.steps.base import Step, StepTools
 
 NINJA_STATUS = "[%f/%t] "  # what the runner reads the progress from
 _STATUS = {"NINJA_STATUS": NINJA_STATUS}
@@ -52,8 +51,8 @@ class BuildUsed(Step):
         return [*lines, f'{ninja} -C {tree} -j{self.jobs} "$@"']
 
     def act(self, tools: StepTools) -> None:
-        tools.run(self, self.refresh, self.tree, _STATUS, ninja=True)
-        tools.run(self, self.argv(self.targets()), self.tree, _STATUS, ninja=True)
+        tools.run(self, self.refresh, self.tree, _STATUS)
+        tools.run(self, self.argv(self.targets()), self.tree, _STATUS)
 
     @property
     def title(self) -> str:
@@ -144,7 +143,7 @@ class BuildObjects(Step):
 
     def act(self, tools: StepTools) -> None:
         if argv := self.argv():
-            tools.run(self, argv, self.tree, _STATUS, ninja=True)
+            tools.run(self, argv, self.tree, _STATUS)
 
     @property
     def title(self) -> str:

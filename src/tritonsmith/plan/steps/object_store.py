@@ -11,8 +11,7 @@ from typing import Any
 
 from tritonsmith.errors import DownloadError, SmithError, StepError, did_you_mean
 from tritonsmith.plan import download
-from tritonsmith.plan.step_tools import StepTools
-from tritonsmith.plan.steps.base import Step
+from tritonsmith.plan.steps.base import Step, StepTools
 from tritonsmith.ui import redact
 
 

@@ -30,9 +30,8 @@ from tritonsmith.errors import DownloadError, StepError
 from tritonsmith.plan import ar_archive, archive, ownership
 from tritonsmith.plan.compression import DamagedError, TooMuchError
 from tritonsmith.plan.fresh_tree import FreshTree
-from tritonsmith.plan.step_tools import StepTools
 from tritonsmith.plan.steps import relocate
-from tritonsmith.plan.steps.base import Step
+from tritonsmith.plan.steps.base import Step, StepTools
 from tritonsmith.plan.tarball import Tarball, TarMember
 
 SCHEMA = 1

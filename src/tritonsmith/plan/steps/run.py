@@ -7,8 +7,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.plan.step_tools import StepTools
-from tritonsmith.plan.steps.base import Step, quote
+from tritonsmith.plan.steps.base import Step, StepTools, quote
 
 
 @dataclass(frozen=True)
@@ -20,14 +19,12 @@ class Run(Step):
         cwd: working directory; created by an earlier step if need be.
         env: change of the environment, name to value; None removes a variable.
         path: folders put before PATH.
-        ninja: the program prints Ninja's `[done/total]`, which drives the progress bar.
     """
 
     argv: tuple[str, ...]
     cwd: Path
     env: tuple[tuple[str, str | None], ...] = ()
     path: tuple[Path, ...] = ()
-    ninja: bool = False
 
     def shell(self) -> list[str]:
         prefix = [f"-u {name}" for name, value in self.env if value is None]
@@ -43,7 +40,7 @@ class Run(Step):
         change = dict(self.env)
         if self.path:
             change["PATH"] = os.pathsep.join((*map(str, self.path), tools.environ.get("PATH", os.defpath)))
-        tools.run(self, self.argv, self.cwd, change, ninja=self.ninja)
+        tools.run(self, self.argv, self.cwd, change)
 
     @property
     def title(self) -> str:

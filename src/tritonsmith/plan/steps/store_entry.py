@@ -24,8 +24,7 @@ from pathlib import Path
 from tritonsmith import untrusted
 from tritonsmith.errors import LockedError, OwnershipError, StepError
 from tritonsmith.plan import locks, ownership
-from tritonsmith.plan.step_tools import StepTools
-from tritonsmith.plan.steps.base import Step
+from tritonsmith.plan.steps.base import Step, StepTools
 from tritonsmith.plan.steps.cache_entries import SeenEntry
 
 TRASH = ".trash-"

@@ -23,8 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tritonsmith.errors import LockedError, OwnershipError
-from tritonsmith.plan.step_tools import StepTools
-from tritonsmith.plan.steps.base import Step, quote
+from tritonsmith.plan.steps.base import Step, StepTools, quote
 
 NAME = "~tritonsmith-purge"  # pip and importlib.metadata pass over such names
 _JOURNAL, _MARKER = "journal.json", "committed"

@@ -15,7 +15,7 @@ from tritonsmith.errors import StepError
 from tritonsmith.facts import eras, pin_history
 from tritonsmith.facts.pin_history import Bump
 from tritonsmith.plan import BuildObjects
-from tritonsmith.plan.step_tools import CommandFailedError
+from tritonsmith.plan.steps.base import CommandFailedError
 
 LOGS = Path(__file__).parents[1] / "logs"
 NEAR = "19.1.7 in /usr/lib/llvm-19, commit not recorded"
