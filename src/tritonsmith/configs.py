@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    T = TypeVar("T", bound=DataclassInstance)
 
 _PACKAGE = Path(__file__).parent
 _REPOSITORY = _PACKAGE.parents[1]
@@ -28,6 +34,16 @@ def load(name: str) -> dict[str, Any]:
         FileNotFoundError: no such file ships with the tool, which is a bug.
     """
     return _parsed(data_dir("configs") / f"{name}.toml")
+
+
+def made(kind: type[T], row: Mapping[str, Any]) -> T:
+    """A data class of a table: lists become tuples, and a key without a field of that name is left out.
+
+    Raises:
+        TypeError: a key is missing, which is a bug.
+    """
+    values = {key.replace("-", "_"): tuple(one) if isinstance(one, list) else one for key, one in row.items()}
+    return kind(**{name: values[name] for name in kind.__dataclass_fields__ if name in values})
 
 
 @cache

@@ -80,6 +80,14 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
+def text_if_any(path: Path) -> str:
+    """The text of a file without the white space at its end; empty if it cannot be read."""
+    try:
+        return read_text(path).rstrip()
+    except OSError:
+        return ""
+
+
 def is_file(path: Path) -> bool:
     """Whether a path that others name is a file. `Path.is_file` raises if a name is too long."""
     return os.path.isfile(path)  # noqa: PTH113

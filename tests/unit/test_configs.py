@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,18 @@ def test_data_lies_inside_the_package_once_installed(tmp_path: Path, monkeypatch
     assert configs.data_dir("envs").name == "envs"
     monkeypatch.setattr(configs, "_REPOSITORY", tmp_path)
     assert configs.data_dir("configs") == Path(configs.__file__).parent / "_data" / "configs"
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    same_file: bool = False
+    source: tuple[str, ...] = ()
+
+
+def test_a_table_becomes_a_data_class_without_the_keys_that_it_does_not_have() -> None:
+    row = configs.made(Row, {"name": "cuda", "same-file": True, "source": ["#1"], "remark": "for people"})
+    assert row == Row("cuda", same_file=True, source=("#1",))
+    assert configs.made(Row, {"name": "rocm"}) == Row("rocm")
+    with pytest.raises(TypeError, match="name"):
+        configs.made(Row, {"source": []})

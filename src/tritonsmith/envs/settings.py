@@ -151,10 +151,7 @@ def available() -> list[tuple[str, Path, str]]:
     found: dict[str, tuple[str, Path, str]] = {}
     for folder in _folders():
         for path in sorted(filter(Path.is_file, folder.glob("*.toml"))):
-            try:
-                first = untrusted.read_text(path).partition("\n")[0]
-            except OSError:
-                first = ""  # whoever asks for it is told
+            first = untrusted.text_if_any(path).partition("\n")[0]  # whoever asks for it is told of errors
             about = first.removeprefix("#").strip() if first.startswith("#") else ""
             found.setdefault(path.stem, (path.stem, path, about))
     return list(found.values())

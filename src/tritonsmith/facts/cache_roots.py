@@ -48,7 +48,9 @@ class Root:
 def find(environ: Mapping[str, str], space: Workspace) -> tuple[Root, ...]:
     """All caches that exist of this user and in the workspace; Triton's own even if it does not exist yet."""
     found: dict[Path, Root] = {}
-    for root in (*_own(environ), *_environments(space), *_inductor(environ)):
+    folders = sorted((space.root / "envs").glob("*/triton-cache"))
+    tools = (Root("env", path, f"environment {path.parent.name}") for path in folders)
+    for root in (*_own(environ), *tools, *_inductor(environ)):
         if root.current or root.path.is_dir():
             found.setdefault(root.real, root)
     return tuple(found.values())
@@ -84,15 +86,9 @@ def _own(environ: Mapping[str, str]) -> Iterator[Root]:
             yield Root(kind, path, source, current=kind == "jit" and number == 0)
 
 
-def _environments(space: Workspace) -> Iterator[Root]:
-    for path in sorted((space.root / "envs").glob("*/triton-cache")):
-        yield Root("env", path, f"environment {path.parent.name}")
-
-
 def _inductor(environ: Mapping[str, str]) -> Iterator[Root]:
     """One folder per device, in the layout of Triton's own, unless TRITON_CACHE_DIR is set."""
-    source = (
-        "TORCHINDUCTOR_CACHE_DIR" if environ.get("TORCHINDUCTOR_CACHE_DIR") else "TorchInductor's default"
-    )
+    variable = "TORCHINDUCTOR_CACHE_DIR"
+    source = variable if environ.get(variable) else "TorchInductor's default"
     for path in sorted((inductor_folder(environ) / "triton").glob("*")):
         yield Root("inductor", path, source)

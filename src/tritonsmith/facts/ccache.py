@@ -66,9 +66,8 @@ def parse(config: str, stats: str) -> Ccache:
         config: output of `ccache --show-config`: `(origin) key = value`.
         stats: output of `ccache --print-stats`: key, tab, number.
     """
-    config, stats = (
-        text.replace("secondary_storage", "remote_storage") for text in (config, stats)
-    )  # to 4.6
+    # To 4.6 it was called another way.
+    config, stats = (text.replace("secondary_storage", "remote_storage") for text in (config, stats))
     values = dict(re.findall(r"^(?:\(.*?\) )?(\w+) = ?(.*)$", config, re.MULTILINE))
     counts = {name: int(number) for name, number in re.findall(r"^(\w+)\t(\d+)$", stats, re.MULTILINE)}
     return Ccache(

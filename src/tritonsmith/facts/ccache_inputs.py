@@ -81,10 +81,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _hit(path: Path) -> bool | None:
     log = path.with_name(path.name.replace("ccache-input-text", "ccache-log"))
-    try:
-        results = set(_RESULT.findall(untrusted.read_text(log)))
-    except OSError:
-        return None
+    results = set(_RESULT.findall(untrusted.text_if_any(log)))
     if results.intersection(_HITS):
         return True
     return False if "cache_miss" in results else None

@@ -95,7 +95,7 @@ def read(root: Path) -> TritonCheckout:
 
 
 def _read(root: Path) -> TritonCheckout:
-    setup = next((root / name for name in ("setup.py", "python/setup.py") if (root / name).is_file()), None)
+    setup = _setup(root)
     if setup is None or not (root / "include" / "triton").is_dir():
         raise FactError(
             "this folder is not a checkout of Triton",
@@ -114,7 +114,7 @@ def _read(root: Path) -> TritonCheckout:
         pins=tuple(_pins(root, setup_text)),
         requires=_requires(root, setup, setup_text),
         nvidia=_nvidia(root, setup_text),
-        json_version=_json_version(root) or _json_in(setup_text),
+        json_version=_json_version(root, setup_text),
         python=_python_range(setup_text, version),
         commit=head.commit,
         committed=head.committed,
@@ -137,9 +137,13 @@ def pin_of(root: Path) -> LlvmPin | None:
     Raises:
         FactError: the file that names it cannot be read.
     """
-    setup = next((root / name for name in ("setup.py", "python/setup.py") if (root / name).is_file()), None)
+    setup = _setup(root)
     found = _pins(root, untrusted.read_text(setup)) if setup else ()
     return next((pin for pin in found if pin.role == "core"), None)
+
+
+def _setup(root: Path) -> Path | None:
+    return next((root / name for name in ("setup.py", "python/setup.py") if (root / name).is_file()), None)
 
 
 def _probe(root: Path, probe: dict[str, Any]) -> bool:
@@ -200,9 +204,8 @@ def _json_pin(path: Path, role: str) -> LlvmPin:
             sha256=tuple(sorted((str(name), str(value)) for name, value in sums.items())),
         )
     except (ValueError, KeyError, AttributeError) as error:
-        raise FactError(
-            "cannot read this pin file", where=path, why=f"{type(error).__name__}: {error}"
-        ) from error
+        why = f"{type(error).__name__}: {error}"
+        raise FactError("cannot read this pin file", where=path, why=why) from error
 
 
 # What a checkout names becomes a part of paths, URLs and command lines, where `..` and `--option` mean more.
@@ -260,9 +263,8 @@ def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:
             versions = dict(untrusted.read_json(listing))
         except (ValueError, TypeError) as error:
             raise FactError("this file is not valid JSON", where=listing, why=str(error)) from error
-        return tuple(
-            sorted((str(name), _checked(str(at), _NUMBER, listing)) for name, at in versions.items())
-        )
+        named = ((str(name), _checked(str(at), _NUMBER, listing)) for name, at in versions.items())
+        return tuple(sorted(named))
     single = root / "cmake" / "nvidia-toolchain-version.txt"
     one = _first_line(single)
     if one:
@@ -274,13 +276,10 @@ def _nvidia(root: Path, setup_text: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, one) for name in names if one and name in setup_text)
 
 
-def _json_version(root: Path) -> str:
+def _json_version(root: Path, setup_text: str) -> str:
     file = root / "cmake" / "json-version.txt"
-    named = _first_line(file).lstrip("v")
-    return _checked(named, _NUMBER, file) if named else ""
-
-
-def _json_in(setup_text: str) -> str:
+    if named := _first_line(file).lstrip("v"):
+        return _checked(named, _NUMBER, file)
     match = re.search(r"nlohmann/json/releases/download/v([\d.]+)/", setup_text)
     return match[1] if match else ""
 

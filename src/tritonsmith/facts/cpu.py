@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import untrusted
+from tritonsmith.untrusted import text_if_any
 
 # Instructions on vectors and matrices: x86, then Arm; `smep` protects memory.
 _VECTOR = re.compile(r"sse4|avx|fma|f16c|amx|asimd|neon|sve|sme(?!p)")
@@ -41,14 +41,14 @@ class Cpu:
 def read(cpuinfo: Path = Path("/proc/cpuinfo"), system: Path = Path("/sys/devices/system")) -> Cpu:
     """The processor that this process runs on; of macOS the name alone."""
     # Of the first processor only: the others repeat it.
-    told = dict(
-        re.findall(r"^([^\t:\n]+?)[ \t]*:[ \t]*(.*)$", _text(cpuinfo).partition("\n\n")[0], re.MULTILINE)
-    )
+    first = text_if_any(cpuinfo).partition("\n\n")[0]
+    told = dict(re.findall(r"^([^\t:\n]+?)[ \t]*:[ \t]*(.*)$", first, re.MULTILINE))
     flags = (told.get("flags") or told.get("Features") or "").split()
     topologies = sorted(system.glob("cpu/cpu[0-9]*/topology"))
-    sockets = len({_text(folder / "physical_package_id") for folder in topologies})
-    cores = len({_text(folder / "thread_siblings_list") for folder in topologies})
-    sizes = _cache_sizes(system / "cpu" / "cpu0" / "cache")
+    sockets = len({text_if_any(folder / "physical_package_id") for folder in topologies})
+    cores = len({text_if_any(folder / "thread_siblings_list") for folder in topologies})
+    levels = (system / "cpu" / "cpu0" / "cache").glob("index[0-9]*")
+    sizes = {text_if_any(level / "level"): text_if_any(level / "size") for level in levels}
     return Cpu(
         model=told.get("model name") or _arm(told) or platform.processor() or platform.machine(),
         sockets=sockets,
@@ -66,14 +66,3 @@ def _arm(told: dict[str, str]) -> str:
     if "CPU part" not in told:
         return ""
     return f"{platform.machine()} implementer {told.get('CPU implementer', '?')} part {told['CPU part']}"
-
-
-def _cache_sizes(folder: Path) -> dict[str, str]:
-    return {_text(index / "level"): _text(index / "size") for index in folder.glob("index[0-9]*")}
-
-
-def _text(path: Path) -> str:
-    try:
-        return untrusted.read_text(path).strip()
-    except OSError:
-        return ""

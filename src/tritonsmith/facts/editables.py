@@ -75,13 +75,8 @@ def mapping(finder: Path) -> dict[str, Path]:
     match = _MAPPING.search(read_text(finder))
     try:
         table = ast.literal_eval(match[1]) if match else {}
-    except (
-        ValueError,
-        SyntaxError,
-        TypeError,
-        RecursionError,
-        MemoryError,
-    ):  # the last two: nested too deeply
+    # The last two: nested too deeply.
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return {}
     pairs = table.items() if isinstance(table, dict) else ()
     return {

@@ -11,9 +11,7 @@ from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.versions import version_key
 
 _CONFIG = "triton-eras"
-_BRANCHED = timedelta(
-    weeks=7
-)  # from a release branch to NN.1.0: six, or some more (discourse.llvm.org/t/84245)
+_BRANCHED = timedelta(weeks=7)  # from a branch to NN.1.0: six or some more (discourse.llvm.org/t/84245)
 
 
 @dataclass(frozen=True)
@@ -23,30 +21,21 @@ class TritonRelease:
     Attributes:
         version: `3.5`.
         commit: of triton-lang/triton, from which the row was read.
-        llvm: pin, as many hex digits as are known; empty if unknown.
         python: oldest and newest minor version.
         requires: what the build needs in its environment, as requirement strings.
+        llvm: pin, as many hex digits as are known; empty if unknown.
     """
 
     version: str
     commit: str
-    llvm: str
     python: tuple[str, str]
     requires: tuple[str, ...]
+    llvm: str = ""
 
 
 def releases() -> tuple[TritonRelease, ...]:
     """All release lines, oldest first."""
-    return tuple(
-        TritonRelease(
-            row["version"],
-            row["commit"],
-            row.get("llvm", ""),
-            (row["python"][0], row["python"][1]),
-            tuple(row["requires"]),
-        )
-        for row in configs.load(_CONFIG)["release"]
-    )
+    return tuple(configs.made(TritonRelease, row) for row in configs.load(_CONFIG)["release"])
 
 
 def release(version: str) -> TritonRelease:

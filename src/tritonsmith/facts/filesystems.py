@@ -35,16 +35,13 @@ def of(path: Path) -> FileSystem | None:
     ]
     if not holding:
         return None
+    network = configs.load("resources")["file-systems"]["network"]
     # of two at one place the later covers the earlier, as NFS does autofs
     nearest = max(reversed(holding), key=lambda part: len(Path(part.mountpoint).parts))
-    return FileSystem(nearest.fstype, Path(nearest.mountpoint), nearest.fstype in _network_kinds())
+    return FileSystem(nearest.fstype, Path(nearest.mountpoint), nearest.fstype in network)
 
 
 def free_name(path: Path, ending: str) -> Path:
     """A free name beside a path: `NAME.backup`, `NAME.backup1` ..."""
     candidates = (path.with_name(f"{path.name}{ending}{number or ''}") for number in itertools.count())
     return next(candidate for candidate in candidates if not os.path.lexists(candidate))
-
-
-def _network_kinds() -> set[str]:
-    return set(configs.load("resources")["file-systems"]["network"])

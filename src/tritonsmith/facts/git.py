@@ -82,9 +82,8 @@ def common_folder(root: Path) -> Path | None:
     if folder is None:
         return None
     common = folder / "commondir"
-    named = (
-        untrusted.real(folder / untrusted.read_text(common).strip()) if untrusted.is_file(common) else folder
-    )
+    there = untrusted.is_file(common)
+    named = untrusted.real(folder / untrusted.read_text(common).strip()) if there else folder
     return named if untrusted.is_dir(named) else folder
 
 
@@ -111,10 +110,8 @@ def branches(root: Path) -> dict[str, str]:
     packed = common / "packed-refs"
     if untrusted.is_file(packed):
         text = untrusted.read_text(packed)  # git allows any bytes in a name
-        found |= {
-            name: commit
-            for commit, name in re.findall(r"^([0-9a-f]{40}) refs/heads/(.+)$", text, re.MULTILINE)
-        }
+        rows = re.findall(r"^([0-9a-f]{40}) refs/heads/(.+)$", text, re.MULTILINE)
+        found |= {name: commit for commit, name in rows}
     for path in heads.rglob("*"):
         if untrusted.is_file(path):
             found[str(path.relative_to(heads))] = untrusted.read_text(path).strip()

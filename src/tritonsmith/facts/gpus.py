@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tritonsmith import untrusted
 from tritonsmith.plan.process import capture
+from tritonsmith.untrusted import text_if_any
 
 _GIB = float(1 << 30)
 _NVIDIA_NODES = ("nvidiactl", "nvidia[0-9]*", "dxg")  # dxg: the Windows subsystem for Linux
@@ -93,10 +93,8 @@ def _nvidia(dev: Path, proc: Path) -> tuple[Driver | None, tuple[Gpu, ...]]:
     except pynvml.NVMLError as error:
         return Driver(loaded, problem=f"NVML: {error}"), ()
     try:
-        driver = Driver(
-            _text(_ask(pynvml, pynvml.nvmlSystemGetDriverVersion) or loaded), cuda=_cuda_of_driver(pynvml)
-        )
-        return driver, tuple(_devices(pynvml))
+        version = _text(_ask(pynvml, pynvml.nvmlSystemGetDriverVersion) or loaded)
+        return Driver(version, cuda=_cuda_of_driver(pynvml)), tuple(_devices(pynvml))
     except pynvml.NVMLError as error:
         return Driver(loaded, problem=f"NVML: {error}"), ()
     finally:
@@ -105,10 +103,7 @@ def _nvidia(dev: Path, proc: Path) -> tuple[Driver | None, tuple[Gpu, ...]]:
 
 def _kernel_module(proc: Path) -> str:
     """Version of the kernel module that is loaded; libraries of another version do not talk to it."""
-    try:
-        text = untrusted.read_text(proc / "driver" / "nvidia" / "version")
-    except OSError:
-        return ""
+    text = text_if_any(proc / "driver" / "nvidia" / "version")
     match = re.search(r"Kernel Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)", text)
     return match[1] if match else ""
 
@@ -121,9 +116,8 @@ def _devices(nvml: Any) -> Iterator[Gpu]:
         name = _ask(nvml, nvml.nvmlDeviceGetName, handle) or "NVIDIA GPU"
         major, minor = _ask(nvml, nvml.nvmlDeviceGetCudaComputeCapability, handle) or (0, 0)
         memory = _ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)  # none of its own on a GB10
-        yield Gpu(
-            "nvidia", _text(name), f"{major}.{minor}" if major else "", int(memory.total) if memory else 0
-        )
+        arch = f"{major}.{minor}" if major else ""
+        yield Gpu("nvidia", _text(name), arch, int(memory.total) if memory else 0)
 
 
 def _cuda_of_driver(nvml: Any) -> str:
@@ -153,7 +147,7 @@ def _amd(dev: Path, sys: Path) -> tuple[Driver | None, tuple[Gpu, ...]]:
     kfd = dev / "kfd"
     if not found and not kfd.exists():
         return None, ()
-    return Driver(_line(sys / "module/amdgpu/version"), problem=_access(kfd)), found
+    return Driver(text_if_any(sys / "module/amdgpu/version"), problem=_access(kfd)), found
 
 
 def _amd_gpu(node: Path) -> Gpu | None:
@@ -164,7 +158,7 @@ def _amd_gpu(node: Path) -> Gpu | None:
     banks = map(_properties, node.glob("mem_banks/*/properties"))
     memory = sum(int(bank.get("size_in_bytes", 0)) for bank in banks if bank.get("heap_type") in _VRAM_HEAPS)
     arch = _gfx(int(properties.get("gfx_target_version", 0)))
-    return Gpu("amd", _line(node / "name") or "AMD GPU", arch, memory)
+    return Gpu("amd", text_if_any(node / "name") or "AMD GPU", arch, memory)
 
 
 def _gfx(number: int) -> str:
@@ -174,11 +168,7 @@ def _gfx(number: int) -> str:
 
 def _properties(file: Path) -> dict[str, str]:
     """Lines of a name and a number; nothing if the file may not be read."""
-    try:
-        lines = untrusted.read_text(file).splitlines()
-    except OSError:
-        return {}
-    pairs = (line.split() for line in lines)
+    pairs = (line.split() for line in text_if_any(file).splitlines())
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[1].isdigit()}  # noqa: PLR2004
 
 
@@ -192,13 +182,6 @@ def _access(kfd: Path) -> str:
     except KeyError:  # a container does not know the host's groups
         group = str(kfd.stat().st_gid)
     return f"{kfd} is not accessible to this user; it belongs to the group {group}"
-
-
-def _line(file: Path) -> str:
-    try:
-        return untrusted.read_text(file).strip()
-    except OSError:
-        return ""
 
 
 @dataclass(frozen=True)

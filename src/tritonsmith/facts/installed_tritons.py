@@ -85,11 +85,7 @@ def _package(site: Path) -> Path:
 
 def version_of(package: Path) -> str:
     """The version in a folder `triton`; empty if there is none."""
-    try:
-        text = untrusted.read_text(package / "__init__.py")
-    except OSError:
-        return ""
-    match = _VERSION.search(text)
+    match = _VERSION.search(untrusted.text_if_any(package / "__init__.py"))
     return _public(match[1]) if match else ""
 
 

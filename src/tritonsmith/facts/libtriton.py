@@ -17,12 +17,8 @@ from pathlib import Path
 # `23.0.0git 1f126a6dea50d185c0781743a667390037ae88bd`; a release's tarball has no commit: `19.1.7`.
 _PRODUCER = re.compile(rb"\0(\d\d\.\d+\.\d+(?:git|svn|-?rc\d+)?)(?: ([0-9a-f]{40}))?(?=\0)")
 _TAG = re.compile(r"libtriton\.(?P<tag>cpython-\d+[a-z]*|abi3t?|pypy\d+)\b")
-_MACHINES = {
-    0x3E: "x86_64",
-    0xB7: "aarch64",
-    0xF3: "riscv64",
-    0x15: "ppc64le",
-}  # e_machine, by the ELF standard
+# e_machine, by the ELF standard
+_MACHINES = {0x3E: "x86_64", 0xB7: "aarch64", 0xF3: "riscv64", 0x15: "ppc64le"}
 _HEADER, _ELF64_LITTLE = 64, b"\x7fELF\x02\x01"
 _Section = tuple[int, int]  # offset and size in bytes
 
@@ -112,10 +108,8 @@ def _sections(content: mmap.mmap) -> Iterator[tuple[str, _Section]]:
 
 def _producer(content: mmap.mmap, sections: Mapping[str, _Section]) -> tuple[str, str]:
     offset, size = sections.get(".data", (0, 0))
-    hits = [
-        (hit[1].decode(), (hit[2] or b"").decode())
-        for hit in _PRODUCER.finditer(content, offset, offset + size)
-    ]
+    found = _PRODUCER.finditer(content, offset, offset + size)
+    hits = [(hit[1].decode(), (hit[2] or b"").decode()) for hit in found]
     return max(hits, key=lambda hit: bool(hit[1]), default=("", ""))
 
 

@@ -18,14 +18,12 @@ _WRAPPERS = ("not", "env", "count")  # take a program as their argument
 def programs(checkout: Path) -> tuple[str, ...]:
     """Names of the programs that the lit tests below `test/` of a checkout call, sorted."""
     found: set[str] = set()
-    for path in _tests(checkout / "test"):
+    for path in (checkout / "test").rglob("*"):
+        if path.suffix not in _SUFFIXES or not path.is_file():
+            continue
         for line in _RUN.findall(untrusted.read_bytes(path)):
             found.update(_called(line.decode("utf-8", errors="replace")))
     return tuple(sorted(found))
-
-
-def _tests(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
 
 
 def _called(line: str) -> Iterator[str]:

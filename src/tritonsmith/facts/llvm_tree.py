@@ -200,10 +200,7 @@ def same_commit(one: str, other: str) -> bool:
 
 def config_values(prefix: Path) -> dict[str, str]:
     """What an LLVM's CMake package says of it: `LLVM_` variables, name to value."""
-    return _cmake_sets(untrusted.read_text(_config(prefix)))
-
-
-def _cmake_sets(text: str) -> dict[str, str]:
+    text = untrusted.read_text(_config(prefix))
     pairs = re.findall(r"^\s*set\((LLVM_\w+)\s+\"?([^\")]*)\"?\)", text, flags=re.MULTILINE)
     return {name: value.strip() for name, value in pairs}
 
@@ -218,11 +215,6 @@ def _commit(prefix: Path) -> str:
         match = re.search(r'#define LLVM_REVISION "([0-9a-f]{7,40})"', untrusted.read_text(header))
         if match:
             return match[1]
-    return _commit_of_source(prefix)
-
-
-def _commit_of_source(prefix: Path) -> str:
-    """HEAD of the source tree that a build folder was configured from."""
     source = source_of(prefix)
     return source_commit(source) if source else ""
 

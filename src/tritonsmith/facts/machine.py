@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import untrusted
 from tritonsmith.facts import probe_cache
 from tritonsmith.plan.process import capture
+from tritonsmith.untrusted import text_if_any
 from tritonsmith.versions import version_key
 
 _GIB = float(1 << 30)
@@ -87,7 +87,7 @@ def _own_cgroups(root: Path, membership: Path, controller: str) -> list[Path]:
     be the host's, and the folders around it still hold its limits.
     """
     found = []
-    for line in (_read_text(membership) or "").splitlines():
+    for line in text_if_any(membership).splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if controllers and controller not in controllers.split(","):
             continue
@@ -98,15 +98,15 @@ def _own_cgroups(root: Path, membership: Path, controller: str) -> list[Path]:
 
 
 def _memory_limit(folder: Path) -> int | None:
-    text = _read_text(folder / "memory.max") or _read_text(folder / "memory.limit_in_bytes")
-    return int(text) if text and text.isdigit() else None
+    text = text_if_any(folder / "memory.max") or text_if_any(folder / "memory.limit_in_bytes")
+    return int(text) if text.isdigit() else None
 
 
 def _cpu_limit(folder: Path) -> int | None:
-    quota, _, period = (_read_text(folder / "cpu.max") or "max").partition(" ")
+    quota, _, period = (text_if_any(folder / "cpu.max") or "max").partition(" ")
     if quota == "max":
-        quota = _read_text(folder / "cpu.cfs_quota_us") or ""
-        period = _read_text(folder / "cpu.cfs_period_us") or ""
+        quota = text_if_any(folder / "cpu.cfs_quota_us")
+        period = text_if_any(folder / "cpu.cfs_period_us")
     return max(1, int(quota) // int(period)) if quota.isdigit() and period.isdigit() else None
 
 
@@ -133,10 +133,3 @@ def glibcxx_of(library: Path) -> str:
         return ""
     tags = re.findall(rb"GLIBCXX_(\d+\.\d+(?:\.\d+)?)\x00", library.read_bytes())
     return max((tag.decode() for tag in tags), key=version_key, default="")
-
-
-def _read_text(path: Path) -> str | None:
-    try:
-        return untrusted.read_text(path).strip()
-    except OSError:
-        return None

@@ -28,11 +28,7 @@ Kind = Literal["newer", "missing", "command", "unrecorded", "headers", "other"]
 # https://github.com/ninja-build/ninja/blob/v1.13.2/src/graph.cc, `explanations_.Record`
 _OLDER = r"(?P<output>.+) older than most recent input (?P<input>.+) \("
 _REASONS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    (
-        "newer",
-        re.compile(r"(?:restat of )?output (?P<output>.+) older than most recent input (?P<input>.+) \("),
-    ),
-    ("newer", re.compile(r"recorded mtime of (?P<output>.+) older than most recent input (?P<input>.+) \(")),
+    ("newer", re.compile(rf"(?:(?:restat of )?output|recorded mtime of) {_OLDER}")),
     ("missing", re.compile(r"output (?P<output>.+?)(?: of phony edge with no inputs)? doesn't exist$")),
     ("command", re.compile(r"command line changed for (?P<output>.+)$")),
     ("unrecorded", re.compile(r"command line not found in log for (?P<output>.+)$")),
@@ -129,12 +125,8 @@ def _reason(line: str) -> Reason:
 
 def durations(build: Path) -> dict[str, float]:
     """How long each output took when it was last made, in seconds, from Ninja's log."""
-    try:
-        lines = untrusted.read_text(build / ".ninja_log").splitlines()
-    except OSError:
-        return {}
     found: dict[str, float] = {}
-    for line in lines[1:]:
+    for line in untrusted.text_if_any(build / ".ninja_log").splitlines()[1:]:
         fields = line.split("\t")
         if len(fields) == 5 and fields[0].isdigit() and fields[1].isdigit():  # noqa: PLR2004 - versions 5 to 7
             found[fields[3]] = (int(fields[1]) - int(fields[0])) / 1000

@@ -38,17 +38,10 @@ def around(root: Path) -> tuple[Bump, ...]:
     A root of the history is none, nor is the end of a shallow clone: there everything is new.
     """
     before = _bumps(root, f"-n{_SIDES}", "HEAD")
-    branches = _said(
-        root,
-        "for-each-ref",
-        "--contains=HEAD",
-        "--format=%(refname)",
-        "refs/remotes",
-        "refs/heads",
-        "refs/tags",
-    ).splitlines()
+    holding = ("for-each-ref", "--contains=HEAD", "--format=%(refname)")
+    branches = _said(root, *holding, "refs/remotes", "refs/heads", "refs/tags")
     after: tuple[Bump, ...] = ()
-    for branch in _likely_main(branches):
+    for branch in _likely_main(branches.splitlines()):
         after = _bumps(root, "--reverse", "--ancestry-path", f"HEAD..{branch}")[:_SIDES]
         if after:
             break
@@ -62,16 +55,9 @@ def _likely_main(branches: list[str]) -> list[str]:
 
 
 def _bumps(root: Path, *arguments: str) -> tuple[Bump, ...]:
-    options = (
-        "--no-show-signature",
-        "--diff-filter=M",
-        "--name-only",
-        "--full-diff",
-        "--no-renames",
-        "-z",
-        _FORMAT,
-    )
-    told = _said(root, "log", *options, *arguments, "--", *_PIN_FILES)
+    modified = ("--diff-filter=M", "--name-only", "--full-diff", "--no-renames")
+    options = ("--no-show-signature", *modified, "-z", _FORMAT, *arguments)
+    told = _said(root, "log", *options, "--", *_PIN_FILES)
     found: list[Bump] = []
     for word in (one.strip("\n") for one in told.split("\0")):
         if word.startswith(_HEAD):

@@ -100,7 +100,7 @@ class PinMatch:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WheelName:
     """What a channel's wheel is called, over a range of releases.
 
@@ -119,9 +119,9 @@ class WheelName:
     kind: str
     name: str
     since: str
-    until: str
+    until: str = ""
     place: str
-    note: str
+    note: str = ""
     source: tuple[str, ...]
 
 
@@ -143,7 +143,7 @@ class PinFile:
     repository: str
     commit: tuple[str, ...]
     version: tuple[str, ...]
-    otherwise: str
+    otherwise: str = ""
 
 
 def releases() -> tuple[PyTorchRelease, ...]:
@@ -163,34 +163,13 @@ def titles() -> dict[str, str]:
 
 def pin_files() -> tuple[PinFile, ...]:
     """Where PyTorch keeps its pins, per channel."""
-    return tuple(
-        PinFile(
-            row["channel"],
-            row["title"],
-            row["repository"],
-            tuple(row["commit"]),
-            tuple(row["version"]),
-            row.get("otherwise", ""),
-        )
-        for row in configs.load(CONFIG)["pin-file"]
-    )
+    return tuple(configs.made(PinFile, row) for row in configs.load(CONFIG)["pin-file"])
 
 
 def wheel_names(version: str = "") -> tuple[WheelName, ...]:
     """The names of the wheels of a release of PyTorch; of all eras without a version."""
-    names = (
-        WheelName(
-            row["channel"],
-            row["kind"],
-            row["name"],
-            row["since"],
-            row.get("until", ""),
-            row["from"],
-            row.get("note", ""),
-            tuple(row["source"]),
-        )
-        for row in configs.load(CONFIG)["wheel-name"]
-    )
+    rows = configs.load(CONFIG)["wheel-name"]
+    names = (configs.made(WheelName, {**row, "place": row["from"]}) for row in rows)
     return tuple(name for name in names if not version or _covers(name, version))
 
 
@@ -267,18 +246,5 @@ def _covers(name: WheelName, version: str) -> bool:
 
 
 def _release(row: dict[str, Any]) -> PyTorchRelease:
-    xpu = row.get("xpu")
-    return PyTorchRelease(
-        version=row["pytorch"],
-        cuda=_pin(row["cuda"]),
-        rocm=_pin(row["rocm"]),
-        xpu=None if xpu is None else _pin(xpu),
-        wheel=_pin(row["wheel"]),
-    )
-
-
-def _pin(table: dict[str, Any]) -> Pin:
-    fields = {key.replace("-", "_"): value for key, value in table.items()}
-    for key in ("candidates", "source"):
-        fields[key] = tuple(fields.get(key, ()))
-    return Pin(**fields)
+    pins = {where: configs.made(Pin, row[where]) for where in (*CHANNELS, WHEEL) if where in row}
+    return configs.made(PyTorchRelease, {"version": row["pytorch"], "xpu": None, **pins})

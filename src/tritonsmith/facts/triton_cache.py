@@ -122,9 +122,7 @@ class Era:
 @cache
 def eras() -> tuple[Era, ...]:
     """All spellings, oldest first."""
-    keys = ("name", "length", "pattern", "since", "until")
-    rows = configs.load("triton-cache")["era"]
-    return tuple(Era(**{key: row[key] for key in keys if key in row}) for row in rows)
+    return tuple(configs.made(Era, row) for row in configs.load("triton-cache")["era"])
 
 
 def era_of(entry: CacheEntry) -> Era | None:

@@ -97,10 +97,8 @@ class Empty:
 @cache
 def table() -> Mapping[str, TritonVariable]:
     """Every variable that some Triton reads, by its name."""
-    taken = set(TritonVariable.__dataclass_fields__)
     rows: dict[str, dict[str, Any]] = configs.load(_CONFIG)["variable"]
-    fields = {name: {key: row[key] for key in row if key in taken} for name, row in rows.items()}
-    return {name: TritonVariable(name, **{**row, "at": tuple(row["at"])}) for name, row in fields.items()}
+    return {name: configs.made(TritonVariable, {"name": name, **row}) for name, row in rows.items()}
 
 
 def find(name: str) -> TritonVariable | None:
@@ -117,11 +115,8 @@ def prefixes() -> tuple[str, ...]:
 
 def about_triton(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Names that are set and mean Triton, by their prefix, by the table, or by a slip in the prefix."""
-    return tuple(sorted(name for name in environ if _ours(name)))
-
-
-def _ours(name: str) -> bool:
-    return name.startswith(prefixes()) or find(name) is not None or _slipped(name)
+    ours = (name for name in environ if name.startswith(prefixes()) or find(name) or _slipped(name))
+    return tuple(sorted(ours))
 
 
 def _slipped(name: str) -> bool:
@@ -192,7 +187,7 @@ def empty(name: str, version: str) -> Empty | None:
     """What it does in a release that a variable is set to nothing; None if that is as good as unset."""
     for row in configs.load(_CONFIG)["empty"]:
         if name in row["names"] and covers(version, row.get("since", "0"), row.get("until", "")):
-            return Empty(row["does"], row.get("good", False))
+            return configs.made(Empty, row)
     return None
 
 
