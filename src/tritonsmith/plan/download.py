@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from tritonsmith.errors import DownloadError
@@ -27,31 +28,33 @@ def fetch(url: str, dest: Path, *, sha256: str, progress: Progress) -> None:
     """
     from http.client import HTTPException  # noqa: PLC0415
 
+    def transfer(partial: Path) -> None:
+        try:
+            _transfer(url, partial, progress)
+        except (OSError, HTTPException, ValueError) as error:
+            raise DownloadError(
+                "cannot download",
+                where=url,
+                why=_reason(error),
+                hints=[
+                    "check the network and the proxy variables (https_proxy)",
+                    f"download it elsewhere and put it at {dest}; a partial file is kept and resumed",
+                ],
+            ) from error
+
+    receive(url, dest, sha256, transfer, "run again: a proxy or a broken transfer may have changed it")
+
+
+def receive(url: str, dest: Path, sha256: str, transfer: Callable[[Path], None], hint: str) -> None:
+    """Transfer a file to `DEST.partial`, which gets its name if it has the right checksum, or is deleted."""
     if dest.is_file() and sha256_of(dest) == sha256.lower():
         return
     dest.parent.mkdir(parents=True, exist_ok=True)
     partial = dest.with_name(f"{dest.name}.partial")
-    try:
-        _transfer(url, partial, progress)
-    except (OSError, HTTPException, ValueError) as error:
-        raise DownloadError(
-            "cannot download",
-            where=url,
-            why=_reason(error),
-            hints=[
-                "check the network and the proxy variables (https_proxy)",
-                f"download it elsewhere and put it at {dest}; a partial file is kept and resumed",
-            ],
-        ) from error
-    found = sha256_of(partial)
-    if found != sha256.lower():
+    transfer(partial)
+    if (found := sha256_of(partial)) != sha256.lower():
         partial.unlink()
-        raise DownloadError(
-            "the downloaded file has the wrong checksum and was deleted",
-            where=url,
-            why=f"sha256 is    {found}\nit should be {sha256.lower()}",
-            hints=["run again: a proxy or a broken transfer may have changed it"],
-        )
+        raise _wrong("the downloaded file has the wrong checksum and was deleted", url, found, sha256, hint)
     partial.replace(dest)
 
 
@@ -101,10 +104,30 @@ def reachable(url: str) -> str | None:
         return _reason(error)
 
 
-def sha256_of(path: Path) -> str:
+def verify(path: Path, sha256: str, progress: Progress) -> None:
+    """Verify the checksum of an archive, 64 hex digits.
+
+    Raises:
+        DownloadError: the checksum does not match.
+    """
+    if (found := sha256_of(path, progress)) != sha256.lower():
+        hint = "download the archive again: a broken transfer may have changed it"
+        raise _wrong("the archive has the wrong checksum", path, found, sha256, hint)
+
+
+def _wrong(what: str, where: Path | str, found: str, sha256: str, hint: str) -> DownloadError:
+    why = f"sha256 is    {found}\nit should be {sha256.lower()}"
+    return DownloadError(what, where=where, why=why, hints=[hint])
+
+
+def sha256_of(path: Path, progress: Progress = lambda *_: None) -> str:
     """SHA-256 of a file, 64 hex digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    seen, whole = hashlib.sha256(), path.stat().st_size
+    with path.open("rb", buffering=0) as file:
+        while chunk := file.read(_CHUNK):
+            seen.update(chunk)
+            progress(file.tell(), whole)
+    return seen.hexdigest()
 
 
 def _reason(error: Exception) -> str:

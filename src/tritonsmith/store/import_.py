@@ -12,8 +12,9 @@ from tritonsmith.errors import DownloadError, FactError, PreflightError
 from tritonsmith.facts.machine import Machine
 from tritonsmith.plan import Download, Plan, Remove, Stamp, Write
 from tritonsmith.plan.steps import pack, store_entry
+from tritonsmith.plan.steps.fetch import VerifyChecksum
 from tritonsmith.plan.steps.object_store import Obtain
-from tritonsmith.plan.steps.pack import ARRIVED, Unpack, VerifyChecksum
+from tritonsmith.plan.steps.pack import ARRIVED, Unpack
 from tritonsmith.plan.steps.store_entry import RemoveLeftovers
 from tritonsmith.store import entry as entries
 from tritonsmith.store import matching, remote

@@ -281,7 +281,7 @@ def test_extract_goes_on_after_a_kill(runner: Runner, root: Path, tmp_path: Path
 
 def test_extract_checks_first(runner: Runner, root: Path, tmp_path: Path) -> None:
     archive = packed(tmp_path)
-    with pytest.raises(StepError, match="wrong checksum"):
+    with pytest.raises(DownloadError, match="wrong checksum"):
         runner.run(plan(Extract(archive, root / "dest", root, sha256="0" * 64, phase="p")))
     archive.write_bytes(archive.read_bytes()[:700])
     with pytest.raises(DownloadError, match="cannot extract"):

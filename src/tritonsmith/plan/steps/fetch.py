@@ -99,6 +99,29 @@ class Download(Step):
 
 
 @dataclass(frozen=True)
+class VerifyChecksum(Step):
+    """Verify a file's checksum.
+
+    Attributes:
+        path: the file.
+        sha256: 64 hex digits.
+    """
+
+    path: Path
+    sha256: str
+
+    def shell(self) -> list[str]:
+        return [f"echo {shlex.quote(f'{self.sha256}  {self.path}')} | sha256sum --check"]
+
+    def act(self, tools: StepTools) -> None:
+        download.verify(self.path, self.sha256, tools.transfer(self.title))
+
+    @property
+    def title(self) -> str:
+        return f"verify {self.path.name}"
+
+
+@dataclass(frozen=True)
 class Extract(Step):
     """Extract a tar archive into a folder that appears only when it is complete.
 
@@ -123,7 +146,7 @@ class Extract(Step):
         globs = " ".join(shlex.quote("*/" * self.strip + name) for name in self.only)
         lines = [f"rm -rf -- {quote(partial)}", f"mkdir -p {quote(partial)}"]
         if self.sha256:
-            lines.insert(0, f"echo {shlex.quote(f'{self.sha256}  {self.archive}')} | sha256sum --check")
+            lines = VerifyChecksum(self.archive, self.sha256, phase=self.phase).shell() + lines
         options = f"--no-same-owner --strip-components={self.strip} -C {quote(partial)}"
         wildcards = f" --wildcards --no-wildcards-match-slash {globs}" if globs else ""
         lines.append(f"tar -xf {quote(self.archive)} {options}{wildcards}")
@@ -131,12 +154,8 @@ class Extract(Step):
         return lines
 
     def act(self, tools: StepTools) -> None:
-        if self.sha256 and (found := download.sha256_of(self.archive)) != self.sha256.lower():
-            raise StepError(
-                "the archive has the wrong checksum",
-                where=self.archive,
-                why=f"sha256 is    {found}\nit should be {self.sha256.lower()}",
-            )
+        if self.sha256:
+            VerifyChecksum(self.archive, self.sha256, phase=self.phase).act(tools)
         ownership.remove(self.dest.with_name(f"{self.dest.name}.partial"), self.root)
         self.dest.parent.mkdir(parents=True, exist_ok=True)
         progress = tools.transfer(self.title)

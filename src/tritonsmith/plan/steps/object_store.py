@@ -57,21 +57,12 @@ class Obtain(Step):
         return [f"# {redact.hidden(self.url)} goes to {shlex.quote(str(self.dest))}"]
 
     def act(self, tools: StepTools) -> None:
-        if self.dest.is_file() and download.sha256_of(self.dest) == self.sha256:
-            return
-        self.dest.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.dest.with_name(f"{self.dest.name}.partial")
-        with opened(self.url) as (system, path):
-            system.get_file(path, str(partial), callback=_callback(tools, self.title))
-        if (found := download.sha256_of(partial)) != self.sha256:
-            partial.unlink()
-            raise DownloadError(
-                "the downloaded file has the wrong checksum and was deleted",
-                where=redact.hidden(self.url),
-                why=f"sha256 is    {found}\nit should be {self.sha256}",
-                hints=["an upload may be in progress: try again later"],
-            )
-        partial.replace(self.dest)
+        def transfer(partial: Path) -> None:
+            with opened(self.url) as (system, path):
+                system.get_file(path, str(partial), callback=_callback(tools, self.title))
+
+        hint = "an upload may be in progress: try again later"
+        download.receive(redact.hidden(self.url), self.dest, self.sha256, transfer, hint)
 
     @property
     def title(self) -> str:

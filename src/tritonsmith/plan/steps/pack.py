@@ -32,6 +32,7 @@ from tritonsmith.plan.compression import DamagedError, TooMuchError
 from tritonsmith.plan.fresh_tree import FreshTree
 from tritonsmith.plan.steps import relocate
 from tritonsmith.plan.steps.base import Step, StepTools
+from tritonsmith.plan.steps.fetch import VerifyChecksum
 from tritonsmith.plan.tarball import Tarball, TarMember
 
 SCHEMA = 1
@@ -117,40 +118,6 @@ class Pack(Step):
     @property
     def title(self) -> str:
         return f"pack {self.dest.name}"
-
-
-@dataclass(frozen=True)
-class VerifyChecksum(Step):
-    """Verify a file's checksum.
-
-    Attributes:
-        path: the file.
-        sha256: 64 hex digits.
-    """
-
-    path: Path
-    sha256: str
-
-    def shell(self) -> list[str]:
-        return [f"echo {shlex.quote(f'{self.sha256}  {self.path}')} | sha256sum --check"]
-
-    def act(self, tools: StepTools) -> None:
-        total, done, seen = self.path.stat().st_size, 0, hashlib.sha256()
-        for piece in _pieces(self.path):
-            seen.update(piece)
-            done += len(piece)
-            tools.update(done, total, self.title)
-        if (found := seen.hexdigest()) != self.sha256.lower():
-            raise DownloadError(
-                "the archive has the wrong checksum",
-                where=self.path,
-                why=f"sha256 is    {found}\nit should be {self.sha256.lower()}",
-                hints=["download the archive again: a broken transfer may have changed it"],
-            )
-
-    @property
-    def title(self) -> str:
-        return f"verify {self.path.name}"
 
 
 @dataclass(frozen=True)
