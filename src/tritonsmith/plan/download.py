@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from tritonsmith.errors import DownloadError
 from tritonsmith.plan.compression import Progress
@@ -93,15 +95,35 @@ def _transfer(url: str, partial: Path, progress: Progress) -> None:
 
 def reachable(url: str) -> str | None:
     """Why an http(s) URL cannot be fetched, or None if it can; sends only a HEAD request."""
+    try:
+        with _opened(url, "HEAD", _PATIENCE):
+            return None
+    except DownloadError as error:
+        return error.why
+
+
+def text(url: str) -> str:
+    """The content of a small text file at an http(s) URL, at most 64 KiB.
+
+    Raises:
+        DownloadError: the file cannot be read.
+    """
+    with _opened(url, "GET", TIMEOUT) as response:
+        content: bytes = response.read(1 << 16)
+        return content.decode("utf-8", errors="replace")
+
+
+@contextmanager
+def _opened(url: str, method: str, timeout: float) -> Iterator[IO[bytes]]:
     import urllib.request  # noqa: PLC0415
     from http.client import HTTPException  # noqa: PLC0415
 
     try:
-        request = urllib.request.Request(url, method="HEAD", headers={"User-Agent": "tritonsmith"})  # noqa: S310
-        with urllib.request.urlopen(request, timeout=_PATIENCE):  # noqa: S310
-            return None
+        request = urllib.request.Request(url, method=method, headers={"User-Agent": "tritonsmith"})  # noqa: S310
+        with urllib.request.urlopen(request, timeout=timeout) as response:  # noqa: S310
+            yield response
     except (OSError, HTTPException, ValueError) as error:
-        return _reason(error)
+        raise DownloadError("cannot download", where=url, why=_reason(error)) from error
 
 
 def verify(path: Path, sha256: str, progress: Progress) -> None:

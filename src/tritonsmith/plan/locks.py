@@ -17,6 +17,7 @@ from tritonsmith.errors import LockedError, SmithError
 from tritonsmith.ui import redact
 
 _GRACE = 20.0  # seconds for what a killed run started to end
+_MOMENT = 0.5  # seconds
 _held: list[FileLock] = []
 _HINTS = ("wait for it to end, or stop it with ^C in its terminal", "use another --env")
 
@@ -86,13 +87,18 @@ def inherited() -> tuple[int, ...]:
 
 
 def _acquire(lock: FileLock, holder: Path) -> None:
-    """Take the lock; wait briefly for child processes of a killed run."""
+    """Take the lock; wait briefly for child processes of a killed run, and where nobody is named.
+
+    That is so while a lock is taken or given back, and where its file was removed meanwhile, which filelock
+    notices: its next try takes a new file.
+    """
     try:
         lock.acquire()
     except Timeout:
-        if _lives(holder):
+        named = holder.exists()
+        if named and _lives(holder):
             raise
-        lock.acquire(timeout=_GRACE)
+        lock.acquire(timeout=_GRACE if named else _MOMENT)
 
 
 def _lives(holder: Path) -> bool:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import urllib.error
-import urllib.request
-from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -65,20 +62,10 @@ def _read(place: str) -> str:
     hints = ["give the expected one with --sha256 HEX", "an interrupted export has none: export again"]
     try:
         if is_web(place):
-            request = urllib.request.Request(place, headers={"User-Agent": "tritonsmith"})  # noqa: S310
-            with urllib.request.urlopen(request, timeout=download.TIMEOUT) as response:  # noqa: S310
-                content: bytes = response.read(1 << 16)
-                return content.decode("utf-8", errors="replace")
-        if is_url(place):
-            return object_store.text(place)
-        return untrusted.read_text(local(place))
-    except urllib.error.HTTPError as error:
-        error.close()
-        why = f"the server answered {error.code} {error.reason}"
-    except urllib.error.URLError as error:
-        why = str(error.reason)
+            return download.text(place)
+        return object_store.text(place) if is_url(place) else untrusted.read_text(local(place))
     except DownloadError as error:
         why = error.why or error.what
-    except (OSError, HTTPException, ValueError) as error:
+    except (OSError, ValueError) as error:
         why = (error.strerror if isinstance(error, OSError) else None) or str(error)
     raise DownloadError("no checksum beside this archive", where=shown(place), why=why, hints=hints)

@@ -22,7 +22,7 @@ from tritonsmith.command_line import command
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, OwnershipError, SmithError, UsageError, did_you_mean
 from tritonsmith.facts import llvm_tree
-from tritonsmith.plan import Remove, Step, Write, files, locks, ownership
+from tritonsmith.plan import Remove, Step, Write, files, ownership
 from tritonsmith.plan.steps import store_entry
 from tritonsmith.store import describe_tree, matching
 from tritonsmith.store import entry as entries
@@ -90,10 +90,6 @@ class Store:
         """The file of an entry's manifest."""
         return self.root / f"{name}.json"
 
-    def lock(self, name: str) -> Path:
-        """The lock file of an entry."""
-        return self.root / f"{name}.lock"
-
     @contextmanager
     def hold(self, name: str, *, purpose: str) -> Iterator[None]:
         """Lock an entry for the body of a `with`, to build, extend, import or delete it.
@@ -104,10 +100,7 @@ class Store:
             LockedError: another process holds it; the error names the process.
         """
         self.claim()
-        hints = ["wait for it to end, or stop it with ^C in its terminal"]
-        with locks.hold(
-            self.lock(name), purpose=purpose, busy=f"with {name} in the store of LLVMs", hints=hints
-        ):
+        with store_entry.hold(self.root, name, purpose):
             files.remove((store_entry.tombstone(self.root, name),))  # a killed deletion goes no further
             yield
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -152,3 +153,24 @@ with locks.hold(Path("lock"), purpose="x"):
             pass
     finally:
         server.kill()
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, flock, calls = tmp_path / "lock", fcntl.flock, []
+
+    def removed_before(handle: int, how: int) -> None:
+        """As if the holder had removed the file and ended between our opening and locking it."""
+        calls.append(handle)
+        if len(calls) == 1:
+            lock.unlink()
+        flock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", removed_before)
+    with locks.hold(lock, purpose="up"):
+        (handle,) = locks.inherited()
+        assert os.fstat(handle).st_ino == lock.stat().st_ino
+        with pytest.raises(LockedError), locks.hold(lock, purpose="up"):
+            pytest.fail("two hold one lock")
+    assert len(calls) > 1

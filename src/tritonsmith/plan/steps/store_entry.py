@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,7 +85,7 @@ class Discard(Step):
 
     def act(self, tools: StepTools) -> None:
         tools.update(0, None, self.title)
-        with suppress(LockedError), _held(self.root, self.name):
+        with suppress(LockedError), hold(self.root, self.name):
             _discard(self.root, self.name, self.owner, self.stale)
 
     @property
@@ -142,10 +142,10 @@ def tombstone(root: Path, name: str) -> Path:
 def _sweep(path: Path, step: RemoveLeftovers) -> None:
     name = path.name.removeprefix(TRASH).removeprefix(INCOMING)
     if path.name.startswith(INCOMING):
-        with suppress(LockedError), _held(step.root, name):
+        with suppress(LockedError), hold(step.root, name):
             ownership.remove(path, step.owner)
     elif path.suffix == ".json":
-        with suppress(LockedError), _held(step.root, name.removesuffix(".json")):
+        with suppress(LockedError), hold(step.root, name.removesuffix(".json")):
             _resume(path, name.removesuffix(".json"), step)
     else:
         _delete(path, step.owner)
@@ -164,8 +164,19 @@ def _left(root: Path) -> Iterator[Path]:
     yield from (path for path in paths if path.name.startswith(TRASH) and path.is_dir())
 
 
-def _held(root: Path, name: str) -> AbstractContextManager[None]:
-    return locks.hold(root / f"{name}.lock", purpose="delete from the store", busy=f"with {name}")
+@contextmanager
+def hold(root: Path, name: str, purpose: str = "delete from the store") -> Iterator[None]:
+    """Lock an entry for the body of a `with`; the lock's file goes with the entry.
+
+    Raises:
+        LockedError: another process holds it; the error names the process.
+    """
+    lock, entry = root / f"{name}.lock", (root / name, root / f"{name}.json", tombstone(root, name))
+    hints = ["wait for it to end, or stop it with ^C in its terminal"]
+    with locks.hold(lock, purpose=purpose, busy=f"with {name} in the store of LLVMs", hints=hints):
+        yield
+        if not any(map(os.path.lexists, entry)):
+            lock.unlink(missing_ok=True)  # held: whoever gets this one instead of a new one tries again
 
 
 def _resume(grave: Path, name: str, step: RemoveLeftovers) -> None:

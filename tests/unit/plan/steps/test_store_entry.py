@@ -31,7 +31,7 @@ def record(shelf: Path, entry: str, name: str = "record.json") -> SeenEntry:
 
 
 def names(shelf: Path) -> set[str]:
-    return {path.name for path in shelf.iterdir() if "one" in path.name and ".lock" not in path.name}
+    return {path.name for path in shelf.iterdir() if "one" in path.name and path.name != "one.lock"}
 
 
 def do(runner: Runner, *steps: Step) -> None:
@@ -42,7 +42,7 @@ def test_an_entry_goes_with_all_that_is_its(shelf: Path, runner: Runner) -> None
     step = Discard(shelf, "one", shelf, phase="gc")
     assert f'rm -rf -- {shelf}/".trash-one-$$"' in step.shell()
     do(runner, step)
-    assert names(shelf) == set()
+    assert not list(shelf.glob("*one*"))
     assert (shelf / "two" / "lib" / "lib.a").read_text() == "two"
     do(runner, step)  # nothing is there any more
 
