@@ -81,7 +81,7 @@ def isolate(
     if dry_run:
         output.plan(plan)
         return
-    command.write(plan, space, "passes.isolate")
+    space.run(plan, "passes.isolate", quiet=True)
     if json:
         console.write(dumps(report.as_json(found, reduced, to)))
         return

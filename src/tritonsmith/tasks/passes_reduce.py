@@ -41,6 +41,7 @@ def reduce_(
     from tritonsmith.passes.reduce import mlir_reduce, report
     from tritonsmith.passes.reduce.pass_runner import PassRunner
     from tritonsmith.passes.replay import replayer
+    from tritonsmith.plan import Plan, Write
     from tritonsmith.ui import console
 
     space = workspace.default()
@@ -77,14 +78,15 @@ def reduce_(
         file.name if command and not file.is_dir() else "in.mlir",
     )
     found = reduce_command.reduce(text, way, space, options, report.progress())
-    reduce_command.save(files.headed(found.text, way.pipeline) if way.pipeline else found.text, to, space)
+    text = files.headed(found.text, way.pipeline) if way.pipeline else found.text
+    space.run(Plan("keep", (Write(to, text, phase="keep"),)), "passes.reduce", quiet=True)
     if json:
         console.write(dumps({**report.as_json(found), "path": str(to)}))
     else:
         console.out().print(report.sizes(found))
         console.out().print(report.summary(found), markup=False)
         console.write(to)
-    if found.why == report.INTERRUPTED:
+    if found.why == reduce_command.INTERRUPTED:
         raise InterruptedRunError("interrupted; the best so far is kept", where=to)
 
 
@@ -119,6 +121,6 @@ def _way(pipeline: str, space: Workspace, path: Path, by: ReplayerOptions) -> Pa
     spelled = pass_runner.spelled(pipeline)
     if chosen.opt:
         return pass_runner.PassRunner(spelled, opt=chosen.opt)
-    assert chosen.python is not None  # noqa: S101 - `tool.choose` found one of the two
+    assert chosen.python is not None  # noqa: S101 - `replayer.choose` found one of the two
     calls = pass_runner.calls(pipeline, introspect.known(chosen.python, space), chosen.python)
     return pass_runner.PassRunner(spelled, python=chosen.python, calls=calls)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tritonsmith import configs
@@ -138,16 +137,13 @@ def isolate(
 
 def way(seen: KernelPasses, links: Sequence[PassLink], tool: Replayer, space: Workspace) -> PassRunner | str:
     """How some passes are run, or why they cannot."""
-    job = replay_job.empty(seen.index, links, space.root / "passes" / "isolate")
-    told = replay_job.tells_options(seen.links)
-    argv, _ = replay_job.by_opt(job, tool.opt or Path("triton-opt"), seen.rehearsal.calls, told=told)
-    pipeline = next(word for word in argv if word.startswith("--pass-pipeline=")).partition("=")[2]
+    told, rehearsed = replay_job.tells_options(seen.links), seen.rehearsal.calls
+    pipeline, _ = replay_job.pipeline_of(links, rehearsed, told=told)
     if tool.opt:
         return PassRunner(pipeline, opt=tool.opt)
-    assert tool.python is not None  # noqa: S101 - `tool.choose` found one of the two
-    calls, why, _ = replay_job.by_bindings(
-        job, introspect.known(tool.python, space), seen.rehearsal.calls, told=told
-    )
+    assert tool.python is not None  # noqa: S101 - `replayer.choose` found one of the two
+    known = introspect.known(tool.python, space)
+    calls, why, _ = replay_job.by_bindings(links, known, rehearsed, told=told)
     return why or PassRunner(pipeline, python=tool.python, calls=calls)
 
 

@@ -17,7 +17,7 @@ from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.passes.reduce.interestingness import Oracle, OracleAnswer, OraclePool
 from tritonsmith.passes.reduce.pass_runner import PassRunner
 from tritonsmith.passes.reduce.search import OutOfTimeError, Search, Size, size_of
-from tritonsmith.plan import Plan, Write, files
+from tritonsmith.plan import files
 from tritonsmith.plan.steps.base import CommandFailedError
 
 JOBS = 2
@@ -40,8 +40,7 @@ class Reduced:
         after: size of what is left.
         tried: candidates.
         seconds: that it took.
-        done: nothing makes it smaller; False if time was up or ^C was pressed.
-        why: it is not done.
+        why: something may make it smaller: time was up or ^C was pressed; empty if nothing does.
         steps: who brought it how far: name and operations left.
     """
 
@@ -52,7 +51,6 @@ class Reduced:
     after: Size
     tried: int
     seconds: float
-    done: bool
     why: str = ""
     steps: tuple[tuple[str, int], ...] = ()
 
@@ -81,10 +79,10 @@ def reduce(
     options: ReduceOptions,
     on_better: Callable[[Size, int], None] = lambda *_: None,
 ) -> Reduced:
-    """Reduce a text.
+    """Reduce the text of a file.
 
     Args:
-        text: of the file.
+        text: what fails.
         way: how it fails.
         space: the workspace.
         options: how it is done.
@@ -99,10 +97,12 @@ def reduce(
         folder = stack.enter_context(files.scratch("reduce-"))
         limit = float(configs.load("passes-replay")["limits"]["pass"])
         first = stack.enter_context(_oracle(way, folder / "first", limit, options.name))
+        asked = time.monotonic()
         answer = first.ask(text)
+        seconds = time.monotonic() - asked
         wanted = check(answer, way)
         start = _plain(text, first, wanted)
-        limit = min(limit, _SECONDS + _SLOWER * max(answer.seconds, 0.1)) if answer.seconds else limit
+        limit = min(limit, _SECONDS + _SLOWER * max(seconds, 0.1))
         if wanted.kind == "timeout":
             raise SmithError(
                 "the passes do not terminate: such a failure cannot be reduced",
@@ -137,18 +137,8 @@ def reduce(
             search.close()
         best = _pretty(search, first, wanted)
         final = _again(best, way, wanted, folder, options)
-    return Reduced(
-        best,
-        wanted,
-        final.log,
-        size_of(text),
-        size_of(best),
-        search.tried,
-        time.monotonic() - began,
-        not why,
-        why,
-        tuple(steps),
-    )
+    sizes = (size_of(text), size_of(best))
+    return Reduced(best, wanted, final.log, *sizes, search.tried, time.monotonic() - began, why, tuple(steps))
 
 
 def check(answer: OracleAnswer, way: PassRunner) -> Failure:
@@ -169,23 +159,12 @@ def check(answer: OracleAnswer, way: PassRunner) -> Failure:
             ],
         )
     if answer.failure is None:
-        what = (
-            "the command does not report the file as interesting"
-            if way.command
-            else "the passes succeed on this file"
-        )
-        hints = (
-            ["exit code 0 means interesting", "{} in the command is replaced by the file"]
-            if way.command
-            else [f"the passes that ran: {way.pipeline}"]
-        )
+        what, hints = "the passes succeed on this file", [f"the passes that ran: {way.pipeline}"]
+        if way.command:
+            what = "the command does not report the file as interesting"
+            hints = ["exit code 0 means interesting", "{} in the command is replaced by the file"]
         raise SmithError(what, where=way.who, why=said or "nothing was printed", hints=hints)
     return answer.failure
-
-
-def write(plan: Plan, space: Workspace, task: str) -> None:
-    """Run a plan that writes files."""
-    space.run(plan, task, quiet=True)
 
 
 @contextmanager
@@ -241,8 +220,3 @@ def _by_tool(
         return ""
     made = folder / "reduced.mlir"
     return made.read_text(encoding="utf-8") if made.is_file() else ""
-
-
-def save(text: str, path: Path, space: Workspace) -> None:
-    """Write the reduced file where the user wants it."""
-    write(Plan("keep", (Write(path, text, phase="keep"),)), space, "passes.reduce")

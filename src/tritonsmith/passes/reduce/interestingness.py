@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,13 +45,11 @@ class OracleAnswer:
         failure: of the passes; None if they passed, or did not begin.
         began: whether they did: what does not parse fails before.
         log: what was printed, from the first pass on where that is known.
-        seconds: that it took; 0 where nobody measured.
     """
 
     failure: Failure | None
     began: bool
     log: str
-    seconds: float = 0.0
 
 
 class Oracle(Protocol):
@@ -61,14 +58,16 @@ class Oracle(Protocol):
     def ask(self, text: str) -> OracleAnswer:
         """What becomes of a text."""
 
-    def printed(self, text: str) -> str | None:
-        """The text as the compiler prints it, without locations; None if it does not parse."""
+    def printed(self, text: str) -> str | None:  # noqa: ARG002 - not all can print
+        """The text as the compiler prints it, without locations; None if it cannot."""
+        return None
 
     def close(self) -> None:
-        """Stop what runs."""
+        """Stop what runs, if something does."""
+        return  # a body without it is abstract to the type checker
 
 
-class BindingsOracle:
+class BindingsOracle(Oracle):
     """A Python with libtriton that stays, and runs each text in a child.
 
     Args:
@@ -96,7 +95,7 @@ class BindingsOracle:
         answer, log = self._run(text, passes=True)
         before, mark, rest = log.partition(MARK)
         if answer["status"] == "ok" or not mark:
-            return OracleAnswer(None, bool(mark), rest or before or answer["error"], answer["seconds"])
+            return OracleAnswer(None, bool(mark), rest or before or answer["error"])
         died = re.search(r"the compiler died: (\w+)", answer["error"])
         code = re.search(r"exit code (\d+)", answer["error"])
         said = f"{rest.rstrip()}\n{answer['error']}\n".lstrip()
@@ -106,7 +105,7 @@ class BindingsOracle:
             timeout=answer["status"] == "timeout",
             code=int(code[1]) if code else 1,
         )
-        return OracleAnswer(found, True, said, answer["seconds"])
+        return OracleAnswer(found, True, said)
 
     def printed(self, text: str) -> str | None:
         """The text as the compiler prints it, without locations."""
@@ -133,7 +132,7 @@ class BindingsOracle:
         return answer, self._log.read_text(encoding="utf-8", errors="replace")
 
 
-class OptOracle:
+class OptOracle(Oracle):
     """`triton-opt`, or another program that takes `--pass-pipeline`.
 
     Args:
@@ -149,9 +148,7 @@ class OptOracle:
 
     def ask(self, text: str) -> OracleAnswer:
         """What becomes of a text."""
-        began = time.monotonic()
         answer = self._run(text, f"--pass-pipeline={self._pipeline}")
-        seconds = time.monotonic() - began
         if answer is None:
             return OracleAnswer(failure.of("", timeout=True), True, "")
         if match := _NO_PASS.search(answer.err):
@@ -161,7 +158,7 @@ class OptOracle:
             hints = ["use the program of the same Triton", f"{self._opt.name} --help lists the options"]
             raise UsageError(what, where=self._opt, why=match[1], hints=hints)
         if answer.code == 0:
-            return OracleAnswer(None, True, answer.err, seconds)
+            return OracleAnswer(None, True, answer.err)
         number = -answer.code if answer.code < 0 else max(answer.code - _SIGNALLED, 0)
         crashed = signal.Signals(number).name if number in {one.value for one in signal.Signals} else ""
         found = failure.of(answer.err, crashed=crashed, code=answer.code)
@@ -169,15 +166,12 @@ class OptOracle:
             parsed = self._run(text)
             if parsed is None or parsed.code:
                 return OracleAnswer(None, False, answer.err)
-        return OracleAnswer(found, True, f"{answer.err}\n", seconds)
+        return OracleAnswer(found, True, f"{answer.err}\n")
 
     def printed(self, text: str) -> str | None:
         """The text as the compiler prints it, without locations."""
         answer = self._run(text)
         return _without(self._out.read_text(encoding="utf-8")) if answer and answer.code == 0 else None
-
-    def close(self) -> None:
-        """Nothing runs."""
 
     def _run(self, text: str, *more: str) -> process.CommandOutput | None:
         files.write(self._input, text)
@@ -185,7 +179,7 @@ class OptOracle:
         return process.query(argv, change={**_QUIET, "MLIR_ENABLE_DUMP": None}, timeout=self.limit)
 
 
-class CommandOracle:
+class CommandOracle(Oracle):
     """Any command: exit code 0 says that the text is still interesting.
 
     Args:
@@ -203,31 +197,16 @@ class CommandOracle:
     def ask(self, text: str) -> OracleAnswer:
         """What becomes of a text."""
         files.write(self._input, text)
-        began = time.monotonic()
         answer = process.query(self._argv, timeout=self.limit)
-        seconds = time.monotonic() - began
         if answer is None:
-            return OracleAnswer(
-                None, True, f"the command did not end within {self.limit:.0f} s, or does not exist"
-            )
+            why = f"the command did not end within {self.limit:.0f} s, or does not exist"
+            return OracleAnswer(None, True, why)
         said = f"{answer.out}\n{answer.err}\nexit code {answer.code}\n".lstrip()
-        return OracleAnswer(Failure("command", "") if answer.code == 0 else None, True, said, seconds)
-
-    def printed(self, text: str) -> str | None:  # noqa: ARG002 - nobody prints
-        """Nothing."""
-        return None
-
-    def close(self) -> None:
-        """Nothing runs."""
+        return OracleAnswer(Failure("command", "") if answer.code == 0 else None, True, said)
 
 
 class OraclePool:
-    """Several oracles of one kind, one for each thread that asks.
-
-    Args:
-        members: them.
-        wanted: the failure that is looked for.
-    """
+    """Several oracles of one kind, one for each thread that asks for a failure."""
 
     def __init__(self, members: Sequence[Oracle], wanted: Failure) -> None:
         self._free, self._wanted = list(members), wanted

@@ -85,12 +85,10 @@ class IrText:
     Attributes:
         text: all of it.
         top: operations that are in no other.
-        aliases: offsets of the lines `#name = ...`, begin and end.
     """
 
     text: str
     top: tuple[Op, ...]
-    aliases: tuple[tuple[int, int], ...]
 
     def ops(self) -> tuple[Op, ...]:
         """All operations, in the order of the text."""
@@ -118,12 +116,19 @@ def scope(op: Op) -> tuple[int, int]:
     return (region.begin if region.labels else op.end), region.end
 
 
-def parse(text: str) -> IrText:
-    """Find the operations.
+def bracketed(text: str, at: int, end: int | None = None) -> tuple[int, int] | None:
+    """Offsets of what stands between the brackets that open there, before an end; None if none do."""
+    closing = {"(": ")", "{": "}"}.get(text[at : at + 1])
+    depth = 0
+    for position in range(at, len(text) if end is None else end) if closing else ():
+        depth += (text[position] == text[at]) - (text[position] == closing)
+        if depth == 0:
+            return at + 1, position
+    return None
 
-    Args:
-        text: MLIR, one operation on each line or more; one that is cut off ends with the text.
-    """
+
+def parse(text: str) -> IrText:
+    """Find the operations: one on each line or more; one that is cut off ends with the text."""
     return _IrParser(text if text.endswith("\n") else f"{text}\n").run()
 
 
@@ -131,7 +136,6 @@ class _IrParser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._top: list[Op] = []
-        self._aliases: list[tuple[int, int]] = []
         self._open: list[tuple[Op, list[str]]] = []  # those whose region we are in, and their brackets
         self._region: Region | None = None
         self._begin = 0  # of the statement
@@ -156,7 +160,7 @@ class _IrParser:
         while self._open:
             self._leave(size)
             self._end(size)
-        return IrText(self._text, tuple(self._top), tuple(self._aliases))
+        return IrText(self._text, tuple(self._top))
 
     def _enter(self, at: int, after: int) -> None:
         op = self._op or self._start(at)
@@ -189,11 +193,9 @@ class _IrParser:
             self._op.end, self._op = stop, None
             return
         line = self._text[begin:stop].strip()
-        if not line or line.startswith(("//", "{-#", "}")):
+        if not line or line.startswith(("//", "{-#", "}", "#", "!")):
             return
-        if line.startswith(("#", "!")):
-            self._aliases.append((begin, stop))
-        elif line.startswith("^"):
+        if line.startswith("^"):
             if self._region:
                 self._region.labels.append((begin, stop))
         else:

@@ -17,24 +17,12 @@ from tritonsmith.plan import MakeDir, Plan, Run, Write
 
 def find(opt: Path | None) -> Path | None:
     """The reducer beside a `triton-opt` or `mlir-opt`; None if there is none."""
-    for name in ("triton-reduce", "mlir-reduce") if opt else ():
-        path = opt.resolve().with_name(name) if opt else Path()
-        if path.is_file():
-            return path
-    return None
+    beside = [opt.resolve().with_name(name) for name in ("triton-reduce", "mlir-reduce")] if opt else []
+    return next((path for path in beside if path.is_file()), None)
 
 
 def plan(reducer: Path, way: PassRunner, wanted: Failure, source: str, folder: Path, seconds: float) -> Plan:
-    """The steps that leave `reduced.mlir` in a folder.
-
-    Args:
-        reducer: the program.
-        way: how passes are run: by `triton-opt`.
-        wanted: the failure that has to stay.
-        source: the text.
-        folder: for all files.
-        seconds: after which it is stopped.
-    """
+    """The steps that leave `reduced.mlir` in a folder, with a limit of seconds; the way is `triton-opt`'s."""
     words = [sys.executable, "-m", "tritonsmith.passes.reduce.interesting_script"]
     words += [str(way.opt), way.pipeline, wanted.kind, wanted.text]
     script = f'#!/bin/sh\n# Exit code 1: the file fails in the same way.\nexec {shlex.join(words)} "$@"\n'

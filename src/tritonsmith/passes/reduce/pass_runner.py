@@ -88,11 +88,6 @@ def spelled(text: str) -> str:
 def calls(text: str, known: Sequence[Binding], python: Path) -> tuple[Call, ...]:
     """Bindings for the passes of a pipeline that a person wrote: options that nobody names are the binding's.
 
-    Args:
-        text: the pipeline.
-        known: all bindings of this Triton.
-        python: the interpreter that has it.
-
     Raises:
         FactError: no binding adds one of them.
         UsageError: an option is missing or unknown.

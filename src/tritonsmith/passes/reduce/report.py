@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritonsmith.passes.reduce.command import INTERRUPTED, Reduced
+from tritonsmith.passes.reduce.command import Reduced
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.ui import console, tables
 from tritonsmith.ui.tables import Grid
 from tritonsmith.ui.units import duration
-
-__all__ = ["INTERRUPTED", "as_json", "progress", "sizes", "summary"]
 
 
 def progress() -> Callable[[Size, int], None]:
@@ -39,7 +37,7 @@ def summary(found: Reduced) -> str:
     text = f"{found.tried} candidates in {duration(found.seconds)}"
     if len(found.steps) > 1:
         text += "; " + ", ".join(f"{left} operations after {name}" for name, left in found.steps)
-    if not found.done:
+    if found.why:
         text += f"; {found.why}: this is the best result so far"
     return f"{text}; fails in the same way in a new process"
 
@@ -54,7 +52,7 @@ def as_json(found: Reduced) -> dict[str, Any]:
         "after": vars(found.after),
         "candidates": found.tried,
         "seconds": found.seconds,
-        "done": found.done,
+        "done": not found.why,
         "why": found.why,
         "steps": [{"by": name, "ops": left} for name, left in found.steps],
     }

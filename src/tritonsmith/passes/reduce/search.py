@@ -10,9 +10,10 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
-from tritonsmith.passes.reduce.ir_text import IrText, Op, parse
+from tritonsmith.passes.reduce.ir_text import IrText, parse
 from tritonsmith.passes.reduce.reductions import attributes, control_flow, loops
 from tritonsmith.passes.reduce.reductions.operations import Cutter
 
@@ -83,16 +84,17 @@ class Search:
         Raises:
             OutOfTimeError: before that.
         """
-        moves = (
+        moves: tuple[Callable[[], bool], ...] = (
             self._functions,
             self._cut,
-            self._unwrap,
-            self._straighten,
-            self._parameters,
-            self._lighten,
-            self._aliases,
-            self._arguments,
-            self._attributes,
+            partial(self._repeat, loops.unwrapped),
+            partial(self._repeat, control_flow.straighter),
+            partial(self._repeat, control_flow.merged),
+            partial(self._without, control_flow.parameters, control_flow.without),
+            partial(self._repeat, loops.lighter),
+            partial(self._repeat, lambda source: [attributes.without_aliases(source)]),
+            partial(self._without, attributes.unused_arguments, attributes.without),
+            partial(self._without, attributes.attributes, attributes.without),
         )
         changed = True
         while changed:
@@ -114,49 +116,21 @@ class Search:
     def _functions(self) -> bool:
         """Whole functions."""
         cutter = Cutter(parse(self.best))
-        return self._cut_out(cutter, [op for op in cutter.items if op.function])
+        return self._delta([op for op in cutter.items if op.function], cutter.cut, cutter.left)
 
     def _cut(self) -> bool:
         """Operations, users first."""
         cutter = Cutter(parse(self.best))
-        return self._cut_out(cutter, list(reversed(cutter.items)))
+        return self._delta(list(reversed(cutter.items)), cutter.cut, cutter.left)
 
-    def _cut_out(self, cutter: Cutter, items: Sequence[Op]) -> bool:
-        return self._delta(items, cutter.cut, cutter.left)
-
-    def _unwrap(self) -> bool:
-        return self._repeat(loops.unwrapped)
-
-    def _lighten(self) -> bool:
-        return self._repeat(loops.lighter)
-
-    def _straighten(self) -> bool:
-        one = self._repeat(control_flow.straighter)
-        return self._repeat(control_flow.merged) or one
-
-    def _parameters(self) -> bool:
+    def _without(
+        self,
+        find: Callable[[IrText], Sequence[T]],
+        without: Callable[[IrText, Sequence[T]], str | None],
+    ) -> bool:
+        """Things that go alone or together."""
         source = parse(self.best)
-        every = control_flow.parameters(source)
-        return self._delta(every, lambda gone: control_flow.without(source, gone, every), _others)
-
-    def _aliases(self) -> bool:
-        return self._repeat(lambda source: [attributes.without_aliases(source)])
-
-    def _arguments(self) -> bool:
-        source = parse(self.best)
-        every = attributes.all_arguments(source)
-        return self._delta(
-            attributes.unused_arguments(source),
-            lambda gone: attributes.without(source, gone, every, brackets=False),
-            _others,
-        )
-
-    def _attributes(self) -> bool:
-        source = parse(self.best)
-        every = attributes.attributes(source)
-        return self._delta(
-            every, lambda gone: attributes.without(source, gone, every, brackets=True), _others
-        )
+        return self._delta(find(source), partial(without, source), _others)
 
     # ------------------------------------------------------------ how they are tried
 

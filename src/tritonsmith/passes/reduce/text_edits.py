@@ -8,13 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Edit:
-    """What stands there instead.
-
-    Attributes:
-        begin: offset.
-        end: offset after the last character that goes.
-        text: that comes.
-    """
+    """What stands between two offsets instead."""
 
     begin: int
     end: int

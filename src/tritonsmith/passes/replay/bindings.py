@@ -69,14 +69,9 @@ class Binding:
         return found
 
     def call(self, form: PipelineForm, rehearsed: Call | None = None) -> Call | str:
-        """The call that adds a pass with these options.
+        """The call that adds a pass with these options, or why there is none.
 
-        Args:
-            form: the pass, as it was recorded.
-            rehearsed: a call for the same pass: its arguments count where no option shows them.
-
-        Returns:
-            The call, or why there is none.
+        The arguments of a rehearsed call for the same pass count where no option shows them.
         """
         first, base = self.tries[0]
         shown, wanted = self.shown(), dict(form.options)
@@ -111,16 +106,13 @@ def read(rows: Iterable[Mapping[str, Any]]) -> tuple[Binding, ...]:
 def resolve(
     known: Sequence[Binding], argument: str, form: PipelineForm | None, rehearsed: Call | None = None
 ) -> Call | str:
-    """How a pass is added.
+    """The call that adds a pass, or why there is none.
 
     Args:
         known: all bindings.
         argument: of the pass on a command line.
         form: the pass with its options; None if the dump does not tell them.
         rehearsed: what this Triton's own backend calls for it.
-
-    Returns:
-        The call, or why there is none.
     """
     same = [one for one in known if one.argument == argument]
     if not same:

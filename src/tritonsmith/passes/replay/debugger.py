@@ -20,12 +20,10 @@ class Debug:
 
     Attributes:
         types: DEBUG_TYPEs.
-        found: where the passes are.
         notes: what a person should know.
     """
 
     types: tuple[str, ...] = ()
-    found: tuple[PassSource, ...] = ()
     notes: tuple[str, ...] = ()
 
     def environ(self) -> tuple[tuple[str, str | None], ...]:
@@ -36,13 +34,7 @@ class Debug:
 
 
 def of(links: Sequence[PassLink], tool: Replayer, mlir: Sequence[str], *, wanted: bool) -> Debug:
-    """Types of debug output for passes.
-
-    Args:
-        links: the passes.
-        tool: who replays them.
-        mlir: types of MLIR's own machinery.
-        wanted: whether those of the passes themselves are asked for.
+    """Types of debug output: those of MLIR's machinery that are named; if wanted, those of the passes.
 
     Raises:
         UsageError: there is no such type of MLIR's.
@@ -65,7 +57,7 @@ def of(links: Sequence[PassLink], tool: Replayer, mlir: Sequence[str], *, wanted
     notes = [f"{one.argument}: {one.file} (by {one.found_by})" for one in found]
     notes += [f"{one.argument}: its file does not define DEBUG_TYPE" for one in found if not one.debug_type]
     own = [one.debug_type for one in found if one.debug_type]
-    return Debug(tuple(dict.fromkeys([*own, *mlir])), found, tuple(notes))
+    return Debug(tuple(dict.fromkeys([*own, *mlir])), tuple(notes))
 
 
 def source(link: PassLink, tool: Replayer) -> PassSource:

@@ -75,14 +75,9 @@ def known(python: Path, space: Workspace) -> tuple[Binding, ...]:
 def rehearse(
     python: Path, space: Workspace, index: DumpIndex, kernel: DumpedKernel, options: Mapping[str, Any]
 ) -> Rehearsal:
-    """What the backend of this Triton would call for each pass of a kernel.
+    """What the backend of this Triton would call for each pass of a kernel, for the kernel's target.
 
-    Args:
-        python: an interpreter that has Triton.
-        space: the workspace.
-        index: the dump.
-        kernel: of the dump; its target counts.
-        options: of the backend; those that the IR names need not be given.
+    Options of the backend that the IR names need not be given.
 
     Raises:
         FactError: the interpreter has no Triton, or none for this target.
@@ -97,21 +92,13 @@ def rehearse(
         "stand-ins": configs.load("kernels")["stand-ins"]["modules"],
     }
     rows = _asked(python, space, "rehearse", request, {"input": str(index.path(dumps[0]).absolute())})
-    made = [
-        TracedCall(Call(one["binding"], tuple(one["arguments"])), one["form"])
-        for row in rows
-        for one in row["calls"]
-    ]
+    calls = (one for row in rows for one in row["calls"])
+    made = [TracedCall(Call(one["binding"], tuple(one["arguments"])), one["form"]) for one in calls]
     return align(dumps, made)
 
 
 def align(dumps: Sequence[Dump], made: Sequence[TracedCall]) -> Rehearsal:
-    """Which call is for which dump: those in the same place of both lists.
-
-    Args:
-        dumps: those of passes, in order.
-        made: calls, in order.
-    """
+    """Which call is for which dump of a pass: those in the same place of both lists."""
     inside = {link.dump.number for link in pass_chain.of(dumps) if link.inside}
     outer = [dump for dump in dumps if dump.number not in inside]
     mine = [dump.argument for dump in outer]
@@ -140,15 +127,7 @@ def _asked(
     request: Mapping[str, Any],
     more: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """The worker's rows.
-
-    Args:
-        python: an interpreter that has Triton.
-        space: the workspace.
-        what: the worker's command.
-        request: what the answer depends on.
-        more: the rest of the request.
-    """
+    """The worker's rows; its answer does not depend on `more` of the request."""
     library = replayer.library(python)
     about = library.stat()
     key = digest(str(library), about.st_size, about.st_mtime_ns, worker.text(), request)

@@ -82,12 +82,12 @@ def tells_options(links: Sequence[PassLink]) -> bool:
 
 
 def by_bindings(
-    job: ReplayJob, known: Sequence[Binding], rehearsed: Mapping[int, TracedCall], *, told: bool
+    links: Sequence[PassLink], known: Sequence[Binding], rehearsed: Mapping[int, TracedCall], *, told: bool
 ) -> tuple[tuple[Call, ...], str, tuple[str, ...]]:
-    """How bindings run a job.
+    """How bindings run some passes.
 
     Args:
-        job: one of `empty`.
+        links: the passes.
         known: all bindings.
         rehearsed: by number of the dump.
         told: whether banners have options.
@@ -97,8 +97,7 @@ def by_bindings(
     """
     calls: list[Call] = []
     notes = []
-    for link in job.links:
-        dump = link.dump
+    for dump in (link.dump for link in links):
         mine = rehearsed.get(dump.number)
         form = pipeline.parse(dump.pipeline) if told else None
         made = bindings.resolve(known, dump.argument, form, mine.call if mine else None)
@@ -110,39 +109,27 @@ def by_bindings(
     return tuple(calls), "", tuple(notes)
 
 
-def by_opt(
-    job: ReplayJob,
-    opt: Path,
-    rehearsed: Mapping[int, TracedCall],
-    debug: Sequence[str] = (),
-    *,
-    told: bool,
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The command of `triton-opt` for a job.
-
-    Args:
-        job: one of `empty`.
-        opt: the program.
-        rehearsed: by number of the dump.
-        debug: types of debug output.
-        told: whether banners have options.
-
-    Returns:
-        The command; notes: what was changed in the printed forms.
-    """
+def pipeline_of(
+    links: Sequence[PassLink], rehearsed: Mapping[int, TracedCall], *, told: bool
+) -> tuple[str, tuple[str, ...]]:
+    """The pipeline of some passes, as `--pass-pipeline` takes it; what was changed in their printed forms."""
     parts, notes = [], []
-    for link in job.links:
-        dump = link.dump
+    for dump in (link.dump for link in links):
         mine = rehearsed.get(dump.number)
         printed = dump.pipeline if told else mine.printed if mine else dump.argument
         if not told and not mine:
             notes.append(
                 f"{dump.argument}: the dump does not contain its options, so the pass runs with its defaults"
             )
-        made = pipeline.parsable(printed, dump.operation)
-        parts.append(made.text.removeprefix(f"{pipeline.MODULE}(")[:-1])
-        notes += made.changes
-    argv = [str(opt), str(job.input), f"--pass-pipeline={pipeline.MODULE}({','.join(parts)})", *_AS_DUMPED]
+        text, changes = pipeline.parsable(printed, dump.operation)
+        parts.append(text)
+        notes += changes
+    return f"{pipeline.MODULE}({','.join(parts)})", tuple(dict.fromkeys(notes))
+
+
+def by_opt(job: ReplayJob, opt: Path, passes: str, debug: Sequence[str] = ()) -> tuple[str, ...]:
+    """The command of `triton-opt` that runs a pipeline for a job, with these types of debug output."""
+    argv = [str(opt), str(job.input), f"--pass-pipeline={passes}", *_AS_DUMPED]
     if debug:
         argv += [f"-debug-only={','.join(debug)}", "--mlir-disable-threading"]
-    return (*argv, "-o", str(job.out)), tuple(dict.fromkeys(notes))
+    return (*argv, "-o", str(job.out))

@@ -26,8 +26,6 @@ class PassSource:
 
     Attributes:
         argument: `tritongpu-coalesce`.
-        definition: name in tablegen: `TritonGPUCoalesce`.
-        tablegen: the file that defines it.
         file: the C++ file.
         found_by: how that file was found.
         debug_type: of that file; empty if it has none.
@@ -36,8 +34,6 @@ class PassSource:
     """
 
     argument: str
-    definition: str
-    tablegen: Path
     file: Path
     found_by: str
     debug_type: str
@@ -52,12 +48,7 @@ class PassSource:
 
 
 def find(argument: str, checkouts: Sequence[Path]) -> PassSource | None:
-    """Where a pass is; None if no checkout has both its definition and its file.
-
-    Args:
-        argument: of the pass on a command line.
-        checkouts: of Triton, of LLVM.
-    """
+    """Where a pass is; None if no checkout has both its definition and its file."""
     for root in checkouts:
         for path in _files(root, ".td"):
             text = path.read_text(encoding="utf-8", errors="replace")
@@ -67,7 +58,7 @@ def find(argument: str, checkouts: Sequence[Path]) -> PassSource | None:
                     end = matches[number + 1].start() if number + 1 < len(matches) else len(text)
                     found = _implementation(root, match[1], text[match.start() : end])
                     if found:
-                        return PassSource(argument, match[1], path, *found, root)
+                        return PassSource(argument, *found, root)
     return None
 
 

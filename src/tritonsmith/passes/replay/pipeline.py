@@ -33,19 +33,6 @@ class PipelineForm:
         return f"{self.argument}{{{words}}}" if words else self.argument
 
 
-@dataclass(frozen=True)
-class Parsable:
-    """A pipeline that `--pass-pipeline` takes.
-
-    Attributes:
-        text: `builtin.module(cse)`.
-        changes: what does not parse as it was printed, and what was done about it.
-    """
-
-    text: str
-    changes: tuple[str, ...]
-
-
 def parse(text: str) -> PipelineForm:
     """The form of a single pass; of a list, its first."""
     nest: list[str] = []
@@ -68,15 +55,15 @@ def split(text: str, separator: str = " ") -> list[str]:
     return [part for part in brackets.split(text, separator) if part]
 
 
-def parsable(printed: str, operation: str) -> Parsable:
+def parsable(printed: str, operation: str) -> tuple[str, tuple[str, ...]]:
     """What `--pass-pipeline` takes for a pass that ran on an operation.
 
     A pass manager's own text is `any(cse)`, and a reproducer's up to 3.2 `builtin.module(any(cse))`, which
     would run the pass on what is in the module: so the nesting is made anew. Blanks are single.
 
-    Args:
-        printed: the form, as a banner, a reproducer or a pass manager printed it.
-        operation: that the pass ran on: `builtin.module`, `tt.func`.
+    Returns:
+        `cse`, or `tt.func(cse)`, which belongs into `builtin.module()`; what does not parse as it was
+        printed, and what was done about it.
     """
     form = parse(printed)
     changes, options = [], []
@@ -87,5 +74,4 @@ def parsable(printed: str, operation: str) -> Parsable:
         else:
             options.append((name, value))
     text = PipelineForm(form.argument, tuple(options)).render()
-    inside = f"{operation}({text})" if operation != MODULE else text
-    return Parsable(f"{MODULE}({inside})", tuple(changes))
+    return f"{operation}({text})" if operation != MODULE else text, tuple(changes)

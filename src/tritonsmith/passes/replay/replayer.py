@@ -53,15 +53,9 @@ def choose(
     triton_opt: Path | None,
     source: Path | None = None,
 ) -> Replayer:
-    """Choose the replayer from flags and the dump.
+    """Choose the replayer from flags, and from the dump, which knows the interpreter that printed it.
 
-    Args:
-        index: the dump, which knows the interpreter that printed it.
-        space: the workspace.
-        env: an environment; its `triton-opt` if it was built, else its interpreter. Empty if not given.
-        python: an interpreter; None if not given.
-        triton_opt: path of the program; None if not given.
-        source: checkout; None if not given.
+    An environment stands for its `triton-opt` if that was built, else for its interpreter.
 
     Raises:
         FactError: what they name is not there.

@@ -13,7 +13,6 @@ from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 from tritonsmith.ui.units import duration
 
-SCHEMA = 1
 _LONGEST = 100
 
 WORDS = {
@@ -29,15 +28,8 @@ def table(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> Grid:
     rows = []
     for one in outcomes:
         took = "" if one.seconds is None else duration(one.seconds)
-        rows.append(
-            [
-                str(one.job.number),
-                one.job.links[0].dump.argument,
-                one.verdict,
-                took,
-                tables.clipped(one.why, _LONGEST),
-            ]
-        )
+        name, why = one.job.links[0].dump.argument, tables.clipped(one.why, _LONGEST)
+        rows.append([str(one.job.number), name, one.verdict, took, why])
     kernel, by = prepared.seen.kernel, prepared.tool.opt or prepared.tool.python
     title = f"{kernel.name} {kernel.target}, by {by}"
     return tables.plain(title, ["", "pass", "replay", "time", "why"], rows, right=["", "time"], keys=2)
@@ -78,7 +70,7 @@ def suspects(prepared: PreparedReplay) -> list[str]:
 def as_json(outcomes: Sequence[ReplayOutcome], prepared: PreparedReplay) -> dict[str, Any]:
     """The outcomes as JSON data."""
     return {
-        "schema": SCHEMA,
+        "schema": 1,
         "kernel": prepared.seen.kernel.name,
         "target": prepared.seen.kernel.target,
         "by": str(prepared.tool.opt or prepared.tool.python),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -90,14 +90,7 @@ class ReplayOutcome:
 def look(
     index: DumpIndex, kernel: DumpedKernel, tool: Replayer, space: Workspace, options: Mapping[str, Any]
 ) -> KernelPasses:
-    """Find a kernel's passes.
-
-    Args:
-        index: the dump.
-        kernel: of it.
-        tool: who replays.
-        space: the workspace.
-        options: of the compile.
+    """Find a kernel's passes; options are those of the compile that the IR does not name.
 
     Raises:
         FactError: a file of the dump is gone.
@@ -121,14 +114,7 @@ def look(
 def prepare(
     seen: KernelPasses, groups: Sequence[Sequence[PassLink]], tool: Replayer, space: Workspace, debug: Debug
 ) -> PreparedReplay:
-    """Find out how each job is run.
-
-    Args:
-        seen: the kernel's passes.
-        groups: those of each job.
-        tool: who replays.
-        space: the workspace.
-        debug: what else is printed.
+    """Find out how the job of each group of passes is run.
 
     Raises:
         FactError: the interpreter has no Triton.
@@ -144,10 +130,11 @@ def prepare(
         if job.why:
             made.append(job)
         elif tool.opt:
-            argv, notes = replay_job.by_opt(job, tool.opt, calls, debug.types, told=told)
+            passes, notes = replay_job.pipeline_of(group, calls, told=told)
+            argv = replay_job.by_opt(job, tool.opt, passes, debug.types)
             made.append(replace(job, argv=argv, notes=notes))
         else:
-            found, why, notes = replay_job.by_bindings(job, known, calls, told=told)
+            found, why, notes = replay_job.by_bindings(group, known, calls, told=told)
             made.append(replace(job, calls=found, why=why, notes=notes))
     steps = (MakeDir(work, phase="replay"), *_steps(made, tool, work, debug))
     return PreparedReplay(seen, tool, tuple(made), debug, Plan("replay", steps), work)
@@ -186,15 +173,8 @@ def _opt_step(job: ReplayJob, work: Path, debug: Debug) -> Run:
     return Run(argv, cwd=work, phase="replay")
 
 
-def execute(
-    prepared: PreparedReplay, space: Workspace, *, on_done: Callable[[ReplayOutcome], None] = lambda _: None
-) -> tuple[ReplayOutcome, ...]:
+def execute(prepared: PreparedReplay, space: Workspace) -> tuple[ReplayOutcome, ...]:
     """Run a plan of `prepare`, and compare.
-
-    Args:
-        prepared: it.
-        space: the workspace.
-        on_done: called with each outcome, in order.
 
     Raises:
         SmithError: the worker did nothing.
@@ -204,12 +184,7 @@ def execute(
     files.make_folder(prepared.work)
     for job in prepared.jobs:  # of an earlier replay: it is no answer of this one
         files.remove((job.out, job.log))
-    run = _by_opt if prepared.tool.opt else _by_bindings
-    found = []
-    for outcome in run(prepared, space):
-        on_done(outcome)
-        found.append(outcome)
-    return tuple(found)
+    return tuple((_by_opt if prepared.tool.opt else _by_bindings)(prepared, space))
 
 
 def _by_opt(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayOutcome]:
@@ -259,9 +234,8 @@ def _by_bindings(prepared: PreparedReplay, space: Workspace) -> Iterator[ReplayO
 def _ran(job: ReplayJob, seconds: float) -> ReplayOutcome:
     """What a job without an error made."""
     if not job.out.is_file():
-        return ReplayOutcome(
-            job, "failed", "the program succeeded but wrote no IR: is it a triton-opt?", seconds
-        )
+        why = "the program succeeded but wrote no IR: is it a triton-opt?"
+        return ReplayOutcome(job, "failed", why, seconds)
     return ReplayOutcome(job, replay_verdict.verdict(job.out, job.after), "", seconds)
 
 
@@ -274,6 +248,6 @@ def _said(lines: Sequence[str]) -> str:
 
 def keep(made: Path, out: Path) -> Path:
     """Copy the result to where the user wants it; returns that path."""
-    step = Copy(made, out, phase="keep")
-    workspace.default().run(Plan("keep", (step,)), "passes.replay", quiet=True)
+    plan = Plan("keep", (Copy(made, out, phase="keep"),))
+    workspace.default().run(plan, "passes.replay", quiet=True)
     return out

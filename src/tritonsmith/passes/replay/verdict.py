@@ -13,12 +13,7 @@ RAN: tuple[Verdict, ...] = ("exact", "same", "differs", "alone")
 
 
 def verdict(made: Path, after: Path | None) -> Verdict:
-    """Compare the result with the next dump.
-
-    Args:
-        made: file with the IR that came out.
-        after: file with the IR of the next dump; None if there is none.
-    """
+    """Compare the file of a result with that of the next dump, if there is one."""
     if after is None:
         return "alone"
     mine, theirs = (path.read_text(encoding="utf-8", errors="replace").strip() for path in (made, after))

@@ -37,7 +37,7 @@ def test_a_command_says_what_is_interesting(space: Workspace) -> None:
     assert "test.c" in found.text
     assert found.after.ops <= 2
     assert found.before.ops == 7
-    assert found.done
+    assert not found.why
     assert seen == sorted(seen, reverse=True)
 
 
@@ -60,7 +60,7 @@ def test_what_does_not_fail_again_is_no_result(space: Workspace, tmp_path: Path)
 
 def test_time_that_is_up_leaves_the_best(space: Workspace) -> None:
     found = command.reduce(PROGRAM, way("'test.c' in text"), space, ReduceOptions(timeout=0.001))
-    assert not found.done
+    assert found.why
     assert "--timeout" in found.why
     assert "test.c" in found.text
     assert found.after <= found.before

@@ -174,13 +174,13 @@ def test_a_parameter_of_a_block_becomes_an_argument() -> None:
     source = parse(BLOCKS)
     every = control_flow.parameters(source)
     assert [(one.name, one.type) for one in every] == [("%0", "i32"), ("%1", "f32")]
-    made = control_flow.without(source, [every[1]], every)
+    made = control_flow.without(source, [every[1]])
     assert made
     assert "@f(%arg0: i32, %given0: f32)" in made
     assert "cf.br ^bb1(%arg0 : i32)" in made
     assert "^bb1(%0: i32):" in made
     assert "test.body %given0 : f32" in made
-    none = control_flow.without(source, every, every)
+    none = control_flow.without(source, every)
     assert none
     assert "cf.br ^bb1\n" in none
     assert "^bb1:" in none
@@ -198,12 +198,12 @@ def test_unused_arguments_attributes_and_aliases() -> None:
     every = attributes.attributes(source)
     names = [text[one.begin : one.end].split(" ", maxsplit=1)[0] for one in every]
     assert names == ['"ttg.num-warps"', "ttg.target", "tt.divisibility", "noinline", "one", "two"]
-    made = attributes.without(source, every, every, brackets=True)
+    made = attributes.without(source, every)
     assert "module {" in made
     assert "@f(%x: i32, %y: i32) {" in made
     assert "test.use %y : i32" in made
     (unused,) = attributes.unused_arguments(source)
-    less = attributes.without(source, [unused], attributes.all_arguments(source), brackets=False)
+    less = attributes.without(source, [unused])
     assert "@f(%y: i32) attributes" in less
 
 

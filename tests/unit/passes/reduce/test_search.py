@@ -37,13 +37,12 @@ def test_the_result_is_interesting_no_larger_and_minimal(text: str, data: st.Dat
     assert size_of(best) <= size_of(text)
     source = parse(best)
     cutter = Cutter(source)
-    every = attributes.attributes(source)
     candidates = [
         *(cutter.cut([op]) for op in cutter.items),
         *loops.unwrapped(source),
         *loops.lighter(source),
         *control_flow.straighter(source),
-        *(attributes.without(source, [one], every, brackets=True) for one in every),
+        *(attributes.without(source, [one]) for one in attributes.attributes(source)),
         attributes.without_aliases(source),
     ]
     for one in candidates:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tritonsmith import brackets
 from tritonsmith.passes.reduce import text_edits
-from tritonsmith.passes.reduce.ir_text import IrText, Op, uses
+from tritonsmith.passes.reduce.ir_text import IrText, Op, bracketed, uses
 from tritonsmith.passes.reduce.reductions.operations import arguments
 from tritonsmith.passes.reduce.text_edits import Edit
 
@@ -21,14 +21,16 @@ class Piece:
     """A part of a list that can go.
 
     Attributes:
-        group: which list it is in.
+        group: offsets of the list that it is in.
         begin: offset.
         end: offset after it.
+        outer: offsets of what goes when the list becomes empty: its brackets; None if an empty list may stay.
     """
 
     group: tuple[int, int]
     begin: int
     end: int
+    outer: tuple[int, int] | None = None
 
 
 def without_aliases(source: IrText) -> str:
@@ -70,10 +72,7 @@ def unused_arguments(source: IrText) -> tuple[Piece, ...]:
 
 def attributes(source: IrText) -> tuple[Piece, ...]:
     """Entries of all `{...}` that are attributes: of modules, functions, arguments and operations."""
-    found: list[Piece] = []
-    for op in source.ops():
-        found += _attributes(source.text, op)
-    return tuple(found)
+    return tuple(piece for op in source.ops() for piece in _attributes(source.text, op))
 
 
 def _attributes(text: str, op: Op) -> Iterator[Piece]:
@@ -83,22 +82,11 @@ def _attributes(text: str, op: Op) -> Iterator[Piece]:
     for begin, end in parts:
         at = begin
         while match := _LIST.search(text, at, end):
-            close = _close(text, match.end(), end)
-            if close is None:
-                at = match.end()
-                continue
-            for piece in _pieces(text, match.end(), close):
-                yield Piece((match.start(), close + 1), piece.begin, piece.end)
-            at = close + 1
-
-
-def _close(text: str, begin: int, end: int) -> int | None:
-    depth = 0
-    for position in range(begin, end):
-        depth += (text[position] == "{") - (text[position] == "}")
-        if depth < 0:
-            return position
-    return None
+            at = match.end()
+            if place := bracketed(text, at - 1, end):
+                at = place[1] + 1
+                for piece in _pieces(text, *place):
+                    yield replace(piece, outer=(match.start(), at))
 
 
 def _pieces(text: str, begin: int, end: int) -> Iterator[Piece]:
@@ -111,34 +99,15 @@ def _pieces(text: str, begin: int, end: int) -> Iterator[Piece]:
             at += len(part)
 
 
-def without(source: IrText, gone: Iterable[Piece], every: Sequence[Piece], *, brackets: bool) -> str:
-    """The text without some pieces; a list that becomes empty goes with its brackets, if they may.
-
-    Args:
-        source: the text.
-        gone: what goes.
-        every: all pieces.
-        brackets: whether the group of a piece has its own.
-    """
-    left, groups = set(gone), dict.fromkeys(one.group for one in gone)
+def without(source: IrText, gone: Sequence[Piece]) -> str:
+    """The text without some pieces."""
     changed = []
-    for group in groups:
-        mine = [one for one in every if one.group == group] or [one for one in left if one.group == group]
-        kept = [source.text[one.begin : one.end] for one in mine if one not in left]
-        if brackets and not kept:
-            begin = group[0] - (source.text[group[0] - 1] == " ")
-            changed.append(Edit(begin, group[1]))
+    for group, outer in dict.fromkeys((one.group, one.outer) for one in gone):
+        cut = {one.begin for one in gone if one.group == group}
+        every = list(_pieces(source.text, *group))
+        kept = [source.text[one.begin : one.end] for one in every if one.begin not in cut]
+        if outer and not kept:
+            changed.append(Edit(outer[0] - (source.text[outer[0] - 1] == " "), outer[1]))
         else:
-            begin, end = mine[0].begin, mine[-1].end
-            changed.append(Edit(begin, end, ", ".join(kept)))
+            changed.append(Edit(every[0].begin, every[-1].end, ", ".join(kept)))
     return text_edits.apply(source.text, changed)
-
-
-def all_arguments(source: IrText) -> tuple[Piece, ...]:
-    """Arguments of all functions, used or not."""
-    return tuple(
-        piece
-        for function in source.functions()
-        if (place := arguments(source.text, function))
-        for piece in _pieces(source.text, *place)
-    )

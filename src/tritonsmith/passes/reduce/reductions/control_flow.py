@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tritonsmith import brackets
 from tritonsmith.passes.reduce import text_edits
-from tritonsmith.passes.reduce.ir_text import IrText, Op, Region, parse, uses
+from tritonsmith.passes.reduce.ir_text import IrText, Op, Region, bracketed, parse, uses
 from tritonsmith.passes.reduce.reductions import operations
 from tritonsmith.passes.reduce.text_edits import Edit
 
@@ -111,25 +111,17 @@ def parameters(source: IrText) -> tuple[BlockParameter, ...]:
             for begin, end in region.labels:
                 line = source.text[begin:end]
                 label = _LABEL.match(line)
-                place = _brackets(line, label.end()) if label else None
+                place = bracketed(line, label.end()) if label else None
                 if not label or not place:
                     continue
                 for number, one in enumerate(brackets.split(line[place[0] : place[1]], ",")):
-                    name, _, kind = one.partition(":")
-                    found.append(
-                        BlockParameter(function, label[1], begin, number, name.strip(), kind.strip())
-                    )
+                    name, kind = (part.strip() for part in one.partition(":")[::2])
+                    found.append(BlockParameter(function, label[1], begin, number, name, kind))
     return tuple(found)
 
 
-def without(source: IrText, gone: Sequence[BlockParameter], every: Sequence[BlockParameter]) -> str | None:
-    """The text without some parameters: who used one uses a new argument of the function.
-
-    Args:
-        source: the text.
-        gone: what goes.
-        every: all parameters.
-    """
+def without(source: IrText, gone: Sequence[BlockParameter]) -> str | None:
+    """The text without some parameters: who used one uses a new argument of the function."""
     text, changed = source.text, []
     added: dict[Op, list[str]] = defaultdict(list)
     for number, one in enumerate(gone):
@@ -144,12 +136,11 @@ def without(source: IrText, gone: Sequence[BlockParameter], every: Sequence[Bloc
     blocks = dict.fromkeys((one.function, one.label, one.begin) for one in gone)
     for function, label, begin in blocks:
         numbers = {one.number for one in gone if one.begin == begin}
-        mine = [one for one in every if one.begin == begin]
+        mine = [one for one in parameters(source) if one.begin == begin]
         kept = [f"{one.name}: {one.type}" for one in mine if one.number not in numbers]
         line = text[begin : text.index("\n", begin)]
-        changed.append(
-            Edit(begin, begin + len(line), f"{label}({', '.join(kept)}):" if kept else f"{label}:")
-        )
+        head = f"{label}({', '.join(kept)}):" if kept else f"{label}:"
+        changed.append(Edit(begin, begin + len(line), head))
         changed = [*_in_branches(function, label, numbers, changed)]
     for function, texts in added.items():
         edit = operations.argument(text, function, texts)
@@ -176,7 +167,7 @@ def _in_branches(function: Op, label: str, numbers: set[int], changed: list[Edit
 
 def _fewer(target: str, numbers: set[int]) -> str:
     """`^bb1(%0, %1 : i32, i64)` without some."""
-    place = _brackets(target, target.find("("))
+    place = bracketed(target, target.find("("))
     if not place:
         return target
     values, _, kinds = target[place[0] : place[1]].partition(" : ")
@@ -191,17 +182,5 @@ def _fewer(target: str, numbers: set[int]) -> str:
 def _targets(head: str) -> Iterator[tuple[int, int]]:
     """Where successors stand in a branch, operands included."""
     for match in _TARGET.finditer(head):
-        place = _brackets(head, match.end())
+        place = bracketed(head, match.end())
         yield match.start(), place[1] + 1 if place else match.end()
-
-
-def _brackets(text: str, at: int) -> tuple[int, int] | None:
-    """What stands between the brackets that open there; None if none do."""
-    if at < 0 or not text.startswith("(", at):
-        return None
-    depth = 0
-    for position in range(at, len(text)):
-        depth += (text[position] == "(") - (text[position] == ")")
-        if depth == 0:
-            return at + 1, position
-    return None

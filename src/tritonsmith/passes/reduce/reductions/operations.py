@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from tritonsmith.passes.reduce import text_edits
-from tritonsmith.passes.reduce.ir_text import MODULE, IrText, Op, scope
+from tritonsmith.passes.reduce.ir_text import MODULE, IrText, Op, bracketed, scope
 from tritonsmith.passes.reduce.reductions import result_types
 from tritonsmith.passes.reduce.text_edits import Edit
 
@@ -17,11 +17,7 @@ _Use = tuple[int, int, int]  # begin, end, which of the results
 
 
 class Cutter:
-    """Cuts operations out of one source.
-
-    Args:
-        source: it.
-    """
+    """Cuts operations out of one source."""
 
     def __init__(self, source: IrText) -> None:
         self._source = source
@@ -133,15 +129,7 @@ class Cutter:
 def arguments(text: str, function: Op) -> tuple[int, int] | None:
     """Where a function's arguments stand, between the brackets; None if it has none of its own."""
     at = function.head.find("(", max(function.head.find("@"), 0))
-    if at < 0:
-        return None
-    depth = 0
-    begin = function.begin + at
-    for position in range(begin, function.end):
-        depth += (text[position] == "(") - (text[position] == ")")
-        if depth == 0:
-            return begin + 1, position
-    return None
+    return bracketed(text, function.begin + at, function.end) if at >= 0 else None
 
 
 def argument(text: str, function: Op, added: Sequence[str]) -> Edit | None:

@@ -15,12 +15,7 @@ _TOKENS = ("async_copy_global_to_local", "async_commit_group", "async_wait")
 
 
 def results(op: Op, text: str) -> tuple[str, ...] | None:
-    """Types of all its results, in order; None if the text does not tell.
-
-    Args:
-        op: the operation.
-        text: all of the source.
-    """
+    """Types of all results of an operation, in order; None if the text of the source does not tell."""
     count = sum(number for _, number in op.results)
     found = list(_results(op, text))
     return tuple(found) if len(found) == count and all(found) else None
