@@ -27,7 +27,7 @@ def compiles(subject: DoctorContext) -> Iterator[Finding]:
     wanted = _targets(subject)
     with files.scratch() as place:
         try:
-            plan = smoke_test.plan_in(place, python, wanted, disassemblers.locate(subject.space))
+            plan = smoke_test.plan(place, python, wanted, disassemblers.locate(subject.space))
             subject.space.run(plan, "doctor", quiet=True, log=place / "log", environ=subject.environ)
         except CommandFailedError as failure:
             last = [line for line in failure.output if line.strip()][-1:]

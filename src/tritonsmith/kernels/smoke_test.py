@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.envs.workspace import Workspace
 from tritonsmith.kernels.compile import points, run, source, targets
 from tritonsmith.kernels.compile.disassemblers import HostPrograms
 from tritonsmith.kernels.compile.request import CompileRequest
@@ -26,18 +26,7 @@ def results_file(place: Path) -> Path:
     return place / "kernels" / "results.jsonl"
 
 
-def plan(env: EnvDir, wanted: tuple[Target, ...], programs: HostPrograms) -> Plan:
-    """Steps that compile the kernel in the env's interpreter.
-
-    Args:
-        env: has Triton installed.
-        wanted: what for.
-        programs: of this machine.
-    """
-    return plan_in(env.path, env.python, wanted, programs)
-
-
-def plan_in(place: Path, python: Path, wanted: tuple[Target, ...], programs: HostPrograms) -> Plan:
+def plan(place: Path, python: Path, wanted: tuple[Target, ...], programs: HostPrograms) -> Plan:
     """Steps that compile the kernel, with a cache of its own; they fail if one of the targets does.
 
     Args:

@@ -34,12 +34,7 @@ class PreparedUp:
 
 
 def prepare(settings: Settings, env: EnvDir, programs: HostPrograms) -> PreparedUp:
-    """Make the plan.
-
-    Args:
-        settings: an env that names a wheel.
-        env: its folder.
-        programs: of this machine.
+    """Make the plan for an env whose settings name a wheel.
 
     Raises:
         FactError: there is no such interpreter.
@@ -48,7 +43,7 @@ def prepare(settings: Settings, env: EnvDir, programs: HostPrograms) -> Prepared
     requirement = "triton" if wheel == "newest" else f"triton=={wheel}"
     base = venv.base_interpreter(settings.python.interpreter)
     targets = gpu_targets.default()
-    plan = venv.plan(env, base, (requirement,)) + smoke_test.plan(env, targets, programs)
+    plan = venv.plan(env, base, (requirement,)) + smoke_test.plan(env.path, env.python, targets, programs)
     return PreparedUp(plan, targets)
 
 

@@ -29,7 +29,8 @@ def install_triton(
         return
     commands.bring_sources(chosen, located)
     wanted, programs = targets.proof(chosen.triton.backends), disassemblers.locate(space)
-    proof = smoke_test.plan(space.env(chosen.name), wanted, programs)
+    place = space.env(chosen.name)
+    proof = smoke_test.plan(place.path, place.python, wanted, programs)
     prepared = commands.install_triton(chosen, space, located, proof, force=force)
     output.warnings(prepared.warnings)
     if chosen.llvm.debug_libraries:

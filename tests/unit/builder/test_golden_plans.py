@@ -115,7 +115,8 @@ def test_install_triton_and_build_triton_which_is_how_it_begins(
     request = request_for(facts.settings, facts.checkout)
     monkeypatch.setattr(commands, "gather", lambda *_: (facts, request))
     located = TritonSource(facts.checkout.root, Plan("there"))
-    proof = smoke_test.plan(facts.env, (targets.parse("a100"),), made.programs(system))
+    env = facts.env
+    proof = smoke_test.plan(env.path, env.python, (targets.parse("a100"),), made.programs(system))
     prepared = commands.install_triton(facts.settings, facts.workspace, located, proof, force=True)
     install = shell(prepared.plan, system)
     golden(f"install-triton-{system}-{version}.sh", install, f"install-triton-{system}-main.sh")

@@ -14,7 +14,7 @@ def test_the_plan(tmp_path: Path) -> None:
     env = Workspace(tmp_path).env("wheel")
     wanted = (Target("cuda", 90, 32), Target("hip", "gfx942", 64))
     _, write, run = smoke_test.plan(
-        env, wanted, HostPrograms(linker=(("TRITON_HIP_LLD_PATH", "/lld"),))
+        env.path, env.python, wanted, HostPrograms(linker=(("TRITON_HIP_LLD_PATH", "/lld"),))
     ).steps
     assert isinstance(write, Write)
     assert isinstance(run, Run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 from collections.abc import Iterator, Sequence
@@ -23,7 +22,7 @@ from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.kernels.resources import measure
 from tritonsmith.kernels.resources.measure import Measured
 from tritonsmith.kernels.resources.table import LAUNCH, ResourceRow
-from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write, process
+from tritonsmith.plan import MakeDir, Plan, Remove, Run, Step, Write, digest, process
 from tritonsmith.plan.steps.base import CommandFailedError
 
 _WRITE, _CHECK = "write C", "check C"
@@ -119,7 +118,7 @@ def prepare(
     for group in groups:
         steps += _writes(group, shape)
     if check:
-        steps += _checks(groups, _compiler(), _work(folder, space))
+        steps += _checks(groups, _compiler(), space.root / "kernels" / "work" / f"aot-{digest(folder)}")
     return PreparedAot(Plan(f"C of {found[0].kernel}", tuple(steps)), folder, tuple(groups))
 
 
@@ -236,10 +235,6 @@ def _compiler() -> tuple[str, ...]:
         where=named[0] if named else "PATH",
         hints=["install one (Debian: apt install gcc) or set CC", "or omit --check"],
     )
-
-
-def _work(folder: Path, space: Workspace) -> Path:
-    return space.root / "kernels" / "work" / f"aot-{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}"
 
 
 def _checks(groups: Sequence[VariantGroup], compiler: tuple[str, ...], work: Path) -> Iterator[Step]:

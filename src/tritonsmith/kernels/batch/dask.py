@@ -40,9 +40,7 @@ def connected(address: str) -> Iterator[Client]:
             why=str(error),
             hints=["pip install 'tritonsmith[dask]'", "or omit --scheduler to use processes on this machine"],
         ) from None
-    logging.getLogger("distributed").setLevel(
-        logging.CRITICAL
-    )  # what it tells here is an error's second half
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it tells the second half of an error here
     try:
         client = Client(address, timeout=_CONNECT, set_as_default=False)  # type: ignore[no-untyped-call]
     except OSError as error:

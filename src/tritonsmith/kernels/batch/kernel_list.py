@@ -135,9 +135,8 @@ def read(path: Path) -> tuple[ListedKernel, ...]:
     except ValueError as error:
         raise ConfigError("this file is not valid TOML", where=path, why=str(error)) from error
     _check(table, _TOP, str(path))
-    entries = []
-    for number, row in enumerate(table.get("kernel", [])):
-        entries.append(_entry(row, number, table.get("arguments", {}), path))
+    common = table.get("arguments", {})
+    entries = [_entry(row, number, common, path) for number, row in enumerate(table.get("kernel", []), 1)]
     if not entries:
         raise ConfigError(
             "this file lists no kernels", where=path, hints=["list each kernel as a table: [[kernel]]"]
@@ -151,12 +150,12 @@ def read(path: Path) -> tuple[ListedKernel, ...]:
     return tuple(entries)
 
 
-def _entry(row: Any, number: int, common: Mapping[str, Any], path: Path) -> ListedKernel:
-    where = f"{path}, [[kernel]] {number + 1}"
+def _entry(row: Any, number: int, common: dict[str, Any], path: Path) -> ListedKernel:
+    where = f"{path}, [[kernel]] {number}"
     if not isinstance(row, dict):
         raise ConfigError("an entry of `kernel` must be a table", where=where, hints=["write [[kernel]]"])
     _check(row, _KEYS, where)
-    file, kernel = row.get("file", ""), row.get("kernel", "")
+    file, kernel, own = row.get("file", ""), row.get("kernel", ""), row.get("arguments", {})
     if not file:
         raise ConfigError("file is missing", where=where, hints=['file = "matmul.py"'])
     if "signature" in row and "arguments" in row:
@@ -175,16 +174,11 @@ def _entry(row: Any, number: int, common: Mapping[str, Any], path: Path) -> List
         kernel=kernel,
         name=row.get("name") or kernel or Path(file).stem,
         signature=row.get("signature", ""),
-        arguments=dict(_texts({**row.get("arguments", {}), **_missing(common, row)}, where)),
+        arguments=dict(_texts(own | common | own, where)),  # an entry's own come first, and win
         targets=_targets(row.get("targets", []), where),
         options=row.get("options", {}),
         versions=_versions(row.get("versions", ""), where),
     )
-
-
-def _missing(common: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the whole file come after an entry's own."""
-    return {key: value for key, value in common.items() if key not in row.get("arguments", {})}
 
 
 def _texts(table: Mapping[str, Any], where: str) -> Iterator[tuple[str, str]]:

@@ -25,7 +25,7 @@ class CompileJob:
     """A kernel for one side.
 
     Attributes:
-        asked: what is compiled, before the side's own targets and options: see `sides.applied`.
+        asked: what is compiled, before the side's own targets and options: see `spec.applied`.
         side: by which Triton.
         out: the output folder.
     """
@@ -77,9 +77,8 @@ def kept(job: CompileJob, env: str) -> Manifest | None:
     files are there. A Triton that somebody builds changes while its version stays, so those of an
     environment or a checkout never are; nor are those that variables had an influence on, then or now.
     """
-    steered = any(
-        one.cache == "invalidates" and name in os.environ for name, one in variables.table().items()
-    )
+    table = variables.table()
+    steered = any(one.cache == "invalidates" and name in os.environ for name, one in table.items())
     python = job.side.python
     if steered or not job.side.triton or (python and spec.is_checkout(Path(python))):
         return None

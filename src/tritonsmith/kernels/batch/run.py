@@ -153,11 +153,10 @@ def _compile(
         began = time.monotonic()
         for unit, result in _results(todo, workers, timeout, env, progress):
             out = unit.job.out
-            refused += (
-                [result] if isinstance(result, SmithError) and not isinstance(result, DiedError) else []
-            )
-            row = _row(unit, result, env) if isinstance(result, SmithError) else result
-            made.setdefault(out, []).append(row)
+            if isinstance(result, SmithError):
+                refused += [] if isinstance(result, DiedError) else [result]
+                result = _row(unit, result, env)  # noqa: PLW2901
+            made.setdefault(out, []).append(result)
             open_parts[out] -= 1
             if not open_parts[out]:
                 _write(batch_resume.merged(whole[out], env, made[out]))
@@ -169,7 +168,7 @@ def _results(
     todo: Sequence[_Unit], workers: ExecutorPool, timeout: int | None, env: str, progress: PhaseProgress
 ) -> Iterator[tuple[_Unit, Result]]:
     """What comes of the units, as it comes."""
-    pending: dict[Future[Manifest | RemoteResult | SmithError], _Unit] = {}
+    pending: dict[Future[Result | RemoteResult], _Unit] = {}
     for unit in todo:
         try:
             pending[_submit(unit, workers, timeout, env)] = unit
@@ -180,7 +179,8 @@ def _results(
         done, _ = wait(pending, timeout=_TICK, return_when=FIRST_COMPLETED)
         for future in done:
             unit = pending.pop(future)
-            yield unit, _result(workers.result(future), unit.job.out)
+            found = workers.result(future)
+            yield unit, work_unit.unpack(found, unit.job.out) if isinstance(found, RemoteResult) else found
             progress.update(len(todo) - len(pending), len(todo), unit.job.title)
         now = time.monotonic()
         seen = now if workers.alive() else seen
@@ -192,15 +192,11 @@ def _results(
 
 def _submit(
     unit: _Unit, workers: ExecutorPool, timeout: int | None, env: str
-) -> Future[Manifest | RemoteResult | SmithError]:
+) -> Future[Result | RemoteResult]:
     if unit.place:
         return workers.executor.submit(work_unit.compile_here, unit.asked, unit.place, unit.job.out)
     parcel = work_unit.pack(unit.asked, unit.job.side, timeout, env)
     return workers.executor.submit(work_unit.compile_there, parcel)
-
-
-def _result(found: Manifest | RemoteResult | SmithError, out: Path) -> Result:
-    return work_unit.unpack(found, out) if isinstance(found, RemoteResult) else found
 
 
 def _row(unit: _Unit, error: SmithError, env: str) -> Manifest:
@@ -210,32 +206,13 @@ def _row(unit: _Unit, error: SmithError, env: str) -> Manifest:
     """
     status: Status = "crashed" if isinstance(error, DiedError) else "failed"
     said = "\n".join(filter(None, (error.what, error.why)))
+    asked, job = unit.asked, unit.job
     points = tuple(
-        Point(
-            str(target).replace(":", "-"),
-            str(target),
-            {},
-            {},
-            {},
-            dict(unit.asked.options),
-            status,
-            0.0,
-            error=said,
-        )
-        for target in unit.asked.targets
+        Point(name.replace(":", "-"), name, {}, {}, {}, dict(asked.options), status, 0.0, error=said)
+        for name in map(str, asked.targets)
     )
-    job = unit.job
-    return Manifest(
-        job.out,
-        unit.asked.kernel,
-        str(unit.asked.file),
-        "",
-        job.side.triton,
-        "",
-        "",
-        batch_resume.command(job, env),
-        points,
-    )
+    command = batch_resume.command(job, env)
+    return Manifest(job.out, asked.kernel, str(asked.file), "", job.side.triton, "", "", command, points)
 
 
 def _write(made: Manifest) -> None:

@@ -121,7 +121,10 @@ def _with(side: CompilerSpec, word: str, *, alone: bool) -> CompilerSpec:
             )
         return replace(side, folder=path)
     if side.env or side.version or side.python:
-        raise _second(side, word)
+        raise UsageError(
+            f"{side.label} names two Tritons: {side.env or side.version or side.python} and {word}",
+            hints=["each side has one Triton; compare it with the other side"],
+        )
     number = word.removeprefix(WHEEL)
     if _VERSION.fullmatch(number):
         return replace(side, version=full(number))
@@ -143,19 +146,8 @@ def _targets(word: str) -> tuple[Target, ...] | None:
 def full(version: str) -> str:
     """`3.4.0` for `3.4`."""
     parsed = Version(version)
-    missing = 3 - len(parsed.release)
-    if missing <= 0:
-        return str(parsed)
-    number = ".".join(map(str, (*parsed.release, *([0] * missing))))
+    number = ".".join(map(str, (*parsed.release, 0, 0)[: max(3, len(parsed.release))]))
     return f"{number}{str(parsed).removeprefix(parsed.base_version)}"
-
-
-def _second(side: CompilerSpec, word: str) -> UsageError:
-    first = side.env or side.version or side.python
-    return UsageError(
-        f"{side.label} names two Tritons: {first} and {word}",
-        hints=["each side has one Triton; compare it with the other side"],
-    )
 
 
 def _unknown(word: str, path: Path) -> UsageError:
@@ -163,12 +155,9 @@ def _unknown(word: str, path: Path) -> UsageError:
         return wrong
     if path.is_dir():
         python = path / "bin" / "python"
-        hints = (
-            [f"its interpreter: {python}"]
-            if python.is_file()
-            else ["invoke kernel.compile --out DIR creates such folders"]
-        )
-        return UsageError(f"{word} is a folder without compiled kernels", hints=hints)
+        hint = "invoke kernel.compile --out DIR creates such folders"
+        hint = f"its interpreter: {python}" if python.is_file() else hint
+        return UsageError(f"{word} is a folder without compiled kernels", hints=[hint])
     if "/" in word:
         return UsageError("no such interpreter, folder or env file", where=path)
     hints = [*did_you_mean(word, _known()), "options are NAME=VALUE, paths contain a /"]

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from tritonsmith.envs import session, settings, workspace
-from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import LockedError, SmithError, StepError, UsageError, did_you_mean
@@ -34,12 +33,6 @@ def env_of(version: str) -> EnvDir:
     return workspace.default().env(f"{WHEEL}{version}")
 
 
-def settings_of(version: str) -> Settings:
-    """The settings of that environment: those of `wheel`, with this release."""
-    chosen = settings.load("wheel", {"triton.wheel": version})
-    return replace(chosen, name=env_of(version).name)
-
-
 def plan(version: str) -> Plan:
     """Steps that make the environment; none where it is there and has that release.
 
@@ -47,7 +40,7 @@ def plan(version: str) -> Plan:
         FactError: there is no such interpreter.
     """
     env = env_of(version)
-    base = venv.base_interpreter(settings_of(version).python.interpreter)
+    base = venv.base_interpreter(settings.load("wheel").python.interpreter)
     made = venv.plan(env, base, (f"triton=={version}",))
     todo = tuple(step for step in made.steps if not (step.stamp and step.stamp.holds()))
     if todo or installed_tritons.version_in(venv.site_packages(env, base)) == version:
@@ -59,11 +52,7 @@ def plan(version: str) -> Plan:
 
 
 def make(version: str, *, patience: float = _PATIENCE) -> EnvDir:
-    """Create the environment of a release if needed.
-
-    Args:
-        version: of Triton, in full.
-        patience: seconds to wait for somebody else who is busy in it.
+    """Create the environment of a release (in full) if needed; wait `patience` seconds if it is locked.
 
     Raises:
         UsageError: there is no such release for this Python.
@@ -102,13 +91,9 @@ def place_of(
     return run.toolchain(side.env or env, side.python, jobs=jobs, timeout=timeout)
 
 
-def python_of(side: CompilerSpec, env: str = "wheel") -> Path:
-    """The interpreter of a side, whether it exists yet or not."""
-    if side.version:
-        return env_of(side.version).python
-    if side.python:
-        return Path(side.python)
-    return workspace.default().env(settings.load(side.env or env).name).python
+def python_of(side: CompilerSpec) -> Path:
+    """The interpreter of a side that names a release or an interpreter, whether it exists yet or not."""
+    return env_of(side.version).python if side.version else Path(side.python)
 
 
 def _act(version: str, running: Session) -> None:

@@ -75,13 +75,7 @@ def compile_here(asked: CompileRequest, place: Toolchain, out: Path) -> Manifest
 
 
 def pack(asked: CompileRequest, side: CompilerSpec, timeout: int | None, env: str) -> RemoteJob:
-    """A unit for another machine.
-
-    Args:
-        asked: what is compiled.
-        side: by which Triton.
-        timeout: seconds for one point; None for the usual.
-        env: of a side that names no Triton.
+    """A unit for another machine: see `RemoteJob`.
 
     Raises:
         SmithError: the file cannot be read, or imports a package beside it, which cannot be sent.
@@ -184,9 +178,7 @@ def _imports(text: str) -> frozenset[str]:
     except (SyntaxError, ValueError):  # of a newer Python, perhaps: the worker tells
         return frozenset()
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    names += [
-        node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level
-    ]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
     return frozenset(name.partition(".")[0] for name in names)
 
 

@@ -56,13 +56,9 @@ def load(path: Path) -> Elf:
         FactError: it cannot be read, or is no binary of a GPU.
     """
     try:
-        content = untrusted.read_bytes(path, untrusted.OURS)
+        return parse(untrusted.read_bytes(path, untrusted.OURS))
     except OSError as error:
         raise FactError("cannot read this binary", where=path, why=error.strerror) from error
-    try:
-        return parse(content)
-    except FactError as error:
-        raise FactError(error.what, where=path, why=error.why, hints=error.hints) from error
 
 
 def parse(content: bytes) -> Elf:

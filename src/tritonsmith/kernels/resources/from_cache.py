@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ from tritonsmith.kernels.compile import from_cache
 from tritonsmith.kernels.resources import elf, measure
 from tritonsmith.kernels.resources.measure import Measured
 from tritonsmith.kernels.resources.table import ResourceRow
-from tritonsmith.plan import MakeDir, Plan, Write
+from tritonsmith.plan import MakeDir, Plan, Write, digest
 
 ALL = "all"
 _KINDS = ("jit", "env", "inductor", "named")  # the others hold no cubins that run
@@ -46,11 +45,11 @@ def read(wanted: str, space: Workspace) -> Measured:
     """
     if wanted == ALL:
         roots = cache_roots.find(os.environ, space)
-        return _of_roots([root for root in roots if root.kind in _KINDS], space)
+        return _found([one for root in roots if root.kind in _KINDS for one in _of_root(root, space)])
     path = Path(wanted).expanduser()
     index = triton_cache.index().prefix
     if path.is_dir() and not any(name.startswith(index) for name in os.listdir(path)):  # noqa: PTH208
-        return _of_roots([Root("named", path.absolute(), "--from-cache")], space)
+        return _found(_of_root(Root("named", path.absolute(), "--from-cache"), space))
     folder = from_cache.find(wanted)
     content = triton_cache.scan(Root("named", folder.parent, "--from-cache"))
     entries = [entry for entry in content.entries if entry.name == folder.name and entry.kind == "kernel"]
@@ -62,15 +61,10 @@ def read(wanted: str, space: Workspace) -> Measured:
     return _found(read)
 
 
-def _of_roots(roots: Sequence[Root], space: Workspace) -> Measured:
-    read = [one for root in roots for one in _of_root(root, space)]
-    return _found(read)
-
-
 def _of_root(root: Root, space: Workspace) -> list[Known]:
     """What is known of each kernel, in the order of names; the file of it is written if something is new."""
     entries = [entry for entry in triton_cache.scan(root).entries if entry.kind == "kernel"]
-    file = _index(root, space)
+    file = space.root / "kernels" / "resources" / f"{digest(root.real)}.json"
     known = _load(file)
     new = [entry for entry in entries if known.get(entry.name, {}).get("stamp") != _stamp(entry)]
     current = {entry.name: known[entry.name] for entry in entries if entry.name in known}
@@ -140,11 +134,6 @@ def _stamp(entry: CacheEntry) -> list[Any]:
     return [entry.changed, entry.bytes, entry.files]
 
 
-def _index(root: Root, space: Workspace) -> Path:
-    digest = hashlib.sha256(os.fsencode(root.real)).hexdigest()[:16]
-    return space.root / "kernels" / "resources" / f"{digest}.json"
-
-
 def _load(file: Path) -> Known:
     try:
         content = untrusted.read_json(file, untrusted.OURS)
@@ -166,8 +155,5 @@ def _save(file: Path, entries: Known, space: Workspace) -> None:
 @cache
 def _edition() -> str:
     """Changes with whatever decides what is in a row."""
-    digest = hashlib.sha256()
-    data = configs.data_dir("configs")
-    for path in (*sorted(Path(__file__).parent.glob("*.py")), data / "gpu-limits.toml"):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+    limits = configs.data_dir("configs") / "gpu-limits.toml"
+    return digest([path.read_text("utf-8") for path in (*sorted(Path(__file__).parent.glob("*.py")), limits)])

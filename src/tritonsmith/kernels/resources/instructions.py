@@ -18,12 +18,7 @@ _MNEMONICS = {
 
 
 def count(text: str, language: str) -> dict[str, int]:
-    """Classes to numbers, in the order of the configuration; `all` comes first.
-
-    Args:
-        text: of nvdisasm or llvm-objdump.
-        language: `sass` or `amd`.
-    """
+    """Classes of a disassembly (`sass` or `amd`) to numbers, in the order of configs/; `all` is first."""
     mnemonics = Counter(_MNEMONICS[language].findall(text))
     found: Counter[str] = Counter()
     for mnemonic, number in mnemonics.items():

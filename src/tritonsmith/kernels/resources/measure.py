@@ -115,10 +115,10 @@ def values(binary: Path, arch: str, metadata: Mapping[str, Any], ptx: Path | Non
     Raises:
         FactError: it cannot be read.
     """
-    content = elf.load(binary)
     dynamic = metadata.get("shared")
     shared = dynamic if isinstance(dynamic, int) else 0
     try:
+        content = elf.load(binary)
         if content.backend == "cuda":
             return _nvidia(cubin.read(content), arch, shared, metadata, ptx)
         return _amd(code_object.read(content), arch, shared, metadata)

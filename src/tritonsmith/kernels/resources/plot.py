@@ -39,11 +39,7 @@ def check(path: Path) -> None:
 
 
 def write(rows: Sequence[ResourceRow], path: Path) -> None:
-    """Draw and write it.
-
-    Args:
-        rows: of one kernel.
-        path: of the picture.
+    """Draw the rows of one kernel, and write the picture.
 
     Raises:
         SmithError: there is nothing to draw, or the file cannot be written.

@@ -55,14 +55,9 @@ def has_arrays(ptx: str) -> bool:
 
 
 def again(ptx: Path, cubin: Cubin, origin: Path, metadata: Mapping[str, Any]) -> Said | None:
-    """Assemble the PTX as Triton did, and parse the report; None if no ptxas reproduces the cubin.
-
-    Args:
-        ptx: its file.
-        cubin: what Triton made of it.
-        origin: Triton's package.
-        metadata: of the compile.
-    """
+    """Assemble the PTX as the Triton with the package `origin` did, and parse the report; None if no ptxas
+    reproduces the cubin.
+    """  # noqa: D205 - one sentence
     table = configs.load("kernel-resources")["ptxas"]
     target = _TARGET.search(untrusted.read_text(ptx, untrusted.OURS))
     if target is None:
@@ -71,16 +66,8 @@ def again(ptx: Path, cubin: Cubin, origin: Path, metadata: Mapping[str, Any]) ->
     options += str(metadata.get(table["options"]) or "").split()
     for program in _programs(origin, table):
         for flags in table["flags"]:
-            argv = (
-                str(program),
-                "-v",
-                *flags,
-                *options,
-                f"--gpu-name={target[1]}",
-                str(ptx),
-                "-o",
-                os.devnull,
-            )
+            files = (f"--gpu-name={target[1]}", str(ptx), "-o", os.devnull)
+            argv = (str(program), "-v", *flags, *options, *files)
             answer = query(argv, timeout=table["timeout"])
             if answer is None or answer.code:
                 break  # other flags do not help it

@@ -69,16 +69,17 @@ def _resources(vendor: str, rows: Sequence[ResourceRow], *, cached: bool) -> Gri
     shown = columns(rows)
     heads = [column.title for column in shown]
     failed = any(row.error for row in rows)
+    first = 0 if cached else 2  # a compile has one kernel, and its options tell its points apart
+    names = ["kernel", "entry", "target", "options"][first:]
     cells = [
         [
-            *_names(row, cached=cached),
+            *[row.kernel, row.point[:_NAME], row.target, row.options][first:],
             *(spelled(row.values.get(column.key)) for column in shown),
             *([tables.clipped(row.error, _OF_ERROR)] if failed else []),
         ]
         for row in rows
     ]
     right = [column.title for column in shown if column.key not in WORDS]
-    names = _heads(cached=cached)
     columns_ = [*names, *heads, *(["error"] if failed else [])]
     return tables.plain(f"resources, {vendor}", columns_, cells, right=right, keys=len(names))
 
@@ -98,14 +99,6 @@ def _instructions(vendor: str, rows: Sequence[ResourceRow], language: str) -> Gr
     return tables.plain(title, ["class", *names], cells, right=names, across=True)
 
 
-def _heads(*, cached: bool) -> list[str]:
-    return ["kernel", "entry", "target", "options"] if cached else ["target", "options"]
-
-
-def _names(row: ResourceRow, *, cached: bool) -> list[str]:
-    return [row.kernel, row.point[:_NAME], row.target, row.options] if cached else [row.target, row.options]
-
-
 def spelled(value: Value) -> str:
     """A cell, rounded where the number itself is not; empty for what is not known."""
     if value is None:
@@ -114,12 +107,7 @@ def spelled(value: Value) -> str:
 
 
 def metrics(backend: str, rows: Sequence[ResourceRow]) -> Mapping[str, Sequence[float | None]]:
-    """What a plot shows: a title with the unit to a number for each row.
-
-    Args:
-        backend: of all rows.
-        rows: whose numbers.
-    """
+    """What a plot shows of the rows of a backend: a title with the unit to a number for each row."""
     if backend == "cuda":
         registers, spills = ("registers_per_thread", "registers per thread"), "spills, bytes per thread"
     else:

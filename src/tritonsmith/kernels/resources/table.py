@@ -107,10 +107,8 @@ class ResourceRow:
         """What `--spills` sorts by: bytes, or registers; a stack of unknown use counts as bytes."""
         known = [self.values.get(key) for key in SPILLS]
         numbers = [value for value in known if isinstance(value, int)]
-        if not numbers:
-            stack = self.values.get(_STACK)
-            return stack if isinstance(stack, int) else 0
-        return sum(numbers)
+        stack = self.values.get(_STACK)
+        return sum(numbers) if numbers else stack if isinstance(stack, int) else 0
 
 
 def spilling(rows: Iterable[ResourceRow]) -> tuple[ResourceRow, ...]:
@@ -125,11 +123,6 @@ def columns(rows: Sequence[ResourceRow]) -> tuple[ResourceColumn, ...]:
 
 
 def classes(rows: Sequence[ResourceRow], known: Sequence[str]) -> tuple[str, ...]:
-    """Classes of instructions that any of the rows has.
-
-    Args:
-        rows: the table.
-        known: classes in their order.
-    """
+    """Known classes of instructions, in their order, that any of the rows has."""
     here = {name for row in rows for name in row.instructions}
     return tuple(name for name in dict.fromkeys(known) if name in here)

@@ -25,11 +25,7 @@ _GREY = "#888888"
 
 
 def write(cells: Sequence[StudyCell], path: Path) -> None:
-    """Draw and write it.
-
-    Args:
-        cells: of the study.
-        path: of the picture.
+    """Draw a study, and write the picture.
 
     Raises:
         SmithError: there is nothing to draw, or the file cannot be written.
