@@ -41,10 +41,7 @@ def dump(
     _, program = command_line()
     if program:
         if kernel or what.signature or from_cache:
-            raise UsageError(
-                "give either a kernel or a command",
-                hints=["omit one of them"],
-            )
+            raise UsageError("give either a kernel or a command", hints=["omit one of them"])
         space = workspace.default()
         prepared, step = run.of_program(program, space, choices, out)
         if dry_run:

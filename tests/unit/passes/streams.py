@@ -40,7 +40,7 @@ def split(stream: bytes | str, out: Path, *, chunk: int = 1 << 20, **about: str)
     splitter = Splitter(out)
     for begin in range(0, len(raw), chunk):
         splitter.feed(raw[begin : begin + chunk])
-    return splitter.close(**about)  # type: ignore[arg-type]
+    return splitter.close(**about)
 
 
 def texts(index: DumpIndex) -> list[str]:

@@ -49,33 +49,28 @@ class Banner:
 
     kind: str
     name: str
-    argument: str
-    pipeline: str
-    operation: str
-    symbol: str
-    when: When
+    argument: str = ""
+    pipeline: str = ""
+    operation: str = ""
+    symbol: str = ""
+    when: When = "after"
     inside: bool = False
 
 
 @lru_cache(4096)
 def parse(line: bytes) -> tuple[int, Banner] | None:
-    """The banner at the end of a line, and where in the line it begins: output may come before it.
-
-    Args:
-        line: with its line end.
-    """
+    """The banner at the end of a line with its line end, and where it begins: output may come before it."""
     if match := _MLIR.search(line):
         return match.start(), _mlir(match)
     if match := _INSIDE.search(line):
         who, step = (_text(group) for group in match.groups())
-        return match.start(), Banner(
-            "mlir", f"{who}: {step}", "", "", "builtin.module", "", "after", inside=True
-        )
+        banner = Banner("mlir", f"{who}: {step}", operation="builtin.module", inside=True)
+        return match.start(), banner
     if (match := _LLVM.search(line)) and match.end() == len(line):
         return match.start(), _llvm(match)
     if match := _ASSEMBLY.search(line):
         kind = {"NVPTX": "ptx", "AMDGCN": "amdgcn"}[_text(match[1])]
-        return match.start(), Banner(kind, kind, "", "", "", "", "after")
+        return match.start(), Banner(kind, kind)
     return None
 
 

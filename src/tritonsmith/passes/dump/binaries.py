@@ -59,12 +59,7 @@ class Binary:
 
 
 def keep(index: DumpIndex, compiled: Sequence[Manifest]) -> None:
-    """Copy the results of compiles into the output folder, next to the dumps of their passes.
-
-    Args:
-        index: of the folder.
-        compiled: what was compiled while these dumps were printed.
-    """
+    """Copy what was compiled into the output folder, next to the dumps that were printed meanwhile."""
     found = {}
     folder = index.folder / COMPILED
     for kernel, manifest, point in _paired(index, compiled):
@@ -96,9 +91,8 @@ def read(index: DumpIndex) -> dict[str, Binary]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FactError(
-            "cannot read the compiled kernels of this dump", where=path, why=str(error)
-        ) from error
+        what = "cannot read the compiled kernels of this dump"
+        raise FactError(what, where=path, why=str(error)) from error
 
 
 def names(index: DumpIndex) -> tuple[str, ...]:
@@ -123,10 +117,10 @@ def none_because(index: DumpIndex, kernel: str) -> str:
 
 
 def of_cache(cache: Path, python: str, space: Workspace) -> list[Manifest]:
-    """The results of a program's compiles, from the cache that it was given, disassembled.
+    """The results of a program's compiles, from the cache of this run alone, disassembled.
 
     Args:
-        cache: Triton's cache, of this run alone.
+        cache: Triton's cache.
         python: the program's interpreter; empty if it is none.
         space: the workspace, which may have disassemblers.
     """

@@ -53,30 +53,20 @@ def read(
         raise FactError("cannot read this log", where=source, why="it is a folder", hints=hints)
     empty(out)
     with full_disk_told(out):
-        return _split(source, name, out, python, progress)
-
-
-def _split(
-    source: str, name: str, out: Path, python: str, progress: Callable[[int, int | None], None]
-) -> DumpIndex:
-    splitter = Splitter(out)
-    try:
-        for chunk in line_prefixes.without(_chunks(source, progress), _say):
-            splitter.feed(chunk)
-    except FactError as error:
-        splitter.close(command=name, python=python)
-        hints = ["the readable part was imported: " + command("passes.list", out)]
-        raise FactError(error.what, where=error.where, why=error.why, hints=hints) from error
-    return splitter.close(command=name, python=python)
+        splitter = Splitter(out)
+        try:
+            for chunk in line_prefixes.without(_chunks(source, progress), _say):
+                splitter.feed(chunk)
+        except FactError as error:
+            splitter.close(command=name, python=python)
+            hints = ["the readable part was imported: " + command("passes.list", out)]
+            raise FactError(error.what, where=error.where, why=error.why, hints=hints) from error
+        return splitter.close(command=name, python=python)
 
 
 @contextmanager
 def full_disk_told(out: Path) -> Iterator[None]:
-    """Report a full disk with the dump's folder: the error of a write names no file.
-
-    Args:
-        out: where they go.
-    """
+    """Report a full disk with the dump's folder: the error of a write names no file."""
     try:
         yield
     except OSError as error:
@@ -93,20 +83,17 @@ def _say(prefix: str) -> None:
 
 
 def check(index: DumpIndex) -> None:
-    """Raise an error if the log has no dump.
+    """Check that the log has a dump.
 
     Raises:
         SmithError: there is no banner in it.
     """
     if not index.dumps:
-        raise SmithError(
-            "this log contains no IR of a pass",
-            where=index.command,
-            hints=[
-                "to record a log: MLIR_ENABLE_DUMP=1 TRITON_ALWAYS_COMPILE=1 python script.py 2> log",
-                "MLIR prints to standard error: check that the log contains it",
-            ],
-        )
+        hints = [
+            "to record a log: MLIR_ENABLE_DUMP=1 TRITON_ALWAYS_COMPILE=1 python script.py 2> log",
+            "MLIR prints to standard error: check that the log contains it",
+        ]
+        raise SmithError("this log contains no IR of a pass", where=index.command, hints=hints)
 
 
 def place(source: str) -> Path:
@@ -140,11 +127,8 @@ def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     if not out.is_dir() or not any(out.iterdir()):
         return (), ()
     if not (out / FILE).is_file():
-        raise UsageError(
-            "this folder is not empty and does not contain a dump",
-            where=out,
-            hints=["choose another folder: --out DIR"],
-        )
+        hints = ["choose another folder: --out DIR"]
+        raise UsageError("this folder is not empty and does not contain a dump", where=out, hints=hints)
     old = indexes.read(out)
     names = dict.fromkeys((*(one.name for one in old.kernels), COMPILED))
     folders = tuple(out / name for name in names if _is_folder_of(out, name) and (out / name).is_dir())
@@ -156,11 +140,8 @@ def older(out: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     )
     left = [folder for folder in folders if set(folder.iterdir()) - set(found)]
     if left:
-        raise UsageError(
-            "this folder contains files that do not belong to the dump",
-            where=left[0],
-            hints=["move these files away"],
-        )
+        what = "this folder contains files that do not belong to the dump"
+        raise UsageError(what, where=left[0], hints=["move these files away"])
     return found, folders
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,11 +56,7 @@ class PendingDump:
 
 
 class IndexWriter:
-    """Writes dumps and their index.
-
-    Args:
-        out: the output folder.
-    """
+    """Writes dumps and their index into a folder."""
 
     def __init__(self, out: Path) -> None:
         self._out = out
@@ -88,14 +84,7 @@ class IndexWriter:
     def open(
         self, banner: Banner, raw: bytes, offset: int, start: bytes
     ) -> tuple[Path, Callable[[int, int, str, bool], None]]:
-        """A dump that comes in pieces: the file for it, and what to call when all of it is there.
-
-        Args:
-            banner: of it.
-            raw: the line that announced it.
-            offset: of that line.
-            start: what has come so far.
-        """
+        """A dump that comes in pieces: the file for it, and what to call when all of it is there."""
         row = self._row(banner, raw, offset, start, look(banner, start), "")
 
         def close(size: int, lines: int, digest: str, whole: bool) -> None:
@@ -119,18 +108,18 @@ class IndexWriter:
             for report in timing.reports(data.decode("utf-8", "replace")):
                 self._time(self._timed(run, report), report)
 
-    def close(self, died: str, **about: object) -> DumpIndex:
+    def close(self, died: str, *, reproducers: Sequence[str] = (), **about: Any) -> DumpIndex:
         """Write the index.
 
         Args:
             died: how the program ended, if that was a crash.
+            reproducers: files that were written beside the stream, relative to the folder.
             about: the rest of `DumpIndex`.
         """
-        kernels = [self._kernel(run, died if run is self._runs.current else "") for run in self._runs.all]
-        made = list(self._dumps())
-        reproducers = (*about.pop("reproducers", ()), *self._reproducers)  # type: ignore[misc]
-        tables: dict[str, Any] = {"kernels": tuple(kernels), "dumps": tuple(made), "reproducers": reproducers}
-        index = DumpIndex(folder=self._out, **tables, **about)  # type: ignore[arg-type]
+        current = self._runs.current
+        kernels = tuple(self._kernel(run, died if run is current else "") for run in self._runs.all)
+        found = (*reproducers, *self._reproducers)
+        index = DumpIndex(self._out, kernels=kernels, dumps=self._dumps(), reproducers=found, **about)
         files.write(self._out / FILE, index.render())
         return index
 
@@ -152,20 +141,8 @@ class IndexWriter:
         slug = re.sub(UNUSUAL, "-", banner.argument or banner.name).strip("-.")[:80] or "pass"
         path = f"{run.name}/{len(run.places):03d}-{slug}.{banner.kind}"
         spelled = raw.decode("utf-8", "surrogateescape")
-        row = PendingDump(
-            run,
-            banner,
-            len(run.places),
-            path,
-            0,
-            0,
-            digest,
-            True,
-            offset,
-            spelled,
-            level,
-            text.module,
-        )
+        place, module = len(run.places), text.module
+        row = PendingDump(run, banner, place, path, 0, 0, digest, True, offset, spelled, level, module)
         run.places.append(len(self._rows))
         run.digest = digest
         self._rows.append(row)
@@ -295,12 +272,12 @@ class IndexWriter:
         mark = banners.marks().search(run.said)
         return mark is None or run.said.find(b"ime report ...") < mark.start()
 
-    def _dumps(self) -> list[Dump]:
+    def _dumps(self) -> tuple[Dump, ...]:
         names: dict[int, str] = {}
         for run in self._runs.all:
             levels = [self._rows[place].level for place in run.places]
             names.update(zip(run.places, stages(run, levels), strict=True))
-        return [
+        return tuple(
             Dump(
                 number=row.number,
                 kernel=row.run.name,
@@ -324,7 +301,7 @@ class IndexWriter:
                 against=row.against,
             )
             for place, row in enumerate(self._rows)
-        ]
+        )
 
 
 def _text(raw: bytes) -> str:

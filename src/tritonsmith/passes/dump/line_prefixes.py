@@ -19,11 +19,9 @@ _DIGITS = re.compile(rb"\d+")
 
 
 def without(chunks: Iterable[bytes], say: Callable[[str], object]) -> Iterator[bytes]:
-    """A log without line prefixes, from its first banner on; usually the unchanged log.
+    """The chunks of a log without line prefixes, from its first banner on; usually the unchanged log.
 
-    Args:
-        chunks: of the log.
-        say: told what is taken away, as it stands before the first banner.
+    What is taken away is told as it stands before the first banner.
     """
     held = b""
     rest = iter(chunks)

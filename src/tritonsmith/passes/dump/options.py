@@ -25,18 +25,16 @@ class Choices:
     reproducers: bool = False
 
     def environ(self, out: Path) -> dict[str, str | None]:
-        """Variables to set; None for those that must not be set.
-
-        Args:
-            out: the output folder.
-        """
+        """Variables to set; None for those that must not be set."""
         table = configs.load("ir-dump")["variables"]
-        names = ["always"]
-        names += ["llvm"] if self.llvm else []
-        names += ["backend"] if self.backend else []
-        names += [] if self.line_info else ["no-line-info"]
-        names += ["reproducers"] if self.reproducers else []
+        asked = {
+            "always": True,
+            "llvm": self.llvm,
+            "backend": self.backend,
+            "no-line-info": not self.line_info,
+            "reproducers": self.reproducers,
+        }
         chosen: dict[str, str | None] = dict.fromkeys(table["off"])
-        for name in names:
+        for name in filter(asked.get, asked):
             chosen |= {key: value.format(out=out) for key, value in table[name].items()}
         return chosen

@@ -10,9 +10,8 @@ from tritonsmith.passes.dump.banners import Banner
 from tritonsmith.passes.dump.index import BESIDE
 
 TTIR, TTGIR, LLIR, LLVM, ASSEMBLY = range(5)
-UNUSUAL = (
-    r"[^A-Za-z0-9_.\-]+"  # what no name of a file should have; a letter beyond ASCII is up to four bytes
-)
+# What no name of a file should have; a letter beyond ASCII is up to four bytes.
+UNUSUAL = r"[^A-Za-z0-9_.\-]+"
 STAGES = ("ttir", "ttgir", "llir", "llvm")
 
 _NAME = rb'@("(?:[^"\\]|\\.)*"|[\w$.\-]+)'
@@ -88,8 +87,9 @@ def look(banner: Banner, body: bytes) -> DumpText:
         return DumpText(module=True, level=ASSEMBLY, head=b"")
     if banner.kind != "mlir":
         return DumpText(module=banner.operation in ("module", ""), level=LLVM, head=b"")
-    begin = 0 if body.startswith((b"module", b'"builtin.module"')) else body.find(b"\nmodule") + 1
-    module = begin > 0 or body.startswith((b"module", b'"builtin.module"'))
+    at_once = body.startswith((b"module", b'"builtin.module"'))
+    begin = 0 if at_once else body.find(b"\nmodule") + 1
+    module = begin > 0 or at_once
     head = body[begin : body.find(b"\n", begin)] if module else b""
     told = _TOLD.findall(head)
     level = LLIR if b"llvm.func" in body else TTGIR if told else TTIR
@@ -192,17 +192,12 @@ def stages(run: PipelineRun, levels: list[int]) -> Iterator[str]:
     """What the pipeline that each dump of a run belongs to makes.
 
     A report on time tells where pipelines end: one makes what the next one begins with. Without reports a
-    pass belongs to what the next pass finds.
-
-    Args:
-        run: the run.
-        levels: of its dumps, in order.
+    pass belongs to what the next pass finds. Levels are those of the run's dumps, in order.
     """
     after = [*levels[1:], levels[-1]] if levels else []
     for begin, end in run.pipelines:
-        made = (
-            levels[end] if end < len(levels) and levels[end] <= LLIR else max(levels[begin:end], default=TTIR)
-        )
+        found = levels[end : end + 1]
+        made = found[0] if found and found[0] <= LLIR else max(levels[begin:end], default=TTIR)
         after[begin:end] = [made] * (end - begin)
     for level, later in zip(levels, after, strict=True):
         yield STAGES[later if later <= LLIR else min(level, LLVM)]

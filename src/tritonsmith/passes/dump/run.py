@@ -6,8 +6,9 @@ import os
 import shlex
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 
 from tritonsmith import untrusted
@@ -44,7 +45,7 @@ class PreparedDump:
         after: steps that clear up; a note says which commands would take apart what the compiler prints.
         out: the output folder.
         work: a folder of the workspace's, which goes.
-        choices: what is printed.
+        environ: variables that are set.
         log: the run's log file.
     """
 
@@ -53,18 +54,13 @@ class PreparedDump:
     after: Plan
     out: Path
     work: Path
-    choices: Choices
+    environ: Mapping[str, str]
     log: Path
 
     @property
     def plan(self) -> Plan:
         """All of it."""
         return self.before + self.run + self.after
-
-
-def folder(space: Workspace, name: str) -> Path:
-    """The default folder of a dump."""
-    return space.root / "passes" / name
 
 
 def _work(space: Workspace) -> Path:
@@ -76,13 +72,7 @@ def _work(space: Workspace) -> Path:
 
 @dataclass(frozen=True)
 class DumpOfKernel:
-    """A dump of a kernel's compile.
-
-    Attributes:
-        prepared: of the dump.
-        compile: of the compile in it.
-        where: who compiles.
-    """
+    """A dump, the compile in it, and who compiles."""
 
     prepared: PreparedDump
     compile: compile_run.PreparedCompile
@@ -90,13 +80,7 @@ class DumpOfKernel:
 
 
 def of_kernel(asked: CompileRequest, where: Toolchain, choices: Choices, out: Path | None) -> DumpOfKernel:
-    """Find the kernel, and make the plan.
-
-    Args:
-        asked: the kernel, its signature, its target.
-        where: who compiles.
-        choices: what is printed.
-        out: the output folder; one of the workspace's if None.
+    """Find the kernel, and make the plan; without an output folder it is one of the workspace's.
 
     Raises:
         SmithError: the file, the kernel or the signature is wrong.
@@ -104,9 +88,8 @@ def of_kernel(asked: CompileRequest, where: Toolchain, choices: Choices, out: Pa
     work = _work(where.space)
     alone = replace(where, jobs=1)  # so that one point's output comes after the other's
     made = compile_run.prepare(asked, alone, work / "compiled")
-    to = (out or folder(where.space, f"{asked.file.stem}.{made.kernel}")).absolute()
-    set_ = {name: value for name, value in choices.environ(to).items() if value is not None}
-    made = made.under(set_)
+    to = (out or where.space.root / "passes" / f"{asked.file.stem}.{made.kernel}").absolute()
+    made = made.under(_set(choices, to))
     logs = [str(made.out / one.id / "log") for one in made.wanted]
     title = made.plan.title.replace("compile", "dump")
     prepared = _prepared(title, made.plan.steps, logs, to, work, choices, where.space, own=out is None)
@@ -140,7 +123,7 @@ def dump_kernel(what: DumpOfKernel, *, silent: bool = False) -> tuple[DumpIndex,
                 command=what.compile.asked.flags(),
                 triton=manifest.triton if manifest else "",
                 python=str(where.python),
-                environ=_set(prepared),
+                environ=prepared.environ,
                 reproducers=_reproducers(prepared.out),
                 died=next((one.error for one in points if one.status in ("crashed", "timeout")), ""),
             )
@@ -165,20 +148,19 @@ class _Reader(threading.Thread):
     def run(self) -> None:
         """Until all is read."""
         try:
-            for number, log in enumerate(self._logs):
-                later = self._logs[number + 1 :]
+            for log, later in zip_longest(self._logs, self._logs[1:]):
                 self._read(log, later)
         except Exception as error:  # noqa: BLE001 - told in the thread that waits
             self.error = error
 
-    def _read(self, log: Path, later: Sequence[Path]) -> None:
+    def _read(self, log: Path, later: Path | None) -> None:
         while not log.exists():
             if self._over.wait(0.005) and not log.exists():
                 return
         with log.open("rb", buffering=0) as file:
             attached.follow(
                 file,
-                lambda: self._over.is_set() or any(one.exists() for one in later[:1]),
+                lambda: self._over.is_set() or bool(later and later.exists()),
                 self._splitter.feed,
                 self._splitter.idle,
             )
@@ -190,31 +172,23 @@ class _Reader(threading.Thread):
 def of_program(
     argv: Sequence[str], space: Workspace, choices: Choices, out: Path | None
 ) -> tuple[PreparedDump, AttachedRun]:
-    """Make the plan.
-
-    Args:
-        argv: program and arguments.
-        space: the workspace.
-        choices: what is printed.
-        out: the output folder; one of the workspace's if None.
+    """Make the plan of a dump of a command; without an output folder it is one of the workspace's.
 
     Raises:
         FactError: there is no such program.
     """
-    program = process.which(argv[0])
-    if program is None:
-        raise FactError(
-            f"no program {argv[0]}", hints=["give a path, or a name on PATH: -- python script.py"]
-        )
+    if process.which(argv[0]) is None:
+        hints = ["give a path, or a name on PATH: -- python script.py"]
+        raise FactError(f"no program {argv[0]}", hints=hints)
     work = _work(space)
     name = next((Path(word).stem for word in argv[1:] if word.endswith(".py")), Path(argv[0]).name)
-    to = (out or folder(space, name)).absolute()
+    to = (out or space.root / "passes" / name).absolute()
     cache = ("TRITON_CACHE_DIR", str(work / "cache"))
     change = (*choices.environ(to).items(), cache)
     step = AttachedRun(tuple(argv), change, work / "stream", both=choices.backend, phase="run")
     steps = (MakeDir(work / "cache", phase="prepare"), step)
-    streams = [str(step.errors)]
-    return _prepared(f"dump {name}", steps, streams, to, work, choices, space, own=out is None), step
+    made = _prepared(f"dump {name}", steps, [str(step.errors)], to, work, choices, space, own=out is None)
+    return made, step
 
 
 def dump_program(prepared: PreparedDump, step: AttachedRun, space: Workspace) -> tuple[DumpIndex, int]:
@@ -240,7 +214,7 @@ def dump_program(prepared: PreparedDump, step: AttachedRun, space: Workspace) ->
             command=redact.hidden(shlex.join(step.argv)),
             triton=_version(prepared.work / "cache", step.argv[0]),
             python=_python(step.argv[0]),
-            environ=_set(prepared),
+            environ=prepared.environ,
             reproducers=_reproducers(prepared.out),
             died=f"the program died: signal {-code}" if code < 0 else "",
         )
@@ -300,7 +274,7 @@ def _prepared(
     note = f"while the command runs: cat {joined} | {command('passes.import', '-', out=out)}"
     clear = (Remove((work,), space.root, phase="clear"),)
     plans = (Plan(title, tuple(before)), Plan(title, steps), Plan(title, clear, (note,)))
-    return PreparedDump(*plans, out, work, choices, space.log(_TASK))
+    return PreparedDump(*plans, out, work, _set(choices, out), space.log(_TASK))
 
 
 def _begin(prepared: PreparedDump, space: Workspace) -> None:
@@ -312,16 +286,13 @@ def _end(prepared: PreparedDump, space: Workspace) -> None:
     space.run(prepared.after, _TASK, quiet=True, log=prepared.log)
 
 
-def _set(prepared: PreparedDump) -> dict[str, str]:
-    return {
-        name: value for name, value in prepared.choices.environ(prepared.out).items() if value is not None
-    }
+def _set(choices: Choices, out: Path) -> dict[str, str]:
+    return {name: value for name, value in choices.environ(out).items() if value is not None}
 
 
 def _reproducers(out: Path) -> tuple[str, ...]:
-    return tuple(
-        sorted(str(path.relative_to(out)) for path in (out / "reproducers").glob("*") if path.is_file())
-    )
+    found = (path for path in (out / "reproducers").glob("*") if path.is_file())
+    return tuple(sorted(str(path.relative_to(out)) for path in found))
 
 
 def failures(index: DumpIndex) -> tuple[str, ...]:
@@ -330,24 +301,19 @@ def failures(index: DumpIndex) -> tuple[str, ...]:
     for kernel in index.kernels:
         if kernel.failed:
             said = kernel.error.partition(_TRACE)[0].splitlines() or kernel.error.splitlines()[-1:]
-            found.append(
-                "".join([f"{kernel.name}: {kernel.failed}", *(f"\n  {line}" for line in said[:_LINES])])
-            )
+            found.append("\n  ".join([f"{kernel.name}: {kernel.failed}", *said[:_LINES]]))
     return tuple(found)
 
 
 def check(index: DumpIndex) -> None:
-    """Raise an error if nothing was printed.
+    """Check that a pass printed its IR.
 
     Raises:
         SmithError: there is no dump in the stream.
     """
     if not index.dumps:
-        raise SmithError(
-            "no pass printed its IR",
-            where=index.folder / index.output,
-            hints=[
-                "check that the program compiles a kernel",
-                "check that the program does not override Triton's dump variables",
-            ],
-        )
+        hints = [
+            "check that the program compiles a kernel",
+            "check that the program does not override Triton's dump variables",
+        ]
+        raise SmithError("no pass printed its IR", where=index.folder / index.output, hints=hints)

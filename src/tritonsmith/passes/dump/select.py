@@ -17,9 +17,8 @@ def kernel(index: DumpIndex, name: str) -> DumpedKernel:
     if not known:
         raise FactError("this dump contains no IR", where=index.folder / index.output)
     if not name and len(known) > 1:
-        raise UsageError(
-            "this dump has several kernels", hints=[f"choose one: --kernel {one}" for one in known[:8]]
-        )
+        hints = [f"choose one: --kernel {one}" for one in known[:8]]
+        raise UsageError("this dump has several kernels", hints=hints)
     found = next((one for one in index.kernels if one.name == (name or known[0])), None)
     if found is None:
         raise UsageError(f"no kernel {name!r} in this dump", hints=did_you_mean(name, known))
@@ -29,10 +28,7 @@ def kernel(index: DumpIndex, name: str) -> DumpedKernel:
 def dump(index: DumpIndex, name: str, word: str) -> Dump:
     """A dump of a kernel by its number, or by the name of a pass that ran once.
 
-    Args:
-        index: of the folder.
-        name: of the kernel.
-        word: `12`, `tritongpu-coalesce`, `TritonGPUCoalesce`.
+    The word is `12`, `tritongpu-coalesce` or `TritonGPUCoalesce`.
 
     Raises:
         UsageError: there is no such dump, or there are several.

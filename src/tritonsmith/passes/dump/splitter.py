@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from tritonsmith.passes.dump import banners, timing
 from tritonsmith.passes.dump.banners import Banner
@@ -41,11 +41,7 @@ class Splitter:
         self._spilled: _Spilled | None = None
         self._banner: Banner | None = None
         self._raw = b""
-        self._same: tuple[str, bytes, tuple[int, bool]] = (
-            "",
-            b"",
-            (0, True),
-        )  # the last segment, and its end
+        self._same = ("", b"", (0, True))  # the last segment, and its end
         self._begin = 0  # of that banner, in the stream
         self._size = 0  # of all that is in segments, banners included
 
@@ -76,39 +72,18 @@ class Splitter:
         self._say(data[max(stop, self._echoed) :])
         self._echoed = max(len(data), self._echoed)
 
-    def close(
-        self,
-        *,
-        command: str = "",
-        triton: str = "",
-        python: str = "",
-        environ: dict[str, str] | None = None,
-        reproducers: tuple[str, ...] = (),
-        died: str = "",
-    ) -> DumpIndex:
+    def close(self, *, died: str = "", **about: Any) -> DumpIndex:
         """The stream is over: the index of what it held, also written to its file.
 
         Args:
-            command: what was run or read.
-            triton: its version.
-            python: an interpreter that has it.
-            environ: variables that were set.
-            reproducers: files that were written beside the stream, relative to the folder.
             died: how the program ended, if that was a crash.
+            about: what `DumpIndex` says of the run: its command, Triton, interpreter, variables, reproducers.
         """
         rest = b"".join(self._line)
         self._lines(rest, len(rest))
         self._finish(last=True)
         self._output.close()
-        return self._book.close(
-            died,
-            command=command,
-            triton=triton,
-            python=python,
-            environ=environ or {},
-            reproducers=reproducers,
-            size=self._size,
-        )
+        return self._book.close(died, size=self._size, **about)
 
     def stop(self) -> None:
         """Let go of files, if it was not closed."""

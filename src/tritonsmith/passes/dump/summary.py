@@ -11,6 +11,7 @@ from tritonsmith.ui.tables import Grid
 
 def table(index: DumpIndex) -> Grid:
     """One line for each kernel."""
+    failed = any(kernel.failed for kernel in index.kernels)
     rows = []
     for kernel in index.kernels:
         mine = index.of(kernel.name)
@@ -19,28 +20,16 @@ def table(index: DumpIndex) -> Grid:
         seconds = sum(dump.seconds or 0.0 for dump in mine)
         took = formats.duration(seconds) if seconds else ""
         counts = [str(totals.passes), str(totals.changed), str(totals.dumps)]
-        rows.append([kernel.name, kernel.target, *counts, size, took, kernel.failed])
-    failed = any(kernel.failed for kernel in index.kernels)
-    columns = ["kernel", "target", "passes", "changed", "dumps", "size", "in passes", "failed"]
+        rows.append([kernel.name, kernel.target, *counts, size, took, *([kernel.failed] if failed else [])])
+    right = ["passes", "changed", "dumps", "size"]
+    heads = ["kernel", "target", *right, "in passes", *(["failed"] if failed else [])]
     by = f" by Triton {index.triton}" if index.triton else ""
-    kept = [row if failed else row[:-1] for row in rows]
-    heads = columns if failed else columns[:-1]
-    return tables.plain(
-        f"{len(index.dumps)} dumps{by}, {formats.size(index.size)}",
-        heads,
-        kept,
-        right=["passes", "changed", "dumps", "size"],
-    )
+    title = f"{len(index.dumps)} dumps{by}, {formats.size(index.size)}"
+    return tables.plain(title, heads, rows, right=right)
 
 
 def show(index: DumpIndex, *, json: bool = False, aside: bool = False) -> None:
-    """Print it.
-
-    Args:
-        index: of the folder.
-        json: print the index instead.
-        aside: standard output is another program's: print to standard error.
-    """
+    """Print it, or the index as JSON; on standard error where standard output is another program's."""
     to = console.err() if aside else console.out()
     if json:
         text = index.render()
@@ -49,8 +38,6 @@ def show(index: DumpIndex, *, json: bool = False, aside: bool = False) -> None:
     if index.kernels:
         to.print(table(index))
     to.print(f"{index.folder}", markup=False)
-    torn = sum(not dump.whole for dump in index.dumps[:-1])
-    if torn:
-        console.warn(
-            f"{torn} dumps are interleaved: threads or processes printed at the same time; use only one"
-        )
+    if torn := sum(not dump.whole for dump in index.dumps[:-1]):
+        why = "threads or processes printed at the same time; use only one"
+        console.warn(f"{torn} dumps are interleaved: {why}")
