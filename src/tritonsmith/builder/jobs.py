@@ -11,12 +11,7 @@ from tritonsmith.facts.machine import Machine
 
 @dataclass(frozen=True)
 class Jobs:
-    """Bounds for one build.
-
-    Attributes:
-        compile: compile jobs, at least 1.
-        link: link jobs, at least 1.
-    """
+    """Bounds for one build, each at least 1."""
 
     compile: int
     link: int

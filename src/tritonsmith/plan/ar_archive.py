@@ -46,13 +46,7 @@ class ArMember:
 
 @dataclass(frozen=True)
 class ArArchive:
-    """The headers of an archive.
-
-    Attributes:
-        path: the file.
-        thin: its objects lie elsewhere.
-        members: in their order, the tables first.
-    """
+    """The headers of an archive, those of tables first; the objects of a thin one lie elsewhere."""
 
     path: Path
     thin: bool

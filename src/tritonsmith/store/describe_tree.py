@@ -32,22 +32,7 @@ _OLD_STRING, _NEW_STRING, _LIBCXX = b"Ss", b"__cxx11", b"NSt3__1"  # in mangled 
 
 @dataclass(frozen=True)
 class Known:
-    """What the caller knows about a tree; empty values are read from the tree.
-
-    Attributes:
-        commit: of LLVM.
-        diff: digest of what a dirty source tree changed.
-        debug_info: `none`, `lines`, `split` or `full`.
-        projects: `LLVM_ENABLE_PROJECTS`.
-        scope: how much of it is built.
-        closures: for which Tritons.
-        key: digest of the key.
-        compiler: what compiled it.
-        linker: what linked it.
-        source: its source tree.
-        origin: where it came from.
-        build: upstream's build number of the archive.
-    """
+    """What the caller knows of a manifest (`StoreManifest`); empty values are read from the tree."""
 
     commit: str = ""
     diff: str = ""

@@ -33,14 +33,7 @@ PHASE_UPLOAD = "upload"
 
 @dataclass(frozen=True)
 class StoreExport:
-    """A prepared export.
-
-    Attributes:
-        plan: what it does.
-        dest: path or URL of the archive.
-        files: number of files in the archive.
-        notes: what the archive will lack.
-    """
+    """A prepared export to a path or URL: how many files, and in the notes what the archive will lack."""
 
     plan: Plan
     dest: str

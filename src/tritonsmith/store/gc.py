@@ -34,14 +34,9 @@ class GcLimits:
 
 @dataclass(frozen=True)
 class PreparedGc:
-    """A prepared deletion.
+    """A prepared deletion: entries to delete, in this order, and entries to keep, with the reason.
 
-    Attributes:
-        plan: one step for each entry.
-        going: entries to delete, in this order.
-        staying: entries to keep, with the reason.
-        leftovers: bytes left by stopped runs, also deleted.
-        before: bytes of the store's entries before.
+    `leftovers` are bytes left by stopped runs, also deleted; `before` are bytes of the store's entries.
     """
 
     plan: Plan

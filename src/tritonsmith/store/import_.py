@@ -28,15 +28,7 @@ PHASE_UNPACK = "unpack"
 
 @dataclass(frozen=True)
 class ImportSource:
-    """An archive, and how to fetch it.
-
-    Attributes:
-        place: path or URL as given.
-        sha256: expected checksum.
-        archive: local path, once the plan has run.
-        plan: steps that fetch it, or verify a local one.
-        fetched: it was fetched only to be unpacked.
-    """
+    """An archive at a place as given, and the plan that verifies it, or fetches it only to be unpacked."""
 
     place: str
     sha256: str
@@ -47,13 +39,7 @@ class ImportSource:
 
 @dataclass(frozen=True)
 class StoreImport:
-    """A prepared import.
-
-    Attributes:
-        manifest: manifest of the new entry.
-        plan: the steps; empty if the entry exists.
-        there: the entry exists already.
-    """
+    """A prepared import of an entry, which may be there already."""
 
     manifest: StoreManifest
     plan: Plan

@@ -41,14 +41,7 @@ class StoreRow:
 
 @dataclass(frozen=True)
 class StoreListing:
-    """The listing of a store.
-
-    Attributes:
-        store: which.
-        rows: its entries, by name.
-        usage: who uses what.
-        now: seconds since 1970.
-    """
+    """The listing of a store, by name, as it is `now`, in seconds since 1970."""
 
     store: Store
     rows: tuple[StoreRow, ...]

@@ -68,11 +68,7 @@ def word(about: str, default: Any = MISSING) -> Any:
 
 @dataclass(frozen=True)
 class OutFile:
-    """A file to write, or the folder for it.
-
-    Attributes:
-        text: the given text.
-    """
+    """A file to write, or the folder for it, as it was given."""
 
     text: str
 

@@ -31,13 +31,7 @@ _MARKER = re.compile(r'^# \d+ "$')
 
 @dataclass(frozen=True)
 class Misses:
-    """Hits, misses, and why each compile missed.
-
-    Attributes:
-        hits: compiles that the cache answered.
-        misses: compiles that the cache did not answer.
-        rows: why, the most frequent reason first.
-    """
+    """Hits, misses, and why compiles missed, the most frequent reason first."""
 
     hits: int
     misses: int

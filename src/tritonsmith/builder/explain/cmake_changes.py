@@ -16,13 +16,7 @@ _ABOUT = re.compile(r"^# (\w[\w ]*): (.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class CMakeChange:
-    """One value that changed.
-
-    Attributes:
-        name: a CMake variable, or `LLVM`, `compiler`.
-        before: its old value; None if it had none.
-        after: its new value; None if it has none any more.
-    """
+    """A changed CMake variable, `LLVM` or `compiler`; None if it had no value before, or has none after."""
 
     name: str
     before: str | None

@@ -19,12 +19,7 @@ _NAMED = 3  # files in a sentence
 
 @dataclass(frozen=True)
 class RebuildReason:
-    """One reason and what it directly rebuilds.
-
-    Attributes:
-        files: outputs, as Ninja writes them.
-        why: a sentence.
-    """
+    """A reason, as a sentence, and the outputs that it directly rebuilds, as Ninja writes them."""
 
     files: tuple[str, ...]
     why: str

@@ -29,13 +29,9 @@ _TOOLS = {
 
 @dataclass(frozen=True)
 class LlvmRequest:
-    """What `setup-mlir` looks for.
+    """What `setup-mlir` looks for: `[llvm]` of the env, for a Triton with a version and features.
 
-    Attributes:
-        pin: the commit; None if nothing names one.
-        features: of the Triton that it is for (`configs/triton-eras.toml`).
-        version: of that Triton.
-        settings: `[llvm]` of the env.
+    `pin` is None if nothing names a commit; the features are those of `configs/triton-eras.toml`.
     """
 
     pin: LlvmPin | None

@@ -202,16 +202,7 @@ def _folders(request: LlvmRequest) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class BuildTools:
-    """The tools and facts of an LLVM build.
-
-    Attributes:
-        machine: system, architecture, libstdc++.
-        compilers: what compiles and links.
-        tools: CMake and Ninja.
-        jobs: bounds of parallel work.
-        precompiled: inject precompiled headers.
-        cache: the env's `[cache]`.
-    """
+    """The tools and facts of an LLVM build; `precompiled` injects precompiled headers."""
 
     machine: Machine
     compilers: Compilers

@@ -22,13 +22,9 @@ from tritonsmith.store.store import Store
 
 @dataclass(frozen=True)
 class StoreEntryUpdate:
-    """The changes of one run to the store.
+    """The changes of one run to the store: `user` uses an entry that is made, grown or there.
 
-    Attributes:
-        store: which.
-        entry: name of the entry that is made, grown or used.
-        user: who uses it from now on.
-        describe: reads the finished tree; None for an entry that stays as it is.
+    `describe` reads the finished tree; None for an entry that stays as it is.
     """
 
     store: Store

@@ -100,12 +100,7 @@ class Download(Step):
 
 @dataclass(frozen=True)
 class VerifyChecksum(Step):
-    """Verify a file's checksum.
-
-    Attributes:
-        path: the file.
-        sha256: 64 hex digits.
-    """
+    """Verify a file's checksum, 64 hex digits."""
 
     path: Path
     sha256: str

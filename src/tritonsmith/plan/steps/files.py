@@ -148,12 +148,7 @@ class Remove(Step):
 
 @dataclass(frozen=True)
 class RemoveWritten(Step):
-    """Remove files that the tool wrote into a user's folder, then folders, which must be empty by then.
-
-    Attributes:
-        paths: what goes; those that do not exist are passed over.
-        folders: that those files lay in.
-    """
+    """Remove files that the tool wrote into a user's folder, if they exist, then folders, empty by then."""
 
     paths: tuple[Path, ...]
     folders: tuple[Path, ...]

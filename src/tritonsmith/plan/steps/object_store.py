@@ -17,12 +17,7 @@ from tritonsmith.ui import redact
 
 @dataclass(frozen=True)
 class Upload(Step):
-    """Upload a file to an object store.
-
-    Attributes:
-        source: the file.
-        url: where it goes.
-    """
+    """Upload a file to an object store."""
 
     source: Path
     url: str
@@ -41,13 +36,7 @@ class Upload(Step):
 
 @dataclass(frozen=True)
 class Obtain(Step):
-    """Download a file from an object store, and verify the file before it gets its name.
-
-    Attributes:
-        url: where it is.
-        sha256: 64 hex digits.
-        dest: the finished file; `DEST.partial` until it is verified.
-    """
+    """Download a file from an object store; `DEST.partial` until its checksum, 64 hex digits, is verified."""
 
     url: str
     sha256: str

@@ -45,13 +45,7 @@ _PATTERN = 256  # characters of a pattern of names: none is longer
 
 @dataclass(frozen=True)
 class Item:
-    """A file or a link to pack.
-
-    Attributes:
-        name: its path in the tree.
-        source: where it lies; for a link, what it says.
-        link: it is a link.
-    """
+    """A file or a link to pack, by its path in the tree; the source of a link is what it says."""
 
     name: str
     source: str
@@ -370,11 +364,7 @@ def _promised(text: bytes) -> dict[str, str]:
 
 
 def _compare(promised: dict[str, str], found: dict[str, str]) -> None:
-    """Check that each file has the checksum listed in the archive.
-
-    Raises:
-        DamagedError: a file is missing, not listed, or has another checksum.
-    """
+    """Check that each file has the checksum listed in the archive, and that none is missing."""
     wrong = [f"{name}: not listed" for name in sorted(found.keys() - promised.keys())]
     wrong += [f"{name}: missing" for name in sorted(promised.keys() - found.keys())]
     both = sorted(found.keys() & promised.keys())

@@ -33,12 +33,7 @@ INCOMING = ".import-"
 
 @dataclass(frozen=True)
 class Expect(Step):
-    """Fail unless a path exists.
-
-    Attributes:
-        path: that must exist.
-        otherwise: the error if the path is missing, as a sentence.
-    """
+    """Fail unless a path exists; `otherwise` is the error, as a sentence."""
 
     path: Path
     otherwise: str

@@ -60,12 +60,7 @@ class Journal:
 
 @dataclass(frozen=True)
 class Pending:
-    """What an unfinished removal left.
-
-    Attributes:
-        journal: of the removal.
-        committed: whether everything had been moved.
-    """
+    """What an unfinished removal left; `committed` if everything had been moved."""
 
     journal: Journal
     committed: bool
@@ -122,11 +117,7 @@ class Uninstall(Step):
 
 @dataclass(frozen=True)
 class Recover(Uninstall):
-    """Finish a killed `Uninstall`: put everything back, or delete what was committed.
-
-    Attributes:
-        committed: everything had been moved.
-    """
+    """Finish a killed `Uninstall`: put everything back, or delete it if everything had been moved."""
 
     committed: bool
 
