@@ -13,7 +13,7 @@ from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, NotApplicableError, Status, error, note, ok, skipped, warning
-from tritonsmith.envs import attempts, receipts
+from tritonsmith.envs import receipts, unfinished_build
 from tritonsmith.errors import FactError, SmithError
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import cmake_cache, filesystems, llvm_tree
@@ -86,9 +86,9 @@ def triton(subject: DoctorContext) -> Iterator[Finding]:
 @check("builds.last", "how the last build of Triton ended")
 def last(subject: DoctorContext) -> Iterator[Finding]:
     """Report a build that failed or was stopped: where, and why."""
-    attempt = attempts.read(subject.env)
+    attempt = unfinished_build.read(subject.env)
     if attempt is None:
-        built = attempts.succeeded(subject.env)
+        built = unfinished_build.succeeded(subject.env)
         yield ok("it succeeded", _text(built, "source")) if built else skipped("nothing was built here")
         return
     if holder := locks.holder(subject.env.lock):

@@ -51,10 +51,10 @@ class Session:
         text = receipts.render(self.task, {**content, "seconds": seconds, "log": str(self.log)})
         paths = (self.env.receipt(self.task), *beside)
         written = (Write(path, text, phase="receipt") for path in paths)
-        self.note((*written, *also))
+        self.run_unseen((*written, *also))
 
-    def note(self, steps: tuple[Step, ...]) -> None:
-        """Write records without output."""
+    def run_unseen(self, steps: tuple[Step, ...]) -> None:
+        """Run steps that keep records, without output."""
         self.space.run(Plan("receipt", steps), self.task, quiet=True, log=self.log)
 
 

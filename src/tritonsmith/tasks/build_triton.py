@@ -39,7 +39,7 @@ def build_triton(
         output.plan(located.fetch, rest="the sources, which are not downloaded yet")
         return
     commands.bring_sources(chosen, located)
-    prepared = commands.build_triton(chosen, space, located, force=force, again=reconfigure)
+    prepared = commands.prepare_build(chosen, space, located, force=force, again=reconfigure)
     if chosen.llvm.debug_libraries:
         from tritonsmith.builder.debug_library import command as debug_libraries
 

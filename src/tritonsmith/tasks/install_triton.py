@@ -31,7 +31,7 @@ def install_triton(
     wanted, programs = targets.proof(chosen.triton.backends), disassemblers.locate(space)
     place = space.env(chosen.name)
     proof = smoke_test.plan(place.path, place.python, wanted, programs)
-    prepared = commands.install_triton(chosen, space, located, proof, force=force)
+    prepared = commands.prepare_install(chosen, space, located, proof, force=force)
     output.warnings(prepared.warnings)
     if chosen.llvm.debug_libraries:
         from tritonsmith.builder.debug_library import command as debug_libraries

@@ -1,4 +1,4 @@
-"""A task that declares its options by `option_fields`, and the parser and formatter of its command lines."""
+"""A task whose parameters declare its options, and the parser and formatter of its command lines."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tritonsmith.tasks.option_task import WIDE, OptionTask
 def task(
     *, name: str | None = None, aliases: Iterable[str] = (), tables: bool = False
 ) -> Callable[[Callable[..., Any]], OptionTask]:
-    """Declare a task whose body declares its options by `option_fields`, and may raise this project's errors.
+    """Declare a task whose parameters are its options, and whose body may raise this project's errors.
 
     A `SmithError` becomes its message and exit code, ^C becomes 130, anything else a log file and 3.
 

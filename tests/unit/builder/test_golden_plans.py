@@ -117,7 +117,7 @@ def test_install_triton_and_build_triton_which_is_how_it_begins(
     located = TritonSource(facts.checkout.root, Plan("there"))
     env = facts.env
     proof = smoke_test.plan(env.path, env.python, (targets.parse("a100"),), made.programs(system))
-    prepared = commands.install_triton(facts.settings, facts.workspace, located, proof, force=True)
+    prepared = commands.prepare_install(facts.settings, facts.workspace, located, proof, force=True)
     install = shell(prepared.plan, system)
     golden(f"install-triton-{system}-{version}.sh", install, f"install-triton-{system}-main.sh")
     title, build = shell(recipe.plan(facts), system).split("\nset -eu\n")

@@ -273,7 +273,7 @@ def with_listed(
     """Extend `build-triton` by the env file's debug libraries; unchanged where it lists none.
 
     Args:
-        prepared: by `commands.build_triton`.
+        prepared: by `commands.prepare_build`.
         settings: the env.
         space: the workspace.
         located: the checkout.

@@ -21,7 +21,7 @@ from tritonsmith.builder.triton import install, pin_check, recipe, suspects
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.builder.triton.source import TritonSource, locate, request_for, request_for_revision
 from tritonsmith.command_line import command
-from tritonsmith.envs import attempts, receipts, session, workspace
+from tritonsmith.envs import receipts, session, unfinished_build, workspace
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.settings import Layer, explain, find, load
@@ -49,7 +49,7 @@ _REMEMBERED = (
 )
 
 
-def build_triton(
+def prepare_build(
     settings: Settings, space: Workspace, located: TritonSource, *, force: bool = False, again: bool = False
 ) -> PreparedBuild:
     """Prepare Triton's configure and build.
@@ -80,7 +80,7 @@ def build_triton(
     return _prepared(replace(plan, notes=(*plan.notes, *tried, *notes)), inputs, request, warnings)
 
 
-def install_triton(
+def prepare_install(
     settings: Settings, space: Workspace, located: TritonSource, proof: Plan, *, force: bool = False
 ) -> PreparedBuild:
     """Prepare the editable install; missing parts of Triton are built first.
@@ -106,7 +106,7 @@ def install_triton(
     plan = install.plan(inputs, occupied=occupied)
     if _provable(inputs):
         plan += proof
-    if attempt := attempts.read(inputs.env):
+    if attempt := unfinished_build.read(inputs.env):
         tried = (*tried, f"continuing the {attempt.task} that did not finish: {_kind(settings)}")
     return _prepared(replace(plan, notes=(*plan.notes, *tried)), inputs, request, warnings)
 
@@ -116,7 +116,7 @@ def _with_suspects(inputs: Inputs, request: LlvmRequest) -> tuple[Inputs, tuple[
     tree, pin, root = inputs.llvm, request.pin, inputs.checkout.root
     if pin is None or request.fit(tree.commit) == "pin":
         return inputs, ()
-    last = attempts.succeeded(inputs.env)
+    last = unfinished_build.succeeded(inputs.env)
     if (last.get("pin"), last.get("llvm"), last.get("llvm_commit")) == (
         pin.commit,
         str(tree.prefix),
@@ -174,13 +174,13 @@ def execute(prepared: PreparedBuild, session: Session) -> None:
     shelf = prepared.store_update
     with shelf.hold(session.task) if shelf else nullcontext():
         if shelf:
-            session.note(shelf.announce())
+            session.run_unseen(shelf.announce())
         with _attempted(prepared, session):
             session.run(prepared.plan)
         beside = (prepared.beside / RECEIPT_BESIDE,) if prepared.beside and prepared.beside.is_dir() else ()
         if shelf:  # before the receipt, which says that it worked
-            session.note(shelf.steps())
-        ended = attempts.end(session.env) if "settings" in prepared.receipt else ()
+            session.run_unseen(shelf.steps())
+        ended = unfinished_build.end(session.env) if prepared.checkout else ()
         session.leave_receipt(prepared.receipt, *beside, also=(*probe_cache.keep("receipt"), *ended))
 
 
@@ -188,15 +188,15 @@ def execute(prepared: PreparedBuild, session: Session) -> None:
 def _attempted(prepared: PreparedBuild, session: Session) -> Iterator[None]:
     """Explain a failure; of a build of Triton, also write down that it began, and how it failed."""
     about = (session.env, session.task, prepared.receipt, session.log)
-    builds = "settings" in prepared.receipt
+    builds = prepared.checkout is not None
     if builds:
-        session.note(attempts.begin(*about))
+        session.run_unseen(unfinished_build.begin(*about))
     try:
         yield
     except SmithError as error:
         told = _explained(error, prepared) if isinstance(error, CommandFailedError) else error
         if builds:
-            session.note(attempts.fail(*about, told))
+            session.run_unseen(unfinished_build.fail(*about, told))
         if told is error:
             raise
         raise told from error
@@ -255,7 +255,7 @@ def last_build(env: str) -> Layer | None:
         env: name or path of the env file.
     """
     folder = workspace.default().env(find(env).stem)
-    attempt, receipt = attempts.read(folder), attempts.succeeded(folder)
+    attempt, receipt = unfinished_build.read(folder), unfinished_build.succeeded(folder)
     name, last = f"the last {receipt.get('task')}", receipt.get("settings")
     if attempt and attempt.settings:
         name, last = f"the last {attempt.task}, which did not finish", attempt.settings

@@ -105,7 +105,7 @@ def _act(version: str, running: Session) -> None:
         if isinstance(error, UsageError):  # nobody will ever want what was begun
             env = running.env
             gone = Remove((env.venv, env.path / ".venv.done"), env.root, phase=venv.PHASE)
-            running.note((gone,))
+            running.run_unseen((gone,))
         raise error from failure
     running.leave_receipt({"env": running.env.name, "requirement": f"triton=={version}"})
 

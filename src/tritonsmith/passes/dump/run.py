@@ -25,9 +25,9 @@ from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.options import Choices
 from tritonsmith.passes.dump.splitter import Splitter
 from tritonsmith.plan import MakeDir, Plan, Remove, RemoveWritten, Step, process
-from tritonsmith.plan.steps import attached
-from tritonsmith.plan.steps.attached import AttachedRun
+from tritonsmith.plan.steps import run_attached
 from tritonsmith.plan.steps.base import CommandFailedError, Tap
+from tritonsmith.plan.steps.run_attached import AttachedRun
 from tritonsmith.ui import console, redact
 
 _TASK = "passes.dump"
@@ -158,7 +158,7 @@ class _Reader(threading.Thread):
             if self._over.wait(0.005) and not log.exists():
                 return
         with log.open("rb", buffering=0) as file:
-            attached.follow(
+            run_attached.follow(
                 file,
                 lambda: self._over.is_set() or bool(later and later.exists()),
                 self._splitter.feed,

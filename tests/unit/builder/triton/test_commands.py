@@ -16,7 +16,7 @@ from tritonsmith.builder.prepared_build import PreparedBuild
 from tritonsmith.builder.triton import commands
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.builder.triton.source import TritonSource, request_for
-from tritonsmith.envs import attempts, receipts, session, settings
+from tritonsmith.envs import receipts, session, settings, unfinished_build
 from tritonsmith.envs.schema import LlvmSettings, Settings, TritonSettings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir, Workspace
@@ -130,7 +130,7 @@ def gathered(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> TritonSource:
 
 
 def prepared_from(inputs: Inputs, space: Workspace, monkeypatch: pytest.MonkeyPatch) -> PreparedBuild:
-    return commands.build_triton(inputs.settings, space, gathered(inputs, monkeypatch), force=True)
+    return commands.prepare_build(inputs.settings, space, gathered(inputs, monkeypatch), force=True)
 
 
 def test_the_receipt_of_a_build(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ def test_a_build_that_would_fail_is_not_started(space: Workspace, monkeypatch: p
     inputs = made.inputs("3.5", compilers=made.compilers(cxx=None))
     located = gathered(inputs, monkeypatch)
     with pytest.raises(PreflightError, match="nothing was started"):
-        commands.build_triton(inputs.settings, space, located)
+        commands.prepare_build(inputs.settings, space, located)
 
 
 def test_setup_py_is_kept_from_a_folder_of_the_users(
@@ -173,7 +173,7 @@ def test_setup_py_is_kept_from_a_folder_of_the_users(
     inputs = made.inputs("3.5", checkout=made.checkout("3.5", checkout))
     located = gathered(inputs, monkeypatch)
     with pytest.raises(PreflightError, match="nothing was started") as caught:
-        commands.install_triton(inputs.settings, space, located, Plan("proof"))
+        commands.prepare_install(inputs.settings, space, located, Plan("proof"))
     assert "[compile-commands] setup.py would delete the folder" in str(caught.value)
 
 
@@ -195,7 +195,7 @@ def test_an_install_ends_with_its_proof_where_there_is_one(
     inputs = made.inputs(version, chosen=made.settings(**triton))
     located = gathered(inputs, monkeypatch)
     proof = Plan("proof", (Run(("true",), cwd=space.root, phase="proof"),))
-    prepared = commands.install_triton(inputs.settings, space, located, proof, force=True)
+    prepared = commands.prepare_install(inputs.settings, space, located, proof, force=True)
     assert (prepared.plan.steps[-1] == proof.steps[0]) is proven
 
 
@@ -318,7 +318,7 @@ class StoppedSession:
     def run(self, _: Plan) -> None:
         raise self._error
 
-    def note(self, steps: tuple[Step, ...]) -> None:
+    def run_unseen(self, steps: tuple[Step, ...]) -> None:
         Runner(self.log, PhaseProgress(live=False, silent=True)).run(Plan("receipt", steps))
 
 
@@ -330,7 +330,8 @@ def test_an_install_goes_on_with_a_build_that_did_not_end_well(
 ) -> None:
     """Debug failed; without this, RelWithDebInfo would be configured over it and everything compiled anew."""
     opened.claim()
-    prepared = PreparedBuild(Plan("p"), (), {"settings": {"triton.build-type": "Debug"}})
+    content = {"settings": {"triton.build-type": "Debug"}}
+    prepared = PreparedBuild(Plan("p"), (), content, checkout=made.checkout("3.4"))
     stopped = StoppedSession(opened, "build-triton", error)
     with pytest.raises(type(error)):
         commands.execute(prepared, stopped)  # type: ignore[arg-type]
@@ -338,25 +339,27 @@ def test_an_install_goes_on_with_a_build_that_did_not_end_well(
     assert chosen.triton.build_type == "Debug"
     told = dict(chosen.origin)["triton.build-type"]
     assert told == "the last build-triton, which did not finish"
-    attempt = attempts.read(opened.env("dev"))
+    attempt = unfinished_build.read(opened.env("dev"))
     assert attempt is not None
     assert attempt.interrupted is isinstance(error, InterruptedRunError)
     assert attempt.what == ("" if isinstance(error, KeyboardInterrupt) else str(error))
-    stopped.note(attempts.end(opened.env("dev")))
+    stopped.run_unseen(unfinished_build.end(opened.env("dev")))
     assert commands.last_build("dev") is None
-    stopped.note(attempts.end(opened.env("dev")))  # nothing is there any more, and nothing goes wrong
+    stopped.run_unseen(
+        unfinished_build.end(opened.env("dev"))
+    )  # nothing is there any more, and nothing goes wrong
 
 
 def test_a_build_that_succeeded_since_counts_more_than_one_that_was_killed(opened: Workspace) -> None:
     env = opened.env("dev")
     opened.claim()
     stopped = StoppedSession(opened, "build-triton", KeyboardInterrupt())
-    stopped.note(
-        attempts.begin(env, "build-triton", {"settings": {"triton.build-type": "Debug"}}, stopped.log)
+    stopped.run_unseen(
+        unfinished_build.begin(env, "build-triton", {"settings": {"triton.build-type": "Debug"}}, stopped.log)
     )
     text = receipts.render("build-triton", {"settings": {"triton.build-type": "Release"}})
     later = json.loads(text) | {"finished": "2999-01-01T00:00:00+00:00"}
     env.receipt("build-triton").write_text(json.dumps(later), encoding="utf-8")
-    assert attempts.read(env) is None
+    assert unfinished_build.read(env) is None
     chosen = settings.load("dev", {}, commands.last_build("dev"))
     assert chosen.triton.build_type == "Release"

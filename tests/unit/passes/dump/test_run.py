@@ -19,7 +19,7 @@ from tritonsmith.passes.dump import index as indexes
 from tritonsmith.passes.dump import run as dump_run
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.options import Choices
-from tritonsmith.plan.steps import attached
+from tritonsmith.plan.steps import run_attached
 
 __all__ = ["place", "where"]  # the fixtures
 
@@ -171,7 +171,7 @@ def test_a_file_is_read_while_it_grows(tmp_path: Path) -> None:
                 written += 1
             return written == 4
 
-        attached.follow(reader, over, heard.append, lambda: None)
+        run_attached.follow(reader, over, heard.append, lambda: None)
     assert b"".join(heard) == b"xxxx"
 
 

@@ -18,7 +18,7 @@ _BUILDS = ("build-triton", "install-triton")
 
 
 @dataclass(frozen=True)
-class Attempt:
+class UnfinishedBuild:
     """A build that was started.
 
     Attributes:
@@ -80,7 +80,7 @@ def end(env: EnvDir) -> tuple[Step, ...]:
     return (Remove((env.receipt(_NAME),), env.root, phase=_PHASE),)
 
 
-def read(env: EnvDir) -> Attempt | None:
+def read(env: EnvDir) -> UnfinishedBuild | None:
     """The last build, if it did not succeed; None if it did, or if there was none."""
     seen = receipts.read(env.receipt(_NAME))
     if seen is None or not isinstance(seen.get("content"), dict):
@@ -90,7 +90,9 @@ def read(env: EnvDir) -> Attempt | None:
         return None  # its end was not written down, and another has succeeded since
     words = {name: str(seen.get(name) or "") for name in ("log", "what", "where", "why")}
     task = str(seen.get("attempted") or "a build")
-    return Attempt(task, seen["content"], when=when, interrupted=bool(seen.get("interrupted")), **words)
+    return UnfinishedBuild(
+        task, seen["content"], when=when, interrupted=bool(seen.get("interrupted")), **words
+    )
 
 
 def succeeded(env: EnvDir) -> dict[str, Any]:
