@@ -60,14 +60,9 @@ class CacheListing:
 def make(
     roots: Iterable[Root], wanted: Filters, *, limit: int, installed: tuple[InstalledTriton, ...], now: float
 ) -> CacheListing:
-    """List caches. Metadata are read only for the rows, unless a filter needs them.
+    """List caches at a time (seconds since 1970), with `limit` rows at most, or all of them for 0.
 
-    Args:
-        roots: which.
-        wanted: which of their entries.
-        limit: rows at most; 0 for all.
-        installed: the Tritons that are installed.
-        now: seconds since 1970.
+    Metadata are read only for the rows, unless a filter needs them.
 
     Raises:
         FactError: the filters cannot be evaluated.

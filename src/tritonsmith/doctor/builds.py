@@ -137,16 +137,10 @@ def _checkout_at(root: Path, subject: DoctorContext) -> TritonCheckout:
 def cmake_paths(subject: DoctorContext) -> Iterator[Finding]:
     """Report paths that no longer exist: a temporary environment of pip's, an uninstalled compiler."""
     caches = list(_caches(subject))
-    broken = False
-    for cache in caches:
-        gone = list(cache.gone())
-        if gone:
-            broken = True
-            yield _gone(cache, gone)
     if not caches:
-        yield skipped("nothing is configured")
-    elif not broken:
-        yield ok(f"all exist, in {len(caches)} caches", caches[0].file)
+        raise NotApplicableError("nothing is configured")
+    broken = [_gone(cache, gone) for cache in caches if (gone := list(cache.gone()))]
+    yield from broken or [ok(f"all exist, in {len(caches)} caches", caches[0].file)]
 
 
 def _gone(cache: CmakeCache, gone: list[tuple[str, Path]]) -> Finding:
@@ -171,23 +165,23 @@ def cmake_llvm(subject: DoctorContext) -> Iterator[Finding]:
     caches, wanted = list(_caches(subject)), subject.llvm_prefix
     if not caches or wanted is None:
         raise NotApplicableError("nothing is configured" if not caches else "no LLVM is set up")
-    other = False
-    for cache in caches:
-        for name in _PACKAGES:
-            value = cache.get(name)
-            if value.startswith("/") and not _below(Path(value), wanted):
-                other = True
-                yield error(
-                    f"{name} is {value}; expected the LLVM in {wanted}",
-                    str(cache.file),
-                    affects="the build mixes two LLVMs, or silently uses the old one",
-                    remedy="reconfigure: the cache is moved aside, and the next build writes a new one",
-                    commands=("invoke build-triton --reconfigure",),
-                    fix=_aside(cache),
-                )
-                break
-    if not other:
-        yield ok(f"the one in {wanted}", caches[0].file)
+    mixed = [finding for cache in caches for finding in _other_llvm(cache, wanted)]
+    yield from mixed or [ok(f"the one in {wanted}", caches[0].file)]
+
+
+def _other_llvm(cache: CmakeCache, wanted: Path) -> Iterator[Finding]:
+    for name in _PACKAGES:
+        value = cache.get(name)
+        if value.startswith("/") and not _below(Path(value), wanted):
+            yield error(
+                f"{name} is {value}; expected the LLVM in {wanted}",
+                str(cache.file),
+                affects="the build mixes two LLVMs, or silently uses the old one",
+                remedy="reconfigure: the cache is moved aside, and the next build writes a new one",
+                commands=("invoke build-triton --reconfigure",),
+                fix=_aside(cache),
+            )
+            return
 
 
 def _below(path: Path, prefix: Path) -> bool:

@@ -253,7 +253,8 @@ def amd(subject: DoctorContext) -> Iterator[Finding]:
 
 
 def _family(version: str, name: str) -> Finding:
-    rows = [row for row in configs.load("gpus")["amd"]["family"] if _is_of(name, row)]
+    families = configs.load("gpus")["amd"]["family"]
+    rows = [row for row in families if any(fnmatchcase(name, pattern) for pattern in row["arch"])]
     for row in rows:
         if covers(version, row["since"], row.get("until", "")):
             return ok(f"{name} ({row['name']}), supported by {env_vars.triton(version)}")
@@ -264,7 +265,3 @@ def _family(version: str, name: str) -> Finding:
         affects='kernels stop with "unsupported target" (triton#8992)',
         remedy="use a Triton that supports it, or another GPU",
     )
-
-
-def _is_of(name: str, row: dict[str, Any]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in row["arch"])

@@ -14,7 +14,6 @@ from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, NotApplicableError, error, note, ok, skipped, warning
-from tritonsmith.errors import UsageError
 from tritonsmith.facts import distributions, import_resolution, libtriton, llvm_tree, pytorch_pins, tools
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.distributions import Distribution
@@ -46,7 +45,7 @@ def torch(subject: DoctorContext) -> Iterator[Finding]:
     at_hand = next((one for one in python.distributions if one.name == "torch"), None)
     if at_hand is None:
         yield (
-            note(f"{_titles(owners)} without torch")
+            note(f"{', '.join(one.title for one in owners)} without torch")
             if owners
             else skipped("neither torch nor Triton installed")
         )
@@ -70,10 +69,7 @@ def _pair(
 ) -> Finding:
     """The verdict of `invoke pins --installed`."""
     beside = tuple(pairs.Owner(one.name, one.version, distributions.commit_in(one.version)) for one in owners)
-    try:
-        release = pytorch_pins.find(at_hand.version).release
-    except UsageError:  # a nightly, or one that is newer than the table
-        release = None
+    release = pairs.release_of(at_hand.version)
     agrees, reasons = pairs.judge(pairs.Torch(at_hand.version, "", requires), beside, release)
     seen, where = "; ".join(reasons), str(at_hand.info)
     if agrees is not False:
@@ -185,9 +181,8 @@ def bindings(subject: DoctorContext) -> Iterator[Finding]:
 def imports(subject: DoctorContext) -> Iterator[Finding]:
     """What is on disk may still not load: a missing GLIBCXX, an undefined symbol."""
     python = subject.need_packages()
-    names = [
-        name for name, there in (("triton", _package(python)), ("torch", _has(python, "torch"))) if there
-    ]
+    names = ["triton"] if _package(python) else []
+    names += [one.name for one in python.distributions if one.name == "torch"][:1]
     for name in names:
         yield _imported(name, python)
     if not names:
@@ -217,18 +212,14 @@ def _imported(name: str, python: PythonEnv) -> Finding:
 def ptxas(subject: DoctorContext) -> Iterator[Finding]:
     """Every compile for NVIDIA runs ptxas, and old wheels contain one for another architecture."""
     python = subject.need_packages()
-    found = [path for package in [_package(python)] if package for path in _assemblers(package)]
+    package = _package(python)
+    found = [path for pattern in _PTXAS for path in sorted(package.glob(pattern))] if package else []
     named = subject.environ.get("TRITON_PTXAS_PATH")
     found += [Path(named)] if named else []
     for path in found:
         yield _assembler(path, subject)
     if not found:
         yield skipped("no ptxas installed with Triton")
-
-
-def _assemblers(package: Path) -> Iterator[Path]:
-    for pattern in _PTXAS:
-        yield from sorted(package.glob(pattern))
 
 
 def _assembler(path: Path, subject: DoctorContext) -> Finding:
@@ -253,14 +244,6 @@ def _package(python: PythonEnv) -> Path | None:
     finders = import_resolution.finders(python.sites, python.distributions)
     found = import_resolution.find(python.path, finders)
     return found.folder if found and not found.namespace and found.folder.is_dir() else None
-
-
-def _has(python: PythonEnv, name: str) -> bool:
-    return any(one.name == name for one in python.distributions)
-
-
-def _titles(found: tuple[Distribution, ...]) -> str:
-    return ", ".join(one.title for one in found)
 
 
 def sources(subject: DoctorContext) -> TritonCheckout | None:

@@ -83,19 +83,23 @@ def cmake_on_path(subject: DoctorContext) -> Iterator[Finding]:
         yield ok(f"cmake {found.version}", found.path)
 
 
-def _ccache(subject: DoctorContext) -> Ccache | str:
-    """Statistics of ccache, or why they are not available."""
+def _ccache(subject: DoctorContext) -> Ccache:
+    """Statistics of ccache.
+
+    Raises:
+        NotApplicableError: they are not available.
+    """
     if subject.settings.cache.launcher != "ccache" or subject.settings.triton.wheel:
-        return "this environment compiles nothing through ccache"
-    return subject.ccache or "no working ccache (see tools.ccache)"
+        raise NotApplicableError("this environment compiles nothing through ccache")
+    if subject.ccache is None:
+        raise NotApplicableError("no working ccache (see tools.ccache)")
+    return subject.ccache
 
 
 @check("tools.ccache-size", "the compiler cache's size limit against this build's size")
 def ccache_size(subject: DoctorContext) -> Iterator[Finding]:
     """A cache smaller than one build evicts the start of the build before its end."""
     seen = _ccache(subject)
-    if isinstance(seen, str):
-        raise NotApplicableError(seen)
     need = configs.load("resources")["ccache"]
     receipt = subject.receipt("setup-mlir") or {}
     from_source = receipt.get("provider") == "source" or receipt.get("kind") == "built"
@@ -122,8 +126,6 @@ def ccache_size(subject: DoctorContext) -> Iterator[Finding]:
 def ccache_hits(subject: DoctorContext) -> Iterator[Finding]:
     """A poor rate over many compiles means that something in the key changes from build to build."""
     seen = _ccache(subject)
-    if isinstance(seen, str):
-        raise NotApplicableError(seen)
     table = configs.load("resources")["ccache"]
     compiles = seen.hits + seen.misses
     if seen.hit_rate is None or compiles < table["enough-compiles"]:
@@ -147,8 +149,8 @@ def ccache_base_dir(subject: DoctorContext) -> Iterator[Finding]:
     """Absolute paths, and with debug info the current folder, keep two worktrees' compiles apart."""
     seen = _ccache(subject)
     several = git.worktrees(subject.checkout.root) if subject.checkout else ()
-    if isinstance(seen, str) or len(several) <= 1:
-        raise NotApplicableError(seen if isinstance(seen, str) else "at most one worktree")
+    if len(several) <= 1:
+        raise NotApplicableError("at most one worktree")
     bases = [part for part in seen.base_dir.split(":") if part]  # ccache 4.13 takes a list
     held = all(any(root.is_relative_to(part) for part in bases) for root in several)
     hash_dir = "on" if seen.hash_dir else "off"

@@ -101,10 +101,13 @@ def empty(subject: DoctorContext) -> Iterator[Finding]:
 @check("variables.values", "flags and numbers whose value is not read as intended")
 def values(subject: DoctorContext) -> Iterator[Finding]:
     """setup.py, Python and C++ each accept different values as true; the rest is false."""
-    version, wrong = subject.triton_version, False
+    yield from list(_misread(subject)) or [ok("every flag and number is read as intended")]
+
+
+def _misread(subject: DoctorContext) -> Iterator[Finding]:
+    version = subject.triton_version
     for row, value in env_vars.given(subject):
         if row.kind == "flag" and row.effect != "build-type" and not variables.is_plain(row, value, version):
-            wrong = True
             taken = ", ".join(variables.true_values(row, version))
             yield warning(
                 f"{env_vars.shown(subject, row.name)}:"
@@ -113,26 +116,25 @@ def values(subject: DoctorContext) -> Iterator[Finding]:
                 commands=(f"export {row.name}=1",),
             )
         if row.kind == "number" and not value.strip().lstrip("+-").isdigit():
-            wrong = True
             yield warning(
                 f"{env_vars.shown(subject, row.name)} is not a number",
                 affects=f"{env_vars.whom(row)}: {row.what}",
                 commands=(env_vars.unset(row.name),),
             )
-    if not wrong:
-        yield ok("every flag and number is read as intended")
 
 
 @check("variables.paths", "variables that name a program, file or folder")
 def paths(subject: DoctorContext) -> Iterator[Finding]:
     """Triton falls back to its own tool, stops, or looks in an unexpected folder."""
-    wrong = False
+    yield from list(_wrong_paths(subject)) or [ok("every path exists")]
+
+
+def _wrong_paths(subject: DoctorContext) -> Iterator[Finding]:
     for row, value in env_vars.given(subject):
         separator = {"files": ":", "folders": ";"}.get(row.kind)
         for part in value.split(separator) if separator else [value]:
             why = _path_problem(row, part) if part else ""
             if why:
-                wrong = True
                 yield warning(
                     f"{row.name} names {part}: {why}",
                     part,
@@ -140,8 +142,6 @@ def paths(subject: DoctorContext) -> Iterator[Finding]:
                     remedy="correct it, or unset it",
                     commands=(env_vars.unset(row.name),),
                 )
-    if not wrong:
-        yield ok("every path exists")
 
 
 def _path_problem(row: TritonVariable, text: str) -> str:
@@ -213,11 +213,12 @@ def debug(subject: DoctorContext) -> Iterator[Finding]:
 def left_on(subject: DoctorContext) -> Iterator[Finding]:
     """Find variables that change every kernel, or what compiling costs."""
     suffers = variables.left_on()
-    found = [name for name in env_vars.on(subject) if name in suffers]
-    for name in found:
-        yield note(env_vars.shown(subject, name), affects=suffers[name], commands=(env_vars.unset(name),))
-    if not found:
-        yield ok("none on")
+    left = [
+        note(env_vars.shown(subject, name), affects=suffers[name], commands=(env_vars.unset(name),))
+        for name in env_vars.on(subject)
+        if name in suffers
+    ]
+    yield from left or [ok("none on")]
 
 
 @check("variables.sticky", "variables no longer set that CMake's cache still remembers")

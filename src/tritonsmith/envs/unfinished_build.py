@@ -47,32 +47,16 @@ class UnfinishedBuild:
         return dict(self.content.get("settings") or {})
 
 
-def begin(env: EnvDir, task: str, content: Mapping[str, Any], log: Path) -> tuple[Step, ...]:
-    """Steps that record the start of a build.
-
-    Args:
-        env: whose.
-        task: the task's name.
-        content: the inputs.
-        log: the run's log file.
-    """
-    return _write(env, task, content, log, {})
-
-
-def fail(
-    env: EnvDir, task: str, content: Mapping[str, Any], log: Path, error: SmithError
+def record(
+    env: EnvDir, task: str, content: Mapping[str, Any], log: Path, failure: SmithError | None = None
 ) -> tuple[Step, ...]:
-    """Steps that record the failure of a build.
-
-    Args:
-        env: whose.
-        task: the task's name.
-        content: the inputs.
-        log: the run's log file.
-        error: the reported error.
-    """
-    told = {"what": error.what, "where": error.where or "", "why": error.why or ""}
-    return _write(env, task, content, log, {**told, "interrupted": isinstance(error, InterruptedRunError)})
+    """Steps that record a build with its inputs and its log: one that starts, or one that failed."""
+    about: dict[str, Any] = {"attempted": task, "log": str(log)}
+    if failure:
+        about |= {"what": failure.what, "where": failure.where or "", "why": failure.why or ""}
+        about["interrupted"] = isinstance(failure, InterruptedRunError)
+    text = receipts.render(_NAME, {**about, "content": content})
+    return (Write(env.receipt(_NAME), text, phase=_PHASE),)
 
 
 def end(env: EnvDir) -> tuple[Step, ...]:
@@ -99,10 +83,3 @@ def succeeded(env: EnvDir) -> dict[str, Any]:
     """The receipt of the last build that succeeded, by whichever task; empty if there is none."""
     found = [receipt for task in _BUILDS if (receipt := receipts.read(env.receipt(task)))]
     return max(found, key=lambda receipt: str(receipt.get("finished") or ""), default={})
-
-
-def _write(
-    env: EnvDir, task: str, content: Mapping[str, Any], log: Path, told: Mapping[str, Any]
-) -> tuple[Step, ...]:
-    about = {"attempted": task, "log": str(log), **told, "content": content}
-    return (Write(env.receipt(_NAME), receipts.render(_NAME, about), phase=_PHASE),)

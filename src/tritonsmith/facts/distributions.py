@@ -116,12 +116,7 @@ def files_below(path: Path) -> Iterator[Path]:
 
 
 def required_triton(distribution: Distribution, python: str) -> str:
-    """The requirement of a Triton, under any of its names, that holds here; empty if there is none.
-
-    Args:
-        distribution: torch, as a rule.
-        python: `3.11`, of the interpreter that it is installed for.
-    """
+    """The requirement of a Triton by any name that holds for this Python (`3.11`); empty if there is none."""
     metadata = read_text(distribution.info / "METADATA")
     lines: list[str] = re.findall(r"^Requires-Dist:\s*(.+?)\s*$", metadata, re.MULTILINE)
     for line in lines:

@@ -34,13 +34,7 @@ class Editable:
 
 
 def installed(site: Path, info: Path, record: bytes) -> Editable | None:
-    """The editable install that a RECORD tells of: it lists a `.pth` file.
-
-    Args:
-        site: the site folder.
-        info: the distribution's metadata folder.
-        record: content of its RECORD.
-    """
+    """The editable install that a distribution's RECORD tells of: it lists a `.pth` file."""
     if b".pth," not in record:
         return None
     text = record.replace(b"\0", b"?").decode("utf-8", "surrogateescape")

@@ -57,9 +57,6 @@ def environ(root: Path) -> dict[str, str]:
     """The change of the environment under which a library may read a repository by git.
 
     What a partial clone lacks is fetched, unless the repository's own settings have a say in how.
-
-    Args:
-        root: its top folder, or a bare repository.
     """
     settings = [setting.partition("=")[::2] for setting in _QUIET]
     known = int(os.environ.get("GIT_CONFIG_COUNT") or 0)

@@ -218,13 +218,10 @@ def libcuda(environ: Mapping[str, str], ldconfig: Path = Path("/sbin/ldconfig"))
 
 
 def cuda_release(program: Path) -> str:
-    """The CUDA release of one of NVIDIA's programs, `12.8`, from the text that its `--version` prints.
+    """The CUDA release of ptxas, cuobjdump or nvdisasm, `12.8`, from the text that its `--version` prints.
 
     Read and not run: it may be another machine's. The text stands near the end of some 35 MB, so the search
     begins there (20 ms).
-
-    Args:
-        program: ptxas, cuobjdump or nvdisasm.
 
     Returns:
         Empty if it is none of them, or a script around one.

@@ -36,14 +36,9 @@ class InstalledTriton:
 def find(
     environ: Mapping[str, str], space: Workspace, packages: PythonEnv | None = None
 ) -> tuple[InstalledTriton, ...]:
-    """Every Triton in the tool's environments, in the one that is active here and for Python on PATH.
+    """Every Triton in the tool's environments, in the active one, for Python on PATH and for `packages`.
 
     Reads files only: the version in `triton/__init__.py` is the one that goes into an entry.
-
-    Args:
-        environ: the environment's variables.
-        space: the workspace with the tool's environments.
-        packages: one more interpreter, which has been asked already.
     """
     prefixes = dict.fromkeys([*sorted((space.root / "envs").glob("*/venv")), *_active(environ)])
     found = [one for prefix in prefixes for one in _in_prefix(prefix)]

@@ -73,12 +73,7 @@ class DryRun:
 
 
 def read(ninja: Path, build: Path, targets: Sequence[str] = ()) -> DryRun:
-    """Ask Ninja.
-
-    Args:
-        ninja: the program.
-        build: a configured build folder.
-        targets: of Ninja; what is built by default if there are none.
+    """Ask Ninja about targets in a configured build folder, or about what it builds there by default.
 
     Raises:
         FactError: the folder is not configured, or Ninja fails.

@@ -37,13 +37,7 @@ class Tool:
 
 
 def find(name: str, *, folders: Iterable[Path] = (), names: Iterable[str] = ()) -> Tool | None:
-    """The first program of that name.
-
-    Args:
-        name: the usual name.
-        folders: looked in before PATH.
-        names: other names to accept, in this order, after the usual one.
-    """
+    """The first program of that name, or of one of the other names, in these folders and then on PATH."""
     for candidate in (name, *names):
         for folder in (*map(str, folders), None):
             found = process.which(candidate, path=folder) if folder else process.which(candidate)

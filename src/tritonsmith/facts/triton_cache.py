@@ -137,12 +137,7 @@ def index() -> CacheIndex:
 
 
 def scan(root: Root, limit: int | None = None) -> Content:
-    """Scan a cache.
-
-    Args:
-        root: which cache.
-        limit: entries to look into; the others are only counted, by the length of their names.
-    """
+    """Scan a cache: look into `limit` entries at most, and count the others by the length of their names."""
     try:
         names = os.listdir(root.real)  # noqa: PTH208 - 100,000 Paths take longer than the rest
     except FileNotFoundError:

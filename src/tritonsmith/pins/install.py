@@ -90,16 +90,9 @@ def prepare(
     now: PythonEnv | None,
     before: Plan = _NOTHING,
 ) -> PreparedInstall:
-    """Make the plan.
+    """Make the plan for a release of PyTorch and a channel: `cuda`, `rocm` or `xpu`.
 
-    Args:
-        release: of PyTorch.
-        channel: `cuda`, `rocm` or `xpu`.
-        env: whose venv.
-        base: interpreter that the venv is created with.
-        host: the machine.
-        now: what the venv has; None if there is no venv yet.
-        before: steps that remove every other owner of `triton/`.
+    `now` is what the venv has, None if there is none yet; `before` removes every other owner of `triton/`.
 
     Raises:
         FactError: no wheel on the package index; the hints say which commit to build.

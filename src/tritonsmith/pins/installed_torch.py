@@ -15,7 +15,7 @@ from tritonsmith.facts import distributions, python_env, pytorch_pins, torch_ins
 from tritonsmith.facts.pytorch_pins import PyTorchRelease
 from tritonsmith.facts.torch_install import Torch
 
-__all__ = ["InstalledTorch", "Owner", "Torch", "judge", "read"]
+__all__ = ["InstalledTorch", "Owner", "Torch", "judge", "read", "release_of"]
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,15 @@ def read(python: Path) -> InstalledTorch:
         for name, version in packages.dists
         if name in packages.triton_owners
     )
-    release = _release(torch)
+    release = release_of(torch.version)
     agrees, reasons = judge(torch, owners, release)
     return InstalledTorch(python, torch, owners, release, agrees, reasons)
 
 
-def _release(torch: Torch) -> PyTorchRelease | None:
+def release_of(version: str) -> PyTorchRelease | None:
+    """The release of a torch; None for a nightly, or one that is newer than the table."""
     try:
-        return pytorch_pins.find(torch.version).release
+        return pytorch_pins.find(version).release
     except UsageError:
         return None
 
@@ -122,10 +123,8 @@ def _judged(
         if release is not None and owner.commit:
             yield _commit_fits(owner, release)
     if release is None:
-        yield (
-            None,
-            f"torch {torch.version} is not a release in the table, so its pin is that of its own commit",
-        )
+        unlisted = f"torch {torch.version} is not a release in the table"
+        yield None, f"{unlisted}, so its pin is that of its own commit"
 
 
 def _fits(who: str, line: str, owners: tuple[Owner, ...]) -> tuple[bool | None, str]:

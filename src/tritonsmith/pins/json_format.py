@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.facts import pytorch_pins
-from tritonsmith.facts.pytorch_pins import Pin, PyTorchRelease
+from tritonsmith.facts.pytorch_pins import PyTorchRelease
 from tritonsmith.pins.installed_torch import InstalledTorch
 from tritonsmith.pins.read_upstream import Reading
 from tritonsmith.pins.releases_with import Holders
@@ -79,17 +79,10 @@ def release_table(release: PyTorchRelease) -> dict[str, Any]:
     """A release: its channels, its wheel, and the wheel names."""
     return {
         "pytorch": release.version,
-        "cuda": _pin(release.cuda),
-        "rocm": _pin(release.rocm),
-        "xpu": _pin(release.xpu),
-        "wheel": _pin(release.wheel),
+        **{where: _nulls(asdict(pin)) if pin else None for where, pin in release.own_pins.items()},
         "llvms_differ": release.llvms_differ,
         "wheel_names": [asdict(name) for name in pytorch_pins.wheel_names(release.version)],
     }
-
-
-def _pin(pin: Pin | None) -> dict[str, Any] | None:
-    return None if pin is None else _nulls(asdict(pin))
 
 
 def _nulls(table: dict[str, Any]) -> dict[str, Any]:

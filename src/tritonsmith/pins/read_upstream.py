@@ -160,9 +160,11 @@ def _read(clone: Repo, repository: str, asked: str, ref: str, triton: Path | Non
         )
     found: dict[str, LivePin] = {}
     for file in pytorch_pins.pin_files():
-        pin = _own_pin(clone, commit, file) or _borrowed(found.get(file.otherwise), file)
-        if pin:
+        if pin := _own_pin(clone, commit, file):
             found[file.channel] = pin
+        elif other := found.get(file.otherwise):
+            about = {"channel": file.channel, "title": file.title, "same_as": other.channel}
+            found[file.channel] = replace(other, **about)
     if "cuda" not in found:
         raise _no_pin(repository, commit)
     committed = clone.commit(commit).committed_datetime.isoformat()
@@ -173,16 +175,9 @@ def _own_pin(clone: Repo, commit: str, file: PinFile) -> LivePin | None:
     for path in file.commit:
         text = git_history.text_at(clone, commit, path)
         if text is not None:
-            return LivePin(
-                file.channel, file.title, _checked(text, path, commit), _version(clone, commit, file), path
-            )
+            named = _checked(text, path, commit)
+            return LivePin(file.channel, file.title, named, _version(clone, commit, file), path)
     return None
-
-
-def _borrowed(other: LivePin | None, file: PinFile) -> LivePin | None:
-    if other is None:
-        return None
-    return LivePin(file.channel, file.title, other.commit, other.version, other.file, same_as=other.channel)
 
 
 def _version(clone: Repo, commit: str, file: PinFile) -> str:

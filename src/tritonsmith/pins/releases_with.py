@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tritonsmith.errors import FactError
 from tritonsmith.facts import git_history, pytorch_pins
-from tritonsmith.facts.pytorch_pins import Pin, PyTorchRelease
+from tritonsmith.facts.pytorch_pins import Pin
 
 if TYPE_CHECKING:
     from git import Repo
@@ -104,7 +104,12 @@ def find(name: str, source: Path) -> Holders:
                     "use another clone: --source PATH",
                 ],
             )
-        rows = [(release, *row) for release in pytorch_pins.releases() for row in _own_pins(release)]
+        rows = [
+            (release, where, pin)
+            for release in pytorch_pins.releases()
+            for where, pin in release.own_pins.items()
+            if pin is not None and not pin.same_file
+        ]
         named = {name for _, _, pin in rows for name in (pin.commit, *pin.candidates) if name}
         asked = _Asked(clone, commit, named)
         holdings = tuple(
@@ -112,12 +117,6 @@ def find(name: str, source: Path) -> Holders:
         )
         found = clone.commit(commit)
         return Holders(commit, str(found.summary), found.committed_datetime.isoformat(), holdings)
-
-
-def _own_pins(release: PyTorchRelease) -> list[tuple[str, Pin]]:
-    """Pins from a channel's own file."""
-    pins = release.own_pins.items()
-    return [(where, pin) for where, pin in pins if pin is not None and not pin.same_file]
 
 
 class _Asked:
@@ -140,12 +139,9 @@ class _Asked:
         if not pin.candidates:
             return Standing("undecided", "the pin is unknown")
         each = {self._of(candidate).holds for candidate in pin.candidates}
-        if each == {True}:
-            said = "every unconfirmed candidate has the commit"
-        elif each == {False}:
-            said = "no unconfirmed candidate has the commit"
-        else:
-            said = "its unconfirmed candidates do not agree"
+        said = "its unconfirmed candidates do not agree"
+        if each in ({True}, {False}):
+            said = f"{'every' if True in each else 'no'} unconfirmed candidate has the commit"
         return Standing("undecided", f"the pin is unknown; {said}")
 
     def _of(self, pin: str) -> Standing:

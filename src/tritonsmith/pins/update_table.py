@@ -24,19 +24,8 @@ from tritonsmith.versions import version_key
 PHASE = "table of pins"
 _SHORT = 10
 _STALE = ("commit", "grade", "candidates", "same-file", "note", "source")  # whatever is read replaces them
-_ORDER = (
-    "version",
-    "requires",
-    "same-file",
-    "commit",
-    "grade",
-    "candidates",
-    "llvm",
-    "llvm-grade",
-    "how",
-    "note",
-    "source",
-)
+_PIN = ("version", "requires", "same-file", "commit", "grade", "candidates")
+_ORDER = (*_PIN, "llvm", "llvm-grade", "how", "note", "source")
 
 
 @dataclass(frozen=True)
@@ -86,7 +75,7 @@ def revise(text: str, version: str, reading: Reading) -> Revision:
     row = next((row for row in rows if row["pytorch"] == version), None)
     if row is None:
         row = _new_row(version)
-        rows.insert(_place(rows, version), row)
+        rows.insert(sum(version_key(one["pytorch"]) < version_key(version) for one in rows), row)
     changes = [
         f"{version} {pytorch_pins.titles()[channel]}: {change}"
         for channel in CHANNELS
@@ -116,10 +105,6 @@ def _table(values: dict[str, Any]) -> Table:
         table.add(key, value)
     table.add(tomlkit.nl())
     return table
-
-
-def _place(rows: AoT, version: str) -> int:
-    return sum(version_key(row["pytorch"]) < version_key(version) for row in rows)
 
 
 def _put(row: Any, channel: str, pin: LivePin, reading: Reading) -> str:

@@ -40,7 +40,7 @@ def env_triton(
     base = venv.base_interpreter(chosen.python.interpreter)
     now = install.current(folder, base)
     others = set(now.triton_owners) - {"triton"} if now else set()  # pip itself replaces another `triton`
-    before = purge.plan(now) if now and others else Plan("nothing to purge")
+    before = purge.survey(now).plan if now and others else Plan("nothing to purge")
     prepared = install.prepare(match.release, channel, folder, base, machine.read(), now, before)
     if dry_run:
         output.plan(prepared.plan)

@@ -121,19 +121,6 @@ class _Site:
         return self._parents[path.parent] / path.name
 
 
-def plan(python: PythonEnv, *, system: bool = False) -> Plan:
-    """The steps of `survey`, for a use case that goes on from there.
-
-    Args:
-        python: the interpreter.
-        system: allow the system's Python.
-
-    Raises:
-        OwnershipError: this is the system's Python.
-    """
-    return survey(python, system=system).plan
-
-
 def recovery(python: PythonEnv, *, system: bool = False) -> Plan:
     """Steps that finish an interrupted purge; none if there is none. Facts must be read again afterwards.
 
@@ -262,14 +249,8 @@ def _step(one: _Site, python: PythonEnv) -> Step:
 
 def _folders(one: _Site) -> set[Path]:
     """Folders below the site folder that may be empty afterwards."""
-    found = {
-        folder
-        for path in one.goes
-        for folder in path.parents
-        if folder != one.site and one.site in folder.parents
-    }
-    tops = (one.site / PACKAGE, *distributions.leftovers(one.site))
-    for top in tops:
+    found = {folder for path in one.goes for folder in path.parents if one.site in folder.parents}
+    for top in (one.site / PACKAGE, *distributions.leftovers(one.site)):
         if not top.is_symlink():  # walk follows none below it
             found |= {Path(folder) for folder, _, _ in os.walk(top)}
     return found

@@ -45,11 +45,6 @@ def plan(env: EnvDir, base: PythonEnv, requirements: tuple[str, ...]) -> Plan:
 
     Another base interpreter recreates the venv: `venv` over an older one would keep the older python. Other
     requirements are installed on top.
-
-    Args:
-        env: whose venv.
-        base: the base interpreter.
-        requirements: requirement strings.
     """
     create = (str(base.executable), "-m", "venv", "--clear", str(env.venv))
     make = (MakeDir(env.path, phase=PHASE), Run(create, cwd=env.path, phase=PHASE))

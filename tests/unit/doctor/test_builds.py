@@ -64,7 +64,7 @@ def begun(subject: DoctorContext) -> tuple[EnvDir, str, Mapping[str, object], Pa
 def test_a_build_that_failed_is_told_with_its_first_error(subject: DoctorContext) -> None:
     why = "no lld [could-not-find-lld]\nCMake Error at CMakeLists.txt:8"
     error = StepError("configure Triton failed (exit code 1)", where="CMakeLists.txt:8", why=why)
-    run(subject, unfinished_build.fail(*begun(subject), error))
+    run(subject, unfinished_build.record(*begun(subject), error))
     found = only(builds.last, subject)
     assert (found.status, found.where) == ("error", "/logs/build.log")
     assert (
@@ -84,14 +84,14 @@ def test_a_build_that_was_stopped(
     subject: DoctorContext, error: InterruptedRunError | None, how: str
 ) -> None:
     about = begun(subject)
-    run(subject, unfinished_build.fail(*about, error) if error else unfinished_build.begin(*about))
+    run(subject, unfinished_build.record(*about, error))
     found = only(builds.last, subject)
     assert found.status == "warning"
     assert found.seen.endswith(how)
 
 
 def test_a_build_that_runs_now_has_not_failed(subject: DoctorContext) -> None:
-    run(subject, unfinished_build.begin(*begun(subject)))
+    run(subject, unfinished_build.record(*begun(subject)))
     with locks.hold(subject.env.lock, purpose="build-triton --env dev"):
         found = only(builds.last, subject)
         assert found.status == "not applicable"
@@ -105,7 +105,7 @@ def test_a_build_that_runs_now_has_not_failed(subject: DoctorContext) -> None:
 
 
 def test_a_build_that_succeeded(subject: DoctorContext, root: Path) -> None:
-    run(subject, unfinished_build.begin(*begun(subject)))
+    run(subject, unfinished_build.record(*begun(subject)))
     run(subject, unfinished_build.end(subject.env))
     built(subject, root)
     assert only(builds.last, subject).status == "ok"

@@ -44,7 +44,7 @@ def names(prefix: Path) -> list[str]:
 def test_nothing_to_do(env: Path) -> None:
     survey = purge.survey(python_of(env))
     assert (survey.rows, survey.refused, survey.notes, survey.plan.steps) == ((), (), (), ())
-    assert purge.plan(python_of(env)).steps == ()
+    assert purge.survey(python_of(env)).plan.steps == ()
     assert purge.recovery(python_of(env)).steps == ()
 
 
@@ -381,7 +381,7 @@ def test_the_systems_python_is_refused_unless_told(env: Path, managed: bool) -> 
         purge.survey(python)
     assert "--system" in str(error.value)
     assert ("package manager" in str(error.value)) is managed
-    act(env, purge.plan(python, system=True))
+    act(env, purge.survey(python, system=True).plan)
     assert not (site_of(env) / "triton").exists()
 
 
@@ -413,7 +413,7 @@ def test_the_systems_python_has_several_site_folders(env: Path, tmp_path: Path) 
     user = tmp_path / "user"
     triton(site_of(env))
     triton(site_of(user), version="3.4.0")
-    plan = purge.plan(both(env, user, system=True), system=True)
+    plan = purge.survey(both(env, user, system=True), system=True).plan
     steps = [step for step in plan.steps if isinstance(step, Uninstall)]
     assert [step.root for step in steps] == [env, user]
     act(env, plan)
@@ -427,7 +427,7 @@ def test_a_killed_run_is_healed_by_the_next(env: Path) -> None:
     before = snapshot(env)
     triton(site_of(env))
     whole = snapshot(env)
-    (step,) = purge.plan(python_of(env)).steps
+    (step,) = purge.survey(python_of(env)).plan.steps
     assert isinstance(step, Uninstall)
     step.stash.mkdir()
     paths = [step.journal.stashed(step.stash)[number] for number in (0, 1, 2)]
@@ -449,7 +449,7 @@ def test_the_plan_can_be_pasted(env: Path) -> None:
     before = snapshot(env)
     triton(site_of(env), "triton", "3.5.0", **{'it\'s "quoted"': "x"})
     editable(site_of(env), checkout(env.parent / "src"), "triton", "3.6.0", finder=True)
-    script = purge.plan(python_of(env)).shell()
+    script = purge.survey(python_of(env)).plan.shell()
     subprocess.run(("/bin/sh", "-c", script), check=True)
     assert snapshot(env) == before
     assert not os.path.lexists(site_of(env) / "~tritonsmith-purge")

@@ -190,13 +190,13 @@ def _attempted(prepared: PreparedBuild, session: Session) -> Iterator[None]:
     about = (session.env, session.task, prepared.receipt, session.log)
     builds = prepared.checkout is not None
     if builds:
-        session.run_unseen(unfinished_build.begin(*about))
+        session.run_unseen(unfinished_build.record(*about))
     try:
         yield
     except SmithError as error:
         told = _explained(error, prepared) if isinstance(error, CommandFailedError) else error
         if builds:
-            session.run_unseen(unfinished_build.fail(*about, told))
+            session.run_unseen(unfinished_build.record(*about, told))
         if told is error:
             raise
         raise told from error

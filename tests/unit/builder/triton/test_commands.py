@@ -355,7 +355,9 @@ def test_a_build_that_succeeded_since_counts_more_than_one_that_was_killed(opene
     opened.claim()
     stopped = StoppedSession(opened, "build-triton", KeyboardInterrupt())
     stopped.run_unseen(
-        unfinished_build.begin(env, "build-triton", {"settings": {"triton.build-type": "Debug"}}, stopped.log)
+        unfinished_build.record(
+            env, "build-triton", {"settings": {"triton.build-type": "Debug"}}, stopped.log
+        )
     )
     text = receipts.render("build-triton", {"settings": {"triton.build-type": "Release"}})
     later = json.loads(text) | {"finished": "2999-01-01T00:00:00+00:00"}
