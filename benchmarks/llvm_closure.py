@@ -237,7 +237,7 @@ def main() -> int:
     options = parser.parse_args()
     built, recipe_dir = options.closure.resolve(), (options.folder / "recipe").resolve()
     configure_recipe(source_of(built), recipe_dir)
-    used = BuildUsed(NINJA, built, options.probe.resolve(), (), ("FileCheck",), 1, phase="closure")
+    used = BuildUsed(NINJA, built, 1, options.probe.resolve(), (), ("FileCheck",), phase="closure")
     recipe = read(Side("recipe", recipe_dir), recipe_dir, ["all"])
     closure = read(Side("closure", built), built, list(used.targets()))
     generate(recipe, built)

@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     built = options.closure.resolve()
-    used = BuildUsed(NINJA, built, options.probe.resolve(), (), ("FileCheck",), 1, phase="closure")
+    used = BuildUsed(NINJA, built, 1, options.probe.resolve(), (), ("FileCheck",), phase="closure")
     compiles = read(Side("closure", built), built, list(used.targets())).steps["compile"]
     able = [step for step in compiles if PCH.search(step.command)]
     print(f"{len(able)} of {len(compiles)} compiles use a precompiled header")

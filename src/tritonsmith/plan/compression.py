@@ -10,7 +10,7 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from tritonsmith import configs
 from tritonsmith.errors import UsageError
@@ -19,6 +19,7 @@ from tritonsmith.untrusted import UnreadableError
 VARIABLE = "TRITONSMITH_UNPACK_LIMIT"
 _CHUNK = 1 << 16  # bytes
 Progress = Callable[[int, int | None], None]  # bytes so far, and in all (None if unknown)
+_NewMember = Callable[[], "bz2.BZ2Decompressor | lzma.LZMADecompressor | _Inflate"]
 _ZSTD = b"\x28\xb5\x2f\xfd"  # begins a file; https://www.rfc-editor.org/rfc/rfc8878
 
 
@@ -102,18 +103,6 @@ def size(text: str, where: str = "") -> int:
     return int(float(match[1]) * base ** " kmgt".index(match[2].lower() or " "))
 
 
-class _Decompressor(Protocol):
-    """The common interface of bz2 and lzma decompressors."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
-
-
 class Decompressed(io.RawIOBase):
     """A file, decompressed from gzip, bzip2, xz or zstd; other files are read as they are.
 
@@ -183,7 +172,7 @@ def _words(error: Exception) -> str:
 def _reader(raw: IO[bytes], begin: bytes, allowed: UnpackLimits) -> Callable[[int], bytes]:
     if begin.startswith(_ZSTD):
         return _zstd(raw, allowed.memory)
-    kinds: dict[bytes, Callable[[], _Decompressor]] = {
+    kinds: dict[bytes, _NewMember] = {
         b"\x1f\x8b": _Inflate,
         b"BZh": bz2.BZ2Decompressor,
         b"\xfd7zXZ\0": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=allowed.memory),
@@ -210,7 +199,7 @@ def _zstd(raw: IO[bytes], window: int) -> Callable[[int], bytes]:
 class _Members:
     """Compressed members, one after the other, with nothing between or after them."""
 
-    def __init__(self, raw: IO[bytes], make: Callable[[], _Decompressor]) -> None:
+    def __init__(self, raw: IO[bytes], make: _NewMember) -> None:
         self._raw, self._make = raw, make
         self._member = make()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import sys
@@ -62,6 +63,20 @@ def hold(
         holder.unlink(missing_ok=True)
         _held.remove(lock)
         lock.release()
+
+
+def hold_folder(handle: int, where: Path, busy: str) -> None:
+    """Hold a folder until its descriptor is closed; a network file system without locks does without.
+
+    Raises:
+        LockedError: another process holds it; `busy` says what that run is doing.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise LockedError(f"another run is {busy}", where=where, hints=["wait for it to end"]) from None
+    except OSError:
+        pass
 
 
 def holder(path: Path) -> str:

@@ -164,13 +164,11 @@ def _items(prefix: Path, source: Path | None) -> Iterator[Item]:
     """All members by name: reproducible, whatever order the file system has."""
     found: dict[str, Item] = {}
     table = _table()
-    for pattern in table["libraries"]:
-        for path in prefix.glob(f"lib/{pattern}"):
-            found |= {item.name: item for item in _walk(path, prefix)}
-    for pattern in (*table["folders"], *table["headers"], *table["programs"], SOURCES):
+    libraries = (f"lib/{pattern}" for pattern in table["libraries"])
+    for pattern in (*libraries, *table["folders"], *table["headers"], *table["programs"], SOURCES):
         for path in prefix.glob(pattern):
             found |= {item.name: item for item in _walk(path, prefix)}
-    for folder in (*table["sources"], *table["scripts"]) if source else ():
+    for folder in (*table["sources"], *table["scripts"]):
         for item in _walk(source / folder, source) if source else ():
             found[f"{SOURCES}/{item.name}"] = replace(item, name=f"{SOURCES}/{item.name}")
     for name in sorted(found):

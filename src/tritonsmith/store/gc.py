@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tritonsmith import configs
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.plan import Plan, compression
+from tritonsmith.plan import Plan
 from tritonsmith.plan.steps import store_entry
 from tritonsmith.plan.steps.store_entry import Discard, RemoveLeftovers
 from tritonsmith.store.list_ import StoreListing, StoreRow, on_disk
@@ -49,15 +48,6 @@ class PreparedGc:
     def freed(self) -> int:
         """Bytes."""
         return sum(row.bytes or 0 for row in self.going) + self.leftovers
-
-
-def size(text: str) -> int | None:
-    """Parse bytes from `50GB`, `1.5TiB` or `800MB`; None for an empty text.
-
-    Raises:
-        UsageError: not a size.
-    """
-    return compression.size(text) if text else None
 
 
 def prepare(found: StoreListing, limits: GcLimits) -> PreparedGc:
@@ -119,19 +109,17 @@ def as_json(prepared: PreparedGc) -> dict[str, Any]:
         "before": prepared.before,
         "freed": prepared.freed,
         "leftovers": prepared.leftovers,
-        "going": list(_rows((row, "") for row in prepared.going)),
-        "staying": list(_rows(prepared.staying)),
+        "going": [_row(row, "") for row in prepared.going],
+        "staying": [_row(row, reason) for row, reason in prepared.staying],
     }
 
 
-def _rows(rows: Iterable[tuple[StoreRow, str]]) -> Iterator[dict[str, Any]]:
-    for row, reason in rows:
-        users = [asdict(use.user) for use in row.uses]
-        yield {
-            "name": row.entry.name,
-            "status": row.entry.status,
-            "bytes": row.bytes,
-            "used": row.used,
-            "users": users,
-            "reason": reason,
-        }
+def _row(row: StoreRow, reason: str) -> dict[str, Any]:
+    return {
+        "name": row.entry.name,
+        "status": row.entry.status,
+        "bytes": row.bytes,
+        "used": row.used,
+        "users": [asdict(use.user) for use in row.uses],
+        "reason": reason,
+    }

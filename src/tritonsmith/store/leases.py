@@ -89,9 +89,9 @@ class Usage:
         return self.uses.get(name, ())
 
 
-def me(env: EnvDir, checkout: Path | None, entry: str, now: datetime | None = None) -> User:
+def me(env: EnvDir, checkout: Path | None, entry: str) -> User:
     """The record of this user's environment, for a checkout, as a user of an entry."""
-    since = (now or datetime.now(UTC)).isoformat(timespec="microseconds")
+    since = datetime.now(UTC).isoformat(timespec="microseconds")
     place = str(checkout) if checkout else ""
     return User(str(env.root), env.name, place, entry, login(), socket.gethostname(), since)
 

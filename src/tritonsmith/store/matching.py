@@ -11,7 +11,7 @@ from tritonsmith.command_line import command
 from tritonsmith.envs.schema import Scope
 from tritonsmith.facts import git
 from tritonsmith.facts.llvm_tree import same_commit
-from tritonsmith.store.entry import Abi, Closure, StoreEntry, StoreManifest
+from tritonsmith.store.entry import Abi, StoreEntry, StoreManifest
 from tritonsmith.versions import version_key
 
 
@@ -93,9 +93,8 @@ def covers(have: StoreManifest, wanted: LlvmNeeds) -> bool:
     if have.scope == "all":
         return True
     enough = {"all": (), "closure": ("closure",), "python-module": ("closure", "python-module")}
-    return any(
-        closure.scope in enough[wanted.scope] and _same(closure, wanted.triton) for closure in have.closures
-    )
+    fit = (one for one in have.closures if one.scope in enough[wanted.scope])
+    return bool(wanted.triton) and any(one.triton == wanted.triton for one in fit)
 
 
 def grows(entry: StoreEntry) -> bool:
@@ -216,10 +215,6 @@ def _is_another_build(have: StoreManifest, number: int) -> bool:
 
 def _differ(one: str, other: str) -> bool:
     return bool(one and other) and one != other
-
-
-def _same(closure: Closure, triton: str) -> bool:
-    return bool(triton) and closure.triton == triton
 
 
 def _scope_in_words(have: StoreManifest, wanted: LlvmNeeds) -> str:

@@ -81,11 +81,13 @@ def gc(
 
     from tritonsmith.caches import filters
     from tritonsmith.envs import workspace
+    from tritonsmith.plan import compression
     from tritonsmith.store import gc as store_gc
     from tritonsmith.store import list_ as lists
     from tritonsmith.tasks import store_tables
 
-    limits = store_gc.GcLimits(store_gc.size(max_size), filters.age(older_than), name)
+    most = compression.size(max_size) if max_size else None
+    limits = store_gc.GcLimits(most, filters.age(older_than), name)
     found = lists.make(_store(which), workspace.default(), time.time())
     prepared = store_gc.prepare(found, limits)
     if json:

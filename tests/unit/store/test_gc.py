@@ -9,6 +9,7 @@ import pytest
 from tests.unit.store import made
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import UsageError
+from tritonsmith.plan import compression
 from tritonsmith.store import gc, list_
 from tritonsmith.store.gc import GcLimits, PreparedGc
 from tritonsmith.store.store import Store
@@ -105,7 +106,6 @@ def test_as_json(full: Store, space: Workspace) -> None:
 @pytest.mark.parametrize(
     ("text", "number"),
     [
-        ("", None),
         ("50GB", 50 * 10**9),
         ("1.5TiB", 3 << 39),
         ("800 mb", 800 * 10**6),
@@ -114,11 +114,11 @@ def test_as_json(full: Store, space: Workspace) -> None:
         ("1Gi", 1 << 30),
     ],
 )
-def test_sizes(text: str, number: int | None) -> None:
-    assert gc.size(text) == number
+def test_sizes(text: str, number: int) -> None:
+    assert compression.size(text) == number
 
 
 @pytest.mark.parametrize("text", ["GB", "-1GB", "1PB", "1 G B", "1,5GB", "ten"])
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(UsageError, match="not a size"):
-        gc.size(text)
+        compression.size(text)

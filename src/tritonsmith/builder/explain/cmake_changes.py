@@ -62,8 +62,7 @@ def pending(plan: Plan) -> Iterator[CMakeChange]:
 
 def notes(found: Iterable[CMakeChange]) -> Iterator[str]:
     """A sentence for each change, for `build-triton`."""
-    for change in found:
-        yield f"CMake runs again: {change.in_words}"
+    return (f"CMake runs again: {change.in_words}" for change in found)
 
 
 def _parts(value: str) -> list[str]:

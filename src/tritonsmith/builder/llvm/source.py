@@ -135,26 +135,15 @@ def _worktree(source: LlvmSource, request: LlvmRequest, commit: str, workspace: 
         steps.append(GitFetch(repository, urls, commit, phase=PHASE_SOURCES))
         login = GitRemote.of(source.location).env
     git = ("git", "-C", str(path))
-    add = (
-        "git",
-        "-C",
-        str(repository),
-        "worktree",
-        "add",
-        "--force",  # once for a path that git knows and that is gone,
-        "--force",  # and once more where an interrupted `add` left its lock
-        "--detach",
-        "--no-checkout",
-        str(path),
-        commit,
-    )
+    # Forced once for a path that git knows and that is gone, once more where a stopped `add` left its lock.
+    add = ("git", "-C", str(repository), "worktree", "add", "--force", "--force", "--detach", "--no-checkout")
     steps += [
         MakeDir(workspace.sources, phase=PHASE_SOURCES),
         Remove((path,), workspace.root, phase=PHASE_SOURCES),  # half a worktree of an interrupted run
         *(
             Run(argv, cwd=workspace.sources, env=login, phase=PHASE_SOURCES)
             for argv in (
-                add,
+                (*add, str(path), commit),
                 (*git, "sparse-checkout", "set", *_folders(request)),
                 (*git, "checkout", "--force", "--detach", commit),
             )

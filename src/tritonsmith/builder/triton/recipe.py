@@ -96,7 +96,7 @@ def _first(inputs: Inputs, jobs: int) -> tuple[Step, ...]:
     if not inputs.suspects:
         return ()
     ninja, build = inputs.tools.ninja, inputs.env.build
-    return (BuildObjects(ninja, build, inputs.suspects, jobs, phase=PHASE_SUSPECTS),)
+    return (BuildObjects(ninja, build, jobs, inputs.suspects, phase=PHASE_SUSPECTS),)
 
 
 def configure(inputs: Inputs, build: Path, *, phase: str, again: bool = False) -> tuple[Step, ...]:

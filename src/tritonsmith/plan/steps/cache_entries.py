@@ -7,7 +7,6 @@ while, and everyone else compiles again, which changes the entry, so that it sta
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shlex
 import shutil
@@ -19,7 +18,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith.errors import LockedError, OwnershipError
+from tritonsmith.errors import OwnershipError
+from tritonsmith.plan import locks
 from tritonsmith.plan.steps.base import Step, StepTools
 
 TRASH = ".tritonsmith-trash-"  # begins the name of a run's own folder in the root; the next run empties it
@@ -142,14 +142,7 @@ def _opened(root: Path) -> Iterator[int]:
     """The root as a descriptor: whatever happens to its path, only this folder's entries go."""
     check_root(root)
     with _folder(str(root)) as descriptor:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise LockedError(
-                "another run is clearing this cache", where=root, hints=["wait for it to end"]
-            ) from None
-        except OSError:  # NFS locks no folder: two runs at once may leave something to the next
-            pass
+        locks.hold_folder(descriptor, root, "clearing this cache")
         yield descriptor
 
 

@@ -18,24 +18,45 @@ _DATABASE = "compile_commands.json"
 
 
 @dataclass(frozen=True)
-class BuildUsed(Step):
-    """Build the files of `tree` that targets of `user` link or run.
+class NinjaBuild(Step):
+    """The base class of builds of parts of a tree.
 
     Attributes:
         ninja: the program.
         tree: configured build folder in which is built.
-        user: configured build folder whose graph is read, not built.
-        of: targets of `user`; all if empty.
-        programs: programs that are built as well where `tree` has them: `FileCheck`.
         jobs: compile jobs.
     """
 
     ninja: Path
     tree: Path
+    jobs: int
+
+    @property
+    def title(self) -> str:
+        return self.ninja.name
+
+    @property
+    def goes_on(self) -> bool:
+        return True
+
+    def command(self, *words: str) -> tuple[str, ...]:
+        """The command that builds targets of the tree."""
+        return (str(self.ninja), "-C", str(self.tree), f"-j{self.jobs}", *words)
+
+
+@dataclass(frozen=True)
+class BuildUsed(NinjaBuild):
+    """Build the files of `tree` that targets of `user` link or run.
+
+    Attributes:
+        user: configured build folder whose graph is read, not built.
+        of: targets of `user`; all if empty.
+        programs: programs that are built as well where `tree` has them: `FileCheck`.
+    """
+
     user: Path
     of: tuple[str, ...]
     programs: tuple[str, ...]
-    jobs: int
 
     def shell(self) -> list[str]:
         ninja, tree, user = (shlex.quote(str(path)) for path in (self.ninja, self.tree, self.user))
@@ -52,15 +73,7 @@ class BuildUsed(Step):
 
     def act(self, tools: StepTools) -> None:
         tools.run(self, self.refresh, self.tree, _STATUS)
-        tools.run(self, self.argv(self.targets()), self.tree, _STATUS)
-
-    @property
-    def title(self) -> str:
-        return self.ninja.name
-
-    @property
-    def goes_on(self) -> bool:
-        return True
+        tools.run(self, self.command(*self.targets()), self.tree, _STATUS)
 
     @property
     def refresh(self) -> tuple[str, ...]:
@@ -99,10 +112,6 @@ class BuildUsed(Step):
             )
         return tuple(dict.fromkeys((*(name for name in used if name in known), *programs)))
 
-    def argv(self, targets: tuple[str, ...]) -> tuple[str, ...]:
-        """The command that builds the targets."""
-        return (str(self.ninja), "-C", str(self.tree), f"-j{self.jobs}", *targets)
-
     def _ask(self, folder: Path, tool: str, *names: str) -> str:
         answer = capture((str(self.ninja), "-C", str(folder), "-t", tool, *names), timeout=_PATIENCE)
         if answer is None:
@@ -116,20 +125,14 @@ class BuildUsed(Step):
 
 
 @dataclass(frozen=True)
-class BuildObjects(Step):
+class BuildObjects(NinjaBuild):
     """Build the objects of `sources` in `tree` and the headers that they need, all of them even if one fails.
 
     Attributes:
-        ninja: the program.
-        tree: configured build folder.
         sources: absolute paths; those that the tree does not compile are passed over.
-        jobs: compile jobs.
     """
 
-    ninja: Path
-    tree: Path
     sources: tuple[Path, ...]
-    jobs: int
 
     def shell(self) -> list[str]:
         ninja, tree = shlex.quote(str(self.ninja)), shlex.quote(str(self.tree))
@@ -144,14 +147,6 @@ class BuildObjects(Step):
     def act(self, tools: StepTools) -> None:
         if argv := self.argv():
             tools.run(self, argv, self.tree, _STATUS)
-
-    @property
-    def title(self) -> str:
-        return self.ninja.name
-
-    @property
-    def goes_on(self) -> bool:
-        return True
 
     def found(self) -> tuple[str, ...]:
         """The sources that the tree compiles, by their names in the tree.
@@ -174,6 +169,4 @@ class BuildObjects(Step):
     def argv(self) -> tuple[str, ...]:
         """The command; empty if the tree compiles none of the sources. `SOURCE^` is the output of SOURCE."""
         targets = [f"{source}^" for source in self.found()]
-        return (
-            (str(self.ninja), "-C", str(self.tree), f"-j{self.jobs}", "-k", "0", *targets) if targets else ()
-        )
+        return self.command("-k", "0", *targets) if targets else ()

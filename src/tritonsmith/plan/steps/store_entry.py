@@ -110,7 +110,7 @@ class RemoveLeftovers(Step):
 
     def act(self, tools: StepTools) -> None:
         stay: list[str] = []
-        for path in list(_left(self.root)):
+        for path in leftovers(self.root):
             tools.update(0, None, path.name)
             try:
                 _sweep(path, self)
@@ -147,16 +147,12 @@ def _sweep(path: Path, step: RemoveLeftovers) -> None:
 
 
 def leftovers(root: Path) -> tuple[Path, ...]:
-    """What killed runs left in the store and no running process uses."""
-    return tuple(_left(root))
-
-
-def _left(root: Path) -> Iterator[Path]:
-    """Finish deletions first: they leave folders, which are deleted afterwards."""
+    """What killed runs left in the store: deletions to finish first, since they leave folders, come first."""
     paths = sorted(root.iterdir()) if root.is_dir() else []
-    yield from (path for path in paths if path.name.startswith(INCOMING) and not path.name.endswith(".lock"))
-    yield from (path for path in paths if path.name.startswith(TRASH) and path.suffix == ".json")
-    yield from (path for path in paths if path.name.startswith(TRASH) and path.is_dir())
+    imports = (path for path in paths if path.name.startswith(INCOMING) and not path.name.endswith(".lock"))
+    trash = [path for path in paths if path.name.startswith(TRASH)]
+    graves = (path for path in trash if path.suffix == ".json")
+    return (*imports, *graves, *(path for path in trash if path.is_dir()))
 
 
 @contextmanager

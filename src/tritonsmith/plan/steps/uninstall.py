@@ -13,7 +13,6 @@ A killed process leaves the stash. Without the marker its files are put back, wi
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shlex
@@ -22,7 +21,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tritonsmith.errors import LockedError, OwnershipError
+from tritonsmith.errors import OwnershipError
+from tritonsmith.plan import locks
 from tritonsmith.plan.steps.base import Step, StepTools, quote
 
 NAME = "~tritonsmith-purge"  # pip and importlib.metadata pass over such names
@@ -312,14 +312,7 @@ def _alone(stash: Path) -> Iterator[None]:
     """Lock the stash against a second process; the lock ends with its process."""
     handle = os.open(stash, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise LockedError(
-                "another run is removing files here", where=stash, hints=["wait for it to end"]
-            ) from None
-        except OSError:
-            pass  # a network file system without locks does without
+        locks.hold_folder(handle, stash, "removing files here")
         yield
     finally:
         os.close(handle)

@@ -162,7 +162,7 @@ def failed(log: str, tmp_path: Path) -> tuple[CommandFailedError, BuildObjects]:
         "[" + ",".join(f'{{"file": "{source}"}}' for source in sources) + "]"
     )
     step = BuildObjects(
-        Path("/ninja"), tmp_path, (*sources, tmp_path / "left_out.cpp"), 2, phase=PHASE_SUSPECTS
+        Path("/ninja"), tmp_path, 2, (*sources, tmp_path / "left_out.cpp"), phase=PHASE_SUSPECTS
     )
     output = tuple((LOGS / f"{log}.txt").read_text(encoding="utf-8").splitlines())
     return CommandFailedError(step, 1, output, Path("/logs/build.log")), step
