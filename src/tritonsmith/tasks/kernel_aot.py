@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tritonsmith.kernels.aot.emit import PreparedAot
     from tritonsmith.kernels.compile.manifest import Manifest
-    from tritonsmith.kernels.compile.request import CompileRequest
 
 
 @task(tables=True)
@@ -41,7 +40,7 @@ def aot(
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.aot import c_types, emit
     from tritonsmith.kernels.aot import grid as grids
-    from tritonsmith.kernels.compile import manifest
+    from tritonsmith.kernels.compile import manifest, run
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
@@ -66,7 +65,10 @@ def aot(
                 output.compile_of(one)
             output.warnings(("the rest depends on the result of this compile",))
             return
-        found = _compiled(asked, where)
+        compiled = [run.execute(one, where) for one in emit.compiles(asked, where)]
+        for text in dict.fromkeys(note for one in compiled for note in one.notes):
+            console.note(text)
+        found = [one.manifest for one in compiled]
     made = emit.prepare(found, grid, out, out_name=out_name, points=point, check=check)
     if dry_run:
         output.plan(made.plan)
@@ -78,17 +80,6 @@ def aot(
         _show(made, checked=check)
 
 
-def _compiled(asked: Sequence[CompileRequest], where: Any) -> list[Manifest]:
-    from tritonsmith.kernels.aot import emit
-    from tritonsmith.kernels.compile import run
-    from tritonsmith.ui import console
-
-    made = [run.execute(one, where) for one in emit.compiles(asked, where)]
-    for text in dict.fromkeys(note for one in made for note in one.notes):
-        console.note(text)
-    return [one.manifest for one in made]
-
-
 def _show(made: PreparedAot, *, checked: bool) -> None:
     from tritonsmith.kernels.aot import emit
     from tritonsmith.ui import console, tables
@@ -98,7 +89,7 @@ def _show(made: PreparedAot, *, checked: bool) -> None:
             [
                 one.name,
                 one.algo,
-                _hints(one),
+                ", ".join(f"{argument.name}:{argument.hint}" for argument in one.arguments if argument.hint),
                 f"{one.binary.stat().st_size / 1024:.1f}",
                 str(emit.resources(one).values["launch"] or ""),
             ]
@@ -113,7 +104,3 @@ def _show(made: PreparedAot, *, checked: bool) -> None:
     console.out().print(f"{made.folder}", markup=False)
     if checked:
         console.note(f"the C compiler accepts and links all {count} sources")
-
-
-def _hints(variant: Any) -> str:
-    return ", ".join(f"{one.name}:{one.hint}" for one in variant.arguments if one.hint)

@@ -86,6 +86,7 @@ def _print(
 ) -> None:
     from json import dumps
 
+    from tritonsmith.envs import workspace
     from tritonsmith.errors import FactError, SmithError
     from tritonsmith.kernels.compare import report, thresholds
     from tritonsmith.ui import console
@@ -104,7 +105,10 @@ def _print(
     else:
         _print_tables(found, stages, diff=diff)
     if out:
-        _write(found, f"{content}\n", out)
+        space = workspace.default()
+        space.claim()
+        space.run(report.files(found, f"{content}\n", out), "kernel.compare", quiet=True)
+        console.note(f"the outputs, the diffs and {report.FILE} are in {out}")
     if unchecked:
         raise unchecked
     if violations:
@@ -137,14 +141,3 @@ def _print_tables(found: Comparison, stages: tuple[str, ...], *, diff: bool) -> 
             console.write("\n".join(lines))
     if not texts:
         console.note(f"no differences in {', '.join(stages) or 'the stages'}")
-
-
-def _write(found: Comparison, content: str, out: Path) -> None:
-    from tritonsmith.envs import workspace
-    from tritonsmith.kernels.compare import report
-    from tritonsmith.ui import console
-
-    space = workspace.default()
-    space.claim()
-    space.run(report.files(found, content, out), "kernel.compare", quiet=True)
-    console.note(f"the outputs, the diffs and {report.FILE} are in {out}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.tasks.kernel_options import CompileOptions, PoolOptions
+from tritonsmith.tasks.kernel_options import CompileOptions, PoolOptions, folder_of, target_of
 from tritonsmith.tasks.option_fields import OutFile, again, flag, word
 from tritonsmith.tasks.options import DRY_RUN, OUT_FILE
 from tritonsmith.tasks.task import task
@@ -37,13 +37,13 @@ def inline_ptx(
         raise UsageError("--header is for CUDA C++ and --elementwise for Triton", hints=["omit one of them"])
     if function and not elementwise:
         raise UsageError("--function requires --elementwise", hints=["omit --function for a whole kernel"])
-    if command.is_compiled(source):
+    if folder_of(source) or source.endswith(".ptx"):
         what.refuse()
         made = compiled_kernel.load(Path(source).expanduser(), point=point or None, metadata=metadata)
     else:
         if metadata:
             raise UsageError("--metadata requires a .ptx file", hints=["omit it"])
-        asked = what.request(source, target=command.default_target(), by=by)
+        asked = what.request(source, target=target_of("ptx"), by=by)
         where = by.toolchain(asked)
         if dry_run:
             output.compile_of(run.prepare(asked, where))

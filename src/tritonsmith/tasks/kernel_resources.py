@@ -32,15 +32,22 @@ def resources(
 ) -> None:
     """Show registers, spills, shared memory and occupancy of kernels."""
     from tritonsmith.envs import workspace
+    from tritonsmith.errors import UsageError
     from tritonsmith.kernels.resources import from_cache as resources_from_cache
     from tritonsmith.kernels.resources import plot as resources_plot
 
     compiles = what != CompileOptions() or out is not None
     whole = bool(from_cache) and not compiles
     folder = folder_of(kernel)
-    _refuse(
-        kernel, whole=whole, compiled=compiles and bool(folder), both=json and csv, plotted=plot is not None
-    )
+    compiled = f"{kernel} is already compiled: flags of a compile have no effect"
+    for wrong, error, hint in (
+        (json and csv, "--json and --csv contradict each other", "omit one of them"),
+        (compiles and folder, compiled, "these flags require FILE[:KERNEL]"),
+        (whole and plot, "--plot requires a sweep, not a cache", "omit --plot"),
+        (whole and kernel, "--from-cache takes no kernel", "omit one of them"),
+    ):
+        if wrong:
+            raise UsageError(error, hints=[hint])
     if plot:
         resources_plot.check(plot)
     if whole:
@@ -53,20 +60,6 @@ def resources(
         found = _compiled_now(asked, where, out, silent=json or csv, dry_run=dry_run)
     if found:
         _print(found, spills=spills, json=json, csv=csv, cached=whole, picture=plot)
-
-
-def _refuse(kernel: str, *, whole: bool, compiled: bool, both: bool, plotted: bool) -> None:
-    from tritonsmith.errors import UsageError
-
-    if both:
-        raise UsageError("--json and --csv contradict each other", hints=["omit one of them"])
-    if compiled:
-        what = f"{kernel} is already compiled: flags of a compile have no effect"
-        raise UsageError(what, hints=["these flags require FILE[:KERNEL]"])
-    if whole and plotted:
-        raise UsageError("--plot requires a sweep, not a cache", hints=["omit --plot"])
-    if whole and kernel:
-        raise UsageError("--from-cache takes no kernel", hints=["omit one of them"])
 
 
 def _compiled_before(folder: Path) -> Measured:

@@ -79,13 +79,7 @@ class PhaseProgress:
             self._say("...")
 
     def update(self, done: int, total: int | None, current: str = "") -> None:
-        """Update the progress of the current phase.
-
-        Args:
-            done: steps or bytes finished.
-            total: total; None if unknown.
-            current: the current step.
-        """
+        """Update the current phase: steps or bytes done, of how many if known; and the current step."""
         if self._bars and self._bar is not None:
             share = _share(done, total)
             shown = printable(current[:60])  # what a compiler says of a file's name, say
@@ -99,11 +93,7 @@ class PhaseProgress:
         self._say(f"{_share(done, total)}{left}: {current}")
 
     def end(self, seconds: float) -> None:
-        """End the current phase.
-
-        Args:
-            seconds: wall time of the phase.
-        """
+        """End the current phase, which took so long."""
         if self._bars and self._bar is not None:
             task = self._bars.tasks[self._bar]
             total = task.total or 1

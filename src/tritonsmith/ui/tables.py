@@ -96,11 +96,7 @@ class Grid:
         Args:
             width: of the screen; None for full width.
         """
-        if self.across:
-            shown: tuple[Iterable[Text], tuple[str, ...]] = (self._turned(width), ())
-        else:
-            shown = self._upright(width)
-        body, left_out = shown
+        body, left_out = (self._turned(width), ()) if self.across else self._upright(width)
         yield from _folded(Text(self.title, "table.title"), width) if self.title else ()
         if left_out:
             yield from _folded(Text(f"not shown: {', '.join(left_out)}; --wide", "dim"), width)
@@ -127,12 +123,7 @@ class Grid:
         return self._drawn(chosen, widths), tuple(gone)
 
     def _extents(self, chosen: Sequence[int], text: int) -> tuple[list[int], list[int]]:
-        """Minimum and natural width of each column.
-
-        Args:
-            chosen: the columns.
-            text: minimum width of a text column, if its content needs that much.
-        """
+        """Minimum and natural width of each column; one of text has at least `text`, if it needs so much."""
         least, most = [], []
         for number in chosen:
             column, cells = self.columns[number], [row[number] for row in self.rows]
@@ -383,6 +374,5 @@ def phases(seconds: Mapping[str, float]) -> Grid:
     """How long each phase took, and its share."""
     whole = sum(seconds.values()) or 1.0
     rows = [[phase, duration(took), f"{100 * took / whole:.0f} %"] for phase, took in seconds.items()]
-    return plain(
-        "phases", ["phase", "time", "share"], [*rows, ["all", duration(whole), ""]], right=["time", "share"]
-    )
+    rows.append(["all", duration(whole), ""])
+    return plain("phases", ["phase", "time", "share"], rows, right=["time", "share"])

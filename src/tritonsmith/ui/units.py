@@ -24,14 +24,8 @@ def age(seconds: float) -> str:
 
 def size(count: int) -> str:
     """Bytes as text: `512 B`, `41.9 KiB`, `2.0 GiB`."""
-    if count < 1 << 10:
-        return f"{count} B"
-    unit, value = "KiB", count / (1 << 10)
-    for larger in ("MiB", "GiB", "TiB"):
-        if value < 1 << 10:
-            break
-        unit, value = larger, value / (1 << 10)
-    return f"{value:.1f} {unit}"
+    power = min(max(count.bit_length() - 1, 0) // 10, 4)
+    return f"{count / (1 << 10 * power):.1f} {' KMGT'[power]}iB" if power else f"{count} B"
 
 
 def entries(count: int) -> str:

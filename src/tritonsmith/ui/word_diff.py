@@ -9,17 +9,13 @@ NOTHING = "nothing"
 
 
 def parts(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str]]:
-    """Removed words and their replacements, in order; either may be empty.
-
-    Args:
-        before: such as the flags of a compile.
-        after: the same, now.
-    """
-    found = []
-    for kind, first, last, start, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if kind != "equal":
-            found.append((" ".join(before[first:last]), " ".join(after[start:end])))
-    return found
+    """Removed words and their replacements, in order; either may be empty."""
+    changes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    return [
+        (" ".join(before[first:last]), " ".join(after[start:end]))
+        for kind, first, last, start, end in changes
+        if kind != "equal"
+    ]
 
 
 def in_words(before: Sequence[str], after: Sequence[str]) -> str:

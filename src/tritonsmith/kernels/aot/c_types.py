@@ -21,7 +21,7 @@ from tritonsmith.versions import version_key
 _CONSTEXPR = "constexpr"
 _ONE, _ALIGNED = 1, 16
 _LETTERS = {_ONE: "c", _ALIGNED: "d"}
-_DEFAULT_WARPS, _DEFAULT_STAGES = 4, 3  # where the metadata does not say
+_DEFAULTS = {"num_warps": 4, "num_stages": 3}  # where the metadata does not say
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ class Variant:
         arguments: of the dispatcher, in order: those with a hint of 1 too.
         constants: parameter to value, in the order in which upstream tells them.
         scratch: names of the pointers that the compiler appended.
+        asked_warps: as asked for: part of the names. What is launched may be more, with warp specialization.
+        asked_stages: as asked for.
     """
 
     point: Point
@@ -79,6 +81,8 @@ class Variant:
     arguments: tuple[CArgument, ...]
     constants: Mapping[str, Any]
     scratch: tuple[str, ...]
+    asked_warps: int
+    asked_stages: int
 
     @property
     def name(self) -> str:
@@ -100,27 +104,9 @@ class Variant:
         """What the kernel itself takes."""
         return tuple(one for one in self.arguments if one.hint != _ONE)
 
-    @property
-    def asked_warps(self) -> int:
-        """As asked for: part of the names. What is launched may be more, with warp specialization."""
-        return int(self.point.options.get("num_warps", self._told("num_warps", _DEFAULT_WARPS)))
-
-    @property
-    def asked_stages(self) -> int:
-        """As asked for."""
-        return int(self.point.options.get("num_stages", self._told("num_stages", _DEFAULT_STAGES)))
-
-    def _told(self, name: str, otherwise: int) -> Any:
-        return self.point.metadata.get(name, otherwise)
-
 
 def variant(found: Manifest, point: Point, out_name: str) -> Variant:
-    """The C side of a compiled point.
-
-    Args:
-        found: the output folder.
-        point: of it.
-        out_name: what the variants are called; the kernel's name if empty.
+    """The C side of a compiled point of a folder; called like the kernel if `out_name` is empty.
 
     Raises:
         SmithError: it did not compile, or a C launcher of upstream's kind cannot launch it.
@@ -146,23 +132,24 @@ def variant(found: Manifest, point: Point, out_name: str) -> Variant:
     if not _free(name):
         hints = [f"choose another name: --out-name {name}_kernel"]
         raise UsageError(f"the kernel's name {name} is reserved in C", where=found.folder, hints=hints)
-    arguments = tuple(_arguments(point, _types(found.triton, table), vendor, as_i32=names["ones"]))
-    bare = Variant(
+    known = _DEFAULTS | dict(point.metadata) | dict(point.options)
+    warps, stages = (int(known[option]) for option in _DEFAULTS)
+    meta = f"warps{warps}xstages{stages}"
+    return Variant(
         point=point,
         binary=binary,
         triton=found.triton,
         source=found.file,
         out_name=name,
-        sighash="",
+        sighash=_hash(point, meta),
         suffix=_suffix(point, names["suffix"]),
-        algo="",
-        arguments=arguments,
+        algo=f"{_word(constants)}_{meta}",
+        arguments=tuple(_arguments(point, _types(found.triton, table), vendor, as_i32=names["ones"])),
         constants=constants,
         scratch=_scratch(found.triton, point, table),
+        asked_warps=warps,
+        asked_stages=stages,
     )
-    meta = f"warps{bare.asked_warps}xstages{bare.asked_stages}"
-    told = {"sighash": _hash(point, meta), "algo": f"{_word(constants)}_{meta}"}
-    return Variant(**{**bare.__dict__, **told})
 
 
 def check_name(name: str) -> str:
@@ -231,10 +218,8 @@ def _free(name: str) -> bool:
 def _no_c_type(name: str, kind: str) -> UsageError:
     why, hints = None, ["pass a pointer: *fp32"]
     if kind.startswith("("):
-        why, hints = (
-            "upstream's tools/compile.py does not support tuples",
-            ["pass its elements as separate parameters"],
-        )
+        why = "upstream's tools/compile.py does not support tuples"
+        hints = ["pass its elements as separate parameters"]
     elif kind.startswith("tensordesc"):
         why = "Triton's launcher appends shapes and strides, which upstream's C interface does not support"
         hints = ["pass a pointer, and load and store through pointers"]
@@ -277,16 +262,10 @@ def _suffix(point: Point, which: str) -> str:
 
 def _scratch(version: str, point: Point, table: Mapping[str, Any]) -> tuple[str, ...]:
     """By the version, or because the metadata speaks of it: a build between two releases may have it."""
-    known = list(table["scratch"])
-    last = max(
-        (
-            number
-            for number, row in enumerate(known)
-            if _reached(version, row) or f"{row['name']}_size" in point.metadata
-        ),
-        default=-1,
-    )
-    return tuple(row["name"] for row in known[: last + 1])
+    rows = table["scratch"]
+    there = [_reached(version, row) or f"{row['name']}_size" in point.metadata for row in rows]
+    last = max((number for number, has in enumerate(there) if has), default=-1)
+    return tuple(row["name"] for row in rows[: last + 1])
 
 
 def _hash(point: Point, meta: str) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 
 from tritonsmith import configs
 from tritonsmith.envs import workspace
-from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.kernels.aot import c_types, dispatcher, grid, variant_source
 from tritonsmith.kernels.aot.c_types import Variant
@@ -113,8 +112,11 @@ def prepare(
         variants = tuple(c_types.variant(one, point, name) for one, point in mine)
         dispatcher.check(variants)
         part = folder / target.replace(":", "-") if len(targets) > 1 else folder
-        groups.append(VariantGroup(part, variants, _headers(mine[0][0], target)))
-    steps = [*_stale(folder, space)] if out is None else []
+        headers = configs.load("aot")["backends"][target.partition(":")[0]]["headers"]
+        groups.append(VariantGroup(part, variants, Path(mine[0][0].origin, headers)))
+    steps: list[Step] = []
+    if out is None and folder.is_relative_to(space.root):  # an earlier run's files would be linked, too
+        steps.append(Remove((folder,), space.root, phase=_WRITE))
     for group in groups:
         steps += _writes(group, shape)
     if check:
@@ -202,17 +204,6 @@ def _chosen(found: Sequence[Manifest], points: Sequence[str]) -> Iterator[tuple[
     if not chosen:
         raise FactError("this folder has no compiled points", where=found[0].folder)
     yield from chosen
-
-
-def _headers(found: Manifest, target: str) -> Path:
-    backends = configs.load("aot")["backends"]
-    return Path(found.origin, backends[target.partition(":")[0]]["headers"])
-
-
-def _stale(folder: Path, space: Workspace) -> Iterator[Step]:
-    """What an earlier run left in a folder of the tool's own would be linked with the rest."""
-    if folder.is_relative_to(space.root):
-        yield Remove((folder,), space.root, phase=_WRITE)
 
 
 def _writes(group: VariantGroup, shape: tuple[str, str, str]) -> Iterator[Step]:

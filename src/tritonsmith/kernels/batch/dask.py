@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Executor
 from contextlib import contextmanager
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -55,12 +54,6 @@ def connected(address: str) -> Iterator[Client]:
     with client:
         _check(client, address)
         yield client
-
-
-def executor(client: Client) -> Executor:
-    """The executor that units are submitted to; the unit of a dead worker is retried elsewhere."""
-    made: Executor = client.get_executor(pure=False)  # type: ignore[no-untyped-call]
-    return made
 
 
 def slots(client: Client) -> int:

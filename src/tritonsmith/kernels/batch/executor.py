@@ -67,7 +67,8 @@ def opened(scheduler: str, count: int) -> Iterator[ExecutorPool]:
     """
     if scheduler:
         with dask.connected(scheduler) as client:
-            cluster = dask.executor(client)
+            # The unit of a dead worker is retried elsewhere.
+            cluster: Executor = client.get_executor(pure=False)  # type: ignore[no-untyped-call]
             try:
                 yield ExecutorPool(cluster, dask.slots(client), remote=True, alive=lambda: dask.alive(client))
             finally:

@@ -72,7 +72,7 @@ def run(
         count: of those processes; None or 0 for as many as cores and memory allow.
         timeout: seconds for one point; None or 0 for the usual.
         env: of sides that name no Triton.
-        resume: points that are there already are not compiled again: see `resuming.kept`.
+        resume: points that are there already are not compiled again: see `resume.kept`.
         silent: show no progress.
 
     Returns:

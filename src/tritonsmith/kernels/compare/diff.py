@@ -125,14 +125,9 @@ class Compared:
         if not self.measured:
             return
         told: set[str] = set()
-        for metric in () if self.pair.one_vendor else metrics.side_by_side():
-            keys = [metrics.keys_of(metric.key, backend) for backend in self.backends]
-            first, second = (
-                metrics.value_of(metric.key, values, backend)[1]
-                for values, backend in zip((self.a, self.b), self.backends, strict=True)
-            )
-            told.update(*keys)
-            yield MetricChange(metric, first, second, counterpart=False)
+        for name in () if self.pair.one_vendor else metrics.side_by_side():
+            told.update(*(metrics.keys_of(name, backend) for backend in self.backends))
+            yield self.in_short(name)
         for key in dict.fromkeys((*self.a, *self.b)):
             both = key in self.a and key in self.b
             if key not in told and (both or self.a.get(key) or self.b.get(key)):

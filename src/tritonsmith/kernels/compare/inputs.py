@@ -192,9 +192,8 @@ def read(folder: Path) -> Manifests:
     Raises:
         FactError: there is none, or one cannot be read.
     """
-    if (folder / manifest.FILE).is_file():
-        return (manifest.read(folder),)
-    found = sorted(path.parent for path in folder.rglob(manifest.FILE))
+    own = folder / manifest.FILE
+    found = [folder] if own.is_file() else sorted(path.parent for path in folder.rglob(manifest.FILE))
     if not found:
         hints = ["invoke kernel.compile --out DIR creates such folders"]
         raise FactError("this folder has no compiled kernel", where=folder, hints=hints)

@@ -68,10 +68,10 @@ def metric(key: str) -> Metric:
     return Metric(key, _title(key), _better(key))
 
 
-def side_by_side() -> tuple[Metric, ...]:
-    """What both vendors have, and mean different things by: keys are short names."""
+def side_by_side() -> tuple[str, ...]:
+    """Short names of what both vendors have, and mean different things by."""
     short = configs.load("kernel-metrics")["short"]
-    return tuple(Metric(name, row["title"]) for name, row in short.items() if row["cuda"] != row["hip"])
+    return tuple(name for name, row in short.items() if row["cuda"] != row["hip"])
 
 
 def summary() -> tuple[str, ...]:

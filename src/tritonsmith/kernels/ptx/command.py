@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tritonsmith import configs
 from tritonsmith.errors import SmithError
 from tritonsmith.kernels.compile import run
 from tritonsmith.kernels.compile.request import CompileRequest
@@ -14,17 +13,6 @@ from tritonsmith.kernels.ptx import compiled_kernel, cuda
 from tritonsmith.kernels.ptx import elementwise as triton_elementwise
 from tritonsmith.kernels.ptx.compiled_kernel import CompiledKernel
 from tritonsmith.plan import Plan, Write
-
-
-def is_compiled(source: str) -> bool:
-    """Whether it is a folder or a `.ptx` file, and not a kernel that is still to be compiled."""
-    return Path(source).expanduser().is_dir() or source.endswith(".ptx")
-
-
-def default_target() -> str:
-    """The default target."""
-    target: str = configs.load("gpu-targets")["up"]["nvidia"]
-    return target
 
 
 def compile_one(asked: CompileRequest, where: Toolchain, point: str | None) -> CompiledKernel:

@@ -148,9 +148,8 @@ def _assembly(lines: Sequence[str]) -> Iterator[SourceLine | None]:
     now: SourceLine | None = None
     for line in lines:
         if match := _LOC.match(line):
-            now = (
-                SourceLine(files[match[1]], int(match[2])) if match[1] in files and match[2] != "0" else None
-            )
+            known = match[1] in files and match[2] != "0"
+            now = SourceLine(files[match[1]], int(match[2])) if known else None
             yield None
         else:
             code = line.strip() and not line.lstrip().startswith((".", "//", ";", "$", "}"))

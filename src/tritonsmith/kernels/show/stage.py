@@ -15,13 +15,8 @@ from tritonsmith.kernels.show import source_lines
 MLIR = ("source", "ttir", "glir", "ttgir")
 BINARY = {"cubin": "sass", "hsaco": "gcnasm"}
 _COMMENTS = {"llir": ";", "amdgcn": ";", "gcnasm": ";"}
-_LEXERS = {
-    "llir": "llvm",
-    "ptx": "ptx",
-    "sass": "sass",
-    "amdgcn": "amdgpu",
-    "gcnasm": "amdgpu",
-}  # of Pygments
+# Of Pygments.
+_LEXERS = {"llir": "llvm", "ptx": "ptx", "sass": "sass", "amdgcn": "amdgpu", "gcnasm": "amdgpu"}
 _HEADS = {
     "llir": re.compile(r'^define\b[^@]*@"?(?P<name>[\w.$]+)"?\('),
     "ptx": re.compile(
@@ -52,22 +47,15 @@ def choose(manifest: Manifest, wanted: str) -> Point:
 
     Raises:
         UsageError: there is no such point, or none is named and there are several.
-        FactError: it did not compile.
     """
+    found = [point for point in manifest.points if not wanted or wanted in (point.id, point.target)]
+    if len(found) == 1:
+        return found[0]
     ids = [point.id for point in manifest.points]
     if wanted:
-        near = [point for point in manifest.points if wanted in (point.id, point.target)]
-        if len(near) != 1:
-            raise UsageError(f"no point {wanted!r}", where=manifest.folder, hints=did_you_mean(wanted, ids))
-    else:
-        near = list(manifest.points)
-        if len(near) != 1:
-            raise UsageError(
-                f"this folder has {len(near)} points",
-                hints=[f"choose one: --point {one}" for one in ids[:10]],
-            )
-    (point,) = near
-    return point
+        raise UsageError(f"no point {wanted!r}", where=manifest.folder, hints=did_you_mean(wanted, ids))
+    hints = [f"choose one: --point {one}" for one in ids[:10]]
+    raise UsageError(f"this folder has {len(ids)} points", hints=hints)
 
 
 def text(manifest: Manifest, point: Point, stage: str) -> str:

@@ -28,14 +28,6 @@ class History:
             hints = ["give a clone of Triton with its history"]
             raise UsageError("--source is not a git repository", where=self._path, hints=hints) from error
 
-    def ref(self, version: str) -> str:
-        """The commit for a version of Triton.
-
-        Raises:
-            UsageError: no such release line is known.
-        """
-        return self._ref or eras.release(version).commit
-
     def content(self, version: str, name: str) -> str:
         """A file as it was.
 
@@ -46,7 +38,7 @@ class History:
         if not version and not self._ref:
             hints = ["--source CLONE@REF uses one commit for all versions"]
             raise UsageError("--source needs the Triton version, which is unknown", hints=hints)
-        ref = self.ref(version)
+        ref = self._ref or eras.release(version).commit
         with git_history.opened(self._path) as repository:
             commit = git_history.resolve(repository, ref)
             content = git_history.text_at(repository, commit, name) if commit else None

@@ -123,7 +123,7 @@ def execute(
 
     Raises:
         LockedError: another study writes to the folder.
-        SmithError: as `running.run`.
+        SmithError: as `batch.run.run`.
     """
     space = workspace.default()
     space.claim()
@@ -131,11 +131,8 @@ def execute(
     with output_lock.held(matrix.out, space, "kernel.study"):
         space.run(Plan("sources", matrix.files), "kernel.study", quiet=True)
         made = run.run(jobs, scheduler, count=count, timeout=timeout, resume=True, silent=silent)
-        cells = [
-            cell
-            for (name, job), one in zip(matrix.jobs, made, strict=True)
-            for cell in _cells(name, job, one)
-        ]
+        named = zip(matrix.jobs, made, strict=True)
+        cells = [cell for (name, job), one in named for cell in _cells(name, job, one)]
     every = [*cells, *matrix.lost]
     kernels = list(dict.fromkeys(cell.row.kernel for cell in every))
     targets = list(dict.fromkeys(cell.row.target for cell in every))

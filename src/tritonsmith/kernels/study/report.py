@@ -95,13 +95,8 @@ def failures(cells: Sequence[StudyCell]) -> Iterator[str]:
 def as_json(cells: Sequence[StudyCell]) -> dict[str, Any]:
     """Every row, with units in the names of its values."""
     rows = [
-        {
-            "triton": cell.triton,
-            "file_sha256": cell.source,
-            "compile_seconds": cell.seconds,
-            **asdict(cell.row),
-        }
-        for cell in cells
+        {"triton": one.triton, "file_sha256": one.source, "compile_seconds": one.seconds, **asdict(one.row)}
+        for one in cells
     ]
     return {"schema": 1, "rows": rows, "warnings": list(warnings(cells))}
 
@@ -111,9 +106,8 @@ def as_csv(cells: Sequence[StudyCell]) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     keys = [column.key for column in COLUMNS]
-    writer.writerow(
-        ["kernel", "target", "triton", "error", "compile_seconds", "file_sha256", *keys, "remarks"]
-    )
+    heads = ["kernel", "target", "triton", "error", "compile_seconds", "file_sha256"]
+    writer.writerow([*heads, *keys, "remarks"])
     for cell in cells:
         row = cell.row
         head = [row.kernel, row.target, cell.triton, row.error, cell.seconds, cell.source]

@@ -89,7 +89,7 @@ def test_every_key_of_the_configuration_is_one(tmp_path: Path) -> None:
 
 
 def test_what_is_shown_side_by_side() -> None:
-    assert [one.key for one in metrics.side_by_side()] == ["registers", "spills", "stack", "shared"]
+    assert metrics.side_by_side() == ("registers", "spills", "stack", "shared")
 
 
 def test_titles_name_units() -> None:
