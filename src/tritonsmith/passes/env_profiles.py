@@ -6,7 +6,7 @@ The sets are `configs/ir-profiles.toml`; what each variable does is `configs/tri
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,44 +101,35 @@ def environment(profiles: Iterable[Profile], version: str, *, kernel: str = "", 
         out: folder for what is written.
     """
     profiles = tuple(profiles)
-    values = _all(profiles, version, kernel=kernel)
-    notes = tuple(dict.fromkeys(_notes(profiles, version, kernel)))
-    folders = (out,) if any(_OUT in value for value in values.values()) else ()
-    return Environment(
-        {name: value.replace(_OUT, str(out)) for name, value in values.items()}, notes, folders
-    )
-
-
-def _all(profiles: Iterable[Profile], version: str, *, kernel: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for profile in profiles:
-        for name, value in profile.set.items():
-            other = _before(name, value, version, kernel)
-            if other:
-                found |= other["set"]
-            elif _exists(name, version):
-                found[name] = value
-    return {name: value.replace(_KERNEL, kernel or "1") for name, value in found.items()}
-
-
-def _notes(profiles: Iterable[Profile], version: str, kernel: str) -> Iterator[str]:
-    for profile in profiles:
-        for name, value in profile.set.items():
-            other = _before(name, value, version, kernel)
-            if other:
-                names = ", ".join(other["set"])
-                asked = value.replace(_KERNEL, kernel or "1")
-                yield f"Triton {version}: {names} instead of {name}={asked}: {other['why']}"
-            elif not _exists(name, version):
-                row = variables.table()[name]
-                instead = variables.instead(name)
-                rest = f"; instead: {instead}" if instead else ""
-                yield f"Triton {version} does not support {name} ({row.span}){rest}"
+    values, notes = _values(profiles, version, kernel)
     newest = eras.releases()[-1].version
     if version and Version(version).release[:2] > Version(newest).release:
-        yield f"the variables of Triton {version} are not known yet; these are those of {newest}"
+        notes.append(f"the variables of Triton {version} are not known yet; these are those of {newest}")
     if kernel and not any(_KERNEL in value for profile in profiles for value in profile.set.values()):
-        yield "no variable of these profiles uses --kernel"
+        notes.append("no variable of these profiles uses --kernel")
+    folders = (out,) if any(_OUT in value for value in values.values()) else ()
+    values = {name: value.replace(_OUT, str(out)) for name, value in values.items()}
+    return Environment(values, tuple(dict.fromkeys(notes)), folders)
+
+
+def _values(profiles: Iterable[Profile], version: str, kernel: str) -> tuple[dict[str, str], list[str]]:
+    """What to set, with the kernel filled in, and what is different in this version."""
+    found: dict[str, str] = {}
+    notes = []
+    for name, value in (item for profile in profiles for item in profile.set.items()):
+        asked = value.replace(_KERNEL, kernel or "1")
+        if other := _before(name, value, version, kernel):
+            found |= {key: text.replace(_KERNEL, kernel or "1") for key, text in other["set"].items()}
+            names = ", ".join(other["set"])
+            notes.append(f"Triton {version}: {names} instead of {name}={asked}: {other['why']}")
+        elif _exists(name, version):
+            found[name] = asked
+        else:
+            instead = variables.instead(name)
+            rest = f"; instead: {instead}" if instead else ""
+            span = variables.table()[name].span
+            notes.append(f"Triton {version} does not support {name} ({span}){rest}")
+    return found, notes
 
 
 def _exists(name: str, version: str) -> bool:

@@ -52,29 +52,17 @@ class Dumped:
 
 @dataclass(frozen=True)
 class OverrideRun:
-    """Where it happens.
-
-    Attributes:
-        out: the folder.
-        version: of Triton.
-        launch: runs the kernel's compile.
-    """
+    """The folder where it happens, the version of Triton, and what runs the kernel's compile."""
 
     out: Path
     version: str
     launch: Launch
 
     def environment(self, dump: str, *, override: bool) -> dict[str, str]:
-        """Variables of one of the two runs.
-
-        Args:
-            dump: folder that this run writes into, below `out`.
-            override: take stages from the override folder.
-        """
+        """Variables of one of the two runs, which writes into a folder below `out`."""
         found = {"TRITON_KERNEL_DUMP": "1", "TRITON_ALWAYS_COMPILE": "1"}
-        found["TRITON_CACHE_DIR"] = str(
-            self.out / "cache" / dump
-        )  # a replaced stage is kept under the usual key
+        # One for each run: a replaced stage is kept under the usual key.
+        found["TRITON_CACHE_DIR"] = str(self.out / "cache" / dump)
         if override:
             found["TRITON_KERNEL_OVERRIDE"] = "1"
         if variables.table()[_DUMP].exists(self.version):
@@ -84,23 +72,14 @@ class OverrideRun:
         return found
 
     def folder(self, dump: str, kind: str) -> Path:
-        """Where this version keeps its dumps, or takes overrides from.
-
-        Args:
-            dump: of which run.
-            kind: `dump` or `override`.
-        """
+        """Where this version keeps the dumps of a run (`dump`), or takes overrides from (`override`)."""
         if variables.table()[_DUMP].exists(self.version):
             return self.out / (dump if kind == "dump" else "override")
         return self.out / "home" / dump / ".triton" / kind
 
 
 def prepared(out: Path | None, space: Workspace) -> Path:
-    """A folder with nothing in it.
-
-    Args:
-        out: named by the user; None for one of the workspace, made anew.
-        space: the workspace.
+    """A folder with nothing in it: the user's, or one of the workspace, made anew.
 
     Raises:
         UsageError: the user's has something in it.
@@ -139,12 +118,9 @@ def first(bench: OverrideRun) -> tuple[Dumped, ...]:
 
 
 def choose(dumped: Sequence[Dumped], kernel: str, stage: str) -> Dumped:
-    """The stage to change.
+    """The stage to change, of those that the first run dumped.
 
-    Args:
-        dumped: by the first run.
-        kernel: a name, or how a hash begins (types may be compiled apart); empty for the only one.
-        stage: of it.
+    A kernel is a name, or how a hash begins (types may be compiled apart); empty for the only one.
 
     Raises:
         UsageError: there is none, it is a binary, or several kernels have it and none is named.
@@ -219,11 +195,8 @@ def second(bench: OverrideRun, chosen: Dumped, place: Path) -> tuple[Diff, ...]:
         SmithError: nothing was changed, or the command failed: Triton's message says why.
     """
     if place.read_bytes() == chosen.path.read_bytes():
-        raise SmithError(
-            "the file was not changed",
-            where=place,
-            hints=["change the file, or give another one: --edited FILE"],
-        )
+        hints = ["change the file, or give another one: --edited FILE"]
+        raise SmithError("the file was not changed", where=place, hints=hints)
     bench.launch(bench.environment("after", override=True))
     after = {one.stage: one for one in _dumped(bench.folder("after", "dump")) if one.key == chosen.key}
     edited = diff.of(_text(chosen.path), _text(place), chosen.stage)

@@ -121,19 +121,14 @@ def _held(
             console.write(dumps({"schema": 1, "step": step, "terms": rows}))
             return
         for term, value, holds in terms:
-            text = (
-                f"{term}: true, the value is {value}: {step}"
-                if holds
-                else f"{term}: false, the value is {value}"
-            )
-            console.out().print(text, markup=False)
+            said = f"true, the value is {value}: {step}" if holds else f"false, the value is {value}"
+            console.out().print(f"{term}: {said}", markup=False)
         return
     sought = first_pass_with.compiled_pattern(pattern, regex=regex)
     held = first_pass_with.texts(made, kernel, sought, ())
     if held is None:
-        held = first_pass_with.texts(
-            made, kernel, sought, first_pass_with.stages_of(_compiled(made, space, by))
-        )
+        stages = first_pass_with.stages_of(_compiled(made, space, by))
+        held = first_pass_with.texts(made, kernel, sought, stages)
     if json:
         console.write(dumps(first_pass_with.as_json(held, pattern)))
     elif held is None:

@@ -64,10 +64,8 @@ def replay(
     wanted = pass_chain.chosen(seen.links, number, from_, until, everything=all_, dumps=mine)
     groups = [(link,) for link in wanted] if all_ else [wanted]
     if len(groups) > 1 and (debug or mlir or gdb or lldb or out):
-        raise UsageError(
-            "--all takes neither --debug, --mlir, --gdb, --lldb nor --out",
-            hints=["name one pass, or a range"],
-        )
+        what = "--all takes neither --debug, --mlir, --gdb, --lldb nor --out"
+        raise UsageError(what, hints=["name one pass, or a range"])
     more = debugger.of(wanted, chosen, mlir, wanted=debug)
     prepared = run.prepare(seen, groups, chosen, space, more)
     for text in (*seen.notes, *more.notes):
@@ -123,13 +121,9 @@ def _debug(prepared: PreparedReplay, name: str, *, dry_run: bool) -> None:
 
     (job,) = prepared.jobs
     if prepared.tool.opt is None:
-        raise UsageError(
-            f"--{name} needs a build's triton-opt: a released wheel has no debug information",
-            hints=[
-                "--triton-opt PATH",
-                "--env NAME of an environment that `invoke build-triton --debug` built",
-            ],
-        )
+        hints = ["--triton-opt PATH", "--env NAME of an environment that `invoke build-triton --debug` built"]
+        what = f"--{name} needs a build's triton-opt: a released wheel has no debug information"
+        raise UsageError(what, hints=hints)
     found = debugger.source(job.links[0], prepared.tool)
     argv = debugger.command(name, prepared.tool, job.argv, found.place)
     if dry_run:

@@ -120,14 +120,9 @@ _LAST = b"\n# End machine code for function "
 
 
 def end(kind: str, data: bytes) -> int | None:
-    """Where IR that begins at the start of `data` ends, with the blank lines that the printer puts after it.
+    """Where the IR that `data` begins with ends, with the blank lines that the printer puts after it.
 
-    Args:
-        kind: of `Banner`.
-        data: up to the next banner.
-
-    Returns:
-        An offset; None if the IR is cut off.
+    Data goes up to the next banner; None if the IR is cut off.
     """
     if kind == "mlir":
         return _mlir_end(data)

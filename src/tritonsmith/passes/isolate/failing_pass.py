@@ -28,6 +28,7 @@ _PYTHON = {  # what Python's faulthandler says
     "Fatal Python error: Segmentation fault": "SIGSEGV",
     "Fatal Python error: Aborted": "SIGABRT",
 }
+_TOGETHER = "the last pass does not fail alone, so the passes that it depends on run first"
 _FILE = re.compile(r'"(?:[^"\\]|\\.)*/((?:[^"\\/]|\\.)*)"(?=:\d+:\d+)')
 
 
@@ -36,8 +37,7 @@ class Isolated:
     """Passes that fail, and what they fail on.
 
     Attributes:
-        index: the dump.
-        kernel: of it.
+        seen: the kernel of a dump that they are passes of.
         links: the passes; one if it fails alone.
         way: how they are run.
         text: their input.
@@ -48,8 +48,7 @@ class Isolated:
         notes: what a person should know.
     """
 
-    index: DumpIndex
-    kernel: DumpedKernel
+    seen: KernelPasses
     links: tuple[PassLink, ...]
     way: PassRunner
     text: str
@@ -75,26 +74,16 @@ def isolate(
 ) -> Isolated:
     """Find the failing pass, and run it alone; with the passes before it if it does not fail alone.
 
-    Args:
-        index: the dump.
-        kernel: of it.
-        tool: who replays.
-        space: the workspace.
-        options: of the compile.
-
     Raises:
         SmithError: nothing failed in this dump, or the failure cannot be reproduced.
         FactError: the pass that failed cannot be run alone.
     """
     if not kernel.failed:
-        raise SmithError(
-            f"no pass of {kernel.name} failed in this dump",
-            where=index.folder,
-            hints=[
-                "--pattern TEXT finds the first pass after which a text appears",
-                "invoke passes.list shows all passes",
-            ],
-        )
+        hints = [
+            "--pattern TEXT finds the first pass after which a text appears",
+            "invoke passes.list shows all passes",
+        ]
+        raise SmithError(f"no pass of {kernel.name} failed in this dump", where=index.folder, hints=hints)
     seen = run.look(index, kernel, tool, space, options)
     links = _until(seen)
     recorded = recorded_failure(kernel)
@@ -102,12 +91,13 @@ def isolate(
     refused = ""
     for begin in reversed(range(len(links))):
         chosen = links[begin:]
+        notes = seen.notes if len(chosen) == 1 else (*seen.notes, _TOGETHER)
         made = way(seen, chosen, tool, space)
         if isinstance(made, str):
             refused = refused or made
             continue
         try:
-            found = _run(seen, chosen, made, recorded, (*seen.notes, *_told(len(chosen))))
+            found = _run(seen, chosen, made, recorded, notes)
         except UsageError:  # this program has not all of the passes before it
             if len(chosen) == 1:
                 raise
@@ -193,16 +183,7 @@ def _run(
                 if answer.failure is None:
                     continue
                 found = Isolated(
-                    seen.index,
-                    seen.kernel,
-                    tuple(links),
-                    made,
-                    text,
-                    answer,
-                    answer.failure,
-                    recorded,
-                    stripped,
-                    notes,
+                    seen, tuple(links), made, text, answer, answer.failure, recorded, stripped, notes
                 )
                 if found.same:
                     return found
@@ -224,11 +205,6 @@ def _unreadable(seen: KernelPasses, made: PassRunner, answer: OracleAnswer) -> F
 def without_folders(text: str) -> str:
     """IR whose locations name files without their folders."""
     return _FILE.sub(r'"\1"', text)
-
-
-def _told(count: int) -> tuple[str, ...]:
-    alone = "the last pass does not fail alone, so the passes that it depends on run first"
-    return (alone,) if count > 1 else ()
 
 
 def _same(recorded: Failure, seen: Failure) -> bool:

@@ -33,7 +33,6 @@ class FirstOccurrence:
     """Where a condition first holds.
 
     Attributes:
-        pattern: what.
         dump: of the pass after which it does; None if a step after the passes did it, or nothing.
         step: what that step is called; empty if it was a pass.
         before: how often before it, or the value then.
@@ -41,7 +40,6 @@ class FirstOccurrence:
         first: it holds before the first pass already.
     """
 
-    pattern: str
     dump: Dump | None
     step: str
     before: int
@@ -52,13 +50,9 @@ class FirstOccurrence:
 def texts(
     index: DumpIndex, kernel: str, pattern: re.Pattern[str], stages: Sequence[tuple[str, str]]
 ) -> FirstOccurrence | None:
-    """The first pass after which a text occurs; None if it never does.
+    """The first pass after which a text occurs; None if it never does. Locations are not searched.
 
-    Args:
-        index: the dump.
-        kernel: of it.
-        pattern: what to look for; locations are not searched.
-        stages: name and text of what was compiled after the passes, in order.
+    Stages are names and texts of what was compiled after the passes, in order.
     """
     dumps = index.of(kernel)
     counts: dict[str, int] = {}
@@ -68,30 +62,27 @@ def texts(
             raw = strip_locations.without(dump.kind, index.content(dump))
             counts[dump.sha256] = _count(pattern, raw.decode("utf-8", errors="replace"))
         if counts[dump.sha256]:
-            return _found(index, pattern.pattern, dump, previous, counts)
+            return _found(index, dump, previous, counts)
         previous = dump
     for name, text in stages:
         if count := _count(pattern, text):
-            return FirstOccurrence(pattern.pattern, None, STEPS.get(name, name), 0, count)
+            return FirstOccurrence(None, STEPS.get(name, name), 0, count)
     return None
 
 
-def _found(
-    index: DumpIndex, pattern: str, dump: Dump, previous: Dump | None, counts: dict[str, int]
-) -> FirstOccurrence:
+def _found(index: DumpIndex, dump: Dump, previous: Dump | None, counts: dict[str, int]) -> FirstOccurrence:
     after = counts[dump.sha256]
     if dump.stage in ("ptx", "amdgcn"):
-        return FirstOccurrence(pattern, None, STEPS[dump.stage], 0, after)
+        return FirstOccurrence(None, STEPS[dump.stage], 0, after)
     if dump.when != "before":
         before = counts.get(index.dumps[dump.against].sha256, 0) if dump.against is not None else 0
-        return FirstOccurrence(pattern, dump, "", before, after)
+        return FirstOccurrence(dump, "", before, after)
     if previous is None:
-        return FirstOccurrence(pattern, dump, "", after, after, first=True)
+        return FirstOccurrence(dump, "", after, after, first=True)
     place = index.dumps.index(dump)
-    maker = next(
-        (one for one in index.of(dump.kernel) if one.against == place and one.when == "before"), previous
-    )
-    return FirstOccurrence(pattern, maker, "", counts.get(maker.sha256, 0), after)
+    makers = (one for one in index.of(dump.kernel) if one.against == place and one.when == "before")
+    maker = next(makers, previous)
+    return FirstOccurrence(maker, "", counts.get(maker.sha256, 0), after)
 
 
 def compiled_pattern(text: str, *, regex: bool) -> re.Pattern[str]:
@@ -115,20 +106,14 @@ def stages_of(manifest: Manifest) -> tuple[tuple[str, str], ...]:
         SmithError: it failed.
     """
     point = _point(manifest)
-    found = []
-    for name in _AFTER:
-        path = manifest.path(point, name)
-        if path:
-            found.append((name, path.read_text(encoding="utf-8", errors="replace")))
-    return tuple(found)
+    paths = ((name, manifest.path(point, name)) for name in _AFTER)
+    return tuple((name, path.read_text(encoding="utf-8", errors="replace")) for name, path in paths if path)
 
 
 def limit(text: str, manifest: Manifest) -> tuple[tuple[str, Value, bool], ...]:
     """Terms such as `spills>0` of the kernel's binary: each with the value and whether it holds.
 
-    Args:
-        text: terms between commas, as for kernel.compare's --fail-on, without a change.
-        manifest: of the compile.
+    They are those of kernel.compare's --fail-on, without a change.
 
     Raises:
         UsageError: a term makes no sense, or is about a change.
@@ -140,15 +125,12 @@ def limit(text: str, manifest: Manifest) -> tuple[tuple[str, Value, bool], ...]:
     found = []
     for term in thresholds.parse(text):
         if term.change:
-            raise UsageError(
-                f"--when {term.text}: a signed value needs a second compile",
-                hints=["use unsigned values: spills>0, registers>128"],
-            )
+            hints = ["use unsigned values: spills>0, registers>128"]
+            raise UsageError(f"--when {term.text}: a signed value needs a second compile", hints=hints)
         known, value = metrics.value_of(term.metric, measured, point.backend)
         if not known or not isinstance(value, (int, float)):
-            raise FactError(
-                f"--when {term.text}: {term.metric} of this kernel is unknown", where=manifest.folder
-            )
+            what = f"--when {term.text}: {term.metric} of this kernel is unknown"
+            raise FactError(what, where=manifest.folder)
         found.append((term.text, value, term.broken(0, value)))
     return tuple(found)
 

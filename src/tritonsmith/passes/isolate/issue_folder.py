@@ -49,13 +49,10 @@ class About:
 def about(made: Isolated, tool: Replayer) -> About:
     """Collect the facts about a failure."""
     found = installed_tritons.of_python(tool.python) if tool.python else None
-    version = (found.version if found else "") or made.index.triton
-    checkout = _checkout(tool)
+    version = (found.version if found else "") or made.seen.index.triton
+    checkout, commit, python = _checkout(tool), "", ""
     if checkout and tool.opt:  # what the program was built from, if nobody changed it since
         version, commit = checkout.version, checkout.commit
-    else:
-        commit = ""
-    python = ""
     if tool.python:
         code = "import platform; print(platform.python_version())"
         python = capture((str(tool.python.absolute()), "-c", code), cwd=_NOWHERE) or ""
@@ -93,22 +90,15 @@ def _llvm(tool: Replayer) -> str:
 
 
 def plan(made: Isolated, reduced: Reduced | None, facts: About, out: Path) -> Plan:
-    """The files.
-
-    Args:
-        made: what was isolated.
-        reduced: what came of reducing it; None if that was not asked for.
-        facts: of the machine and the Triton.
-        out: a folder that is new, or one of ours.
+    """The steps that write the files of an issue into a folder that is new, or one of ours.
 
     Raises:
         UsageError: something else is in the folder.
     """
     known = {path.name for path in out.iterdir()} if out.is_dir() else set()
     if out.exists() and (not out.is_dir() or known - set(FILES)):
-        raise UsageError(
-            "--out exists and was not written by passes.isolate", where=out, hints=["choose a new folder"]
-        )
+        what = "--out exists and was not written by passes.isolate"
+        raise UsageError(what, where=out, hints=["choose a new folder"])
     return Plan("isolate", (MakeDir(out, phase="isolate"), *_files(made, reduced, facts, out)))
 
 
@@ -117,9 +107,8 @@ def _files(made: Isolated, reduced: Reduced | None, facts: About, out: Path) -> 
     texts = {"input.mlir": headed(made.text, pipeline)}
     if reduced:
         texts["reduced.mlir"] = headed(reduced.text, pipeline)
-    texts["command.sh"] = command(
-        pipeline, "reduced.mlir" if reduced else "input.mlir", facts, calls=bool(made.way.calls)
-    )
+    file = "reduced.mlir" if reduced else "input.mlir"
+    texts["command.sh"] = command(pipeline, file, facts, calls=bool(made.way.calls))
     if made.way.calls:
         texts["reproduce.py"] = reproduce(made)
     texts["error.txt"] = failure.anonymous(made.answer.log.strip()) + "\n"
@@ -170,7 +159,7 @@ def readme(made: Isolated, reduced: Reduced | None, facts: About) -> str:
     several = len(made.links) > 1
     rows = {
         "pass" if not several else "passes": made.names,
-        "target": made.kernel.target,
+        "target": made.seen.kernel.target,
         "Triton": " ".join(filter(None, (facts.triton, facts.commit))),
         "LLVM": facts.llvm,
         "Python": facts.python,

@@ -22,7 +22,7 @@ def as_json(made: Isolated, reduced: Reduced | None, out: Path) -> dict[str, Any
     """The result as JSON data."""
     return {
         "schema": 1,
-        "kernel": made.kernel.name,
+        "kernel": made.seen.kernel.name,
         "numbers": [link.dump.number for link in made.links],
         "passes": [link.dump.argument for link in made.links],
         "pipeline": made.way.pipeline,

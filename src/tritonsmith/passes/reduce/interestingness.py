@@ -53,7 +53,10 @@ class OracleAnswer:
 
 
 class Oracle(Protocol):
-    """Runs passes on texts, one at a time."""
+    """Runs passes on texts, one at a time, each for a limited number of seconds.
+
+    Its files are in a folder that must exist, and that is no other's.
+    """
 
     def ask(self, text: str) -> OracleAnswer:
         """What becomes of a text."""
@@ -68,13 +71,7 @@ class Oracle(Protocol):
 
 
 class BindingsOracle(Oracle):
-    """A Python with libtriton that stays, and runs each text in a child.
-
-    Args:
-        python: the interpreter.
-        calls: bindings, one for each pass.
-        folder: for its files; must exist.
-        limit: seconds for one text.
+    """A Python with libtriton that stays, and runs each text in a child, by one binding for each pass.
 
     Raises:
         FactError: the interpreter has no Triton.
@@ -133,14 +130,7 @@ class BindingsOracle(Oracle):
 
 
 class OptOracle(Oracle):
-    """`triton-opt`, or another program that takes `--pass-pipeline`.
-
-    Args:
-        opt: the program.
-        pipeline: `builtin.module(cse)`.
-        folder: for its files; must exist.
-        limit: seconds for one text.
-    """
+    """`triton-opt`, or another program that takes `--pass-pipeline=builtin.module(cse)`."""
 
     def __init__(self, opt: Path, pipeline: str, folder: Path, limit: float) -> None:
         self._opt, self._pipeline, self.limit = opt, pipeline, limit
@@ -182,11 +172,7 @@ class OptOracle(Oracle):
 class CommandOracle(Oracle):
     """Any command: exit code 0 says that the text is still interesting.
 
-    Args:
-        argv: program and arguments; `{}` stands for the file, which comes last if nothing does.
-        folder: for its files; must exist.
-        limit: seconds for one text.
-        name: of the file.
+    In its arguments `{}` stands for the file, which comes last if nothing does.
     """
 
     def __init__(self, argv: Sequence[str], folder: Path, limit: float, name: str = "in.mlir") -> None:

@@ -34,12 +34,7 @@ class PassRunner:
     command: tuple[str, ...] = ()
 
     def oracle(self, folder: Path, limit: float, name: str = "in.mlir") -> Oracle:
-        """One that asks.
-
-        Args:
-            folder: for its files; must exist, and be nobody else's.
-            limit: seconds for one text.
-            name: of the file that a command is given.
+        """One that asks; a command is given a file of this name.
 
         Raises:
             FactError: the interpreter has no Triton.

@@ -149,10 +149,7 @@ class Search:
     ) -> bool:
         """Delta debugging: chunks of items, all of them first, then ever smaller ones, single ones at last.
 
-        Args:
-            items: what can go.
-            make: the text without some; None if there is none.
-            others: the items that do not go with some.
+        There may be no text without some; others than these may go with them.
         """
         gone: list[T] = []
         left = list(items)

@@ -51,11 +51,7 @@ class Packer:
     _last: int = -1
 
     def add(self, text: bytes) -> int:
-        """Take a text.
-
-        Returns:
-            Its number; that of the first one where it was there before.
-        """
+        """Take a text; its number, or that of the first one where it was there before."""
         self.size += len(text)
         digest = hashlib.sha256(text).digest()
         if digest in self._known:
@@ -69,11 +65,7 @@ class Packer:
         return number
 
     def chunk(self, *, between: bool = False) -> str | None:
-        """The chunk in base64 if it is full; the next text begins another one.
-
-        Args:
-            between: one kernel ends here, so less is enough.
-        """
+        """The chunk in base64 if it is full; between kernels less is enough. The next text begins another."""
         if self._distinct >= _FULL or (between and self._taken >= _ENOUGH):
             return self.rest()
         return None

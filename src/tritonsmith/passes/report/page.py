@@ -19,11 +19,7 @@ _BUILT = Path(__file__).parent / "built"
 
 
 def head(title: str) -> str:
-    """What stands before the data.
-
-    Args:
-        title: of the page.
-    """
+    """What stands before the data."""
     style = _built("report.css")
     policy = "; ".join(
         (
@@ -48,21 +44,12 @@ def head(title: str) -> str:
 
 
 def chunk(number: int, content: str) -> str:
-    """A chunk of packed texts.
-
-    Args:
-        number: of the chunk.
-        content: in base64.
-    """
+    """A chunk of packed texts, in base64."""
     return f'<script type="application/octet-stream" id="chunk-{number}">{content}</script>\n'
 
 
 def tail(data: dict[str, Any]) -> Iterator[str]:
-    """What stands after the chunks: the pipelines, and the script.
-
-    Args:
-        data: everything that is no body.
-    """
+    """What stands after the chunks: the pipelines, and the script."""
     # `<` ends the element, or opens a comment in it, whatever stands around it in a string.
     yield f'<script type="application/json" id="data">{_json(data)}</script>\n'
     yield f'<script type="text/plain" id="licenses">{_built("LICENSES.txt")}</script>\n'

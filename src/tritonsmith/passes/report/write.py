@@ -20,8 +20,9 @@ from tritonsmith.passes.view import pipeline_table
 from tritonsmith.plan import files
 from tritonsmith.ui import redact
 
-SCHEMA = 1
 _SUFFIXES = (".html", ".htm")
+# Of a dump: the page has no use for it, or has it in another form.
+_OMITTED = ("kernel", "path", "size", "lines", "sha256", "offset", "banner", "against")
 
 
 @dataclass(frozen=True)
@@ -54,34 +55,26 @@ def check(out: Path) -> None:
 
 
 def make(index: DumpIndex, out: Path, against: DumpIndex | None = None) -> Made:
-    """Write the report. It takes its name when it is whole.
-
-    Args:
-        index: of the dump.
-        out: the file.
-        against: of another dump, to compare.
+    """Write the report of a dump, or of two to compare. It takes its name when it is whole.
 
     Raises:
         FactError: a file of the dump cannot be read, or there are no passes.
         SmithError: the report cannot be written.
     """
     began = time.perf_counter()
-    for one in (index, against):
-        if one is not None and not one.dumps:
+    sides = [index] if against is None else [index, against]
+    for one in sides:
+        if not one.dumps:
             raise FactError("this dump has no passes", where=one.folder)
     writing = _Writing(Packer())
     try:
         with files.growing(out) as file:
-            writing.write(file, [index] if against is None else [index, against])
+            writing.write(file, sides)
         size = out.stat().st_size
     except OSError as error:
         raise SmithError("cannot write the report", where=out, why=error.strerror) from error
-    passes = sum(
-        pass_runs.totals(side, kernel.name).passes
-        for side in (index, against)
-        if side is not None
-        for kernel in side.kernels
-    )
+    kernels = ((side, kernel.name) for side in sides for kernel in side.kernels)
+    passes = sum(pass_runs.totals(side, kernel).passes for side, kernel in kernels)
     return Made(out, size, writing.packer.size, passes, time.perf_counter() - began)
 
 
@@ -96,12 +89,10 @@ class _Writing:
     def write(self, file: IO[str], sides: Sequence[DumpIndex]) -> None:
         file.write(page.head(_title(sides)))
         found = [self._side(file, side) for side in sides]
-        texts = {
-            name: self._text(file, content.encode())
-            for name, content in python_sources.read(self._names).items()
-        }
+        sources = python_sources.read(self._names)
+        texts = {name: self._text(file, content.encode()) for name, content in sources.items()}
         self._chunk(file, self.packer.rest())
-        data = {"schema": SCHEMA, "sides": found, "sources": texts, "starts": self.packer.starts}
+        data = {"schema": 1, "sides": found, "sources": texts, "starts": self.packer.starts}
         file.writelines(page.tail(data))
 
     def _side(self, file: IO[str], side: DumpIndex) -> dict[str, Any]:
@@ -115,10 +106,7 @@ class _Writing:
             lines = pipeline_table.rows(side, kernel.name)
             kernels.append(
                 {
-                    "name": kernel.name,
-                    "function": kernel.function,
-                    "target": kernel.target,
-                    "failed": kernel.failed,
+                    **vars(kernel),
                     "error": redact.hidden(kernel.error),
                     "totals": vars(pass_runs.totals(side, kernel.name)),
                     "dumps": list(texts.values()),
@@ -166,32 +154,18 @@ class _Writing:
 
 
 def _title(sides: Sequence[DumpIndex]) -> str:
-    return (
-        " against ".join(", ".join(kernel.name for kernel in side.kernels[:3]) for side in sides)
-        + " - passes"
-    )
+    names = (", ".join(kernel.name for kernel in side.kernels[:3]) for side in sides)
+    return f"{' against '.join(names)} - passes"
 
 
 def _row(
     one: PassRun, texts: Mapping[int, int], lines: Sequence[pipeline_table.PipelineRow | None]
 ) -> dict[str, Any]:
-    dump = one.dump
-    counted = lines[dump.number]
+    dump, counted = one.dump, lines[one.dump.number]
     return {
-        "number": dump.number,
-        "stage": dump.stage,
-        "name": dump.name,
-        "argument": dump.argument,
-        "pipeline": dump.pipeline,
-        "operation": dump.operation,
-        "symbol": dump.symbol,
-        "when": dump.when,
-        "changed": dump.changed,
+        **{name: value for name, value in vars(dump).items() if name not in _OMITTED},
         "counts": one.counts,
         "lines": counted and [counted.added, counted.removed],
-        "seconds": dump.seconds,
-        "whole": dump.whole,
-        "inside": dump.inside,
         "file": dump.path,
         "before": _packed(one.before, texts),
         "after": _packed(one.after, texts),
@@ -208,9 +182,8 @@ def _content(side: DumpIndex, name: str) -> bytes:
     try:
         return untrusted.read_bytes(path, untrusted.OURS)
     except (OSError, ValueError) as error:
-        raise FactError(
-            "cannot read the compiled kernels of this dump", where=path, why=str(error)
-        ) from error
+        what = "cannot read the compiled kernels of this dump"
+        raise FactError(what, where=path, why=str(error)) from error
 
 
 def _inside(side: DumpIndex, name: str) -> Path:

@@ -62,11 +62,7 @@ class TextHistory:
 def find(index: DumpIndex, kernel: str, text: str, *, regex: bool = False) -> TextHistory:
     """Follow a text through the passes of a kernel; locations are not searched.
 
-    Args:
-        index: of the folder.
-        kernel: one of it.
-        text: what to look for.
-        regex: it is a regular expression; `^` and `$` match at lines.
+    `^` and `$` of a regular expression match at lines.
 
     Raises:
         UsageError: the text is empty, or the regular expression is not valid.
@@ -83,8 +79,7 @@ def find(index: DumpIndex, kernel: str, text: str, *, regex: bool = False) -> Te
     for dump in mine:
         if dump.sha256 not in counts:
             raw = strip_locations.without(dump.kind, index.content(dump))
-            plain = raw.count(text.encode()) if not regex else sum(1 for _ in sought.finditer(raw))
-            counts[dump.sha256] = plain
+            counts[dump.sha256] = len(sought.findall(raw)) if regex else raw.count(text.encode())
     events = tuple(_events(index, mine, counts))
     here = [counts[dump.sha256] for dump in mine]
     ends = events[-1].after if events else here[-1]
@@ -106,23 +101,11 @@ def _events(index: DumpIndex, dumps: tuple[Dump, ...], counts: dict[str, int]) -
 
 
 def table(found: TextHistory, text: str) -> Grid:
-    """The events, one a line.
-
-    Args:
-        found: where the text comes.
-        text: it.
-    """
-    lines = [
-        [
-            str(event.dump.number),
-            event.dump.stage,
-            event.dump.label,
-            str(event.before),
-            str(event.after),
-            event.what,
-        ]
-        for event in found.events
-    ]
+    """The events, one a line."""
+    lines = []
+    for event in found.events:
+        dump, counts = event.dump, (str(event.before), str(event.after))
+        lines.append([str(dump.number), dump.stage, dump.label, *counts, event.what])
     title = f"{text}: {found.first} in the first dump, present in {found.dumps} of {found.of} dumps"
     heads = ["pass", "stage", "name", "before", "after", ""]
     return tables.plain(title, heads, lines, right=["pass", "before", "after"], cut={"name": _NAME})
@@ -142,11 +125,4 @@ def as_json(found: TextHistory) -> dict[str, Any]:
         }
         for event in found.events
     ]
-    return {
-        "schema": 1,
-        "first": found.first,
-        "last": found.last,
-        "dumps": found.dumps,
-        "of": found.of,
-        "events": events,
-    }
+    return {"schema": 1, **vars(found), "events": events}

@@ -45,10 +45,8 @@ def asked(checkouts: Sequence[str] | None, *, wanted: bool) -> dict[str, str] | 
     """
     if not checkouts:
         if wanted:
-            raise UsageError(
-                "--summary reads the summaries from a checkout",
-                hints=["give Triton's or LLVM's checkout: --source PATH"],
-            )
+            hints = ["give Triton's or LLVM's checkout: --source PATH"]
+            raise UsageError("--summary reads the summaries from a checkout", hints=hints)
         return None
     folders = [Path(text).expanduser() for text in checkouts]
     for folder in folders:

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from tritonsmith import untrusted
@@ -66,7 +67,17 @@ def rows(index: DumpIndex, kernel: str) -> tuple[PipelineRow | None, ...]:
 
 
 def _counted(index: DumpIndex, kernel: str) -> Iterator[PipelineRow | None]:
-    texts = _Texts(index)
+    texts = {dump.sha256: dump for dump in reversed(index.dumps)}
+
+    @lru_cache(4)  # what one pass left is what the next one found, or one after a pass inside it
+    def counted(sha256: str) -> tuple[Counter[bytes], Counter[str]]:
+        """Lines and operations of a text."""
+        dump = texts[sha256]
+        raw = index.content(dump)
+        plain = _NAMES.sub(b"%", strip_locations.without(dump.kind, raw))
+        operations = diff.operations(raw.decode(errors="replace"), dump.language)
+        return Counter(plain.split(b"\n")), operations
+
     for dump in index.of(kernel):
         if dump.against is None or dump.changed is None:
             yield None
@@ -75,41 +86,10 @@ def _counted(index: DumpIndex, kernel: str) -> Iterator[PipelineRow | None]:
         else:
             other = index.dumps[dump.against]
             old, new = (dump, other) if dump.when == "before" else (other, dump)
-            yield _between(texts.of(old), texts.of(new))
-
-
-def _between(old: _Counted, new: _Counted) -> PipelineRow:
-    added = sum((new.lines - old.lines).values())
-    removed = sum((old.lines - new.lines).values())
-    more = Counter(new.operations)
-    more.subtract(old.operations)
-    return PipelineRow(added, removed, {name: more[name] for name in sorted(more) if more[name]})
-
-
-@dataclass(frozen=True)
-class _Counted:
-    lines: Counter[bytes]
-    operations: Counter[str]
-
-
-class _Texts:
-    """Each text is looked at once: what one pass left is what the next one found."""
-
-    def __init__(self, index: DumpIndex) -> None:
-        self._index = index
-        self._known: dict[str, _Counted] = {}
-
-    def of(self, dump: Dump) -> _Counted:
-        """The lines and operations of a dump."""
-        found = self._known.get(dump.sha256)
-        if found is None:
-            if len(self._known) > 4:  # noqa: PLR2004 - a pass inside another one, at most
-                self._known.pop(next(iter(self._known)))
-            raw = self._index.content(dump)
-            plain = _NAMES.sub(b"%", strip_locations.without(dump.kind, raw))
-            operations = diff.operations(raw.decode(errors="replace"), dump.language)
-            found = self._known[dump.sha256] = _Counted(Counter(plain.split(b"\n")), operations)
-        return found
+            (old_lines, old_operations), (lines, operations) = counted(old.sha256), counted(new.sha256)
+            added, removed = (lines - old_lines).total(), (old_lines - lines).total()
+            more = {name: operations[name] - old_operations[name] for name in {*operations, *old_operations}}
+            yield PipelineRow(added, removed, {name: more[name] for name in sorted(more) if more[name]})
 
 
 def table(
@@ -131,11 +111,8 @@ def table(
     """
     columns = ["pass", "stage", "name", "lines", "operations", "size", "time"]
     columns += ["what it does"] if summaries is not None else []
-    chosen = [
-        (dump, row)
-        for dump, row in _shown(index, kernel, counted)
-        if not changed or dump.changed is not False
-    ]
+    every = _shown(index, kernel, counted)
+    chosen = [(dump, row) for dump, row in every if not changed or dump.changed is not False]
     cells = []
     for dump, row in chosen:
         other = dump.symbol if dump.symbol != kernel.function else ""
