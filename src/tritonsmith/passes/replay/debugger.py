@@ -70,7 +70,7 @@ def source(link: PassLink, tool: Replayer) -> PassSource:
     if tool.source is None:
         hints = ["give the checkout that Triton was built from: --source PATH"]
         raise FactError(f"the sources of {argument} are required", hints=hints)
-    found = pass_source.find(argument, (tool.source,))
+    found = pass_source.find(argument, tool.source)
     if found is None:
         raise FactError(
             f"{argument} is not in this checkout",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,18 +47,15 @@ class PassSource:
         return f"{name}:{self.line}" if self.line else "runOnOperation"
 
 
-def find(argument: str, checkouts: Sequence[Path]) -> PassSource | None:
-    """Where a pass is; None if no checkout has both its definition and its file."""
-    for root in checkouts:
-        for path in _files(root, ".td"):
-            text = path.read_text(encoding="utf-8", errors="replace")
-            matches = list(_DEFINITION.finditer(text))
-            for number, match in enumerate(matches):
-                if match[2] == argument:
-                    end = matches[number + 1].start() if number + 1 < len(matches) else len(text)
-                    found = _implementation(root, match[1], text[match.start() : end])
-                    if found:
-                        return PassSource(argument, *found, root)
+def find(argument: str, root: Path) -> PassSource | None:
+    """Where a pass is; None if the checkout has not both its definition and its file."""
+    for path in _files(root, ".td"):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        matches = list(_DEFINITION.finditer(text))
+        ends = [*(match.start() for match in matches[1:]), len(text)]
+        for match, end in zip(matches, ends, strict=False):
+            if match[2] == argument and (found := _implementation(root, match[1], text[match.start() : end])):
+                return PassSource(argument, *found, root)
     return None
 
 

@@ -63,7 +63,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_the_file_that_asks_tablegen_for_it_and_not_one_of_its_name(checkout: Path) -> None:
-    found = pass_source.find("tritongpu-coalesce", [checkout])
+    found = pass_source.find("tritongpu-coalesce", checkout)
     assert found is not None
     assert found.file == checkout / "lib/Transforms/Memory.cpp"
     assert found.found_by == "GEN_PASS_DEF_TRITONGPUCOALESCE"
@@ -72,7 +72,7 @@ def test_the_file_that_asks_tablegen_for_it_and_not_one_of_its_name(checkout: Pa
 
 
 def test_the_file_that_has_the_class_or_the_constructor(checkout: Path) -> None:
-    older, oldest = pass_source.find("older", [checkout]), pass_source.find("oldest", [checkout])
+    older, oldest = pass_source.find("older", checkout), pass_source.find("oldest", checkout)
     assert older is not None
     assert older.file.name == "B.cpp"
     assert older.debug_type == ""
@@ -82,8 +82,8 @@ def test_the_file_that_has_the_class_or_the_constructor(checkout: Path) -> None:
 
 
 def test_what_no_file_implements_or_no_tablegen_defines(checkout: Path) -> None:
-    assert pass_source.find("lost", [checkout]) is None
-    assert pass_source.find("cse", [checkout]) is None
+    assert pass_source.find("lost", checkout) is None
+    assert pass_source.find("cse", checkout) is None
 
 
 def tool(tmp_path: Path, checkout: Path | None, *, asserts: bool = True) -> Replayer:

@@ -30,15 +30,13 @@ class Loop:
 
     Attributes:
         op: it.
-        induction: its variable.
-        lower: where that begins.
+        match: its head, by `_FOR`.
         pairs: what is carried along: name in the body, and what it begins with.
         types: of these.
     """
 
     op: Op
-    induction: str
-    lower: str
+    match: re.Match[str]
     pairs: tuple[tuple[str, str], ...]
     types: tuple[str, ...]
 
@@ -55,14 +53,14 @@ def loop(op: Op) -> Loop | None:
     if len(pairs) != len(kinds):
         return None
     carried = tuple((name.strip(), start.strip()) for name, _, start in pairs)
-    return Loop(op, match["iv"], match["lb"], carried, tuple(kinds))
+    return Loop(op, match, carried, tuple(kinds))
 
 
 def unwrapped(source: IrText) -> Iterator[str]:
     """For each loop and each side of a choice: the text with the body alone, run once."""
     for op in source.ops():
         if found := loop(op):
-            values = {found.induction: found.lower, **dict(found.pairs)}
+            values = {found.match["iv"]: found.match["lb"], **dict(found.pairs)}
             if made := _inlined(source, op, op.regions[0], values):
                 yield made
         elif op.name == "scf.if":
@@ -126,34 +124,26 @@ def _without(source: IrText, found: Loop, number: int) -> str | None:
     kinds = [one for at, one in enumerate(found.types) if at != number]
     kept = [one for at, one in enumerate(given) if at != number]
     left = f"{result}{f':{count - 1}' if count > 2 else ''} = " if rest else ""  # noqa: PLR2004 - two: one is left
-    match = _FOR.fullmatch(op.head.rstrip())
-    assert match is not None  # noqa: S101 - `loop` matched it
-    core = op.head[match.end("results") : match.end("carried") - len(match["carried"])]
-    carried = ""
-    if rest:
-        carried = (
-            f" iter_args({', '.join(f'{one} = {other}' for one, other in rest)}) -> ({', '.join(kinds)})"
-        )
-    indent = re.match(r"\s*", op.head)
-    assert indent is not None  # noqa: S101
-    head = f"{indent[0]}{left}{core}{carried}{match['rest']} "
+    match = found.match
+    core = op.head[match.end("results") : match.start("carried")]
+    pairs = ", ".join(f"{one} = {other}" for one, other in rest)
+    carried = f" iter_args({pairs}) -> ({', '.join(kinds)})" if rest else ""
+    head = f"{_indent(op.head)}{left}{core}{carried}{match['rest']} "
     body = text[region.begin : last.begin]
     if kept:
-        of = ", ".join(kinds)
-        pad = text[last.begin : last.end]
-        body += f"{pad[: len(pad) - len(pad.lstrip())]}scf.yield {', '.join(kept)} : {of}\n"
+        body += f"{_indent(last.head)}scf.yield {', '.join(kept)} : {', '.join(kinds)}\n"
     body = _renamed(body, {name: start})
     changed = [Edit(op.begin, op.end, head + "{\n" + body + text[region.end : op.end])]
     for use in uses(result).finditer(text, *scope(op)):
         which = int(use[1] or 0)
-        if op.begin <= use.start() < op.end:
-            continue
-        if which == number:
-            changed.append(Edit(use.start(), use.end(), start))
-        else:
-            at = which - (which > number)
-            changed.append(Edit(use.start(), use.end(), f"{result}#{at}" if len(rest) > 1 else result))
+        if not op.begin <= use.start() < op.end:
+            other = f"{result}#{which - (which > number)}" if len(rest) > 1 else result
+            changed.append(Edit(use.start(), use.end(), start if which == number else other))
     return text_edits.apply(text, changed)
+
+
+def _indent(head: str) -> str:
+    return head[: len(head) - len(head.lstrip())]
 
 
 def _operands(op: Op) -> list[str]:
