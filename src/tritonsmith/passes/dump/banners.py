@@ -122,7 +122,7 @@ _LAST = b"\n# End machine code for function "
 def end(kind: str, data: bytes) -> int | None:
     """Where the IR that `data` begins with ends, with the blank lines that the printer puts after it.
 
-    Data goes up to the next banner; None if the IR is cut off.
+    `data` reaches up to the next banner. None if the IR is cut off.
     """
     if kind == "mlir":
         return _mlir_end(data)

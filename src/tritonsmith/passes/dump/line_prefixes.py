@@ -21,7 +21,7 @@ _DIGITS = re.compile(rb"\d+")
 def without(chunks: Iterable[bytes], say: Callable[[str], object]) -> Iterator[bytes]:
     """The chunks of a log without line prefixes, from its first banner on; usually the unchanged log.
 
-    What is taken away is told as it stands before the first banner.
+    `say` is told what is taken away, as it stands before the first banner.
     """
     held = b""
     rest = iter(chunks)

@@ -80,7 +80,7 @@ class DumpOfKernel:
 
 
 def of_kernel(asked: CompileRequest, where: Toolchain, choices: Choices, out: Path | None) -> DumpOfKernel:
-    """Find the kernel, and make the plan; without an output folder it is one of the workspace's.
+    """Find the kernel, and make the plan; without `out`, the dump goes into a folder of the workspace.
 
     Raises:
         SmithError: the file, the kernel or the signature is wrong.
@@ -172,7 +172,7 @@ class _Reader(threading.Thread):
 def of_program(
     argv: Sequence[str], space: Workspace, choices: Choices, out: Path | None
 ) -> tuple[PreparedDump, AttachedRun]:
-    """Make the plan of a dump of a command; without an output folder it is one of the workspace's.
+    """Make the plan for a command; without `out`, the dump goes into a folder of the workspace.
 
     Raises:
         FactError: there is no such program.

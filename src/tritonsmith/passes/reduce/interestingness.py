@@ -55,7 +55,7 @@ class OracleAnswer:
 class Oracle(Protocol):
     """Runs passes on texts, one at a time, each for a limited number of seconds.
 
-    Its files are in a folder that must exist, and that is no other's.
+    An oracle keeps its files in a folder of its own, which must exist.
     """
 
     def ask(self, text: str) -> OracleAnswer:

@@ -22,7 +22,7 @@ def find(opt: Path | None) -> Path | None:
 
 
 def plan(reducer: Path, way: PassRunner, wanted: Failure, source: str, folder: Path, seconds: float) -> Plan:
-    """The steps that leave `reduced.mlir` in a folder, with a limit of seconds; the way is `triton-opt`'s."""
+    """The steps that leave `reduced.mlir` in a folder; the reducer is stopped after some seconds."""
     words = [sys.executable, "-m", "tritonsmith.passes.reduce.interesting_script"]
     words += [str(way.opt), way.pipeline, wanted.kind, wanted.text]
     script = f'#!/bin/sh\n# Exit code 1: the file fails in the same way.\nexec {shlex.join(words)} "$@"\n'

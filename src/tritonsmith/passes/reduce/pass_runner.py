@@ -34,7 +34,7 @@ class PassRunner:
     command: tuple[str, ...] = ()
 
     def oracle(self, folder: Path, limit: float, name: str = "in.mlir") -> Oracle:
-        """One that asks; a command is given a file of this name.
+        """One that runs these passes; a command is given a file of this name.
 
         Raises:
             FactError: the interpreter has no Triton.

@@ -149,7 +149,7 @@ class Search:
     ) -> bool:
         """Delta debugging: chunks of items, all of them first, then ever smaller ones, single ones at last.
 
-        There may be no text without some; others than these may go with them.
+        `make` gives the text without some items, or None; `others` gives the items that are left.
         """
         gone: list[T] = []
         left = list(items)

@@ -127,7 +127,7 @@ def _asked(
     request: Mapping[str, Any],
     more: Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """The worker's rows; its answer does not depend on `more` of the request."""
+    """The worker's rows, kept by the request; `more` is sent with it and does not change the answer."""
     library = replayer.library(python)
     about = library.stat()
     key = digest(str(library), about.st_size, about.st_mtime_ns, worker.text(), request)

@@ -90,7 +90,7 @@ class ReplayOutcome:
 def look(
     index: DumpIndex, kernel: DumpedKernel, tool: Replayer, space: Workspace, options: Mapping[str, Any]
 ) -> KernelPasses:
-    """Find a kernel's passes; options are those of the compile that the IR does not name.
+    """Find a kernel's passes; `options` are those of the compile, where the IR does not name them.
 
     Raises:
         FactError: a file of the dump is gone.
