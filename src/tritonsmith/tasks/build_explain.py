@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import UsageError
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import ENV, JSON, NINJA_TARGET, SOURCE
 from tritonsmith.tasks.task import task
@@ -45,15 +46,12 @@ def explain(
         bare = settings.load(env, flags)
         found = use_case.of_triton(chosen, space, located, bare, target)
     if json:
-        import json as format_
-
-        console.out().print(format_.dumps(found.as_json(), indent=2), markup=False)
+        console.out().print_json(data=found.as_json(), ensure_ascii=True)
         return
     _print(found)
 
 
 def _misses(after: Path | None, before: Path | None, *, json: bool) -> None:
-    import json as format_
     from dataclasses import asdict
 
     from tritonsmith.builder.explain import cache_misses
@@ -67,13 +65,17 @@ def _misses(after: Path | None, before: Path | None, *, json: bool) -> None:
         )
     found = cache_misses.explain(after, before)
     if json:
-        console.out().print(format_.dumps({"schema": 1, **asdict(found)}, indent=2), markup=False)
+        console.out().print_json(data={"schema": 1, **asdict(found)}, ensure_ascii=True)
         return
-    for row in found.rows[:_SHOWN]:
-        console.out().print(f"- {_some(row.files)}: {row.why}", markup=False)
-    if (more := len(found.rows) - _SHOWN) > 0:
-        console.out().print(f"- ... and {more} more reasons: --json has them all", markup=False)
+    _list([f"{_some(row.files)}: {row.why}" for row in found.rows])
     console.out().print(f"{found.hits} answered by the cache, {found.misses} not", markup=False)
+
+
+def _list(reasons: list[str]) -> None:
+    for reason in reasons[:_SHOWN]:
+        console.out().print(f"- {reason}", markup=False)
+    if (more := len(reasons) - _SHOWN) > 0:
+        console.out().print(f"- ... and {more} more reasons: --json has them all", markup=False)
 
 
 def _some(files: tuple[str, ...]) -> str:
@@ -87,8 +89,7 @@ def _count(number: int, what: str) -> str:
 def _print(found: Explanation) -> None:
     from tritonsmith.ui.units import duration
 
-    for note in found.notes:
-        console.note(note)
+    output.notes(found.notes)
     if found.nothing:
         console.out().print(f"nothing to do in {found.folder}", markup=False)
         return
@@ -96,10 +97,7 @@ def _print(found: Explanation) -> None:
         console.out().print(f"- {sentence}", markup=False)
     for sentence in found.regeneration:
         console.out().print(f"- Ninja runs CMake first: {sentence}; the graph may change then", markup=False)
-    for row in found.rows[:_SHOWN]:
-        console.out().print(f"- {row.why}", markup=False)
-    if (more := len(found.rows) - _SHOWN) > 0:
-        console.out().print(f"- ... and {more} more reasons: --json has them all", markup=False)
+    _list([row.why for row in found.rows])
     totals = found.totals
     unknown = f", {totals.unknown} never run before" if totals.unknown else ""
     console.out().print(

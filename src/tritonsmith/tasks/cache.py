@@ -150,8 +150,7 @@ def _show_listing(found: CacheListing, *, filtered: bool) -> None:
     head = ["cache", "entries", "size", "folder", "from"]
     console.out().print(tables.plain("caches", head, totals, right=["entries", "size"]))
     for content in found.contents:
-        for sentence in summary.strangers(content):
-            console.note(sentence)
+        output.notes(summary.strangers(content))
     _undecided(found.undecided)
 
 
@@ -181,11 +180,9 @@ def _show_plan(prepared: PreparedClear) -> None:
 def _tell(prepared: PreparedClear, others: Iterable[Root]) -> None:
     from tritonsmith.caches import summary
 
-    for sentence in summary.kept(prepared.in_use):
-        console.note(sentence)
+    output.notes(summary.kept(prepared.in_use))
     for content in prepared.contents:
-        for sentence in summary.strangers(content):
-            console.note(sentence)
+        output.notes(summary.strangers(content))
     _undecided(prepared.undecided)
     if names := [f"{root.label} ({root.path})" for root in others]:
         console.note(f"not inspected: {', '.join(names)}; invoke cache.list shows them")

@@ -69,11 +69,8 @@ def debug_library(
         return
     with session.opened(command.TASK, chosen.name) as running:
         commands.execute(outcome.prepared, running)
-    output.warnings(
-        tuple(
-            f"this Triton does not link {name}: its programs contain none of it" for name in outcome.unused()
-        )
-    )
+    unused = "its programs contain none of it"
+    output.warnings(f"this Triton does not link {name}: {unused}" for name in outcome.unused())
     in_debug = f"{', '.join(outcome.replaced)} at -O0 -g" if outcome.replaced else "LLVM's own libraries"
     output.done(f"Triton in {outcome.triton} links {in_debug}", running, next_words(outcome))
 
@@ -102,8 +99,7 @@ def _check(
 def _tell(outcome: DebugLibraryOutcome) -> None:
     from tritonsmith.ui import tables
 
-    for words in outcome.found:
-        console.note(words)
+    output.notes(outcome.found)
     for operation in outcome.operations:
         name, count_ = operation.library.name, len(operation.library.sources)
         tables_ = f", {len(operation.tables)} generated headers" if operation.tables else ""

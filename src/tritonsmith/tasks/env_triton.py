@@ -48,8 +48,7 @@ def env_triton(
     if not prepared.plan.steps:
         console.out().print(prepared.plan.title, markup=False)
         return
-    for one in prepared.replaces:
-        console.note(f"replaces {one}")
+    output.notes(f"replaces {one}" for one in prepared.replaces)
     question = f"Replace with {prepared.requirement} in {folder.venv}?"
     if prepared.replaces and not output.agreed(question, yes=yes):
         raise SmithError("nothing was replaced", hints=["--dry-run shows what would happen"])

@@ -1,10 +1,11 @@
-"""The common output of tasks: plans, choices, warnings, results and questions."""
+"""The common output of tasks: scripts of plans, the chosen LLVM, remarks, the result and questions."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,14 +64,14 @@ def choice(taken: ProviderChoice) -> None:
     console.note(f"chosen: {taken.provider}, {taken.prefix}")
 
 
-def warnings(texts: tuple[str, ...]) -> None:
-    """Print warnings about later problems."""
+def warnings(texts: Iterable[str]) -> None:
+    """Print warnings about later problems, each once."""
     for text in dict.fromkeys(texts):
         console.warn(text)
 
 
-def notes(texts: tuple[str, ...]) -> None:
-    """Print what has changed since the last run, and why."""
+def notes(texts: Iterable[str]) -> None:
+    """Print remarks."""
     for text in texts:
         console.note(text)
 

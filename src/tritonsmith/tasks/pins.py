@@ -76,10 +76,6 @@ def _print(lines: Iterable[str]) -> None:
         console.out().print(console.typed(line), markup=False)
 
 
-def _json(what: dict[str, Any]) -> None:
-    console.out().print_json(data=what)
-
-
 def _table(pytorch: str, *, json: bool) -> None:
     from tritonsmith.facts import pytorch_pins
     from tritonsmith.pins import json_format, report
@@ -87,7 +83,7 @@ def _table(pytorch: str, *, json: bool) -> None:
     if pytorch:
         match = pytorch_pins.find(pytorch)
         if json:
-            _json(json_format.one(match.release, match.note))
+            console.out().print_json(data=json_format.one(match.release, match.note))
             return
         if match.note:
             console.note(match.note)
@@ -95,7 +91,7 @@ def _table(pytorch: str, *, json: bool) -> None:
         return
     rows = pytorch_pins.releases()
     if json:
-        _json(json_format.table(rows))
+        console.out().print_json(data=json_format.table(rows))
         return
     console.out().print(report.table(rows))
     _print(report.remarks(rows))
@@ -116,7 +112,7 @@ def _live(pytorch: str, repository: str, ref: str, source: Path | None, *, json:
         return
     reading = read_upstream.read(where, wanted, space, _clone(source))
     if json:
-        _json(json_format.live(reading))
+        console.out().print_json(data=json_format.live(reading))
         return
     named = version or wanted.removeprefix("v")
     row = next((row for row in pytorch_pins.releases() if row.version == named), None)
@@ -140,14 +136,13 @@ def _update(pytorch: str, repository: str, source: Path | None, *, json: bool, d
     found, missing = update_table.readings(versions, where, space, _clone(source))
     revision = update_table.revise_all(file.read_text(encoding="utf-8"), found)
     plan = update_table.plan(file, revision)
-    for version in missing:
-        console.warn(f"the repository has no pins at v{version}")
+    output.warnings(f"the repository has no pins at v{version}" for version in missing)
     if dry_run:
         output.plan(plan)
         return
     update_table.execute(plan, space)
     if json:
-        _json(json_format.update(file, revision.changes, missing))
+        console.out().print_json(data=json_format.update(file, revision.changes, missing))
         return
     _print(revision.changes)
     _print(
@@ -172,7 +167,7 @@ def _installed(env: str, python: Path | None, *, json: bool) -> None:
             )
     found = installed_torch.read(path)
     if json:
-        _json(json_format.installed(found))
+        console.out().print_json(data=json_format.installed(found))
     else:
         _print(report.installed(found))
 
@@ -189,7 +184,7 @@ def _holders(commit: str, source: Path | None, *, json: bool) -> None:
         )
     found = releases_with.find(commit, clone)
     if json:
-        _json(json_format.holders(found))
+        console.out().print_json(data=json_format.holders(found))
         return
     _print(report.holders(found))
     console.out().print(report.holdings(found))

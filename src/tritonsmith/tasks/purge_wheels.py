@@ -102,9 +102,8 @@ def _printable(text: str) -> str:
 
 
 def _tell(survey: Survey) -> None:
-    for note in survey.notes:
-        console.note(note)
-    for path in survey.refused[:_SHOWN]:
-        console.warn(f"kept, although a RECORD lists it, because no wheel installs files there: {path}")
+    output.notes(survey.notes)
+    why = "kept, although a RECORD lists it, because no wheel installs files there"
+    output.warnings(f"{why}: {path}" for path in survey.refused[:_SHOWN])
     if len(survey.refused) > _SHOWN:
         console.warn(f"{len(survey.refused) - _SHOWN} more are kept")

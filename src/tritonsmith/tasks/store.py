@@ -102,8 +102,7 @@ def gc(
         raise SmithError("nothing was deleted")
     _run("store.gc", prepared.plan)
     left = store_gc.stayed(prepared, found)
-    for row in left:
-        console.note(f"{row.entry.name} was kept: it is in use now")
+    output.notes(f"{row.entry.name} was kept: it is in use now" for row in left)
     freed = prepared.freed - sum(row.bytes or 0 for row in left)
     if not json:
         console.out().print(f"deleted {formats.size(freed)}", markup=False)
@@ -123,8 +122,7 @@ def adopt(
 
     shelf = _store(which)
     manifest, plan = store_adopt.adopt(shelf, path, machine.read(), name)
-    for note in plan.notes:
-        console.warn(note)
+    output.warnings(plan.notes)
     if dry_run:
         output.plan(plan)
         return
@@ -165,8 +163,7 @@ def export(
 
     shelf = _store(which)
     found = store_export.prepare(shelf.entry(name), dest, workspace.default(), machine.read())
-    for note in found.notes:
-        console.note(note)
+    output.notes(found.notes)
     if dry_run:
         output.plan(found.plan)
         return
