@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.errors import UsageError
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import CommaList, again, flag, word
 from tritonsmith.tasks.option_task import command_line
 from tritonsmith.tasks.options import ANY_ENV, JSON, OUT, PYTHON
@@ -25,8 +26,6 @@ def ir_env(
     json: bool = JSON,
 ) -> None:
     """Print Triton's debug variables for `eval`, or set them for a command."""
-    from json import dumps
-
     from tritonsmith.passes import env_profiles
     from tritonsmith.plan import files, process
     from tritonsmith.ui import console
@@ -53,14 +52,12 @@ def ir_env(
         process.exec_(command, made.set)
     elif json:
         content = {"schema": 1, "triton": version, "set": dict(made.set), "notes": list(made.notes)}
-        console.write(dumps(content, indent=2))
+        output.json(content)
     else:
         console.write("".join(f"unset {name}\n" for name in made.set) if unset else made.exports(), end="")
 
 
 def _list(*, json: bool, idle: bool) -> None:
-    from json import dumps
-
     from tritonsmith.passes import env_profiles
     from tritonsmith.ui import console, tables
 
@@ -70,7 +67,7 @@ def _list(*, json: bool, idle: bool) -> None:
     every = env_profiles.known().values()
     if json:
         rows = [{"name": one.name, "what": one.what, "set": dict(one.set)} for one in every]
-        console.write(dumps({"schema": 1, "profiles": rows}, indent=2))
+        output.json({"schema": 1, "profiles": rows})
         return
     lines = [[one.name, one.what, " ".join(one.set)] for one in every]
     console.out().print(tables.plain("sets of debug variables", ["name", "shows", "sets"], lines))

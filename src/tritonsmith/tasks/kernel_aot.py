@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import BackendOptions, CompileOptions, PoolOptions, folder_of
 from tritonsmith.tasks.option_fields import CommaLists, again, flag
 from tritonsmith.tasks.options import DRY_RUN, JSON, KERNEL_SOURCE, OUT, SWEEP, TARGET
@@ -35,13 +36,10 @@ def aot(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Write C sources that hold a kernel's binaries and launch them."""
-    from json import dumps
-
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.aot import c_types, emit
     from tritonsmith.kernels.aot import grid as grids
     from tritonsmith.kernels.compile import manifest, run
-    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     grids.parse(grid)  # before minutes of compiling
@@ -75,7 +73,7 @@ def aot(
         return
     emit.execute(made)
     if json:
-        console.write(dumps(emit.as_json(made, checked=check), indent=2))
+        output.json(emit.as_json(made, checked=check))
     else:
         _show(made, checked=check)
 

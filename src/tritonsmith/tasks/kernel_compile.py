@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import CompileOptions, PoolOptions, parse_stages
 from tritonsmith.tasks.option_fields import CommaLists, flag, word
 from tritonsmith.tasks.options import DRY_RUN, FROM_CACHE, JSON, OUT
@@ -25,11 +26,8 @@ def compile_(
     all_: bool = flag("with --dry-run: print all points, however many", default=False),
 ) -> None:
     """Compile a kernel for any GPUs, without one, and keep every stage."""
-    from json import dumps
-
     from tritonsmith.errors import SmithError
     from tritonsmith.kernels.compile import report, run
-    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     stages = parse_stages(stage)
@@ -43,7 +41,7 @@ def compile_(
     for text in made.notes:
         console.note(text)
     if json:
-        console.write(dumps(report.as_json(made.manifest, made.notes), indent=2))
+        output.json(report.as_json(made.manifest, made.notes))
     else:
         for table in report.table(made.manifest):
             console.out().print(table)

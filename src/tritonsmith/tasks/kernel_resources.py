@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import CompileOptions, PoolOptions, folder_of
 from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import CSV, DRY_RUN, JSON, KERNEL, OUT, PLOT
@@ -82,7 +83,6 @@ def _compiled_now(
 
     from tritonsmith.kernels.compile import run
     from tritonsmith.kernels.resources import measure
-    from tritonsmith.tasks import output
 
     prepared = run.prepare(asked, where, out)
     if dry_run:
@@ -97,7 +97,6 @@ def _print(
     found: Measured, *, spills: bool, json: bool, csv: bool, cached: bool, picture: Path | None
 ) -> None:
     from dataclasses import replace
-    from json import dumps
 
     from tritonsmith.errors import SmithError
     from tritonsmith.kernels.resources import plot as resources_plot
@@ -111,7 +110,7 @@ def _print(
     for text in found.notes:
         console.note(text)
     if json:
-        console.write(dumps(report.as_json(found), indent=2))
+        output.json(report.as_json(found))
     elif csv:
         console.write(report.as_csv(found.rows), end="")
     else:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import BackendOptions
 from tritonsmith.tasks.option_fields import CommaLists, flag, word
 from tritonsmith.tasks.options import CSV, DRY_RUN, JOBS, JSON, OUT, PLOT, SCHEDULER, TIMEOUT
@@ -42,7 +43,6 @@ def study(
     from tritonsmith.kernels.compile import targets
     from tritonsmith.kernels.resources import plot as resources_plot
     from tritonsmith.kernels.study import git_sources, plan
-    from tritonsmith.tasks import output
 
     if json and csv:
         raise UsageError("--json and --csv contradict each other", hints=["omit one of them"])
@@ -83,15 +83,13 @@ def _sides(words: Iterable[str]) -> list[CompilerSpec]:
 
 
 def _print(cells: Sequence[StudyCell], folder: Path, picture: Path | None, *, json: bool, csv: bool) -> None:
-    from json import dumps
-
     from tritonsmith.errors import SmithError
     from tritonsmith.kernels.study import plot as study_plot
     from tritonsmith.kernels.study import report
     from tritonsmith.ui import console
 
     if json:
-        console.write(dumps(report.as_json(cells), indent=2))
+        output.json(report.as_json(cells))
     elif csv:
         console.write(report.as_csv(cells), end="")
     else:

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,14 @@ def compile_of(what: PreparedCompile, *, everything: bool = False) -> None:
     lines = [f"{len(what.wanted)} points of {what.kernel} into {what.out}", *points.summary(what.wanted)]
     lines.append(console.typed("the script with all of them: invoke kernel.compile ... --dry-run --all"))
     console.write("\n".join(f"# {printable(line)}" for line in lines))
+
+
+def json(what: object, *, indent: int | None = 2) -> None:
+    """Print JSON verbatim: kernels, IR and options in it stay what they are.
+
+    JSON of the tool's own places goes through `console.out().print_json`, which hides secrets.
+    """
+    console.write(dumps(what, indent=indent))
 
 
 def choice(taken: ProviderChoice) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.command_line import command
 from tritonsmith.errors import UsageError
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import flag, split, word
 from tritonsmith.tasks.options import FOLDER, JSON, MAYBE_NUMBER
 from tritonsmith.tasks.task import task
@@ -49,8 +50,6 @@ def diff(
 
 
 def _part(made: DumpIndex, other: DumpIndex, kernel: str, *, ops: bool, layouts: bool, json: bool) -> None:
-    from json import dumps
-
     from tritonsmith.passes.dump import select
     from tritonsmith.passes.view import diff as view_diff
     from tritonsmith.ui import console
@@ -67,7 +66,7 @@ def _part(made: DumpIndex, other: DumpIndex, kernel: str, *, ops: bool, layouts:
     known = found.already or all(dump and view_diff.shows(dump) for dump in (found.one, found.other))
     if not (found.one and found.other and known):
         if json:
-            console.write(dumps({"schema": 1, **about}))
+            output.json({"schema": 1, **about}, indent=None)
         else:
             console.out().print(said, markup=False)
         return
@@ -89,7 +88,6 @@ def _print(
     about: Mapping[str, object] | None = None,
 ) -> None:
     from dataclasses import asdict
-    from json import dumps
 
     from tritonsmith.kernels.normalize import diff as normalize_diff
     from tritonsmith.passes.view import diff as view_diff
@@ -106,8 +104,8 @@ def _print(
     found = normalize_diff.of(before, after, kind) if json or not counted else None
     if json:
         content = {name: [asdict(row) for row in rows] for name, rows in counted.items()}
-        console.write(
-            dumps({"schema": 1, **(about or {}), **content, "diff": asdict(found) if found else None})
+        output.json(
+            {"schema": 1, **(about or {}), **content, "diff": asdict(found) if found else None}, indent=None
         )
         return
     out = console.out()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import flag, word
 from tritonsmith.tasks.options import DUMPED_KERNEL, FOLDER, JSON
 from tritonsmith.tasks.task import task
@@ -20,8 +21,6 @@ def find(
     json: bool = JSON,
 ) -> None:
     """Show which passes add, duplicate or remove a text."""
-    from json import dumps
-
     from tritonsmith.errors import SmithError
     from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.view import find_text
@@ -31,7 +30,7 @@ def find(
     chosen = select.kernel(made, kernel)
     found = find_text.find(made, chosen.name, text, regex=regex)
     if json:
-        console.write(dumps(find_text.as_json(found)))
+        output.json(find_text.as_json(found), indent=None)
         return
     if not found.dumps:
         hints = ["locations are not searched"] if "loc" in text or "dbg" in text else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import again, flag
 from tritonsmith.tasks.options import (
     DRY_RUN,
@@ -41,8 +42,6 @@ def isolate(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Run a dump's failing pass alone, and write a folder for an issue."""
-    from json import dumps
-
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.compile.request import options_of
@@ -52,7 +51,6 @@ def isolate(
     from tritonsmith.passes.reduce import command, mlir_reduce
     from tritonsmith.passes.reduce import report as reduce_report
     from tritonsmith.passes.replay import replayer
-    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     made = index.read(folder)
@@ -83,7 +81,7 @@ def isolate(
         return
     space.run(plan, "passes.isolate", quiet=True)
     if json:
-        console.write(dumps(report.as_json(found, reduced, to)))
+        output.json(report.as_json(found, reduced, to), indent=None)
         return
     for text in found.notes:
         console.note(text)
@@ -106,8 +104,6 @@ def _held(
     json: bool,
 ) -> None:
     """Find the first pass after which a condition holds."""
-    from json import dumps
-
     from tritonsmith.errors import SmithError
     from tritonsmith.passes.isolate import first_pass_with
     from tritonsmith.ui import console
@@ -118,7 +114,7 @@ def _held(
         step = first_pass_with.binary_step(manifest)
         if json:
             rows = [{"term": term, "value": value, "holds": holds} for term, value, holds in terms]
-            console.write(dumps({"schema": 1, "step": step, "terms": rows}))
+            output.json({"schema": 1, "step": step, "terms": rows}, indent=None)
             return
         for term, value, holds in terms:
             said = f"true, the value is {value}: {step}" if holds else f"false, the value is {value}"
@@ -130,7 +126,7 @@ def _held(
         stages = first_pass_with.stages_of(_compiled(made, space, by))
         held = first_pass_with.texts(made, kernel, sought, stages)
     if json:
-        console.write(dumps(first_pass_with.as_json(held, pattern)))
+        output.json(first_pass_with.as_json(held, pattern), indent=None)
     elif held is None:
         raise SmithError(first_pass_with.sentence(held, pattern), where=made.folder)
     else:

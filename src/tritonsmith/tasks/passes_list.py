@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import DUMPED_KERNEL, FOLDER, JSON
 from tritonsmith.tasks.task import task
@@ -21,8 +22,6 @@ def listing(
     json: bool = JSON,
 ) -> None:
     """List what each pass did: lines, operations, bytes, time."""
-    from json import dumps
-
     from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.view import pass_summaries, pipeline_table
     from tritonsmith.ui import console
@@ -31,7 +30,7 @@ def listing(
     chosen = select.kernel(made, kernel)
     counted = pipeline_table.rows(made, chosen.name)
     if json:
-        console.write(dumps(pipeline_table.as_json(made, chosen, counted)))
+        output.json(pipeline_table.as_json(made, chosen, counted), indent=None)
         return
     said = pass_summaries.asked(source, wanted=summary)
     console.out().print(pipeline_table.table(made, chosen, counted, said, changed=changed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import OutFile, again, flag, word
 from tritonsmith.tasks.option_task import command_line
 from tritonsmith.tasks.options import DUMPED_KERNEL, JSON, OUT_FILE, REDUCE_TIMEOUT, ReplayerOptions
@@ -29,8 +30,6 @@ def reduce_(
     json: bool = JSON,
 ) -> None:
     """Reduce an input while its passes, or a command, fail the same way."""
-    from json import dumps
-
     from tritonsmith.envs import workspace
     from tritonsmith.errors import InterruptedRunError, UsageError
     from tritonsmith.kernels.compile.request import options_of
@@ -81,7 +80,7 @@ def reduce_(
     text = files.headed(found.text, way.pipeline) if way.pipeline else found.text
     space.run(Plan("keep", (Write(to, text, phase="keep"),)), "passes.reduce", quiet=True)
     if json:
-        console.write(dumps({**report.as_json(found), "path": str(to)}))
+        output.json({**report.as_json(found), "path": str(to)}, indent=None)
     else:
         console.out().print(report.sizes(found))
         console.out().print(report.summary(found), markup=False)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import CommaList, OutFile, flag
 from tritonsmith.tasks.options import (
     DRY_RUN,
@@ -43,14 +44,11 @@ def replay(
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Run a pass of a dump alone, and compare its output with the next dump."""
-    from json import dumps
-
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.compile.request import options_of
     from tritonsmith.passes.dump import index, select
     from tritonsmith.passes.replay import debugger, pass_chain, replayer, report, run
-    from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
     dump = index.read(folder)
@@ -78,7 +76,7 @@ def replay(
         return
     outcomes = run.execute(prepared, space)
     if json:
-        console.write(dumps(report.as_json(outcomes, prepared), indent=2))
+        output.json(report.as_json(outcomes, prepared))
     elif all_:
         console.out().print(report.table(outcomes, prepared))
         console.out().print(report.summary(outcomes), markup=False)
