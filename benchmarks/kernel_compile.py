@@ -169,7 +169,7 @@ def request(python: Path, points: list[tuple[Any, ...]], place: Path) -> Path:
         )[0]
         wanted.append(CompilePoint(f"{one.id}-{warps}", target, one.bound, one.options))
     where = Toolchain(python, Workspace(place), place, len(os.sched_getaffinity(0)), 600)
-    content = compile_run.request(KERNEL, "tiled_matmul", wanted, work / "out", work, where)
+    content = compile_run.worker_request(KERNEL, "tiled_matmul", wanted, work / "out", work, where)
     path = work / "request.json"
     path.write_text(json.dumps(content | {"disassemblers": {}}), encoding="utf-8")
     return path

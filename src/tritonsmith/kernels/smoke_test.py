@@ -42,7 +42,7 @@ def plan(place: Path, python: Path, wanted: tuple[Target, ...], programs: HostPr
     where = Toolchain(python, Workspace(place), folder, max(1, len(wanted)), _TIMEOUT, programs=needed)
     every = points.expand(asked, kernel)
     out = folder / KERNEL
-    request = run.request(FILE, KERNEL, every, out, folder, where, strict=True)
+    request = run.worker_request(FILE, KERNEL, every, out, folder, where, strict=True)
     stages = [name for name in request["stages"] if name != "source"]
     request |= {"stages": stages, "gpus": {}}  # this file asks nothing of the GPU
     file = folder / f"{KERNEL}.request.json"

@@ -108,28 +108,27 @@ class KernelOptions(BackendOptions):
         Raises:
             SmithError: one of them makes no sense.
         """
-        from tritonsmith.kernels.compile import request as grammar
-        from tritonsmith.kernels.compile import targets
+        from tritonsmith.kernels.compile import request, targets
 
         if from_cache and (kernel or self.signature):
             raise UsageError(
                 "--from-cache compiles a cache entry, and takes neither a file nor a signature",
                 hints=["omit one of them"],
             )
-        swept, autotune = grammar.sweeps_of(self.sweep if isinstance(self, CompileOptions) else ())
+        swept, autotune = request.sweeps_of(self.sweep if isinstance(self, CompileOptions) else ())
         chosen = self.of_backend()
         if from_cache:
             from tritonsmith.kernels.compile import from_cache as cache
 
             return cache.asked(from_cache, targets.parse_all(self.target), chosen, swept, tuple(stages))
-        module, name = grammar.module_of(kernel)
+        module, name = request.module_of(kernel)
         if module and by:
             from tritonsmith.kernels.compile import module_file
 
             file = module_file.file_of(module, by.toolchain().python)
         else:
-            file, name = grammar.kernel_of(kernel)
-        return grammar.CompileRequest(
+            file, name = request.kernel_of(kernel)
+        return request.CompileRequest(
             file=file,
             kernel=name,
             signature=self.signature,

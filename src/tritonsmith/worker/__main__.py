@@ -23,7 +23,7 @@ import types
 
 EXIT_INTERRUPTED = 130
 COMMANDS = {  # module and function of each
-    "compile": ("compile", "compile_all"),
+    "compile": ("compile", "compile_points"),
     "describe": ("describe", "describe"),
     "serve": ("compile", "serve_alone"),
     "bindings": ("introspect", "print_bindings"),

@@ -1,4 +1,4 @@
-"""Check the options of points against the options of this Triton's backends."""
+"""The options that this Triton's backends have: a point keeps those of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .json_types import Table
 
 
-def check_options(request: Table) -> list[str]:
+def drop_foreign_options(request: Table) -> list[str]:
     """Drop options that only another backend has; refuse options that no backend has.
 
     `parse_options` of the backends ignores unknown names.

@@ -5,6 +5,7 @@ Triton is imported once. Where the file's load serves all points, the processes 
 
 from __future__ import annotations
 
+import faulthandler
 import functools
 import gc
 import json
@@ -13,26 +14,29 @@ import platform
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from . import parent_death
-from .backend_options import check_options
+from .backend_options import drop_foreign_options
+from .compile_point import attempt
 from .file_context import FileSurroundings, prepare
 from .load import LoadedKernel, load_checked
-from .pool import CompileGroup, CompilePool, CompileProcess, can_fork, serve
-from .ptxas import read_tail
+from .pool import CompileGroup, CompilePool, CompileProcess, can_fork
+from .ptxas import listen, read_tail
 from .refusal import EXIT_REFUSED, RequestRefusedError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
     from .json_types import Table
-    from .pool import Loader
+
+    Loader = Callable[[list[Any]], LoadedKernel | None]
 
 EXIT_INTERRUPTED = 130
 LONGEST_LOG = 100000  # characters of standard error that a result carries
 
 
-def compile_all(request_path: str) -> int:
+def compile_points(request_path: str) -> int:
     """Compile all points of a request."""
     parent_death.interrupt()
     with open(request_path, encoding="utf-8") as file:
@@ -48,7 +52,7 @@ def compile_all(request_path: str) -> int:
     try:
         with open(request["results"], "w", encoding="utf-8") as results:
             try:
-                good = _compile_all(request, request_path, results)
+                good = _compile_points(request, request_path, results)
             except RequestRefusedError as error:
                 results.write(json.dumps({"refused": error.about}) + "\n")
                 print(f"{error}: {error.about.get('why', '')}")
@@ -60,7 +64,7 @@ def compile_all(request_path: str) -> int:
     return 1 if request["strict"] and not good else 0
 
 
-def _compile_all(request: Table, request_path: str, results: Any) -> bool:
+def _compile_points(request: Table, request_path: str, results: Any) -> bool:
     around = prepare(request)
     first: LoadedKernel | None = None
     refusal: RequestRefusedError | None = None
@@ -71,7 +75,7 @@ def _compile_all(request: Table, request_path: str, results: Any) -> bool:
             raise
         refusal = error
     head = about(request, around)
-    head["notes"] = check_options(request)
+    head["notes"] = drop_foreign_options(request)
     results.write(json.dumps(head) + "\n")
     results.flush()
     total = len(request["points"])
@@ -120,13 +124,26 @@ def serve_alone(request_path: str, number: str) -> int:
         request = json.load(file)
     with open(os.dup(0), encoding="ascii") as reader, open(os.dup(1), "w", encoding="utf-8") as writer:
         around = prepare(request)
-        check_options(request)
+        drop_foreign_options(request)
         try:
             loaded = loader(load_checked(request, around, int(number)), around)
         except RequestRefusedError as error:  # for this target only: others have their rows
             loaded = refuser(error)
         serve(request, loaded, around, reader, writer)
     return 0
+
+
+def serve(
+    request: Table, loaded: Loader, around: FileSurroundings, reader: Iterable[str], writer: Any
+) -> None:
+    """Read point numbers, one per line; compile each point and write one JSON object per line."""
+    parent_death.ignore_interrupts()
+    listen()
+    faulthandler.enable(2)  # into the log of the point that is being compiled
+    for line in reader:
+        result = attempt(request, request["points"][int(line)], loaded, around.ledger)
+        writer.write(json.dumps(result) + "\n")
+        writer.flush()
 
 
 def loader(first: LoadedKernel | None, around: FileSurroundings) -> Loader:

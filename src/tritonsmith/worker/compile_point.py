@@ -20,8 +20,8 @@ from .stub_ledger import UnknownError
 from .values import decoded, encoded, nested
 
 if TYPE_CHECKING:
+    from .compile import Loader
     from .json_types import Table
-    from .pool import Loader
 
 ALIGNED = 16  # the hint that says: divisible by it
 
@@ -110,7 +110,7 @@ def compile_point(request: Table, point: Table, loaded: LoadedKernel | None, fol
             content = compiled.asm[name]
             raw = content if isinstance(content, bytes) else content.encode()
             stages[name] = write(request, folder, name, raw)
-            if name in made and request.get("disassemble", True):
+            if name in made and request["disassemble"]:
                 text = disassembled(made[name], os.path.join(request["output"], stages[name]["path"]))
                 if text is not None:
                     stages[made[name]["stage"]] = write(request, folder, made[name]["stage"], text)

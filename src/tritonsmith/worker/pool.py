@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import faulthandler
 import json
 import os
 import selectors
@@ -12,19 +11,14 @@ import signal
 import subprocess
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from . import parent_death
-from .compile_point import attempt, failed
-from .ptxas import listen
+from .compile_point import failed
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
-    from .file_context import FileSurroundings
     from .json_types import Table
-    from .load import LoadedKernel
 
-    Loader = Callable[[list[Any]], LoadedKernel | None]
     Report = Callable[[int, Table], None]
 
 # That take as long as a load of a file that imports much: `import torch` takes 3 s of CPU time.
@@ -226,16 +220,3 @@ def can_fork() -> bool:
         import threading
 
         return threading.active_count() == 1
-
-
-def serve(
-    request: Table, loaded: Loader, around: FileSurroundings, reader: Iterable[str], writer: Any
-) -> None:
-    """Read point numbers, one per line; compile each point and write one JSON object per line."""
-    parent_death.ignore_interrupts()
-    listen()
-    faulthandler.enable(2)  # into the log of the point that is being compiled
-    for line in reader:
-        result = attempt(request, request["points"][int(line)], loaded, around.ledger)
-        writer.write(json.dumps(result) + "\n")
-        writer.flush()

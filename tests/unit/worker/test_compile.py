@@ -141,6 +141,7 @@ def request(place: Path, *points: dict[str, Any], **more: Any) -> Path:
         "timeout": 30,
         "strict": False,
         "keep": [],
+        "disassemble": True,
         "stages": ["ttir", "cubin"],
         "stand-ins": ["torch"],
         "gpus": gpu_models.all_facts(map(targets.parse, ("h100", "a100", "mi300x"))),

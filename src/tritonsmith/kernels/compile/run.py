@@ -226,7 +226,7 @@ def execute(prepared: PreparedCompile, where: Toolchain, *, silent: bool = False
     return CompileResult(made, tuple(report.notes(found[0], made, prepared.asked)))
 
 
-def request(
+def worker_request(
     file: Path,
     kernel: str,
     wanted: Sequence[CompilePoint],
@@ -235,6 +235,8 @@ def request(
     where: Toolchain,
     *,
     strict: bool = False,
+    keep: Sequence[str] = (),
+    disassemble: bool = True,
 ) -> dict[str, Any]:
     """The worker's request.
 
@@ -246,6 +248,8 @@ def request(
         work: folder of the results and the caches.
         where: who compiles.
         strict: fail if one of the points does.
+        keep: the stages to keep; all if empty.
+        disassemble: make a text of each binary too.
     """
     table = configs.load("kernels")
     return {
@@ -260,7 +264,8 @@ def request(
         "jobs": where.jobs,
         "timeout": where.timeout,
         "strict": strict,
-        "keep": [],
+        "keep": list(keep),
+        "disassemble": disassemble,
         "stages": table["stages"]["compiler"],
         "stand-ins": table["stand-ins"]["modules"],
         "gpus": gpu_models.all_facts(one.target for one in wanted),
@@ -269,7 +274,7 @@ def request(
 
 
 def run_step(where: Toolchain, asked_file: Path, work: Path, phase: str) -> Run:
-    """The step that runs the worker."""
+    """The step that runs the worker: `compile_points` of worker/compile.py."""
     argv = (str(where.python), str(worker.FOLDER), "compile", str(asked_file))
     environ: tuple[tuple[str, str | None], ...] = (
         *((name, None) for name in configs.load("kernels")["variables"]["unset"]),
@@ -331,8 +336,9 @@ def _steps(
 ) -> Iterator[Step]:
     phase = f"compile {name}"
     file = work / "request.json"
-    content = request(asked.file, name, wanted, out, work, where)
-    content |= {"keep": list(asked.stages)} | ({} if asked.disassemble else {"disassemble": False})
+    content = worker_request(
+        asked.file, name, wanted, out, work, where, keep=asked.stages, disassemble=asked.disassemble
+    )
     yield MakeDir(out, phase=phase)
     yield Write(file, json.dumps(content, indent=2) + "\n", phase=phase)
     yield run_step(where, file, work, phase)

@@ -195,6 +195,7 @@ cat > /home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add.request.jso
   "timeout": 600,
   "strict": true,
   "keep": [],
+  "disassemble": true,
   "stages": [
     "ttir",
     "glir",

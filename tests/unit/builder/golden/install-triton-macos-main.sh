@@ -175,6 +175,7 @@ cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vecto
   "timeout": 600,
   "strict": true,
   "keep": [],
+  "disassemble": true,
   "stages": [
     "ttir",
     "glir",

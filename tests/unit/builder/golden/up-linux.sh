@@ -76,6 +76,7 @@ cat > /home/dev/.local/share/tritonsmith/envs/wheel/kernels/vector_add.request.j
   "timeout": 600,
   "strict": true,
   "keep": [],
+  "disassemble": true,
   "stages": [
     "ttir",
     "glir",

@@ -76,6 +76,7 @@ cat > '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vec
   "timeout": 600,
   "strict": true,
   "keep": [],
+  "disassemble": true,
   "stages": [
     "ttir",
     "glir",
