@@ -57,6 +57,7 @@ def manifest(
     """
     known = known or Known()
     cache = cmake_cache.read(tree.prefix)
+    cached = cache.get if cache else lambda _: ""
     values = llvm_tree.config_values(tree.prefix)
     here = Abi(machine.system, machine.arch, machine.glibc, machine.glibcxx, cxx11(tree.prefix))
     source = llvm_tree.source_of(tree.prefix)
@@ -74,16 +75,16 @@ def manifest(
         exceptions=_on(values.get("LLVM_ENABLE_EH", "")),
         debug_info=known.debug_info or _debug_info(tree, values, cache),
         targets=tuple(sorted(native(tree.targets, machine.arch))),
-        projects=known.projects or tuple(_list(cache, "LLVM_ENABLE_PROJECTS")),
+        projects=known.projects or tuple(filter(None, cached("LLVM_ENABLE_PROJECTS").split(";"))),
         packages=tuple(sorted(tree.packages)),
         tools=tuple(sorted(tree.tools)),
         libraries=tuple(path.name for path in libraries(tree.prefix)),
         scope=known.scope,
         closures=known.closures,
-        shared=_shared(tree, cache),
-        sanitizer=_sanitizer(cache),
-        compiler=known.compiler or Compiler(cache.get("CMAKE_CXX_COMPILER") if cache else ""),
-        linker=known.linker or (cache.get("LLVM_USE_LINKER") if cache else ""),
+        shared=_on(cached("BUILD_SHARED_LIBS")) if cache else not tree.static,
+        sanitizer=cached("LLVM_USE_SANITIZER").lower(),
+        compiler=known.compiler or Compiler(cached("CMAKE_CXX_COMPILER")),
+        linker=known.linker or cached("LLVM_USE_LINKER"),
         abi=replace(here, glibc="", glibcxx="") if kind == "prebuilt" else here,
         key=known.key,
         source=known.source or (str(source) if source and kind == "built" else ""),
@@ -168,18 +169,6 @@ def _debug_info(tree: LlvmTree, values: dict[str, str], cache: CmakeCache | None
         return "split"
     flags = cache.get("CMAKE_CXX_FLAGS")
     return "none" if "-g0" in flags else "lines" if "-gline-tables-only" in flags else "full"
-
-
-def _shared(tree: LlvmTree, cache: CmakeCache | None) -> bool:
-    return _on(cache.get("BUILD_SHARED_LIBS")) if cache else not tree.static
-
-
-def _sanitizer(cache: CmakeCache | None) -> str:
-    return cache.get("LLVM_USE_SANITIZER").lower() if cache else ""
-
-
-def _list(cache: CmakeCache | None, name: str) -> list[str]:
-    return [part for part in cache.get(name).split(";") if part] if cache else []
 
 
 def _on(value: str) -> bool:

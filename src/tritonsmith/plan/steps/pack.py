@@ -27,7 +27,7 @@ from typing import IO, Any, cast
 
 from tritonsmith import configs, untrusted
 from tritonsmith.errors import DownloadError, StepError
-from tritonsmith.plan import ar_archive, archive, ownership
+from tritonsmith.plan import ar_archive, archive, files, ownership
 from tritonsmith.plan.compression import DamagedError, TooMuchError
 from tritonsmith.plan.fresh_tree import FreshTree
 from tritonsmith.plan.steps import relocate
@@ -104,10 +104,7 @@ class Pack(Step):
                 partial.unlink()
             raise
         partial.replace(self.dest)
-        text = f"{sha256}  {self.dest.name}\n"
-        fresh = sidecar.with_name(f"{sidecar.name}.partial")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(sidecar)
+        files.write_atomically(sidecar, f"{sha256}  {self.dest.name}\n")
 
     @property
     def title(self) -> str:
