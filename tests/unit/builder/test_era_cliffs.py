@@ -14,6 +14,7 @@ from tritonsmith.builder.llvm import source
 from tritonsmith.builder.triton import install, recipe, toolchain
 from tritonsmith.builder.triton.source import request_for
 from tritonsmith.envs.schema import LlvmSettings
+from tritonsmith.errors import UsageError
 from tritonsmith.facts import eras
 from tritonsmith.facts.tools import Tool
 from tritonsmith.plan import Copy, Run
@@ -200,6 +201,16 @@ def test_settings_override_what_the_recipe_says() -> None:
     assert made_for["CMAKE_CXX_FLAGS"] == "-a=b"
     # `werror` takes the relaxed warnings out.
     assert made_for["CMAKE_C_FLAGS"] == f"-gsplit-dwarf -ggnu-pubnames {RELATIVE}"
+
+
+def test_the_build_type_has_a_flag_of_its_own() -> None:
+    """What follows from it, such as split DWARF and the receipt, would stay as the setting says."""
+    chosen = made.settings(build_type="Debug", cmake_args=("-DCMAKE_BUILD_TYPE:STRING=Release",))
+    with pytest.raises(UsageError, match="contradicts the build type Debug") as caught:
+        recipe.cache_variables(made.inputs("3.5", chosen=chosen))
+    assert "use --build-type Release" in str(caught.value)
+    same = made.settings(build_type="Debug", cmake_args=("-DCMAKE_BUILD_TYPE=Debug",))
+    assert recipe.cache_variables(made.inputs("3.5", chosen=same))["CMAKE_BUILD_TYPE"] == "Debug"
 
 
 @pytest.mark.parametrize("sanitizer", ["address", "undefined", "thread"])

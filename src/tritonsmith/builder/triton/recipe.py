@@ -13,6 +13,7 @@ from tritonsmith.builder.jobs import Jobs
 from tritonsmith.builder.triton import toolchain
 from tritonsmith.envs.schema import Settings, TritonSettings
 from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.errors import UsageError
 from tritonsmith.facts import eras
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.llvm_tree import LlvmTree
@@ -167,7 +168,13 @@ def cache_variables(inputs: Inputs) -> dict[str, str]:
         _sanitize(variables, settings.sanitizer)
     for argument in settings.cmake_args:
         name, _, value = argument.removeprefix("-D").partition("=")
-        variables[name.partition(":")[0]] = value
+        name = name.partition(":")[0]
+        if (
+            name == "CMAKE_BUILD_TYPE" and value != variables[name]
+        ):  # flags and the receipt follow the setting
+            hints = [f"use --build-type {value}, or triton.build-type in the env file"]
+            raise UsageError(f"{argument} contradicts the build type {variables[name]}", hints=hints)
+        variables[name] = value
     return variables
 
 
