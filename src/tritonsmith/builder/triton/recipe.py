@@ -171,7 +171,7 @@ def cache_variables(inputs: Inputs) -> dict[str, str]:
         name = name.partition(":")[0]
         if (
             name == "CMAKE_BUILD_TYPE" and value != variables[name]
-        ):  # flags and the receipt follow the setting
+        ):  # which split DWARF follows
             hints = [f"use --build-type {value}, or triton.build-type in the env file"]
             raise UsageError(f"{argument} contradicts the build type {variables[name]}", hints=hints)
         variables[name] = value
