@@ -101,9 +101,8 @@ def _pieces(text: str, begin: int, end: int) -> Iterator[Piece]:
 
 def without(source: IrText, gone: Sequence[Piece]) -> str:
     """The text without some pieces."""
-    changed = []
+    changed, cut = [], {one.begin for one in gone}
     for group, outer in dict.fromkeys((one.group, one.outer) for one in gone):
-        cut = {one.begin for one in gone if one.group == group}
         every = list(_pieces(source.text, *group))
         kept = [source.text[one.begin : one.end] for one in every if one.begin not in cut]
         if outer and not kept:

@@ -133,10 +133,11 @@ def without(source: IrText, gone: Sequence[BlockParameter]) -> str | None:
         changed += [Edit(match.start(), match.end(), fresh) for match in used]
         if used:
             added[one.function].append(f"{fresh}: {one.type}")
+    every = parameters(source)
     blocks = dict.fromkeys((one.function, one.label, one.begin) for one in gone)
     for function, label, begin in blocks:
         numbers = {one.number for one in gone if one.begin == begin}
-        mine = [one for one in parameters(source) if one.begin == begin]
+        mine = [one for one in every if one.begin == begin]
         kept = [f"{one.name}: {one.type}" for one in mine if one.number not in numbers]
         line = text[begin : text.index("\n", begin)]
         head = f"{label}({', '.join(kept)}):" if kept else f"{label}:"
