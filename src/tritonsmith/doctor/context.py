@@ -39,6 +39,7 @@ class DoctorContext:
         environ: the environment's variables.
         python: an interpreter to check instead of the env's.
         cwd: the current folder.
+        asked: the env file's path where one was asked for, for command lines; empty for a name.
         unreadable: why the checkout cannot be read; None if it can, or before `checkout` was read.
     """
 

@@ -107,23 +107,22 @@ def branches(subject: DoctorContext) -> Iterator[Finding]:
     looked = [root for root in _repositories(subject) if git.common_folder(root)]
     if not looked:
         raise NotApplicableError("no git repository of Triton or LLVM found")
-    misleading = False
-    for root in looked:
-        for name, commit in git.branches(root).items():
-            if _misleads(root, name, commit):
-                misleading = True
-                yield error(
-                    f"the branch {name[:12]} is at {commit[:12]}",
-                    str(root),
-                    affects="builds of that name are of another commit (triton#5521)",
-                    remedy="rename the branch, and check out the commit without -b",
-                    commands=(
-                        shlex.join(("git", "-C", str(root), "branch", "-m", name, f"was-{name[:8]}")),
-                        shlex.join(("git", "-C", str(root), "checkout", "--detach", name)),
-                    ),
-                )
-    if not misleading:
-        yield ok(f"none in {', '.join(map(str, looked))}")
+    misleading = [
+        error(
+            f"the branch {name[:12]} is at {commit[:12]}",
+            str(root),
+            affects="builds of that name are of another commit (triton#5521)",
+            remedy="rename the branch, and check out the commit without -b",
+            commands=(
+                shlex.join(("git", "-C", str(root), "branch", "-m", name, f"was-{name[:8]}")),
+                shlex.join(("git", "-C", str(root), "checkout", "--detach", name)),
+            ),
+        )
+        for root in looked
+        for name, commit in git.branches(root).items()
+        if _misleads(root, name, commit)
+    ]
+    yield from misleading or [ok(f"none in {', '.join(map(str, looked))}")]
 
 
 def _misleads(root: Path, name: str, commit: str) -> bool:

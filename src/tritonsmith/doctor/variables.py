@@ -229,21 +229,20 @@ def sticky(subject: DoctorContext) -> Iterator[Finding]:
     caches = [cache for cache in map(cmake_cache.read, folders) if cache]
     if not remembered or not caches:
         raise NotApplicableError("no CMake cache of a pip build that could remember a variable")
-    kept = False
-    for cache in caches:
-        for name, default in remembered.items():
-            value = cache.get(name)
-            if name not in subject.environ and not _same(value, default):
-                kept = True
-                yield warning(
-                    f"{name} is not set now, but was: {env_vars.short(value)}",
-                    str(cache.file),
-                    affects=f"{env_vars.BY_HAND}: it continues to use the old value",
-                    remedy="set it to an empty value once, or delete the cache file",
-                    commands=(f"export {name}={default}",),
-                )
-    if not kept:
-        yield ok(f"nothing of {', '.join(str(cache.file) for cache in caches)} is remembered")
+    kept = [
+        warning(
+            f"{name} is not set now, but was: {env_vars.short(cache.get(name))}",
+            str(cache.file),
+            affects=f"{env_vars.BY_HAND}: it continues to use the old value",
+            remedy="set it to an empty value once, or delete the cache file",
+            commands=(f"export {name}={default}",),
+        )
+        for cache in caches
+        for name, default in remembered.items()
+        if name not in subject.environ and not _same(cache.get(name), default)
+    ]
+    files = ", ".join(str(cache.file) for cache in caches)
+    yield from kept or [ok(f"nothing of {files} is remembered")]
 
 
 def _pip_folders(subject: DoctorContext) -> list[Path]:

@@ -187,15 +187,11 @@ def _read(path: Path) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for section, keys in table.items():
         if not isinstance(keys, dict):
-            raise ConfigError(
-                f"key {section!r} is outside a section",
-                where=path,
-                hints=did_you_mean(section, _SECTIONS),
-            )
+            hints = did_you_mean(section, _SECTIONS)
+            raise ConfigError(f"key {section!r} is outside a section", where=path, hints=hints)
         if section not in _SECTIONS:
-            raise ConfigError(
-                f"unknown section [{section}]", where=path, hints=did_you_mean(section, _SECTIONS)
-            )
+            hints = did_you_mean(section, _SECTIONS)
+            raise ConfigError(f"unknown section [{section}]", where=path, hints=hints)
         flat |= {f"{section}.{key}": value for key, value in keys.items()}
     return flat
 

@@ -73,11 +73,8 @@ def mapping(finder: Path) -> dict[str, Path]:
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return {}
     pairs = table.items() if isinstance(table, dict) else ()
-    return {
-        str(name): Path(folder)
-        for name, folder in pairs
-        if isinstance(folder, str) and untrusted.fits(Path(folder))
-    }
+    folders = {str(name): Path(folder) for name, folder in pairs if isinstance(folder, str)}
+    return {name: folder for name, folder in folders.items() if untrusted.fits(folder)}
 
 
 def pth_folders(pth: Path) -> list[Path]:
@@ -109,10 +106,9 @@ def _project(direct_url: Path) -> Path | None:
     try:
         seen = untrusted.read_json(direct_url)
         url = urlsplit(seen["url"])
-        place = unquote(url.path).replace("\0", "\N{REPLACEMENT CHARACTER}")
-        return (
-            Path(place) if untrusted.fits(Path(place)) and seen.get("dir_info", {}).get("editable") else None
-        )
+        place = Path(unquote(url.path).replace("\0", "\N{REPLACEMENT CHARACTER}"))
+        editable = seen.get("dir_info", {}).get("editable")
+        return place if editable and untrusted.fits(place) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

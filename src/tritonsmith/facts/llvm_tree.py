@@ -12,20 +12,11 @@ from pathlib import Path
 
 from tritonsmith import untrusted
 from tritonsmith.errors import FactError
-from tritonsmith.facts import git
+from tritonsmith.facts import cmake_cache, git
 from tritonsmith.versions import version_key
 
-_TOOLS = (
-    "FileCheck",
-    "clang++",
-    "mlir-tblgen",
-    "mlir-translate",
-    "opt",
-    "llc",
-    "not",
-    "split-file",
-    "llvm-lit",
-)
+_BUILDING = ("FileCheck", "clang++", "mlir-tblgen")
+_TESTING = ("mlir-translate", "opt", "llc", "not", "split-file", "llvm-lit")
 _CONFIGURED = (
     "lib/cmake/llvm/LLVMConfig.cmake",
     "lib/cmake/mlir/MLIRConfig.cmake",
@@ -157,7 +148,7 @@ def _read(prefix: Path) -> LlvmTree:
         rtti=_on(values.get("LLVM_ENABLE_RTTI")),
         targets=frozenset(filter(None, values.get("LLVM_TARGETS_TO_BUILD", "").split(";"))),
         packages=frozenset(name for name in ("mlir", "lld", "clang") if (cmake / name).is_dir()),
-        tools=frozenset(name for name in _TOOLS if (prefix / "bin" / name).exists()),
+        tools=frozenset(name for name in (*_BUILDING, *_TESTING) if (prefix / "bin" / name).exists()),
         static=_components(prefix, ".a"),
         build_tree=build_tree,
         dylib=_on(values.get("LLVM_LINK_LLVM_DYLIB")),
@@ -221,12 +212,9 @@ def _commit(prefix: Path) -> str:
 
 def source_of(prefix: Path) -> Path | None:
     """The source tree that a build folder was configured from; None for an installed LLVM."""
-    cache = prefix / "CMakeCache.txt"
-    if not cache.is_file():
-        return None
-    text = untrusted.read_text(cache)  # values in it may have any encoding
-    match = re.search(r"^CMAKE_HOME_DIRECTORY:INTERNAL=(.+)$", text, re.MULTILINE)
-    return Path(match[1]).parent if match else None
+    cache = cmake_cache.read(prefix)
+    home = cache.get("CMAKE_HOME_DIRECTORY") if cache else ""
+    return Path(home).parent if home else None
 
 
 def source_commit(source: Path) -> str:

@@ -113,10 +113,8 @@ def read(executable: Path) -> PythonEnv | None:
     if seen is None:
         return None
     bare = _bare(executable, seen)
-    path = _whole_path(
-        [Path(entry) for entry in seen["path"]], Path(seen["user"]), bare.prefix, seen["virtual"]
-    )
-    bare = replace(bare, path=path)
+    entries = [Path(entry) for entry in seen["path"]]
+    bare = replace(bare, path=_whole_path(entries, Path(seen["user"]), bare.prefix, seen["virtual"]))
     found = distributions.read(bare.sites)
     return replace(
         bare,
@@ -190,13 +188,11 @@ def installed_version(packages: Path, name: str) -> str:
 
 def find_interpreter(wanted: str) -> Path | None:
     """The base interpreter of a version (`3.12`) or at a path; for an empty text the tool's own."""
-    if not wanted:
+    running = ".".join(map(str, sys.version_info[:2]))
+    if wanted in ("", running):
         return Path(sys._base_executable)  # type: ignore[attr-defined]  # noqa: SLF001 - no public name for it
     if "/" in wanted:
         path = Path(wanted).expanduser().absolute()
         return path if path.is_file() else None
-    running = ".".join(map(str, sys.version_info[:2]))
-    if wanted == running:
-        return Path(sys._base_executable)  # type: ignore[attr-defined]  # noqa: SLF001
     found = process.which(f"python{wanted}")
     return Path(found) if found else None
