@@ -16,7 +16,7 @@ STAMP_FILE = ".tritonsmith-configured"
 ABOUT_FILE = ".tritonsmith-about"
 _INDEXING = ("ld.lld", "lld", "mold", "ld.gold")  # linkers with --gdb-index; GNU ld has none
 BUILT_FOLDER = "tritonsmith-built"
-_INCLUDES = ("CMAKE_PROJECT_LLVM_INCLUDE", "CMAKE_PROJECT_triton_INCLUDE")  # files of the tool's own
+_INCLUDES = ("CMAKE_PROJECT_INCLUDE", "CMAKE_PROJECT_LLVM_INCLUDE", "CMAKE_PROJECT_triton_INCLUDE")  # our own
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,9 @@ each build folder has a link `source` to its checkout, and `through_link.sh` spe
 through it: `source/lib/Foo.cpp` is the same everywhere. `-fdebug-compilation-dir=.` keeps the build folder
 out of the debug info, so ccache may leave it out of the key (`hash_dir`); debuggers learn it from files in
 the build folder (`debuggers`).
+
+clang writes absolute paths into a precompiled header. `relocatable` makes those below the build folder
+relative to it, so that all worktrees make, find and share the same one.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ SCHEMES = ("redis", "http", "file")
 _SCRIPT = Path(__file__).with_name("through_link.sh")
 _OLDEST_WITH_REMOTE = (4, 4)  # ccache's NEWS: HTTP, Redis and `read-only` came with 4.4
 _REMOTE_STORAGE = (4, 7)  # the name since; before, and as an alias after, it is `secondary_storage`
+_SYSROOT = "-Xclang=-isysroot"  # one word, so that ccache can leave it out of the key
 _SHARED = "env files are shared, logged and committed"
 
 Problem = tuple[str, str, str]  # id, what, remedy
@@ -69,10 +73,12 @@ def launcher(
     folders: Folders | None = None,
     *,
     precompiled_headers: bool = False,
+    relocated: bool = False,
 ) -> tuple[str, ...]:
     """The words before each compile, for `CMAKE_<LANG>_COMPILER_LAUNCHER`; none without a cache.
 
-    `folders` is from `shared`; None leaves paths and keys as they are.
+    `folders` is from `shared`; None leaves paths and keys as they are. Precompiled headers are `relocated` if
+    they are made with the options of `relocatable`.
 
     Raises:
         ConfigError: `remote` is no storage that an env file may name, or the launcher has none.
@@ -87,6 +93,7 @@ def launcher(
     variables = {
         **(_relative(folders) if folders else {}),
         **({"CCACHE_SLOPPINESS": ",".join(SLOPPINESS)} if precompiled_headers else {}),
+        **({"CCACHE_IGNOREOPTIONS": f"{_SYSROOT}*"} if relocated and folders else {}),
         **(_remote(settings, tool) if settings.remote else {}),
         **({"CCACHE_PREFIX": settings.distribute} if settings.distribute else {}),
     }
@@ -102,6 +109,18 @@ def flags(folders: Folders | None) -> tuple[str, ...]:
     would win over the driver's own option (icecc 1.4).
     """
     return ("-Xclang", "-fdebug-compilation-dir=.") if folders else ()
+
+
+def relocatable(folders: Folders | None) -> tuple[str, ...]:
+    """Options under which a precompiled header is the same in every build folder, for its users too.
+
+    A relocatable header is read relative to the reader's sysroot, which on Linux serves nothing else in
+    clang's frontend. Debug information names what it declares by absolute paths; the map makes them relative.
+    """
+    if not folders:
+        return ()
+    build = folders.build
+    return ("SHELL:-Xclang -relocatable-pch", f"{_SYSROOT}{build}", f"-fdebug-prefix-map={build}=.")
 
 
 def steps(folders: Folders | None, *, phase: str) -> tuple[Step, ...]:

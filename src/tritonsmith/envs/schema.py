@@ -35,6 +35,7 @@ class TritonSettings:
         targets: Ninja targets; empty for all.
         cmake_args: more `-DNAME=VALUE`, appended last.
         werror: keep upstream's `-Werror` for warnings that newer compilers are known to add.
+        precompiled_headers: inject precompiled headers of what most sources include; `auto` if it saves time.
     """
 
     wheel: str = ""
@@ -48,6 +49,7 @@ class TritonSettings:
     targets: tuple[str, ...] = ()
     cmake_args: tuple[str, ...] = ()
     werror: bool = False
+    precompiled_headers: Headers = "off"
 
 
 @dataclass(frozen=True)

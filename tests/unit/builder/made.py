@@ -193,6 +193,16 @@ def inputs(
     return replace(made, **changes)
 
 
+def precompiled() -> dict[str, str]:
+    """The precompiled headers that a checkout of two sources and one header of its own would get."""
+    return {
+        "TRITONSMITH_PCH": "compiler",
+        "TRITONSMITH_PCH_compiler_FOLDERS": "bin;lib;third_party/nvidia/lib",
+        "TRITONSMITH_PCH_compiler_HEADERS": '"mlir/IR/BuiltinOps.h";"triton/Dialect/Triton/IR/Dialect.h"',
+        "TRITONSMITH_PCH_WITHOUT": "bin/triton-llvm-opt.cpp",
+    }
+
+
 def jobs() -> Jobs:
     """Bounds that differ, so that a mix-up shows."""
     return Jobs(compile=16, link=5)

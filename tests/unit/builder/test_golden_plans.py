@@ -76,7 +76,8 @@ def inputs(version: str, system: System) -> Inputs:
     """Triton's build against the LLVM that `setup-mlir --provider source` makes."""
     taken = choice(version, system, "source")
     tree = made.llvm(taken.prefix, taken.commit, assertions=True, build_tree=True)
-    return made.inputs(version, system, tree=tree)
+    headers = made.precompiled() if system == "linux" else {}
+    return made.inputs(version, system, tree=tree, precompiled=headers)
 
 
 def shell(plan: Plan, system: System) -> str:

@@ -11,13 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.builder import cmake, compile_commands, preflight
+from tritonsmith.builder import cmake, compile_commands, compiler_cache, preflight
+from tritonsmith.builder.compiler_cache import Folders
 from tritonsmith.builder.debug_library import relink
 from tritonsmith.builder.explain import cmake_changes
 from tritonsmith.builder.jobs import bound
 from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.builder.prepared_build import PreparedBuild
-from tritonsmith.builder.triton import install, pin_check, recipe, suspects
+from tritonsmith.builder.triton import install, pin_check, precompiled, recipe, suspects
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.builder.triton.source import TritonSource, locate, request_for, request_for_revision
 from tritonsmith.command_line import command
@@ -46,6 +47,7 @@ _REMEMBERED = (
     "triton.sanitizer",
     "triton.cmake-args",
     "triton.werror",
+    "triton.precompiled-headers",
 )
 
 
@@ -65,7 +67,7 @@ def prepare_build(
         FactError: no checkout, or no LLVM yet.
         PreflightError: the build would fail.
     """
-    inputs, request = gather(settings, space, located)
+    inputs, request = gather(settings, space, located, again=again)
     problems = _problems(inputs, request)
     warnings = preflight.enforce(problems, force=force)
     inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
@@ -212,8 +214,10 @@ def _explained(failure: CommandFailedError, prepared: PreparedBuild) -> StepErro
     return diagnose.explain(failure, llvm=llvm, pin=pin, dirty=bool(checkout and checkout.dirty))
 
 
-def gather(settings: Settings, space: Workspace, located: TritonSource) -> tuple[Inputs, LlvmRequest]:
-    """All facts that Triton's recipe needs.
+def gather(
+    settings: Settings, space: Workspace, located: TritonSource, *, again: bool = False
+) -> tuple[Inputs, LlvmRequest]:
+    """All facts that Triton's recipe needs; `again` chooses anew what a build folder keeps.
 
     Raises:
         FactError: no checkout, no LLVM, or no interpreter.
@@ -243,7 +247,19 @@ def gather(settings: Settings, space: Workspace, located: TritonSource) -> tuple
         after_project=relink.existing(env),
         llvm_sources=_sources(tree, env),
     )
-    return inputs, request
+    return replace(inputs, precompiled=_precompiled(inputs, again=again)), request
+
+
+def _precompiled(inputs: Inputs, *, again: bool) -> dict[str, str]:
+    """The headers to precompile: those of the last configure, unless `again` or the LLVM is another."""
+    here = Folders(inputs.checkout.root, inputs.env.build, inputs.workspace.root)
+    shared = compiler_cache.shared(inputs.compilers, inputs.machine.system, here) is not None
+    if not precompiled.used(inputs.settings, inputs.compilers, shared=shared):
+        return {}
+    file = inputs.env.build / cmake.CACHE_FILE
+    last = cmake_changes.values(file.read_text("utf-8", "replace")) if file.is_file() else {}
+    same = not again and last.get("LLVM") == inputs.llvm.in_words
+    return precompiled.choose(inputs.checkout.root, inputs.settings.triton.backends, last if same else {})
 
 
 def last_build(env: str) -> Layer | None:

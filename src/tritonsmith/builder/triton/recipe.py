@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritonsmith.builder import cmake, compiler_cache, debugger_init
@@ -10,7 +11,7 @@ from tritonsmith.builder.cmake import CmakeTools
 from tritonsmith.builder.compiler_cache import Folders
 from tritonsmith.builder.debug_library import relink
 from tritonsmith.builder.jobs import Jobs
-from tritonsmith.builder.triton import toolchain
+from tritonsmith.builder.triton import precompiled, toolchain
 from tritonsmith.envs.schema import Settings, TritonSettings
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import UsageError
@@ -47,6 +48,7 @@ class Inputs:
         env: the env's folder in it.
         after_project: the file that names its debug libraries (`debug_library.relink`), if it ever had one.
         llvm_sources: those of the LLVM, if they are here: debuggers want them.
+        precompiled: CMake's variables of the precompiled headers (`precompiled.choose`), if it has any.
         suspects: sources that this LLVM, which is not the pin, may break: compiled before all others.
     """
 
@@ -62,6 +64,7 @@ class Inputs:
     env: EnvDir
     after_project: Path | None = None
     llvm_sources: Path | None = None
+    precompiled: Mapping[str, str] = field(default_factory=dict)
     suspects: tuple[Path, ...] = ()
 
     @property
@@ -155,13 +158,14 @@ def cache_variables(inputs: Inputs) -> dict[str, str]:
             inputs.compilers,
             system=machine.system,
             gdb_index=_split(inputs),
-            launcher=compiler_cache.launcher(inputs.settings.cache, inputs.compilers, _folders(inputs)),
+            launcher=_launcher(inputs),
             flags=flags(inputs),
         ),
         "LLVM_ENABLE_WERROR": "ON",
         **_llvm(inputs.llvm),
         **(relink.variables(inputs.after_project) if inputs.after_project else {}),
         **_python(inputs),
+        **precompiled.cache_variables(inputs.precompiled, compiler_cache.relocatable(_folders(inputs))),
         **_known(checkout, _options(inputs)),
     }
     if settings.sanitizer:
@@ -186,6 +190,17 @@ def flags(inputs: Inputs) -> str:
         found += ["-gsplit-dwarf", "-ggnu-pubnames"]  # names of which the linker makes gdb's index
     found += compiler_cache.flags(_folders(inputs))
     return " ".join(found)
+
+
+def _launcher(inputs: Inputs) -> tuple[str, ...]:
+    injected = bool(inputs.precompiled)
+    return compiler_cache.launcher(
+        inputs.settings.cache,
+        inputs.compilers,
+        _folders(inputs),
+        precompiled_headers=injected,
+        relocated=injected,
+    )
 
 
 def _split(inputs: Inputs) -> bool:

@@ -125,7 +125,7 @@ def test_a_pin_needs_sources_or_a_release(space: Workspace, tmp_path: Path) -> N
 def gathered(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> TritonSource:
     """Put facts made by hand in the place of those of this machine."""
     request = request_for(inputs.settings, inputs.checkout)
-    monkeypatch.setattr(commands, "gather", lambda *_: (inputs, request))
+    monkeypatch.setattr(commands, "gather", lambda *_, **__: (inputs, request))
     return TritonSource(inputs.checkout.root, THERE)
 
 

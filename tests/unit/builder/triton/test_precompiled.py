@@ -1,0 +1,109 @@
+"""Which headers Triton's build precompiles, and what CMake is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.builder import made
+from tritonsmith.builder.triton import precompiled, recipe
+from tritonsmith.envs.schema import CacheSettings, Headers, Settings, TritonSettings
+from tritonsmith.errors import UsageError
+from tritonsmith.facts.tools import Compilers, Tool
+
+BACKENDS = ("nvidia",)
+HEADERS = "TRITONSMITH_PCH_compiler_HEADERS"
+GCC = made.compilers(cxx=Tool("g++", Path("/usr/bin/g++-12"), "12.2.0"))
+OLD_CLANG = made.compilers(cxx=Tool("clang++", Path("/usr/bin/clang++-14"), "14.0.6"))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Ten sources: all but one include the dialect, four a rarer header of MLIR, two a rare one of Triton."""
+    files = {
+        "include/triton/Types.h": '#include "mlir/IR/Types.h"\n#include "Types.inc"\n',
+        "include/triton/Dialect.h": '#include "triton/Types.h"\n',
+        "include/triton/Rare.h": '#include "mlir/IR/Rare.h"\n',
+        "lib/Plain.cpp": "",
+        "python/src/main.cc": '#include "pybind11/pybind11.h"\n',
+    }
+    for number in range(9):
+        extra = '#include "triton/Rare.h"\n' if number < 2 else ""
+        extra += '#include "mlir/Pass/Pass.h"\n' if number < 4 else ""
+        files[f"lib/Pass{number}.cpp"] = '#include "triton/Dialect.h"\n' + extra
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def settings(wanted: Headers = "auto", cache: CacheSettings | None = None) -> Settings:
+    return Settings("dev", triton=TritonSettings(precompiled_headers=wanted), cache=cache or CacheSettings())
+
+
+def test_what_most_sources_reach_goes_in_and_of_triton_only_what_nearly_all_do(root: Path) -> None:
+    chosen = precompiled.choose(root, BACKENDS, {})
+    assert chosen["TRITONSMITH_PCH"] == "compiler"  # one source of Python's does not pay for a header
+    assert chosen[HEADERS] == '"mlir/IR/Types.h";"mlir/Pass/Pass.h";"triton/Dialect.h"'
+    assert chosen["TRITONSMITH_PCH_WITHOUT"] == "lib/Plain.cpp"
+    assert "third_party/nvidia/lib" in chosen["TRITONSMITH_PCH_compiler_FOLDERS"].split(";")
+
+
+def test_a_choice_stays_while_its_headers_and_the_backends_do(root: Path) -> None:
+    chosen = precompiled.choose(root, BACKENDS, {})
+    for number in range(4):
+        (root / f"lib/Pass{number}.cpp").write_text('#include "triton/Dialect.h"\n', encoding="utf-8")
+    fresh = precompiled.choose(root, BACKENDS, {})
+    assert "mlir/Pass/Pass.h" not in fresh[HEADERS]
+    assert precompiled.choose(root, BACKENDS, {**chosen, "CMAKE_BUILD_TYPE": "Debug"}) == chosen
+    assert precompiled.choose(root, ("amd",), chosen)[HEADERS] == fresh[HEADERS]
+    (root / "include/triton/Dialect.h").unlink()
+    assert "triton/Dialect.h" not in str(precompiled.choose(root, BACKENDS, chosen))
+
+
+def test_few_sources_pay_for_no_header(tmp_path: Path) -> None:
+    assert precompiled.choose(tmp_path, BACKENDS, {}) == {}
+    assert precompiled.cache_variables({}, ("-x",)) == {}
+
+
+@pytest.mark.parametrize(
+    ("cache", "compilers", "reason"),
+    [
+        (CacheSettings(), GCC, "not clang"),
+        (CacheSettings(), OLD_CLANG, "before 15"),
+        (CacheSettings(remote="redis://cache"), made.compilers(), "absolute paths"),
+    ],
+)
+def test_where_they_would_hurt_they_are_left_out_and_on_is_refused(
+    cache: CacheSettings, compilers: Compilers, reason: str
+) -> None:
+    assert not precompiled.used(settings(cache=cache), compilers, shared=True)
+    with pytest.raises(UsageError, match=reason):
+        precompiled.used(settings("on", cache), compilers, shared=True)
+
+
+def test_with_clang_they_are_used_unless_the_env_says_off() -> None:
+    assert precompiled.used(settings(), made.compilers(), shared=True)
+    assert precompiled.used(settings("on"), OLD_CLANG, shared=False)
+    assert not precompiled.used(settings("off"), made.compilers(), shared=True)
+
+
+def test_worktrees_share_them_through_the_cache_and_without_a_cache_they_are_plain() -> None:
+    inputs = made.inputs(precompiled=made.precompiled())
+    told = recipe.cache_variables(inputs)
+    assert Path(told["CMAKE_PROJECT_INCLUDE"]).is_file()
+    assert f"-Xclang=-isysroot{inputs.env.build}" in told["TRITONSMITH_PCH_OPTIONS"].split(";")
+    launcher = told["CMAKE_CXX_COMPILER_LAUNCHER"].split(";")
+    assert "CCACHE_IGNOREOPTIONS=-Xclang=-isysroot*" in launcher
+    assert "CCACHE_SLOPPINESS=pch_defines,time_macros" in launcher
+    bare = recipe.cache_variables(replace(inputs, compilers=made.compilers(launcher=None)))
+    assert bare["TRITONSMITH_PCH_OPTIONS"] == ""
+    assert "CMAKE_CXX_COMPILER_LAUNCHER" not in bare
+
+
+def test_without_them_cmake_hears_nothing() -> None:
+    told = recipe.cache_variables(made.inputs())
+    assert not [name for name in told if "PCH" in name or name == "CMAKE_PROJECT_INCLUDE"]
+    assert not [word for word in told["CMAKE_CXX_COMPILER_LAUNCHER"].split(";") if "IGNOREOPTIONS" in word]
