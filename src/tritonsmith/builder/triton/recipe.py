@@ -173,9 +173,7 @@ def cache_variables(inputs: Inputs) -> dict[str, str]:
     for argument in settings.cmake_args:
         name, _, value = argument.removeprefix("-D").partition("=")
         name = name.partition(":")[0]
-        if (
-            name == "CMAKE_BUILD_TYPE" and value != variables[name]
-        ):  # which split DWARF follows
+        if name == "CMAKE_BUILD_TYPE" and value != variables[name]:  # which split DWARF follows
             hints = [f"use --build-type {value}, or triton.build-type in the env file"]
             raise UsageError(f"{argument} contradicts the build type {variables[name]}", hints=hints)
         variables[name] = value
