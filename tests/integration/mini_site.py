@@ -15,7 +15,7 @@ SOURCES = HERE / "mini_libraries" / "sources"
 ANSWER = "blue; gold has number 79\n"
 _FILES = {
     "LLVMMini": ("Metals.cpp",),
-    "MLIRMini": ("Twice.cpp",),
+    "MLIRMini": ("Quotient.cpp", "Twice.cpp"),
     "MLIRMiniMany": ("Down.cpp", "East.cpp", "Inner.cpp", "North.cpp", "South.cpp", "Up.cpp"),
 }
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-DNDEBUG", "-fno-exceptions", "-D_GLIBCXX_USE_CXX11_ABI=1")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import capture
+from tests.integration.harness import LLVM, capture
 from tests.integration.mini_site import ANSWER, Site
 from tests.support import require
 
@@ -40,10 +40,11 @@ def test_a_library_of_mlir_comes_in_debug_and_goes_again(site: Site) -> None:
     assert not site.folder.exists()
 
     said = site.run("MLIRMini", "--llvm-source", site.sources)
-    assert "MLIRMini: 1 files, 2 generated headers" in said
+    assert "MLIRMini: 2 files, 2 generated headers" in said
     assert "links MLIRMini at -O0 -g" in said
     assert capture(site.answer) == ANSWER
     assert site.has_lines("Twice.cpp")
+    assert site.has_lines("Quotient.cpp")
     assert site.shared_llvm(), "only a library of LLVM itself needs LLVM's static libraries"
     log = site.smith.log("debug-library")
     assert "Linking CXX executable" in log
@@ -63,6 +64,33 @@ def test_a_library_of_mlir_comes_in_debug_and_goes_again(site: Site) -> None:
     assert site.answer.read_bytes() == before
     assert not (site.folder / "MLIRMini").exists()
     assert "Building CXX object" not in site.smith.log("debug-library")
+
+
+def test_a_pass_alone_brings_its_file_and_one_program(site: Site) -> None:
+    answer = ("--target", "mini-answer")
+    said = site.run("--pass", "mini-twice", "--llvm-source", site.sources)
+    assert "MLIRMini: only Twice.cpp, 2 generated headers" in said
+    assert "triton-opt does not link MLIRMini" in said
+    assert site.smith.log("debug-library").count("] compile ") == 1
+
+    said = site.run("--file", "Twice.cpp", *answer)
+    assert f"mini-answer in {site.smith.build()} links Twice.cpp of MLIRMini at -O0 -g" in said
+    assert site.smith.log("debug-library").count("Linking CXX executable") == 1
+    assert capture(site.answer) == ANSWER
+    assert site.has_lines("Twice.cpp")
+    assert not site.has_lines("Quotient.cpp")
+    members = capture(LLVM / "bin" / "llvm-ar", "t", site.folder / "MLIRMini" / "libMLIRMini.a")
+    assert members.split() == ["Twice.cpp.o", "Quotient.cpp.o"]
+
+    assert "MLIRMini: only Quotient.cpp, Twice.cpp" in site.run("--file", "Quotient.cpp", *answer)
+    assert site.has_lines("Quotient.cpp")
+    site.run("--undo")
+    site.run("--file", "Quotient.cpp", *answer)
+    assert not site.has_lines("Twice.cpp")
+    assert "MLIRMini: 2 files" in site.run("--file", "Quotient.cpp", "--whole-library")
+    assert site.has_lines("Twice.cpp")
+    assert "MLIRMini: 2 files" in site.run("--file", "Quotient.cpp"), "the library is in debug already"
+    site.run("--undo")
 
 
 def test_an_env_file_names_libraries_for_every_build(site: Site, tmp_path: Path) -> None:
@@ -97,7 +125,7 @@ def test_only_what_changed_is_compiled_again(site: Site) -> None:
 
 def test_many_files_share_a_precompiled_header_and_the_cache_knows_them_all(site: Site) -> None:
     said = site.run("MLIRMiniMany", "--llvm-source", site.sources)
-    assert "this Triton does not link MLIRMiniMany" in said
+    assert "Triton does not link MLIRMiniMany" in said
     made = site.folder / "MLIRMiniMany"
     archive = (made / "libMLIRMiniMany.a").read_bytes()
     assert b"c++-header" in (made / "build.ninja").read_bytes()
@@ -177,7 +205,7 @@ def test_files_that_the_llvm_was_not_built_from_are_refused(site: Site, tmp_path
     lists.write_text(text.replace("Twice.cpp", "Twice.cpp New.cpp"), encoding="utf-8")
     (lists.parent / "New.cpp").write_text("int mine() { return 1; }\n", encoding="utf-8")
     said = site.run("MLIRMini", "--llvm-source", other, code=1)
-    assert "objects: the LLVM has 1 in its archive, here 1 not among them: New.cpp.o" in said
+    assert "objects: the LLVM has 2 in its archive, here 1 not among them: New.cpp.o" in said
 
 
 def test_objects_that_lack_a_symbol_are_not_linked(site: Site, tmp_path: Path) -> None:
@@ -216,6 +244,19 @@ def test_a_debugger_stops_in_the_library_with_its_locals(site: Site, debugger: s
         assert "mlir::mini::twice" in said
         assert "number=1" in said
         assert "= 2" in said, "the local, printed"
+    finally:
+        site.run("--undo")
+
+
+@pytest.mark.parametrize("debugger", ["gdb", "lldb-19"])
+def test_a_debugger_sees_inline_functions_of_the_only_file_in_debug(site: Site, debugger: str) -> None:
+    require(debugger)
+    site.run("--file", "Twice.cpp", "--llvm-source", site.sources, "--target", "mini-answer")
+    try:
+        header = (site.sources / "llvm" / "include" / "llvm" / "Mini" / "Metals.h").read_text("utf-8")
+        line = next(number for number, text in enumerate(header.splitlines(), 1) if "return higher" in text)
+        said = _debug(debugger, f"Metals.h:{line}", "higher", site.answer)
+        assert "= 3" in said, "LLVMMini has an optimised copy of this function"
     finally:
         site.run("--undo")
 

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 from tritonsmith.errors import UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import CommaList, flag, word
-from tritonsmith.tasks.options import DRY_RUN, ENV, JOBS, JSON, LLVM_DIR, LLVM_SOURCE, SHA256, SOURCE
+from tritonsmith.tasks.options import (
+    DRY_RUN,
+    ENV,
+    JOBS,
+    JSON,
+    LLVM_DIR,
+    LLVM_SOURCE,
+    NINJA_TARGET,
+    SHA256,
+    SOURCE,
+)
 from tritonsmith.tasks.task import task
 from tritonsmith.ui import console
 
@@ -20,13 +30,15 @@ if TYPE_CHECKING:
 def debug_library(
     context: Any,
     library: CommaList = word("libraries of LLVM or MLIR: MLIRTransforms,MLIRIR", ()),
-    pass_: CommaList = flag("libraries of these passes: cse,early-cse,nvvm-reflect", ()),
-    file: CommaList = flag("libraries of these sources: CSE.cpp, or the end of a path", ()),
+    pass_: CommaList = flag("only the files of these passes: cse,early-cse,nvvm-reflect", ()),
+    file: CommaList = flag("only these files: CSE.cpp, or the end of a path", ()),
+    whole_library: bool = flag("all files of their libraries, with --pass and --file", default=False),
     undo: bool = flag("restore LLVM's own libraries: all, or the named ones", default=False),
     list_: bool = flag("list the libraries and their state, and build nothing", default=False),
     env: str = ENV,
     source: str = SOURCE,
     llvm_dir: str = LLVM_DIR,
+    target: tuple[str, ...] = NINJA_TARGET,
     llvm_source: str = LLVM_SOURCE,
     sha256: str = SHA256,
     jobs: int | None = JOBS,
@@ -43,9 +55,10 @@ def debug_library(
         "llvm.dir": llvm_dir or None,
         "llvm.source": llvm_source or None,
         "llvm.sha256": sha256 or None,
+        "triton.targets": target or None,
     }
     chosen = settings.load(env, flags, commands.last_build(env))
-    wanted = command.LibraryRequest(library, pass_, file)
+    wanted = command.LibraryRequest(library, pass_, file, whole_library)
     _check(wanted, undo=undo, list_=list_, as_json=json, listed=chosen.llvm.debug_libraries)
     space, located = commands.find_triton(chosen)
     inputs = command.gather(chosen, space, located)
@@ -69,10 +82,10 @@ def debug_library(
         return
     with session.opened(command.TASK, chosen.name) as running:
         commands.execute(outcome.prepared, running)
-    unused = "its programs contain none of it"
-    output.warnings(f"this Triton does not link {name}: {unused}" for name in outcome.unused())
-    in_debug = f"{', '.join(outcome.replaced)} at -O0 -g" if outcome.replaced else "LLVM's own libraries"
-    output.done(f"Triton in {outcome.triton} links {in_debug}", running, next_words(outcome))
+    build, triton = outcome.inputs.env.build, " and ".join(outcome.inputs.settings.triton.targets) or "Triton"
+    output.warnings(f"{triton} does not link {name}: it contains none of it" for name in outcome.unused())
+    links = f"{command.in_words(outcome.replaced)} at -O0 -g" if outcome.replaced else "LLVM's own libraries"
+    output.done(f"{triton} in {build} links {links}", running, next_words(outcome))
 
 
 def _check(
@@ -101,13 +114,15 @@ def _tell(outcome: DebugLibraryOutcome) -> None:
 
     output.notes(outcome.found)
     for operation in outcome.operations:
-        name, count_ = operation.library.name, len(operation.library.sources)
+        name, sources = operation.library.name, operation.library.sources
+        only = operation.replacement.objects
+        files = f"only {', '.join(source.name for source in sources)}" if only else f"{len(sources)} files"
         tables_ = f", {len(operation.tables)} generated headers" if operation.tables else ""
         if name not in outcome.fresh:
             console.note(f"{name}: already a debug build, and up to date")
             continue
         rows = [[row.what, row.llvm, row.here] for row in operation.rows]
-        title = f"{name}: {count_} files{tables_}"
+        title = f"{name}: {files}{tables_}"
         console.err().print(tables.plain(title, ["must agree", "the LLVM", "sources, objects"], rows))
     output.warnings(outcome.prepared.warnings)
 
@@ -116,11 +131,14 @@ def next_words(outcome: DebugLibraryOutcome) -> str:
     """A gdb command with a breakpoint in a requested file, else in a requested library, else in any."""
     named = [op.library.sources for op in outcome.operations if op.library.name in outcome.fresh]
     others = [op.library.sources for op in outcome.operations if op.library.name not in outcome.fresh]
-    sources = [*outcome.files, *(source for library in (*named, *others) for source in library)]
-    if not sources:
+    stops = [(place.file.name, place.function or "LINE") for place in outcome.places]
+    stops += [(source.name, "LINE") for library in (*named, *others) for source in library]
+    if not stops:
         return ""
-    program = outcome.triton / "bin" / "triton-opt"
-    return f"gdb --args {program} FILE.mlir -PASS   (gdb) break {sources[0].name}:LINE"
+    program = f"{outcome.inputs.env.build / 'bin' / 'triton-opt'} FILE.mlir -PASS"
+    if outcome.inputs.settings.triton.targets == ("triton",):
+        program = f"{outcome.inputs.env.python} KERNEL.py"
+    return f"gdb -ex 'set breakpoint pending on' -ex 'break {':'.join(stops[0])}' --args {program}"
 
 
 def _list(rows: list[ListedLibrary], *, as_json: bool) -> None:

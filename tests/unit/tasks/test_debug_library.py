@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.unit.builder import made
 from tritonsmith.builder.debug_library.cmake_lists import Library
 from tritonsmith.builder.debug_library.command import DebugLibraryOutcome
 from tritonsmith.builder.debug_library.plan import Operation
+from tritonsmith.builder.debug_library.relink import Replacement
+from tritonsmith.builder.debug_library.resolve import LibrarySource
 from tritonsmith.builder.prepared_build import PreparedBuild
 from tritonsmith.plan import Plan
 from tritonsmith.tasks.debug_library import next_words
@@ -18,26 +22,45 @@ LLVM = Path("/llvm")
 
 def operation(name: str, *sources: str) -> Operation:
     library = Library(name, LLVM / name, tuple(LLVM / name / one for one in sources), (), (), False, ())
-    return Operation(library, Path(f"/lib{name}.a"), (), (), (), ())
+    return Operation(library, Replacement(Path(f"/lib{name}.a")), (), (), (), ())
 
 
 @pytest.mark.parametrize(
-    ("files", "fresh", "stops_in"),
+    ("places", "fresh", "stops_in"),
     [
         (
-            (LLVM / "MLIRTransforms" / "CSE.cpp",),
+            (LibrarySource(LLVM / "MLIRTransforms" / "CSE.cpp", "def CSE in Passes.td", "runOnOperation"),),
             ("MLIRTransforms",),
-            "CSE.cpp",
-        ),  # --pass cse, --file CSE.cpp
-        ((), ("MLIRTransforms",), "Canonicalizer.cpp"),  # a library by its name
-        ((), (), "Affine.cpp"),  # build-triton with those of the env file
+            "CSE.cpp:runOnOperation",
+        ),  # --pass cse
+        (
+            (LibrarySource(LLVM / "MLIRTransforms" / "CSE.cpp", "named"),),
+            ("MLIRTransforms",),
+            "CSE.cpp:LINE",
+        ),  # --file CSE.cpp
+        ((), ("MLIRTransforms",), "Canonicalizer.cpp:LINE"),  # a library by its name
+        ((), (), "Affine.cpp:LINE"),  # build-triton with those of the env file
     ],
 )
 def test_the_breakpoint_lies_in_what_was_asked_for(
-    files: tuple[Path, ...], fresh: tuple[str, ...], stops_in: str
+    places: tuple[LibrarySource, ...], fresh: tuple[str, ...], stops_in: str
 ) -> None:
+    said = next_words(outcome(places, fresh))
+    assert f"-ex 'break {stops_in}' --args {made.inputs().env.build}/bin/triton-opt FILE.mlir" in said
+
+
+def test_a_pass_of_llvm_is_reached_through_python() -> None:
+    licm = LibrarySource(LLVM / "LICM.cpp", "LICMPass in PassRegistry.def", "LICMPass::run")
+    said = next_words(outcome((licm,), (), targets=("triton",)))
+    assert f"-ex 'break LICM.cpp:LICMPass::run' --args {made.inputs().env.python} KERNEL.py" in said
+
+
+def outcome(
+    places: tuple[LibrarySource, ...], fresh: tuple[str, ...], targets: tuple[str, ...] = ()
+) -> DebugLibraryOutcome:
     earlier = operation("MLIRAffine", "Affine.cpp")
     asked = operation("MLIRTransforms", "Canonicalizer.cpp", "CSE.cpp")
-    prepared = PreparedBuild(Plan("p"), (), {})
-    outcome = DebugLibraryOutcome(prepared, (earlier, asked), fresh, (), {}, Path("/triton"), files)
-    assert next_words(outcome).endswith(f"(gdb) break {stops_in}:LINE")
+    prepared, inputs = PreparedBuild(Plan("p"), (), {}), made.inputs()
+    triton = replace(inputs.settings.triton, targets=targets)
+    inputs = replace(inputs, settings=replace(inputs.settings, triton=triton))
+    return DebugLibraryOutcome(prepared, (earlier, asked), fresh, (), {}, inputs, places)

@@ -82,7 +82,11 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "store.import",
     ],
     "--stage": ["ir-override", "kernel.compare", "kernel.compile", "kernel.show"],
-    "--target": ["build-triton build.explain setup-mlir", "cache.list clear-cache", "kernel.study"],
+    "--target": [
+        "build-triton build.explain debug-library setup-mlir",
+        "cache.list clear-cache",
+        "kernel.study",
+    ],
     "--timeout": ["passes.isolate passes.reduce"],
     "--triton": ["ir-env", "kernel.study", "pins"],
 }

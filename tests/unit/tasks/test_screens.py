@@ -234,7 +234,8 @@ def _library(world: World) -> Iterable[Grid]:
     flags = "-O0 -g -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS " * 3
     row = SimpleNamespace(what="flags of the compiler", llvm=flags, here="-O2")
     library = SimpleNamespace(name="MLIRTransforms", sources=("a.cpp",))
-    operation = SimpleNamespace(library=library, tables=(), rows=(row,))
+    whole = SimpleNamespace(objects=())
+    operation = SimpleNamespace(library=library, replacement=whole, tables=(), rows=(row,))
     outcome: Any = SimpleNamespace(
         found=(), operations=(operation,), fresh=("MLIRTransforms",), prepared=SimpleNamespace(warnings=())
     )

@@ -10,7 +10,10 @@ from typing import Any
 from tritonsmith.builder import compiler_cache
 from tritonsmith.builder.debug_library import llvm_options, ninja_file, relink, resolve
 from tritonsmith.builder.debug_library import plan as debug_library_plan
+from tritonsmith.builder.debug_library.cmake_lists import Library
 from tritonsmith.builder.debug_library.plan import DebugLibraryContext, Operation
+from tritonsmith.builder.debug_library.relink import Replacement
+from tritonsmith.builder.debug_library.resolve import LibrarySource
 from tritonsmith.builder.llvm import precompiled_headers
 from tritonsmith.builder.llvm import source as llvm_source
 from tritonsmith.builder.llvm.request import LlvmRequest
@@ -27,11 +30,15 @@ from tritonsmith.errors import FactError, UsageError, did_you_mean
 from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.checkout import LlvmPin
 from tritonsmith.facts.llvm_tree import LlvmTree
-from tritonsmith.plan import BuildObjects, Plan, Remove, Step, Write
+from tritonsmith.plan import Plan, Remove, Step, Write
+from tritonsmith.plan.process import capture
 
 TASK = "debug-library"
 PHASE = "put into Triton's links"
 PHASE_UNDO = "remove debug libraries"
+_PROGRAMS = {"llvm": "triton", "mlir": "triton-opt"}  # targets of Triton's build that run a project's passes
+
+Objects = dict[str, tuple[str, ...]]  # library to its objects that are meant; none for all of them
 
 
 @dataclass(frozen=True)
@@ -42,11 +49,13 @@ class LibraryRequest:
         libraries: by their names.
         passes: by the arguments of passes.
         files: by names of sources.
+        whole: passes and files stand for their libraries.
     """
 
     libraries: tuple[str, ...] = ()
     passes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    whole: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.libraries or self.passes or self.files)
@@ -61,23 +70,23 @@ class DebugLibraryOutcome:
         operations: libraries that are compiled, or looked at again.
         fresh: those of them that the command line named.
         found: for each pass and file, where it is, in words.
-        replaced: library to its archive, after the plan.
-        triton: Triton's build folder.
-        files: sources that the command line named, or whose passes it named.
+        replaced: library to what replaces it, after the plan.
+        inputs: of Triton's build, with the targets that are linked.
+        places: sources that the command line named, or whose passes it named.
     """
 
     prepared: PreparedBuild
     operations: tuple[Operation, ...]
     fresh: tuple[str, ...]
     found: tuple[str, ...]
-    replaced: Mapping[str, Path]
-    triton: Path
-    files: tuple[Path, ...] = ()
+    replaced: Mapping[str, Replacement]
+    inputs: Inputs
+    places: tuple[LibrarySource, ...] = ()
 
     def unused(self) -> tuple[str, ...]:
-        """Libraries that Triton's build does not link, as its ninja file says after the run."""
-        text = _ninja_text(self.triton)
-        return tuple(name for name, path in self.replaced.items() if str(path) not in text)
+        """Libraries that the programs do not link, as Ninja says after the run."""
+        linked = _linked(self.inputs)
+        return tuple(name for name, one in self.replaced.items() if str(one.archive) not in linked)
 
 
 def gather(settings: Settings, space: Workspace, located: TritonSource) -> Inputs:
@@ -164,30 +173,41 @@ def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> DebugLib
     )
 
 
-def names(
+def _named(
     wanted: LibraryRequest, table: DebugLibraryContext
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Path, ...]]:
-    """Libraries that are meant, for each pass and file the words that say why, and those files.
+) -> tuple[Objects, tuple[str, ...], tuple[LibrarySource, ...]]:
+    """The objects that are meant, for each pass and file the words that say why, and where they are.
 
     Raises:
         UsageError: a name that does not exist, with the nearest ones.
     """
     project = table.sources.path
     resolve.check(wanted.libraries, table.folders)
-    chosen, words = dict.fromkeys(wanted.libraries), []
+    chosen: Objects = dict.fromkeys(wanted.libraries, ())
+    words = []
     places = [(argument, resolve.by_pass(argument, project)) for argument in wanted.passes]
     places += [(file, resolve.by_file(file, project)) for file in wanted.files]
     for given, place in places:
         library = _library_of(place.file, table)
-        chosen[library] = None
-        words.append(f"{given}: {place.file.relative_to(project)} ({place.words}) is in {library}")
-    return tuple(chosen), tuple(words), tuple(place.file for _, place in places)
+        objects = () if wanted.whole else (ninja_file.object_of(place.file, library),)
+        chosen = _merged(chosen, {library.name: objects})
+        words.append(f"{given}: {place.file.relative_to(project)} ({place.words}) is in {library.name}")
+    return chosen, tuple(words), tuple(place for _, place in places)
 
 
-def _library_of(file: Path, table: DebugLibraryContext) -> str:
+def _merged(*selections: Objects) -> Objects:
+    merged: Objects = {}
+    for name, objects in (item for one in selections for item in one.items()):
+        before = merged.get(name, objects)
+        merged[name] = tuple(sorted({*before, *objects})) if before and objects else ()
+    return merged
+
+
+def _library_of(file: Path, table: DebugLibraryContext) -> Library:
     for name in resolve.candidates(file, table.folders):
-        if file in table.library(name).sources:
-            return name
+        library = table.library(name)
+        if file in library.sources:
+            return library
     raise UsageError(
         "no LLVM library is built from this file",
         where=file,
@@ -196,7 +216,7 @@ def _library_of(file: Path, table: DebugLibraryContext) -> str:
 
 
 def operate(
-    wanted: LibraryRequest, inputs: Inputs, tree: SourceTree, jobs: int | None = None, *, again: bool = False
+    wanted: LibraryRequest, inputs: Inputs, tree: SourceTree, jobs: int | None = None
 ) -> DebugLibraryOutcome:
     """Prepare libraries in debug, those of earlier runs and of the env file included.
 
@@ -205,31 +225,57 @@ def operate(
         inputs: of the env's Triton.
         tree: the sources, which are there.
         jobs: compiles at once; not a setting of Triton's build, which would be configured anew.
-        again: configure Triton even if nothing changed.
 
     Raises:
         UsageError: a name that does not exist.
         FactError: something does not agree.
     """
-    table, env = bench(inputs, tree, jobs), inputs.env
-    fresh, found, files = names(wanted, table)
-    listed = inputs.settings.llvm.debug_libraries
-    resolve.check(listed, table.folders)
-    earlier = [name for name in relink.read(env, inputs.llvm) if name in table.folders]
-    operations = tuple(
-        debug_library_plan.prepare(name, table) for name in dict.fromkeys((*fresh, *listed, *earlier))
-    )
-    archives = {operation.library.name: operation.archive for operation in operations}
+    table = bench(inputs, tree, jobs)
+    fresh, found, places = _named(wanted, table)
+    if places and not wanted.libraries and not wanted.whole:
+        inputs = _narrowed(inputs, places, table.sources.path)
+    operations = _operations(fresh, table)
+    replaced = _replaced(operations)
     steps = [step for operation in operations for step in operation.steps]
-    plan = relinked(inputs, archives, steps, f"{', '.join(archives)} at -O0 -g", again=again)
-    receipt = _receipt(inputs, archives, str(table.sources.path)) | {
+    plan = relinked(inputs, replaced, steps, f"{in_words(replaced)} at -O0 -g")
+    receipt = _receipt(inputs, replaced, str(table.sources.path)) | {
         "version": table.sources.version,
         "commit": table.sources.commit,
         "agreement": {operation.library.name: operation.rows for operation in operations},
     }
     warnings = tuple(_warnings(operations, inputs))
-    return DebugLibraryOutcome(
-        PreparedBuild(plan, warnings, receipt), operations, fresh, found, archives, env.build, files
+    prepared = PreparedBuild(plan, warnings, receipt)
+    return DebugLibraryOutcome(prepared, operations, tuple(fresh), found, replaced, inputs, places)
+
+
+def _operations(fresh: Objects, table: DebugLibraryContext) -> tuple[Operation, ...]:
+    """What is compiled, or looked at again: the new libraries, the env file's, and those of earlier runs."""
+    inputs = table.inputs
+    listed = inputs.settings.llvm.debug_libraries
+    resolve.check(listed, table.folders)
+    there = relink.read(inputs.env, inputs.llvm)
+    earlier = {name: one.objects for name, one in there.items() if name in table.folders}
+    chosen = _merged(fresh, dict.fromkeys(listed, ()), earlier)
+    return tuple(debug_library_plan.prepare(name, objects, table) for name, objects in chosen.items())
+
+
+def _replaced(operations: Iterable[Operation]) -> dict[str, Replacement]:
+    return {operation.library.name: operation.replacement for operation in operations}
+
+
+def _narrowed(inputs: Inputs, places: Iterable[LibrarySource], project: Path) -> Inputs:
+    """Link only the programs that these sources are debugged in, if the env names no targets."""
+    triton = inputs.settings.triton
+    programs = dict.fromkeys(_PROGRAMS[place.file.relative_to(project).parts[0]] for place in places)
+    triton = replace(triton, targets=triton.targets or tuple(programs))
+    return replace(inputs, settings=replace(inputs.settings, triton=triton))
+
+
+def in_words(replaced: Mapping[str, Replacement]) -> str:
+    """What is in debug: `LICM.cpp of LLVMScalarOpts, MLIRTransforms`."""
+    return ", ".join(
+        f"{' and '.join(Path(path).stem for path in one.objects)} of {name}" if one.objects else name
+        for name, one in replaced.items()
     )
 
 
@@ -258,13 +304,13 @@ def undo(only: Iterable[str], inputs: Inputs) -> DebugLibraryOutcome:
             hints=["remove them from debug-libraries under [llvm]"],
         )
     gone = gone or tuple(name for name in present if name not in listed)
-    left = {name: path for name, path in linked.items() if name not in gone}
+    left = {name: one for name, one in linked.items() if name not in gone}
     plan = relinked(inputs, left, (), f"{', '.join(gone) or 'nothing'} as LLVM built it")
     folders = tuple(relink.folder(env) / name for name in gone)
     remove = (Remove(folders, env.root, phase=PHASE_UNDO),) if folders else ()
     sources = (receipts.read(env.receipt(TASK)) or {}).get("sources", "")
     prepared = PreparedBuild(Plan(plan.title, (*plan.steps, *remove)), (), _receipt(inputs, left, sources))
-    return DebugLibraryOutcome(prepared, (), (), (), left, env.build)
+    return DebugLibraryOutcome(prepared, (), (), (), left, inputs)
 
 
 def with_listed(
@@ -283,8 +329,7 @@ def with_listed(
     """
     if not settings.llvm.debug_libraries:
         return prepared
-    first = (step.sources for step in prepared.plan.steps if isinstance(step, BuildObjects))
-    inputs = replace(gather(settings, space, located), suspects=next(first, ()))
+    inputs = gather(settings, space, located)
     tree = sources_of(inputs)
     if tree.steps:
         raise FactError(
@@ -292,10 +337,11 @@ def with_listed(
             where=tree.path,
             hints=[f"fetch the sources and build: {command('debug-library', env=settings.name)}"],
         )
-    again = any(step.stamp.again for step in prepared.plan.steps if step.stamp)  # --reconfigure
-    made = operate(LibraryRequest(), inputs, tree, again=again).prepared
-    plan = replace(made.plan, notes=prepared.plan.notes)
-    return replace(prepared, plan=plan, warnings=(*prepared.warnings, *made.warnings))
+    operations = _operations({}, bench(inputs, tree))
+    steps = [step for operation in operations for step in operation.steps]
+    steps += [_write(inputs, _replaced(operations)), *prepared.plan.steps]
+    warnings = (*prepared.warnings, *_warnings(operations, inputs))
+    return replace(prepared, plan=replace(prepared.plan, steps=tuple(steps)), warnings=warnings)
 
 
 def missing(settings: Settings, space: Workspace, located: TritonSource) -> tuple[str, ...]:
@@ -338,47 +384,44 @@ class ListedLibrary:
 def listing(inputs: Inputs, tree: SourceTree) -> list[ListedLibrary]:
     """List every library that has both sources and an archive."""
     table, present = bench(inputs, tree), relink.read(inputs.env, inputs.llvm)
-    ninja = _ninja_text(inputs.env.build)
+    linked = _linked(inputs)
     found = []
     for name, folder in sorted(table.folders.items()):
         own = inputs.llvm.prefix / "lib" / ninja_file.archive_name(name)
         if own.is_file():
-            state = "debug" if name in present else "linked" if str(own) in ninja else "there"
+            state = "debug" if name in present else "linked" if str(own) in linked else "there"
             found.append(ListedLibrary(name, state, folder.relative_to(table.sources.path)))
     return found
 
 
 def relinked(
-    inputs: Inputs,
-    archives: Mapping[str, Path],
-    steps: Iterable[Step] = (),
-    title: str = "",
-    *,
-    again: bool = False,
+    inputs: Inputs, replaced: Mapping[str, Replacement], steps: Iterable[Step] = (), title: str = ""
 ) -> Plan:
     """Triton's build with these archives in its links.
 
     Args:
         inputs: of the env's Triton.
-        archives: library to its archive.
-        steps: what makes them.
+        replaced: library to what replaces it.
+        steps: what makes the archives.
         title: of the plan.
-        again: configure even if nothing changed.
     """
-    path = relink.file(inputs.env)
-    write = Write(path, relink.render(inputs.llvm, archives), phase=PHASE)
-    build = recipe.plan(replace(inputs, after_project=path), again=again)
-    return Plan(title, (*steps, write, *build.steps))
+    build = recipe.plan(replace(inputs, after_project=relink.file(inputs.env)))
+    return Plan(title, (*steps, _write(inputs, replaced), *build.steps))
 
 
-def _receipt(inputs: Inputs, archives: Mapping[str, Path], sources: str) -> dict[str, Any]:
+def _write(inputs: Inputs, replaced: Mapping[str, Replacement]) -> Write:
+    return Write(relink.file(inputs.env), relink.render(inputs.llvm, replaced), phase=PHASE)
+
+
+def _receipt(inputs: Inputs, replaced: Mapping[str, Replacement], sources: str) -> dict[str, Any]:
     return {
         "env": inputs.settings.name,
         "llvm": inputs.llvm.prefix,
         "llvm_version": inputs.llvm.version,
         "llvm_commit": inputs.llvm.commit,
         "sources": sources,
-        "libraries": {name: str(path) for name, path in archives.items()},
+        "libraries": {name: str(one.archive) for name, one in replaced.items()},
+        "objects": {name: one.objects for name, one in replaced.items() if one.objects},
         "compiler": inputs.compilers.cxx,
         "build": inputs.env.build,
     }
@@ -386,7 +429,7 @@ def _receipt(inputs: Inputs, archives: Mapping[str, Path], sources: str) -> dict
 
 def _warnings(operations: Iterable[Operation], inputs: Inputs) -> Iterable[str]:
     for operation in operations:
-        if operation.kept:
+        if operation.kept and not operation.replacement.objects:
             count, name = len(operation.kept), operation.library.name
             yield f"{name}: {count} objects of other kinds (assembly) are reused as LLVM built them"
     if inputs.llvm.dylib and any(relink.of_llvm(operation.library.name) for operation in operations):
@@ -396,8 +439,8 @@ def _warnings(operations: Iterable[Operation], inputs: Inputs) -> Iterable[str]:
         )
 
 
-def _ninja_text(build: Path) -> str:
-    """Triton's ninja file, in which blanks of paths are escaped."""
-    file = build / "build.ninja"
-    text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
-    return text.replace("$ ", " ")
+def _linked(inputs: Inputs) -> frozenset[str]:
+    """The files that the targets of Triton's build are made of; none if Ninja does not know them yet."""
+    targets = inputs.settings.triton.targets or ("all",)
+    argv = (str(inputs.tools.ninja), "-C", str(inputs.env.build), "-t", "inputs", "-E", *targets)
+    return frozenset((capture(argv) or "").splitlines())

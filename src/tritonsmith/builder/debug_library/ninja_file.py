@@ -28,13 +28,13 @@ class Compilation:
     """Everything that the file depends on.
 
     Attributes:
-        library: what is compiled.
+        library: what is compiled: all of its sources, or some.
         tree: the LLVM that it is compiled against.
         options: how that was built.
         sources: where it comes from.
         old: what the LLVM's own archive of it shows.
-        kept: objects of that archive that come from no source of the library's: they are taken as they are.
-            An absolute path is where one lies; others are extracted.
+        kept: objects of that archive that come from none of these sources: they are taken as they are, after
+            the new ones. An absolute path is where one lies; others are extracted.
         tables: generated headers that it needs.
         headers: more include folders.
         compilers: what compiles.
@@ -62,9 +62,15 @@ def archive_name(name: str) -> str:
     return f"lib{name}.a"
 
 
+def object_of(source: Path, library: Library) -> str:
+    """Where the object of a library's source lies, relative to the file."""
+    relative = os.path.relpath(source, library.folder)
+    return f"objects/{relative.replace('..', '__')}.o"
+
+
 def render(made: Compilation) -> str:
     """The text of the file; it lies in the folder that it is run in."""
-    objects = [(source, _object(source, made.library.folder)) for source in made.library.sources]
+    objects = [(source, object_of(source, made.library)) for source in made.library.sources]
     extracted = [f"kept/{path}" for path in _extracted(made)]
     kept = [*extracted, *(str(path) for path in made.kept if path.is_absolute())]
     lines = [
@@ -199,11 +205,6 @@ def _archive_of(made: Compilation) -> Path:
 
 def _extracted(made: Compilation) -> list[Path]:
     return [path for path in made.kept if not path.is_absolute()]
-
-
-def _object(source: Path, folder: Path) -> str:
-    relative = os.path.relpath(source, folder)
-    return f"objects/{relative.replace('..', '__')}.o"
 
 
 def _command(argv: tuple[str, ...]) -> str:

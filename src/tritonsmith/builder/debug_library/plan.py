@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -19,8 +19,9 @@ from tritonsmith.builder.debug_library import (
 from tritonsmith.builder.debug_library.abi_check import AbiRow
 from tritonsmith.builder.debug_library.cmake_lists import Library, Table
 from tritonsmith.builder.debug_library.llvm_options import LlvmOptions, LlvmSources
-from tritonsmith.builder.debug_library.ninja_file import Compilation
+from tritonsmith.builder.debug_library.ninja_file import Compilation, object_of
 from tritonsmith.builder.debug_library.precompiled import Header
+from tritonsmith.builder.debug_library.relink import Replacement
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.errors import FactError
 from tritonsmith.facts import tools
@@ -71,8 +72,8 @@ class Operation:
     """One library, ready to be compiled.
 
     Attributes:
-        library: what CMake's files say of it.
-        archive: that will stand in for the LLVM's own.
+        library: what CMake's files say of it; of its sources, those that are compiled.
+        replacement: what will stand in for the LLVM's own.
         rows: what was compared.
         kept: objects that are taken from the LLVM's own archive, or from where that names them.
         tables: generated headers that are made.
@@ -80,18 +81,19 @@ class Operation:
     """
 
     library: Library
-    archive: Path
+    replacement: Replacement
     rows: tuple[AbiRow, ...]
     kept: tuple[Path, ...]
     tables: tuple[Table, ...]
     steps: tuple[Step, ...]
 
 
-def prepare(name: str, bench: DebugLibraryContext) -> Operation:
+def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> Operation:
     """Read a library's sources and flags, check that it can be rebuilt, and plan the build.
 
     Args:
         name: of the library, one of `bench.folders`.
+        objects: those that are compiled; empty for all.
         bench: what all of them have in common.
 
     Raises:
@@ -106,6 +108,9 @@ def prepare(name: str, bench: DebugLibraryContext) -> Operation:
             hints=["only libraries that this LLVM was built with can be replaced"],
         )
     library = bench.library(name)
+    if objects:
+        sources = tuple(source for source in library.sources if object_of(source, library) in objects)
+        library = replace(library, sources=sources)
     reached = includes.follow(library.sources, library.includes, bench.options.includes)
     old, members = archive.read(own, tree), archive.members(own, tree)
     names = tuple(member.name for member in members)
@@ -138,11 +143,11 @@ def prepare(name: str, bench: DebugLibraryContext) -> Operation:
     )
     new = folder / own.name
     steps = (*(_configure(bench) if made.headers else ()), *_compile(made, bench, folder))
-    return Operation(library, new, rows, kept, tables, steps)
+    return Operation(library, Replacement(new, objects), rows, kept, tables, steps)
 
 
 def _kept(library: Library, members: tuple[Path, ...], own: Path) -> tuple[Path, ...]:
-    """Objects of the archive that the library takes from elsewhere: assembly, object libraries.
+    """Objects of the archive that come from none of the sources: other files, assembly, object libraries.
 
     Raises:
         FactError: two of them have one name.

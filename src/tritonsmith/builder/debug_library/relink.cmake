@@ -5,7 +5,8 @@
 # take the places of LLVM's own, so that only links are done again. What else must be done follows from the LLVM
 # at hand: the file may be older than that, and of another LLVM.
 
-# tritonsmith_debug_library(LLVM_DIR NAME ARCHIVE): a line of that file.
+# tritonsmith_debug_library(LLVM_DIR NAME ARCHIVE [OBJECT...]): a line of that file. The objects, if only they are
+# in debug, come first in each link too, so that their copies of inline functions and templates are the ones taken.
 function(tritonsmith_debug_library llvm name archive)
   cmake_path(COMPARE "${llvm}" EQUAL "${LLVM_DIR}" same)
   if(NOT same)
@@ -21,6 +22,9 @@ function(tritonsmith_debug_library llvm name archive)
   foreach(configuration IN LISTS configurations)
     set_target_properties(${name} PROPERTIES IMPORTED_LOCATION_${configuration} "${archive}")
   endforeach()
+  cmake_path(GET archive PARENT_PATH folder)
+  list(TRANSFORM ARGN PREPEND "${folder}/" OUTPUT_VARIABLE objects)
+  set_property(TARGET ${name} APPEND PROPERTY INTERFACE_LINK_OPTIONS ${objects})
   message(STATUS "tritonsmith: ${name} is ${archive}")
   if(name MATCHES "^LLVM")  # the shared libLLVM would hold its code a second time
     set(TRITONSMITH_STATIC_LLVM ON PARENT_SCOPE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.envs.workspace import EnvDir
@@ -15,7 +16,20 @@ from tritonsmith.facts.llvm_tree import LlvmTree
 
 CONFIG_HEADER = "config-header"  # the folder of llvm/Config/config.h, beside those of the libraries
 _CMAKE = Path(__file__).with_name("relink.cmake")
-_LINE = re.compile(r"tritonsmith_debug_library \[\[(.+)\]\] (\S+) \[\[(.+)\]\]\)$", re.MULTILINE)
+_LINE = re.compile(r"tritonsmith_debug_library \[\[(.+?)\]\] (\S+) (\[\[.+\]\])\)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What Triton links in place of a library of LLVM's.
+
+    Attributes:
+        archive: the debug library.
+        objects: those of it that are in debug, relative to the archive's folder; empty if all are.
+    """
+
+    archive: Path
+    objects: tuple[str, ...] = ()
 
 
 def folder(env: EnvDir) -> Path:
@@ -39,22 +53,23 @@ def variables(path: Path) -> dict[str, str]:
     return {"CMAKE_PROJECT_triton_INCLUDE": str(_CMAKE), "TRITONSMITH_DEBUG_LIBRARIES": str(path)}
 
 
-def render(tree: LlvmTree, archives: Mapping[str, Path]) -> str:
+def render(tree: LlvmTree, replaced: Mapping[str, Replacement]) -> str:
     """The text of the file.
 
     Args:
         tree: the LLVM whose libraries these are.
-        archives: library to its archive; may be empty.
+        replaced: library to what replaces it; may be empty.
     """
     lines = ["# Written by tritonsmith: `invoke debug-library`; to remove: `invoke debug-library --undo`."]
-    for name, path in sorted(archives.items()):
-        words = f"[[{tree.cmake_dir('llvm')}]] {name} [[{path}]]"
+    for name, one in sorted(replaced.items()):
+        files = " ".join(f"[[{path}]]" for path in (one.archive, *one.objects))
+        words = f"[[{tree.cmake_dir('llvm')}]] {name} {files}"
         lines.append(f"cmake_language(DEFER CALL tritonsmith_debug_library {words})")
     return "\n".join(lines) + "\n"
 
 
-def read(env: EnvDir, tree: LlvmTree) -> dict[str, Path]:
-    """Libraries of an LLVM that an environment's Triton has in debug, with their archives.
+def read(env: EnvDir, tree: LlvmTree) -> dict[str, Replacement]:
+    """Libraries of an LLVM that an environment's Triton has in debug, and what replaces them.
 
     Read from the file and not from a receipt, which a run that was killed does not leave.
     """
@@ -62,8 +77,12 @@ def read(env: EnvDir, tree: LlvmTree) -> dict[str, Path]:
         text = file(env).read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
-    of = str(tree.cmake_dir("llvm"))
-    return {name: Path(path) for llvm, name, path in _LINE.findall(text) if llvm == of}
+    of, found = str(tree.cmake_dir("llvm")), {}
+    for llvm, name, files in _LINE.findall(text):
+        if llvm == of:
+            archive, *objects = files[2:-2].split("]] [[")
+            found[name] = Replacement(Path(archive), tuple(objects))
+    return found
 
 
 def made(env: EnvDir) -> tuple[str, ...]:

@@ -29,10 +29,12 @@ class LibrarySource:
     Attributes:
         file: the source.
         words: why this one, for the screen.
+        function: of the pass, to stop in; empty if unknown.
     """
 
     file: Path
     words: str
+    function: str = ""
 
 
 def check(names: Iterable[str], known: Iterable[str]) -> None:
@@ -145,7 +147,7 @@ def _mlir_pass(argument: str, project: Path, known: set[str]) -> Iterator[Librar
             if its_argument == argument:
                 base = (f"GEN_PASS_DEF_{name.upper()}\n", f"{name}Base<")
                 for file in _containing(project / "mlir" / "lib", base):
-                    yield LibrarySource(file, f"def {name} in {definitions.name}")
+                    yield LibrarySource(file, f"def {name} in {definitions.name}", "runOnOperation")
 
 
 def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[LibrarySource]:
@@ -158,7 +160,7 @@ def _llvm_pass(argument: str, project: Path, known: set[str]) -> Iterator[Librar
             if its_argument == argument:
                 name = quoted or called
                 for file in _containing(lib, (f"{name}::run(",)):
-                    yield LibrarySource(file, f"{name} in {registry.name}")
+                    yield LibrarySource(file, f"{name} in {registry.name}", f"{name}::run")
     if argument not in known:
         for file in _containing(lib, ("INITIALIZE_PASS",)):
             text = file.read_text(encoding="utf-8", errors="replace")

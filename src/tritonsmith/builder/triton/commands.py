@@ -68,6 +68,8 @@ def prepare_build(
         PreflightError: the build would fail.
     """
     inputs, request = gather(settings, space, located, again=again)
+    if settings.llvm.debug_libraries:
+        inputs = replace(inputs, after_project=relink.file(inputs.env))  # `with_listed` adds what writes it
     problems = _problems(inputs, request)
     warnings = preflight.enforce(problems, force=force)
     inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)

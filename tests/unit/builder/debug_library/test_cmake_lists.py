@@ -37,7 +37,7 @@ def test_the_index_names_every_library_and_its_folder(project: Path) -> None:
 def test_sources_tables_and_folders(project: Path, tree: LlvmTree) -> None:
     library = read("MLIRMini", project, tree)
     folder = project / "mlir/lib/Mini"
-    assert library.sources == (folder / "Twice.cpp",)
+    assert library.sources == (folder / "Quotient.cpp", folder / "Twice.cpp")
     assert [table.output.name for table in library.tables] == ["Colors.h.inc", "Colors.cpp.inc"]
     table = library.tables[0]
     assert (table.project, table.definitions) == ("MLIR", folder / "Colors.td")

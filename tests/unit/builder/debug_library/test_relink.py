@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.unit.builder import made
 from tritonsmith.builder.cmake import CACHE_FILE
 from tritonsmith.builder.debug_library import command, relink
+from tritonsmith.builder.debug_library.relink import Replacement
 from tritonsmith.builder.triton import recipe
 from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.plan import Write
@@ -19,10 +20,13 @@ def test_an_environment_knows_its_libraries_by_that_file(tmp_path: Path) -> None
     env = EnvDir(tmp_path / "envs" / "dev", tmp_path)
     tree, other = made.llvm(tmp_path / "my llvm"), made.llvm(tmp_path / "another")
     assert relink.read(env, tree) == {}
-    archives = {"LLVMCore": _ARCHIVE, "MLIRTransforms": _ARCHIVE}
+    replaced = {
+        "LLVMCore": Replacement(_ARCHIVE),
+        "MLIRTransforms": Replacement(_ARCHIVE, ("objects/CSE.cpp.o", "objects/Utils/my utils.cpp.o")),
+    }
     relink.file(env).parent.mkdir(parents=True)
-    relink.file(env).write_text(relink.render(tree, archives), encoding="utf-8")
-    assert relink.read(env, tree) == archives
+    relink.file(env).write_text(relink.render(tree, replaced), encoding="utf-8")
+    assert relink.read(env, tree) == replaced
     assert relink.read(env, other) == {}, "the environment has another LLVM by now"
     relink.file(env).write_text(relink.render(tree, {}), encoding="utf-8")
     assert relink.read(env, tree) == {}
@@ -59,16 +63,9 @@ def test_triton_is_told_of_the_file_only_then() -> None:
 
 def test_the_file_is_written_before_triton_is_configured() -> None:
     inputs = made.inputs(tree=made.llvm(dylib=True))
-    plan = command.relinked(inputs, {"MLIRTransforms": _ARCHIVE})
+    plan = command.relinked(inputs, {"MLIRTransforms": Replacement(_ARCHIVE)})
     first = plan.steps[0]
     assert isinstance(first, Write)
     assert first.path == relink.file(inputs.env)
     text = next(step.text for step in plan.steps if isinstance(step, Write) and step.path.name == CACHE_FILE)
     assert f"set(TRITONSMITH_DEBUG_LIBRARIES [[{first.path}]]" in text
-
-
-def test_reconfigure_reaches_the_configure_behind_debug_libraries() -> None:
-    inputs = made.inputs(tree=made.llvm(dylib=True))
-    for again in (True, False):
-        plan = command.relinked(inputs, {"MLIRTransforms": _ARCHIVE}, again=again)
-        assert any(step.stamp.again for step in plan.steps if step.stamp) is again

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.builder import made
 from tritonsmith.builder.debug_library import relink
+from tritonsmith.builder.debug_library.relink import Replacement
 from tritonsmith.facts import tools
 
 # What MLIR's and LLVM's packages leave behind in the folder that finds them.
@@ -56,17 +57,17 @@ def configure(
     """
     prefix = tmp_path / "llvm"
     (prefix / "lib").mkdir(parents=True)
-    archives = {name: tmp_path / "debug" / f"lib{name}.a" for name in debug}
+    replaced = {name: Replacement(tmp_path / "debug" / f"lib{name}.a") for name in debug}
     (tmp_path / "debug").mkdir()
     for path in (
-        *archives.values(),
+        *(one.archive for one in replaced.values()),
         *(prefix / "lib" / f"lib{name}.a" for name in ("LLVMSupport", "LLVMCore")),
     ):
         path.touch()
     text = _PROJECT.replace("@PREFIX@", str(prefix)).replace("@DYLIB@", "ON" if dylib else "OFF")
     (tmp_path / "CMakeLists.txt").write_text(text, encoding="utf-8")
     file = tmp_path / "relink.cmake"
-    file.write_text(relink.render(made.llvm(of or prefix, dylib=dylib), archives), encoding="utf-8")
+    file.write_text(relink.render(made.llvm(of or prefix, dylib=dylib), replaced), encoding="utf-8")
     cmake, ninja = tools.own("cmake"), tools.own("ninja")
     assert cmake is not None
     assert ninja is not None

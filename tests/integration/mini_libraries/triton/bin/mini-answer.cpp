@@ -7,6 +7,6 @@
 int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(argc, argv);
   mlir::MLIRContext context; // MLIR's own libraries, which a distribution links with the shared LLVM
-  llvm::outs() << mlir::mini::twice(1) << "; " << llvm::mini::describe(79) << "\n";
+  llvm::outs() << mlir::mini::twice(mlir::mini::half(2)) << "; " << llvm::mini::describe(79) << "\n";
   return 0;
 }

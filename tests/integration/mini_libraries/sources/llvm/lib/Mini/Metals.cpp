@@ -21,7 +21,7 @@ struct Metal {
 static llvm::cl::opt<bool> Loud("mini-loud", llvm::cl::desc("say it louder"));
 
 std::string llvm::mini::describe(unsigned number) {
-  const Metal *metal = metalByNumber(number);
+  const Metal *metal = metalByNumber(raised(number) - 1);
   std::string name = metal ? metal->Name : "none";
   std::string words = name + " has number " + std::to_string(number);
   return Loud ? words + "!" : words;
