@@ -16,6 +16,7 @@ Linker = Literal["lld", "mold", "default"]
 Launcher = Literal["ccache", "sccache", "recc", "none"]
 Scope = Literal["closure", "python-module", "all"]
 Headers = Literal["auto", "on", "off"]
+Purpose = Literal["opt", "python", "tests", "all"]
 Distribute = Literal["", "icecc"]
 
 
@@ -32,7 +33,8 @@ class TritonSettings:
         plugin_dirs: out-of-tree backends (`TRITON_PLUGIN_DIRS`).
         proton: build the profiler.
         sanitizer: instrument Triton (for tools such as `triton-opt`; not for GPU code).
-        targets: Ninja targets; empty for all.
+        targets: Ninja targets; empty for those of `for`.
+        for_: what to build: `triton-opt`, the Python module, what the lit tests run, or all.
         cmake_args: more `-DNAME=VALUE`, appended last.
         werror: keep upstream's `-Werror` for warnings that newer compilers are known to add.
         precompiled_headers: inject precompiled headers of what most sources include; `auto` if it saves time.
@@ -47,6 +49,7 @@ class TritonSettings:
     proton: bool = False
     sanitizer: Sanitizer = ""
     targets: tuple[str, ...] = ()
+    for_: Purpose = "all"
     cmake_args: tuple[str, ...] = ()
     werror: bool = False
     precompiled_headers: Headers = "off"

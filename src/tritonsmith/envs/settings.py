@@ -243,4 +243,4 @@ def _check_names(words: Iterable[str], key: str, source: str) -> None:
 
 
 def _dashed(name: str) -> str:
-    return name.replace("_", "-")
+    return name.strip("_").replace("_", "-")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tritonsmith.errors import UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import flag
-from tritonsmith.tasks.options import ENV, JSON, NINJA_TARGET, SOURCE
+from tritonsmith.tasks.options import BUILD_FOR, ENV, JSON, NINJA_TARGET, SOURCE
 from tritonsmith.tasks.task import task
 from tritonsmith.ui import console
 
@@ -23,6 +23,7 @@ def explain(
     context: Any,
     env: str = ENV,
     source: str = SOURCE,
+    for_: str = BUILD_FOR,
     target: tuple[str, ...] = NINJA_TARGET,
     llvm: bool = flag("explain the LLVM that is built for the environment, not Triton", default=False),
     cache_debug: Path | None = flag("CCACHE_DEBUGDIR of a build: explain its cache misses", None),
@@ -37,7 +38,7 @@ def explain(
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import settings
 
-    flags = {"triton.source": source or None}
+    flags: dict[str, Any] = {"triton.source": source or None, "triton.for": for_ or None}
     chosen = settings.load(env, flags, commands.last_build(env))
     space, located = commands.find_triton(chosen)
     if llvm:

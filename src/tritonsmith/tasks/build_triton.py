@@ -7,7 +7,7 @@ from typing import Any
 from tritonsmith.errors import UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import flag
-from tritonsmith.tasks.options import DRY_RUN, ENV, FORCE, NINJA_TARGET, RECONFIGURE, BuildOptions
+from tritonsmith.tasks.options import BUILD_FOR, DRY_RUN, ENV, FORCE, NINJA_TARGET, RECONFIGURE, BuildOptions
 from tritonsmith.tasks.task import task
 
 
@@ -17,6 +17,7 @@ def build_triton(
     how: BuildOptions,
     env: str = ENV,
     sanitizer: str = flag("sanitizer: address, undefined or thread", ""),
+    for_: str = BUILD_FOR,
     target: tuple[str, ...] = NINJA_TARGET,
     cmake_arg: tuple[str, ...] = flag("-DNAME=VALUE, written --cmake-arg=-DNAME=VALUE (repeatable)", ()),
     dry_run: bool = DRY_RUN,
@@ -30,7 +31,8 @@ def build_triton(
     flags = {
         **build_settings(how),
         "triton.sanitizer": sanitizer or None,
-        "triton.targets": target or None,
+        "triton.for": for_ or None,
+        "triton.targets": target or (() if for_ else None),
         "triton.cmake-args": cmake_arg or None,
     }
     chosen = settings.load(env, flags)

@@ -33,6 +33,7 @@ LLVM_DIR = flag("install prefix or build folder of the LLVM to use", "")
 LLVM_SOURCE = flag("LLVM sources: git URL, checkout or tarball", "")
 SHA256 = flag("SHA-256 checksum of the tarball or archive", "")
 NINJA_TARGET = flag("Ninja target, instead of the usual ones (repeatable)", ())
+BUILD_FOR = flag("opt, python, tests or all: build and link what that needs", "")
 FORCE = flag("ignore preflight errors", default=False)
 RECONFIGURE = flag("configure even if nothing changed", default=False)
 

@@ -54,7 +54,7 @@ def test_explain_tells_every_key_with_its_origin(tmp_path: Path) -> None:
     env = write(tmp_path / "mine.toml", '[triton]\nbackends = ["nvidia"]\n')
     rows = {key: (value, origin) for key, value, origin in settings.explain(settings.load(str(env)))}
     fields = [
-        f"{section.name}.{key.name.replace('_', '-')}"
+        f"{section.name}.{key.name.strip('_').replace('_', '-')}"
         for section in dataclasses.fields(Settings)
         if section.name not in ("name", "origin")
         for key in dataclasses.fields(getattr(Settings("x"), section.name))

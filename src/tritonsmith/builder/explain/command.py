@@ -78,7 +78,7 @@ def of_triton(
     last = receipts.read(env.receipt("build-triton"))
     own = (*pin_check.notes(last, request, inputs.llvm), *own_steps(plan, env, last, inputs))
     found = of_folder(
-        inputs.tools.ninja, env.build, tuple(targets) or settings.triton.targets, inputs.checkout.root
+        inputs.tools.ninja, env.build, tuple(targets) or inputs.settings.triton.targets, inputs.checkout.root
     )
     notes = tuple(_flags_matter(settings, bare))
     if own and found.folder.is_dir():

@@ -18,7 +18,7 @@ from tritonsmith.builder.explain import cmake_changes
 from tritonsmith.builder.jobs import bound
 from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.builder.prepared_build import PreparedBuild
-from tritonsmith.builder.triton import install, pin_check, precompiled, recipe, suspects
+from tritonsmith.builder.triton import install, ninja_targets, pin_check, precompiled, recipe, suspects
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.builder.triton.source import TritonSource, locate, request_for, request_for_revision
 from tritonsmith.command_line import command
@@ -226,6 +226,8 @@ def gather(
     """
     checkout = checkouts.read(located.root)
     env = space.env(settings.name)
+    targets = ninja_targets.resolve(settings.triton, checkout.root)
+    settings = replace(settings, triton=replace(settings.triton, targets=targets))
     request = request_for(settings, checkout)
     tree = _llvm_of(settings, space, env, request, checkout)
     host = machine.read()
