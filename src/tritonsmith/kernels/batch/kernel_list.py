@@ -11,6 +11,8 @@ arguments = { BLOCK = "128", "*_ptr" = "*fp16:16" }
 targets = ["h100", "mi300x"]      # may be left out: those of the flags
 options = { num_warps = 8 }
 versions = ">=3.4"                # by which Tritons; all of them if left out
+
+`kernel.capture` writes such a file, with more keys.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from tritonsmith.kernels.compile.source import KernelSource
 from tritonsmith.kernels.compile.targets import Target
 
 SUFFIX = ".toml"
-_TOP: Mapping[str, type] = {"schema": int, "arguments": dict, "kernel": list}
+_TOP: Mapping[str, type] = {"schema": int, "arguments": dict, "kernel": list, "captured": dict}
 _KEYS: Mapping[str, type] = {
     "file": str,
     "kernel": str,
@@ -41,8 +43,15 @@ _KEYS: Mapping[str, type] = {
     "targets": list,
     "options": dict,
     "versions": str,
+    "sha256": str,
+    "count": int,
+    "grid": list,
+    "where": list,
+    "module": str,
+    "configs": list,
 }
 _KINDS = {int: "a number", str: "a text", dict: "a table", list: "a list"}
+_PLURALS: Mapping[type, str] = {str: "texts", dict: "tables", list: "lists"}
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,13 @@ class ListedKernel:
         targets: those of the flags if empty.
         options: of the backend.
         versions: of Triton that it is for.
+        sha256: of the file when it was captured.
+        count: launches that were captured.
+        grids: distinct ones, the most frequent first.
+        launched_from: call sites: `script.py:33`.
+        module: the import name of the file.
+        configs: of its autotuner after pruning: values of parameters and options of the backend together.
+            `signature` and `options` have those of the first.
     """
 
     where: str
@@ -70,6 +86,12 @@ class ListedKernel:
     targets: tuple[Target, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     versions: SpecifierSet = field(default_factory=SpecifierSet)
+    sha256: str = ""
+    count: int = 0
+    grids: tuple[tuple[int, ...], ...] = ()
+    launched_from: tuple[str, ...] = ()
+    module: str = ""
+    configs: tuple[Mapping[str, Any], ...] = ()
 
     def fits(self, version: str) -> bool:
         """Whether the kernel is for this Triton; a Triton of unknown version takes all."""
@@ -178,7 +200,21 @@ def _entry(row: Any, number: int, common: dict[str, Any], path: Path) -> ListedK
         targets=_targets(row.get("targets", []), where),
         options=row.get("options", {}),
         versions=_versions(row.get("versions", ""), where),
+        sha256=row.get("sha256", ""),
+        count=row.get("count", 0),
+        grids=tuple(map(tuple, _all(list, "grid", row, where))),
+        launched_from=_all(str, "where", row, where),
+        module=row.get("module", ""),
+        configs=_all(dict, "configs", row, where),
     )
+
+
+def _all(kind: type, key: str, row: Mapping[str, Any], where: str) -> tuple[Any, ...]:
+    """The parts of a list, each of one kind."""
+    for part in row.get(key, ()):
+        if type(part) is not kind:
+            raise ConfigError(f"{key} must list {_PLURALS[kind]}, not {part!r}", where=where)
+    return tuple(row.get(key, ()))
 
 
 def _texts(table: Mapping[str, Any], where: str) -> Iterator[tuple[str, str]]:

@@ -44,6 +44,26 @@ def test_an_entry(tmp_path: Path) -> None:
     assert [entry.fits(version) for version in ("3.3.1", "3.4.0", "3.6.0", "")] == [False, True, False, True]
 
 
+def test_what_a_capture_adds(tmp_path: Path) -> None:
+    path = written(tmp_path, """
+        [captured]
+        command = "python script.py"
+        [[kernel]]
+        file = "add.py"
+        signature = "*fp32,BLOCK=64"
+        sha256 = "ab"
+        count = 3
+        grid = [[64, 1, 1], [32, 1, 1]]
+        where = ["script.py:33"]
+        module = "pkg.add"
+        configs = [{ BLOCK = 64, num_warps = 4 }, { BLOCK = 128, num_warps = 8 }]
+    """)  # fmt: skip
+    (entry,) = kernel_list.read(path)
+    assert (entry.sha256, entry.count, entry.grids) == ("ab", 3, ((64, 1, 1), (32, 1, 1)))
+    assert (entry.launched_from, entry.module) == (("script.py:33",), "pkg.add")
+    assert entry.configs[1] == {"BLOCK": 128, "num_warps": 8}
+
+
 def test_arguments_by_name(tmp_path: Path) -> None:
     text = "@triton.jit\ndef k(a_ptr, b_ptr, stride_am, n, N: tl.constexpr, M: tl.constexpr = 3):\n    pass\n"
     path = written(tmp_path, """
@@ -75,6 +95,8 @@ def test_arguments_by_name(tmp_path: Path) -> None:
         ('[[kernel]]\nfile = "k.py"\nsignature = ""\nversions = "3.4"', "versions cannot be '3.4'"),
         ('[[kernel]]\nfile = "k.py"\narguments = { N = 64 }', "N must be a text, not 64"),
         ('[[kernel]]\nfile = 3\nsignature = ""', "file must be a text, not 3"),
+        ('[[kernel]]\nfile = "k.py"\nsignature = ""\ngrid = [1]', "grid must list lists, not 1"),
+        ('[[kernel]]\nfile = "k.py"\nsignature = ""\nconfigs = [4]', "configs must list tables, not 4"),
         ("[[kernel", "not valid TOML"),
     ],
 )
