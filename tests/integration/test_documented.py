@@ -107,6 +107,7 @@ NOT_RUN = {  # why, by how a command begins
     "store.export": "an object store; test_store.py has one in memory",
     "store.import": "an object store; test_store.py has one in memory",
     "test": "these are the tests",
+    "watch": "it runs until ^C; test_watch.py saves files meanwhile",
 }
 FAILS = ("passes.dump matmul.py:matmul --signature ... --target mi300x --option kpack=3",)
 

@@ -10,9 +10,27 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Protocol
 
 GRACE_AFTER_INT = 5.0  # seconds; Ninja lets running compiles finish writing
 GRACE_AFTER_TERM = 2.0
+
+
+class ProcessGroup(Protocol):
+    """A process that leads a group: `subprocess.Popen`, and what is like it.
+
+    Attributes:
+        pid: of the process and of the group.
+    """
+
+    pid: int
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end.
+
+        Raises:
+            subprocess.TimeoutExpired: it goes on.
+        """
 
 
 @contextmanager
@@ -33,7 +51,7 @@ def stoppable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def stop(process: subprocess.Popen[str]) -> None:
+def stop(process: ProcessGroup) -> None:
     """Stop a process group: INT, then TERM, then KILL, with time to react in between.
 
     Another ^C skips to the next signal at once.
@@ -69,7 +87,7 @@ def _leave_terminal() -> None:
             os.close(nowhere)
 
 
-def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> bool:
+def _signal_group(process: ProcessGroup, number: signal.Signals) -> bool:
     try:
         os.killpg(process.pid, number)
     except (ProcessLookupError, PermissionError):

@@ -42,6 +42,7 @@ from tritonsmith.tasks.purge_wheels import purge_wheels
 from tritonsmith.tasks.setup_mlir import setup_mlir
 from tritonsmith.tasks.system_packages import packages
 from tritonsmith.tasks.up import up
+from tritonsmith.tasks.watch import watch
 
 # What a start makes stays to the end. Looking through it again and again takes a tenth of a build that has
 # nothing to do.
@@ -68,6 +69,7 @@ namespace = Collection(
     install_triton,
     link_compile_commands,
     debug_library,
+    watch,
     doctor,
     pins,
     env_triton,

@@ -10,7 +10,9 @@ from tritonsmith.ui import console
 
 GROUPS = {
     "set up": ("up", "setup-mlir", "system.packages", "env.list", "env.explain", "env.allow"),
-    "build": ("build-triton", "install-triton", "link-compile-commands", "build.explain", "debug-library"),
+    "build": (
+        "build-triton", "install-triton", "link-compile-commands", "build.explain", "debug-library", "watch",
+    ),
     "diagnose": ("doctor", "pins"),
     "kernels": (
         "kernel.compile", "kernel.show", "kernel.resources", "kernel.compare", "kernel.study", "kernel.aot",

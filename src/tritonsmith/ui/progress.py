@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from tritonsmith.ui import recording
 from tritonsmith.ui.console import err
 from tritonsmith.ui.printable import printable
 from tritonsmith.ui.units import duration
@@ -102,7 +103,7 @@ class PhaseProgress:
             self._say(duration(seconds))
 
     def _say(self, text: str) -> None:
-        if not self._silent:
+        if not self._silent and not recording.on():
             err().print(f"[{self._phase}] {text}", markup=False)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from tritonsmith.ui import console, redact
+from tritonsmith.ui import console, recording, redact
 from tritonsmith.ui.printable import printable
 from tritonsmith.ui.units import duration
 
@@ -85,10 +85,32 @@ class Grid:
     across: bool = False
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
+        if recording.on():
+            yield Text(recording.record("table", self.as_json()), no_wrap=True, overflow="ignore")
+            return
         wide = _Screen.wide or options.max_width >= console.UNBOUNDED
         for line in self.lines(None if wide else options.max_width):
             line.no_wrap, line.overflow = True, "ignore"
             yield line
+
+    def as_json(self) -> dict[str, Any]:
+        """The table for `of_json`, in another process."""
+        return {
+            "title": self.title,
+            "columns": [(_told(one.head), one.right, one.cut, one.spare) for one in self.columns],
+            "rows": [[_told(cell) for cell in row] for row in self.rows],
+            "keys": self.keys,
+            "styles": self.styles,
+            "across": self.across,
+        }
+
+    @staticmethod
+    def of_json(content: Mapping[str, Any]) -> Grid:
+        """The table of `as_json`."""
+        columns = tuple(Column(Text(*head), *rest) for head, *rest in content["columns"])
+        rows = tuple(tuple(Text(*cell) for cell in row) for row in content["rows"])
+        styles = tuple(content["styles"])
+        return Grid(content["title"], columns, rows, content["keys"], styles, content["across"])
 
     def lines(self, width: int | None) -> Iterator[Text]:
         """The table, line by line.
@@ -231,6 +253,10 @@ def plain(
 def clipped(text: str, most: int) -> str:
     """The text, cut with a mark if it is too long."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _told(cell: Text) -> tuple[str, str]:
+    return cell.plain, str(cell.style)
 
 
 def _clean(cell: Cell) -> Text:

@@ -67,7 +67,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--option": ["passes.isolate passes.reduce passes.replay"],
     "--out": ["kernel.inline-ptx passes.reduce passes.replay passes.report"],
     "--pass": ["debug-library", "passes.reduce"],
-    "--path": ["passes.show", "store.adopt"],
+    "--path": ["passes.show", "store.adopt", "watch"],
     "--point": ["kernel.aot", "kernel.inline-ptx", "kernel.show"],
     "--python": ["passes.import"],
     "--regex": ["passes.find", "passes.isolate"],

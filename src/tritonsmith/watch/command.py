@@ -1,0 +1,90 @@
+"""What runs again at each save: a task of this tool, or any command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tritonsmith import untrusted
+from tritonsmith.plan import process
+from tritonsmith.plan.fork_server import ForkServer
+from tritonsmith.ui import recording, redact
+from tritonsmith.ui.tables import Grid
+from tritonsmith.watch.outcome import RunOutcome
+
+OnPart = Callable[[str | Grid], None]
+_CALLS = ("tritonsmith.ui.recording:begin", "tritonsmith.program:main")
+
+
+class WatchedCommand(Protocol):
+    """A command."""
+
+    def run(self, on_part: OnPart) -> RunOutcome:
+        """Run it to its end.
+
+        Args:
+            on_part: called with each line and table, as it comes.
+
+        Raises:
+            KeyboardInterrupt: after all of its processes were stopped.
+        """
+
+
+class WatchedTask:
+    """A task of this tool.
+
+    Args:
+        server: which runs it.
+        words: its name and arguments.
+    """
+
+    def __init__(self, server: ForkServer, words: Sequence[str]) -> None:
+        self._server, self._argv = server, (sys.argv[0], *words)
+
+    @staticmethod
+    def server() -> ForkServer:
+        """What runs tasks; a context manager."""
+        return ForkServer(*_CALLS)
+
+    def run(self, on_part: OnPart) -> RunOutcome:
+        """See `WatchedCommand`."""
+        parts: list[str | Grid] = []
+        files: list[Path] = []
+
+        def on_line(line: str) -> None:
+            told = recording.parse(line)
+            if "file" in told:
+                files.append(Path(told["file"]))
+                return
+            parts.append(Grid.of_json(told["table"]) if told else line)
+            on_part(parts[-1])
+
+        code = self._server.run(self._argv, on_line)
+        texts = {str(path): untrusted.read_text(path) for path in files if untrusted.is_file(path)}
+        return RunOutcome(code, tuple(parts), texts)
+
+
+class WatchedProgram:
+    """A command of the user's, in the current folder.
+
+    Args:
+        argv: program and arguments.
+    """
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._argv = tuple(argv)
+
+    def run(self, on_part: OnPart) -> RunOutcome:
+        """See `WatchedCommand`."""
+        parts: list[str] = []
+        hide = redact.SecretLines()
+
+        def on_line(line: str) -> None:
+            parts.append(hide(line))
+            on_part(parts[-1])
+
+        code = process.stream(self._argv, cwd=Path.cwd(), env=os.environ, on_line=on_line)
+        return RunOutcome(code, tuple(parts))

@@ -1,0 +1,169 @@
+"""What a run has shown, and what is different from the run before; times and addresses do not count."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from tritonsmith import configs
+from tritonsmith.kernels.normalize import diff as normalize_diff
+from tritonsmith.ui import tables
+from tritonsmith.ui.tables import Grid
+
+ARROW = " → "
+_CONTEXT = 2  # lines around a change
+_MLIR = ".mlir"
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """The result of a run.
+
+    Attributes:
+        code: exit code.
+        parts: what was printed: lines of text and tables, in order.
+        files: name to text of the files that are a part of the answer: IR.
+        what: that ended so: the build, or the command.
+    """
+
+    code: int
+    parts: tuple[str | Grid, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    what: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """`ok`, or how it failed."""
+        failed = f"exit code {self.code}" if self.code >= 0 else f"signal {-self.code}"
+        return "ok" if self.code == 0 else ", ".join(filter(None, (self.what, failed)))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The text."""
+        return tuple(part for part in self.parts if isinstance(part, str))
+
+    @property
+    def grids(self) -> tuple[Grid, ...]:
+        """The tables."""
+        return tuple(part for part in self.parts if isinstance(part, Grid))
+
+
+@dataclass(frozen=True)
+class OutcomeChange:
+    """What is different between two runs.
+
+    Attributes:
+        grids: tables of the cells that changed.
+        diffs: unified diffs, by the name of the file; of the text under an empty name.
+    """
+
+    grids: tuple[Grid, ...] = ()
+    diffs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is different."""
+        return bool(self.grids or self.diffs)
+
+
+def compare(before: RunOutcome, after: RunOutcome) -> OutcomeChange:
+    """What is different, apart from the exit code."""
+    named = {_steady(grid.title): grid for grid in before.grids}
+    grids = [_cells(named.pop(_steady(grid.title), None), grid) for grid in after.grids]
+    grids += [_cells(grid, None) for grid in named.values()]
+    diffs = {"": tuple(_lines(before.lines, after.lines))}
+    for name, text in after.files.items():
+        if name in before.files:
+            diffs[name] = _texts(Path(name), before.files[name], text)
+    return OutcomeChange(
+        tuple(grid for grid in grids if grid), {name: lines for name, lines in diffs.items() if lines}
+    )
+
+
+def _texts(path: Path, before: str, after: str) -> tuple[str, ...]:
+    """The difference of two files; of IR, regardless of how values and locations are named."""
+    if path.suffix == _MLIR:
+        return normalize_diff.of(before, after, "mlir").lines
+    return tuple(_lines(before.splitlines(), after.splitlines()))
+
+
+def _lines(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """A unified diff without the lines for file names."""
+    old, new = ([_steady(line) for line in lines] for lines in (before, after))
+    found = difflib.unified_diff(old, new, lineterm="", n=_CONTEXT)
+    return (line for number, line in enumerate(found) if number > 1)
+
+
+def _cells(before: Grid | None, after: Grid | None) -> Grid | None:
+    """A table of the changed cells, `before → after`; None if nothing has changed."""
+    shape = after or before
+    if shape is None:
+        return None
+    old, new = _rows(before), _rows(after)
+    heads = [column.head.plain for column in shape.columns]
+    rows: list[tuple[tuple[str, ...], dict[str, str]]] = []
+    changed: set[str] = set()
+    for key in dict.fromkeys((*new, *old)):
+        cells = _row(heads, old.get(key), new.get(key))
+        if cells:
+            rows.append((key[:-1], cells))
+            changed |= cells.keys()
+    if not rows:
+        return None
+    wanted = [head for head in heads if head in changed]
+    own = heads[: shape.keys]
+    body = [[*key, *(cells.get(head, "") for head in wanted)] for key, cells in rows]
+    return tables.plain(
+        shape.title, [*own, *wanted], body, right=wanted, keys=shape.keys, across=shape.across
+    )
+
+
+def _rows(grid: Grid | None) -> dict[tuple[str, ...], dict[str, str]]:
+    """Cells by their heads, by what identifies a row; its last part tells rows apart that are alike."""
+    found: dict[tuple[str, ...], dict[str, str]] = {}
+    if grid is None:
+        return found
+    heads = [column.head.plain for column in grid.columns]
+    for row in grid.rows:
+        key = tuple(cell.plain for cell in row[: grid.keys])
+        number = sum(1 for known in found if known[:-1] == key)
+        found[*key, str(number)] = {
+            head: cell.plain
+            for head, cell in zip(heads[grid.keys :], row[grid.keys :], strict=True)
+            if head not in _table()["columns"]
+        }
+    return found
+
+
+def _row(
+    heads: Sequence[str], old: Mapping[str, str] | None, new: Mapping[str, str] | None
+) -> dict[str, str]:
+    """The changed cells of a row, by their heads; all cells of a row that came or went."""
+    if new is None:
+        return {head: f"{old[head]}{ARROW}".strip() for head in heads if old and old.get(head)}
+    if old is None:
+        return {head: f"{ARROW}{new[head]}".strip() for head in heads if new.get(head)}
+    return {
+        head: f"{old.get(head, '')}{ARROW}{new.get(head, '')}".strip()
+        for head in heads
+        if _steady(old.get(head, "")) != _steady(new.get(head, ""))
+    }
+
+
+def _steady(text: str) -> str:
+    """The text without what is different in each run."""
+    return _volatile().sub("…", text)
+
+
+@cache
+def _volatile() -> re.Pattern[str]:
+    return re.compile("|".join(_table()["patterns"]))
+
+
+def _table() -> Mapping[str, list[str]]:
+    found: Mapping[str, list[str]] = configs.load("watch")["volatile"]
+    return found

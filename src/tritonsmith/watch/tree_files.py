@@ -1,0 +1,52 @@
+"""The files of a source tree, as git sees them: followed, or new and not ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tritonsmith.facts import git_reader
+from tritonsmith.watch.named_paths import NamedPaths, matters
+from tritonsmith.watch.saves import WatchedFiles
+
+
+class TreeFiles:
+    """The files of a folder under git that a command may depend on.
+
+    Args:
+        root: the folder.
+        files: its files.
+    """
+
+    def __init__(self, root: Path, files: frozenset[Path]) -> None:
+        self._root, self._files = root, files
+
+    def folders(self) -> frozenset[Path]:
+        """The folders to watch; what is built or cached there is not among them where git ignores it."""
+        inner = {path.parent for path in self._files}
+        between = {folder for path in inner for folder in path.parents if folder.is_relative_to(self._root)}
+        return frozenset((self._root, *inner, *between))
+
+    def select(self, paths: Iterable[Path]) -> frozenset[Path]:
+        """Those that are such files, before the change or after it."""
+        changed, before = frozenset(paths), self._files
+        if any(matters(path.relative_to(self._root)) for path in self._strange(changed)):
+            self._files = _listed(self._root) or before
+        return (changed & before) | (self._files - before)
+
+    def _strange(self, paths: Iterable[Path]) -> list[Path]:
+        return [path for path in paths if path not in self._files and path.is_relative_to(self._root)]
+
+
+def of(root: Path) -> WatchedFiles:
+    """The files of a folder; without git all but what editors and Python keep there."""
+    files = _listed(root)
+    return NamedPaths([root]) if files is None else TreeFiles(root, files)
+
+
+def _listed(root: Path) -> frozenset[Path] | None:
+    answer = git_reader.look(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    if answer is None or answer.code:
+        return None
+    names = (Path(name) for name in answer.out.split("\0") if name)
+    return frozenset(root / name for name in names if matters(name))

@@ -1,0 +1,240 @@
+"""`watch` as a process: files are saved, and what it says of that is read as it comes."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.integration.harness import Smith
+from tests.support import all_gone, command_of
+
+PATIENCE = 300.0  # seconds
+KERNEL = """
+import triton
+import triton.language as tl
+from factors import factor
+
+
+@triton.jit
+def watched_scale(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at) * factor())
+"""
+FACTORS = """
+import triton
+
+
+@triton.jit
+def factor():
+    return 2.0
+"""
+SLOW = """
+import os, pathlib, sys, time
+pathlib.Path("pid.txt").write_text(str(os.getpid()))
+print("began", flush=True)
+time.sleep(float(pathlib.Path("seconds.txt").read_text()))
+print(pathlib.Path("answer.txt").read_text().strip())
+sys.exit(int(pathlib.Path("code.txt").read_text()))
+"""
+
+WAIT = """import time
+import triton
+
+
+def wait():
+    open({!r}, "w").close()
+    time.sleep(600)
+    return 2
+
+
+SCALE = triton.language.constexpr(wait())
+"""
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """A running `watch`.
+
+    Attributes:
+        process: it.
+        lines: of both outputs; None at their end.
+    """
+
+    process: subprocess.Popen[str]
+    lines: queue.SimpleQueue[str | None]
+
+    def until(self, *words: str) -> list[str]:
+        """The next lines, until one has all the words."""
+        found: list[str] = []
+        until = time.monotonic() + PATIENCE
+        while not found or not all(word in found[-1] for word in words):
+            line = self.lines.get(timeout=max(0.1, until - time.monotonic()))
+            assert line is not None, f"it ended before {words} was seen: {found}"
+            found.append(line)
+        return found
+
+    def quiet(self, seconds: float) -> bool:
+        """Whether it says nothing for so long."""
+        time.sleep(seconds)
+        return self.lines.empty()
+
+    def family(self) -> list[psutil.Process]:
+        """It, and all that it has started."""
+        me = psutil.Process(self.process.pid)
+        return [me, *me.children(recursive=True)]
+
+    def end(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Stop it; its exit code."""
+        family = self.family()
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE)
+        assert all_gone(family), [command_of(one) for one in family]
+        return code
+
+
+@contextmanager
+def watching(smith: Smith, *argv: str) -> Iterator[Watcher]:
+    with smith.running("watch", *argv) as process:
+        lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+        def read(stream: Iterator[str]) -> None:
+            for line in stream:
+                lines.put(line.rstrip("\n"))
+            lines.put(None)
+
+        assert process.stdout
+        assert process.stderr
+        threads = [threading.Thread(target=read, args=(one,)) for one in (process.stdout, process.stderr)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield Watcher(process, lines)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait(PATIENCE)
+            for thread in threads:
+                thread.join()
+
+
+@pytest.fixture
+def slow(with_wheel: Smith, tmp_path: Path) -> Smith:
+    """A program whose time, answer and exit code are files."""
+    (tmp_path / "slow.py").write_text(SLOW)
+    say(tmp_path, "first")
+    return with_wheel.beside(tmp_path)
+
+
+def say(folder: Path, answer: str, code: int = 0, seconds: float = 0.0) -> None:
+    (folder / "seconds.txt").write_text(str(seconds))
+    (folder / "code.txt").write_text(str(code))
+    (folder / "answer.txt").write_text(f"{answer}\n")
+
+
+def began(watch: Watcher, folder: Path) -> psutil.Process:
+    """The program, once it runs."""
+    watch.until("began")
+    return psutil.Process(int((folder / "pid.txt").read_text()))
+
+
+def test_the_table_of_a_kernel(with_wheel: Smith, tmp_path: Path) -> None:
+    kernel, factors = tmp_path / "watched_scale.py", tmp_path / "factors.py"
+    kernel.write_text(KERNEL)
+    factors.write_text(FACTORS)
+    task = f"kernel.resources {kernel.name} --signature '*fp32,*fp32,256' --target h100 --out made"
+    with watching(with_wheel.beside(tmp_path), "--run", task) as watch:
+        first = "\n".join(watch.until(" ok (run "))
+        assert "resources, NVIDIA" in first
+        assert "cuda:90:32" in first
+        kernel.write_text(KERNEL.replace("* factor()", "* factor() + tl.load(x_ptr + 2 * at)"))
+        changed = "\n".join([*watch.until("watched_scale.py: changed, ok"), *watch.until("global load")])
+        assert "resources, NVIDIA" in changed
+        assert " → " in changed
+        kernel.write_text(KERNEL + ")\n")
+        watch.until("watched_scale.py: ok → exit code 1")
+        watch.until("error: cannot parse this file as Python")
+        kernel.write_text(KERNEL)
+        watch.until("watched_scale.py: exit code 1 → ok, changed")
+        factors.write_text(FACTORS + "\n\n# no other kernel\n")
+        watch.until("factors.py: unchanged, ok")
+        assert watch.end() == 130
+
+
+def test_a_command_of_the_user_s(slow: Smith) -> None:
+    folder = slow.cwd
+    with watching(slow, "--path", "answer.txt", "--", "python3", "slow.py") as watch:
+        assert "first" in watch.until(" ok (run ")
+        say(folder, "second")
+        watch.until("answer.txt: changed, ok")
+        assert watch.until("+second")[-2:] == ["-first", "+second"]
+        say(folder, "third", code=3)
+        watch.until("ok → exit code 3")
+        watch.until("third")
+        say(folder, "third", code=3)
+        watch.until("unchanged, still exit code 3")
+        (folder / "README.md").write_text("")
+        (folder / ".answer.txt.swp").write_text("")
+        assert watch.quiet(0.5)
+        assert watch.end() == 130
+
+
+def test_a_save_during_a_run_starts_anew(slow: Smith) -> None:
+    folder = slow.cwd
+    say(folder, "first", seconds=600)
+    with watching(slow, "--path", "answer.txt", "--", "python3", "slow.py") as watch:
+        old = began(watch, folder)
+        say(folder, "second")
+        watch.until("second")
+        watch.until(" ok (run ")
+        assert all_gone([old])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_nothing_is_left_behind(slow: Smith, number: signal.Signals) -> None:
+    say(slow.cwd, "never", seconds=600)
+    with watching(slow, "--path", "answer.txt", "--", "python3", "slow.py") as watch:
+        run = began(watch, slow.cwd)
+        assert watch.end(number) == 130
+        assert all_gone([run])
+
+
+def test_a_run_of_a_kernel_is_stopped_with_its_workers(with_wheel: Smith, tmp_path: Path) -> None:
+    kernel = tmp_path / "watched_slow.py"
+    slow = KERNEL.replace("import triton\n", WAIT.format(str(tmp_path / "began")), 1)
+    kernel.write_text(slow.replace("* factor()", "* factor() * SCALE"))
+    (tmp_path / "factors.py").write_text(FACTORS)
+    task = f"kernel.resources {kernel.name} --signature '*fp32,*fp32,256' --target h100 --out made_slowly"
+    with watching(with_wheel.beside(tmp_path), "--run", task) as watch:
+        deadline = time.monotonic() + PATIENCE
+        while not (tmp_path / "began").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert watch.end() == 130
+    locks = [*with_wheel.home.rglob("*.holder"), *tmp_path.rglob("*.holder")]
+    assert locks == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--run", "kernel.resorces m.py"], "did you mean 'kernel.resources'?"),
+        (["--run", "kernel.resources --no-such-flag"], "--run: "),
+        (["--run", "watch"], "--run names no task"),
+        (["--run", "env.list"], "nothing to watch"),
+        (["--run", "env.list", "--path", "no/such/file"], "no such file or folder"),
+        (["--run", "env.list", "--", "true"], "contradict"),
+        ([], "nothing to run"),
+    ],
+)
+def test_what_cannot_be_watched(slow: Smith, argv: list[str], says: str) -> None:
+    assert says in slow("watch", *argv, code=2).err
