@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.kernel_options import CompileOptions, parse_stages
+from tritonsmith.tasks.kernel_options import CompileOptions, listed_kernels, parse_stages
 from tritonsmith.tasks.option_fields import CommaLists, flag, word
 from tritonsmith.tasks.options import DRY_RUN, JOBS, JSON, OUT, SCHEDULER, TIMEOUT, WHEEL_ENV
 from tritonsmith.tasks.task import task
@@ -22,7 +22,7 @@ def compare_(
     what: CompileOptions,
     side_a: str = word("version, environment, interpreter, target, NAME=VALUE, or folder"),
     side_b: str = word("the other side, of the same kinds"),
-    kernel: str = word("FILE, FILE:KERNEL, or a TOML list; none where A and B are folders", ""),
+    kernel: str = word("FILE, FILE:KERNEL, or a kernels file; none where A and B are folders", ""),
     fail_on: str | None = flag("changes that fail the comparison: 'registers>+5%,spills>0'", None),
     diff: bool = flag("print the differences of the stages", default=False),
     stage: CommaLists = flag("print the differences of this stage: ttgir, ptx ... (repeatable)", ()),
@@ -55,7 +55,7 @@ def compare_(
 
 def _kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
     from tritonsmith.errors import UsageError
-    from tritonsmith.kernels.batch import kernel_list
+    from tritonsmith.kernels.batch import kernels_file
     from tritonsmith.kernels.compare import inputs
 
     if not kernel:
@@ -64,15 +64,10 @@ def _kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
                 "no kernel is given, so nothing is compiled", hints=["invoke kernel.compare A B FILE"]
             )
         return ()
-    asked = what.request(kernel)
-    if asked.file.suffix != kernel_list.SUFFIX:
-        return inputs.one(asked)
-    if what.signature or asked.autotune:
-        named = "--signature" if what.signature else "--sweep autotune"
-        raise UsageError(
-            f"{named} applies to one kernel, but a TOML file lists many", hints=["omit one of them"]
-        )
-    return inputs.listed(asked.file, asked.targets, asked.options, asked.sweeps)
+    if listed := kernels_file.named(kernel):
+        path, name = listed
+        return inputs.listed(listed_kernels(path, name), path, what.flags())
+    return inputs.one(what.request(kernel))
 
 
 def _print(

@@ -17,7 +17,7 @@ def compile_(
     context: Any,
     what: CompileOptions,
     by: PoolOptions,
-    kernel: str = word("FILE, FILE:KERNEL or MODULE:KERNEL", ""),
+    kernel: str = word("FILE[:KERNEL], MODULE:KERNEL, or a kernels file", ""),
     stage: CommaLists = flag("keep only this stage: ttgir, ptx, sass ... (repeatable)", ()),
     from_cache: str = FROM_CACHE,
     out: Path | None = OUT,
@@ -31,27 +31,27 @@ def compile_(
     from tritonsmith.ui import console
 
     stages = parse_stages(stage)
-    wanted = what.request(kernel, stages=stages, from_cache=from_cache, by=by)
-    where = by.toolchain(wanted)
-    prepared = run.prepare(wanted, where, out)
+    wanted = what.requests(kernel, stages=stages, from_cache=from_cache, by=by)
+    where = by.toolchain(*wanted)
     if dry_run:
-        output.compile_of(prepared, everything=all_)
+        for prepared in run.prepare_all(wanted, where, out):
+            output.compile_of(prepared, everything=all_)
         return
-    made = run.execute(prepared, where)
-    for text in made.notes:
+    made = run.execute_all(wanted, where, out)
+    for text in dict.fromkeys(text for one in made for text in one.notes):
         console.note(text)
     if json:
-        output.json(report.as_json(made.manifest, made.notes))
+        output.json(report.as_json_of_all([(one.manifest, one.notes) for one in made]))
     else:
-        for table in report.table(made.manifest):
-            console.out().print(table)
-        console.out().print(f"{made.manifest.folder}", markup=False)
-    failed = list(report.failures(made.manifest))
-    if failed:
-        bad = sum(point.status != "ok" for point in made.manifest.points)
+        for one in made:
+            for table in report.table(one.manifest):
+                console.out().print(table)
+            console.out().print(f"{one.manifest.folder}", markup=False)
+    points = [point for one in made for point in one.manifest.points]
+    if bad := sum(point.status != "ok" for point in points):
         raise SmithError(
-            f"{bad} of {len(made.manifest.points)} points did not compile",
-            where=made.manifest.folder,
-            why="\n".join(failed),
+            f"{bad} of {len(points)} points did not compile",
+            where=out or made[0].manifest.folder,
+            why="\n".join(report.failures_of_all([one.manifest for one in made])),
             hints=["the log is in the folder of the point; the manifest has the full message"],
         )

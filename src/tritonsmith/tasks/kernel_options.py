@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from tritonsmith.tasks.options import (
 )
 
 if TYPE_CHECKING:
+    from tritonsmith.kernels.batch.kernel_list import ListedKernel
     from tritonsmith.kernels.compile.request import CompileRequest
     from tritonsmith.kernels.compile.run import Toolchain
 
@@ -96,10 +97,31 @@ class KernelOptions(BackendOptions):
         from_cache: str = "",
         by: ToolchainOptions | None = None,
     ) -> CompileRequest:
-        """The compile request.
+        """The compile request: `requests` where one kernel is taken.
+
+        Raises:
+            SmithError: a flag makes no sense, or a kernels file lists several kernels and none is named.
+        """
+        from tritonsmith.kernels.batch import kernels_file
+
+        found = self.requests(kernel, target=target, stages=stages, from_cache=from_cache, by=by)
+        if len(found) > 1:
+            raise kernels_file.several(Path(kernel), [one.name for one in found])
+        return found[0]
+
+    def requests(
+        self,
+        kernel: str,
+        *,
+        target: str = "",
+        stages: Iterable[str] = (),
+        from_cache: str = "",
+        by: ToolchainOptions | None = None,
+    ) -> tuple[CompileRequest, ...]:
+        """The compile requests: one, or those of a kernels file.
 
         Args:
-            kernel: FILE[:KERNEL], or MODULE:KERNEL; empty with `from_cache`.
+            kernel: FILE[:KERNEL], MODULE:KERNEL, or a kernels file; empty with `from_cache`.
             target: the default if the flags name none; the two targets of `up` if empty.
             stages: to keep; all if empty.
             from_cache: an entry of Triton's cache, instead of a kernel.
@@ -108,6 +130,7 @@ class KernelOptions(BackendOptions):
         Raises:
             SmithError: one of them makes no sense.
         """
+        from tritonsmith.kernels.batch import kernels_file
         from tritonsmith.kernels.compile import request, targets
 
         if from_cache and (kernel or self.signature):
@@ -115,12 +138,17 @@ class KernelOptions(BackendOptions):
                 "--from-cache compiles a cache entry, and takes neither a file nor a signature",
                 hints=["omit one of them"],
             )
-        swept, autotune = request.sweeps_of(self.sweep if isinstance(self, CompileOptions) else ())
-        chosen = self.of_backend()
+        flags = self.flags(stages)
         if from_cache:
             from tritonsmith.kernels.compile import from_cache as cache
 
-            return cache.asked(from_cache, targets.parse_all(self.target), chosen, swept, tuple(stages))
+            return (cache.asked(from_cache, flags.targets, flags.options, flags.sweeps, flags.stages),)
+        default = targets.parse_all((target,)) if target else targets.default()
+        if listed := kernels_file.named(kernel):
+            path, name = listed
+            asked = kernels_file.requests(listed_kernels(path, name, by), path, flags, default)
+            kernels_file.check_folders(asked)
+            return asked
         module, name = request.module_of(kernel)
         if module and by:
             from tritonsmith.kernels.compile import module_file
@@ -128,12 +156,23 @@ class KernelOptions(BackendOptions):
             file = module_file.file_of(module, by.toolchain().python)
         else:
             file, name = request.kernel_of(kernel)
+        return (replace(flags, file=file, kernel=name, targets=flags.targets or default),)
+
+    def flags(self, stages: Iterable[str] = ()) -> CompileRequest:
+        """What the flags ask for, of no kernel in particular; without targets if none is given.
+
+        Raises:
+            UsageError: one of them makes no sense.
+        """
+        from tritonsmith.kernels.compile import request, targets
+
+        swept, autotune = request.sweeps_of(self.sweep if isinstance(self, CompileOptions) else ())
         return request.CompileRequest(
-            file=file,
-            kernel=name,
+            file=Path(),
+            kernel="",
             signature=self.signature,
-            targets=targets.parse_all(self.target or ((target,) if target else ())) or targets.default(),
-            options=chosen,
+            targets=targets.parse_all(self.target),
+            options=self.of_backend(),
             sweeps=swept,
             autotune=autotune,
             stages=tuple(stages),
@@ -157,6 +196,24 @@ class CompileOptions(KernelOptions):
     """Options of one or many compiles of a kernel."""
 
     sweep: tuple[str, ...] = SWEEP
+
+
+def listed_kernels(path: Path, name: str, by: ToolchainOptions | None = None) -> Sequence[ListedKernel]:
+    """The entries of a kernels file for the Triton that compiles; notes say which files have changed."""
+    from tritonsmith.kernels.batch import kernels_file, spec
+    from tritonsmith.ui import console
+
+    entries = kernels_file.choose(kernels_file.read(path), path, name)
+    if by and any(str(one.versions) for one in entries):
+        version = spec.installed(by.toolchain().python)
+        fitting = [one for one in entries if one.fits(version)]
+        if not fitting:
+            what = f"this file has no kernel for Triton {version}"
+            raise UsageError(what, where=path, hints=["check versions = ... in the file"])
+        entries = tuple(fitting)
+    for text in kernels_file.changes(entries, path):
+        console.note(text)
+    return entries
 
 
 def target_of(stage: str) -> str:

@@ -12,6 +12,8 @@ from tritonsmith.tasks.options import CSV, DRY_RUN, JSON, KERNEL, OUT, PLOT
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tritonsmith.kernels.compile.request import CompileRequest
     from tritonsmith.kernels.compile.run import Toolchain
     from tritonsmith.kernels.resources.measure import Measured
@@ -56,8 +58,11 @@ def resources(
     elif folder:
         found = _compiled_before(folder)
     else:
-        asked = what.request(kernel, from_cache=from_cache, by=by)
-        where = by.toolchain(asked)
+        asked = what.requests(kernel, from_cache=from_cache, by=by)
+        if plot and len(asked) > 1:
+            hints = ["omit --plot", f"choose one: {kernel}:{asked[0].name}"]
+            raise UsageError("--plot draws one kernel", hints=hints)
+        where = by.toolchain(*asked)
         found = _compiled_now(asked, where, out, silent=json or csv, dry_run=dry_run)
     if found:
         _print(found, spills=spills, json=json, csv=csv, cached=whole, picture=plot)
@@ -76,7 +81,7 @@ def _compiled_before(folder: Path) -> Measured:
 
 
 def _compiled_now(
-    asked: CompileRequest, where: Toolchain, out: Path | None, *, silent: bool, dry_run: bool
+    asked: Sequence[CompileRequest], where: Toolchain, out: Path | None, *, silent: bool, dry_run: bool
 ) -> Measured | None:
     """Compile first; None if only the plan was printed."""
     from dataclasses import replace
@@ -84,13 +89,16 @@ def _compiled_now(
     from tritonsmith.kernels.compile import run
     from tritonsmith.kernels.resources import measure
 
-    prepared = run.prepare(asked, where, out)
     if dry_run:
-        output.compile_of(prepared)
+        for one in run.prepare_all(asked, where, out):
+            output.compile_of(one)
         return None
-    made = run.execute(prepared, where, silent=silent)
-    found = measure.of_manifest(made.manifest)
-    return replace(found, notes=(*made.notes, *found.notes, *measure.unheard(made.manifest)))
+    found = {}
+    for wanted, made in zip(asked, run.execute_all(asked, where, out, silent=silent), strict=True):
+        measured = measure.of_manifest(made.manifest)
+        notes = (*made.notes, *measured.notes, *measure.unheard(made.manifest))
+        found[wanted.name] = replace(measured, notes=notes)
+    return measure.of_all(found)
 
 
 def _print(

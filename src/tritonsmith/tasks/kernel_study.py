@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.tasks import output
-from tritonsmith.tasks.kernel_options import BackendOptions
+from tritonsmith.tasks.kernel_options import BackendOptions, listed_kernels
 from tritonsmith.tasks.option_fields import CommaLists, flag, word
 from tritonsmith.tasks.options import CSV, DRY_RUN, JOBS, JSON, OUT, PLOT, SCHEDULER, TIMEOUT
 from tritonsmith.tasks.task import task
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def study(
     context: Any,
     backend: BackendOptions,
-    kernels: Path = word("TOML file that lists kernels: docs/study.md"),
+    kernels: Path = word("kernels file: docs/kernels-file.md"),
     triton: CommaLists = flag("versions, environments, interpreters: 3.2.0,3.6.0,debug (repeatable)", ()),
     target: CommaLists = flag("target of kernels that list none: h100, mi300x, all ... (repeatable)", ()),
     source: str = flag("clone to read kernels from, at each version's commit; or CLONE@REF", ""),
@@ -39,7 +39,7 @@ def study(
 
     from tritonsmith.envs import workspace
     from tritonsmith.errors import UsageError
-    from tritonsmith.kernels.batch import kernel_list
+    from tritonsmith.kernels.batch import kernels_file
     from tritonsmith.kernels.compile import targets
     from tritonsmith.kernels.resources import plot as resources_plot
     from tritonsmith.kernels.study import git_sources, plan
@@ -51,13 +51,14 @@ def study(
         if not plot.parent.is_dir():  # or an hour of compiling ends without it
             raise UsageError("--plot: the folder does not exist", where=plot.parent)
     options = backend.of_backend()
-    folder = out or workspace.default().root / "studies" / kernels.stem
+    path, name = kernels_file.named(str(kernels)) or (kernels, "")
+    folder = out or workspace.default().root / "studies" / path.stem
     prepared = plan.prepare(
-        [replace(one, options={**one.options, **options}) for one in kernel_list.read(kernels)],
+        [replace(one, options={**one.options, **options}) for one in listed_kernels(path, name)],
         _sides(triton),
         targets.parse_all(target) or targets.default(),
         folder,
-        kernels.parent,
+        path.parent,
         git_sources.History(source) if source else None,
     )
     if dry_run:

@@ -38,7 +38,7 @@ FORCE = flag("ignore preflight errors", default=False)
 RECONFIGURE = flag("configure even if nothing changed", default=False)
 
 # Kernels
-KERNEL_SOURCE = word("FILE[:KERNEL], MODULE:KERNEL, or a folder of kernel.compile")
+KERNEL_SOURCE = word("FILE[:KERNEL], MODULE:KERNEL, kernels file, or folder of kernel.compile")
 KERNEL = again(KERNEL_SOURCE, default="")
 SIGNATURE = flag("types, hints and values: '*fp32:16,i32,BLOCK=1024'", "")
 TARGET = flag("target: cuda:90, hip:gfx942:64, h100, native or all (repeatable)", ())

@@ -18,7 +18,7 @@ def dump(
     context: Any,
     what: CompileOptions,
     by: ToolchainOptions,
-    kernel: str = word("FILE or FILE:KERNEL; or after the flags: -- python script.py", ""),
+    kernel: str = word("FILE[:KERNEL] or kernels file; or after the flags: -- python script.py", ""),
     from_cache: str = FROM_CACHE,
     llvm: bool = flag("also dump LLVM's passes", default=False),
     backend: bool = flag("also dump PTX and AMD's assembly", default=False),

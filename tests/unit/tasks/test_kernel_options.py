@@ -98,3 +98,34 @@ def test_the_command_of_a_manifest_asks_for_the_same(more: dict[str, Any]) -> No
     again = given["what"].request(given["kernel"], stages=given["stage"], by=given["by"])
     assert asdict(again) == asdict(asked)
     assert (given["by"].env, given["out"]) == ("wheel", Path("/out of/it"))
+
+
+@pytest.mark.parametrize("argv", [*TASKS[:1], *TASKS[2:3]], ids=lambda argv: argv[0])
+def test_a_kernels_file_is_taken_like_a_kernel(smith: Smith, here: Path, argv: tuple[str, ...]) -> None:
+    (here / "list.toml").write_text('[[kernel]]\nfile = "add.py"\nsignature = "*fp32,i32"\n')
+    for named in ("list.toml", "list.toml:add"):
+        assert "no Python interpreter with Triton yet" in smith(*argv, named).err
+    assert "did you mean 'add'?" in smith(*argv, "list.toml:ad").err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [*TASKS[1:2], *TASKS[3:], ("passes.dump",), ("ir-override", "--edited", "add.py")],
+    ids=lambda argv: argv[0],
+)
+def test_one_kernel_of_several_must_be_chosen(smith: Smith, here: Path, argv: tuple[str, ...]) -> None:
+    entry = '[[kernel]]\nfile = "add.py"\nkernel = "add"\nsignature = "*fp32,i32"\n'
+    (here / "list.toml").write_text(f'{entry}{entry}name = "other"\n')
+    name, *rest = argv
+    answer = smith(name, "list.toml", *rest)
+    assert answer.code == 2
+    assert "this file lists 2 kernels, and one must be chosen" in answer.err
+    assert "list.toml:other" in answer.err
+    assert "no Python interpreter with Triton yet" in smith(name, "list.toml:other", *rest).err
+
+
+def test_a_picture_is_of_one_kernel(smith: Smith, here: Path) -> None:
+    entry = '[[kernel]]\nfile = "add.py"\nkernel = "add"\nsignature = "*fp32,i32"\n'
+    (here / "list.toml").write_text(f'{entry}{entry}name = "other"\n')
+    answer = smith("kernel.resources", "list.toml", "--plot", "map.svg")
+    assert (answer.code, "--plot draws one kernel" in answer.err) == (2, True)

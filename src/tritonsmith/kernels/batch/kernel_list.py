@@ -1,4 +1,4 @@
-"""TOML files that list kernels: what `kernel.compare` and `kernel.study` compile.
+"""Kernels files in TOML: docs/kernels-file.md.
 
 [arguments]                       # of all kernels below, by the parameter's name: see signatures
 "*stride*" = "i32:16"
@@ -17,7 +17,8 @@ versions = ">=3.4"                # by which Tritons; all of them if left out
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -27,7 +28,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from tritonsmith import untrusted
 from tritonsmith.errors import ConfigError, UsageError, did_you_mean
-from tritonsmith.kernels.compile import source, targets
+from tritonsmith.kernels.compile import signature, source, targets
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.source import KernelSource
 from tritonsmith.kernels.compile.targets import Target
@@ -97,13 +98,23 @@ class ListedKernel:
         """Whether the kernel is for this Triton; a Triton of unknown version takes all."""
         return not version or self.versions.contains(version, prereleases=True)
 
-    def asked(self, folder: Path, wanted: tuple[Target, ...], text: str | None = None) -> CompileRequest:
+    def changed(self, folder: Path) -> bool:
+        """Whether the file is another one than when the kernel was captured."""
+        file = folder / self.file
+        if not self.sha256 or not file.is_file():
+            return False
+        return hashlib.sha256(file.read_bytes()).hexdigest() != self.sha256
+
+    def asked(
+        self, folder: Path, wanted: tuple[Target, ...], text: str | None = None, *, autotune: bool = False
+    ) -> CompileRequest:
         """What is asked for.
 
         Args:
             folder: that `file` is relative to.
             wanted: targets of the flags.
             text: of the file, where it is not there yet.
+            autotune: compile the configs; the entry's own values of what they set give way.
 
         Raises:
             SmithError: the file cannot be read, or a parameter has no argument.
@@ -111,10 +122,19 @@ class ListedKernel:
         file = (folder / self.file).absolute()
         text = source.read(file) if text is None else text
         name = source.choose(text, self.kernel, file)
-        signature = self.signature or self._signature(source.find(text, name, file), file)
-        return CompileRequest(file, name, signature, self.targets or wanted, self.options)
+        tuned = {one for table in self.configs for one in table} if autotune else set()
+        entries = self.signature
+        if not entries:
+            entries = self._signature(source.find(text, name, file), file, tuned)
+        elif tuned:
+            entries = signature.without(entries, tuned, source.find(text, name, file))
+        options = {one: value for one, value in self.options.items() if one not in tuned}
+        configs = self.configs if autotune else ()
+        return CompileRequest(
+            file, name, entries, self.targets or wanted, options, autotune=autotune, configs=configs
+        )
 
-    def _signature(self, kernel: KernelSource | None, file: Path) -> str:
+    def _signature(self, kernel: KernelSource | None, file: Path, tuned: Container[str]) -> str:
         if kernel is None:
             raise ConfigError(
                 f"the parameters of {self.kernel} cannot be read without running the file",
@@ -123,6 +143,8 @@ class ListedKernel:
             )
         parts = []
         for parameter in kernel.parameters:
+            if parameter.name in tuned:
+                continue
             text = next(
                 (one for key, one in self.arguments.items() if fnmatchcase(parameter.name, key)), None
             )
@@ -148,9 +170,7 @@ def read(path: Path) -> tuple[ListedKernel, ...]:
         table = untrusted.read_toml(path)
     except FileNotFoundError:
         near = [one.name for one in path.parent.glob(f"*{SUFFIX}")]
-        hints = (
-            did_you_mean(path.name, near) if near else ["docs/study.md describes the format of kernel lists"]
-        )
+        hints = did_you_mean(path.name, near) if near else ["docs/kernels-file.md describes the format"]
         raise UsageError("no such file", where=path, hints=hints) from None
     except OSError as error:
         raise ConfigError("cannot read this file", where=path, why=error.strerror) from error

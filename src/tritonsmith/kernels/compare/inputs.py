@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.kernels.batch import kernel_list, resume, run
+from tritonsmith.kernels.batch import kernels_file, resume, run
+from tritonsmith.kernels.batch.kernel_list import ListedKernel
 from tritonsmith.kernels.batch.run import CompileJob
 from tritonsmith.kernels.batch.spec import CompilerSpec
-from tritonsmith.kernels.compare.matching import folder_name
-from tritonsmith.kernels.compile import manifest, output_lock, source
+from tritonsmith.kernels.compile import manifest, output_lock, source, targets
+from tritonsmith.kernels.compile.folder_name import folder_name
 from tritonsmith.kernels.compile.manifest import Manifest
-from tritonsmith.kernels.compile.request import CompileRequest, Sweep
-from tritonsmith.kernels.compile.targets import Target
+from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.plan import Plan, Remove, digest
 
 Manifests = tuple[Manifest, ...]
@@ -76,20 +75,18 @@ def one(asked: CompileRequest) -> tuple[ComparedKernel, ...]:
     return (ComparedKernel(folder_name(name), replace(asked, kernel=name)),)
 
 
-def listed(
-    file: Path, targets: tuple[Target, ...], options: Mapping[str, Any], sweeps: tuple[Sweep, ...]
-) -> tuple[ComparedKernel, ...]:
-    """The kernels that a TOML file lists; `targets` are for entries that name none, `options` win.
+def listed(entries: Sequence[ListedKernel], path: Path, flags: CompileRequest) -> tuple[ComparedKernel, ...]:
+    """The kernels of a kernels file; targets of flags are for entries that name none.
 
     Raises:
-        SmithError: the file is wrong, or one of those that it names.
+        SmithError: a kernel cannot be asked for, or a flag is not for many kernels.
     """
-    found = []
-    for entry in kernel_list.read(file):
-        asked = entry.asked(file.parent, targets)
-        asked = replace(asked, options={**asked.options, **options}, sweeps=sweeps)
-        found.append(ComparedKernel(folder_name(entry.name), asked, entry.versions))
-    return tuple(found)
+    default = flags.targets or targets.default()
+    asked = kernels_file.requests(entries, path, replace(flags, targets=()), default)
+    return tuple(
+        ComparedKernel(folder_name(entry.name), one, entry.versions)
+        for entry, one in zip(entries, asked, strict=True)
+    )
 
 
 def prepare(

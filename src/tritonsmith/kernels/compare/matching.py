@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from tritonsmith.kernels.compile import values
 from tritonsmith.kernels.compile.manifest import Manifest, Point
-from tritonsmith.plan import digest
 
 _ABSENT = "not given"
-_FOREIGN = re.compile(r"[^\w.,=+-]")
-_LONGEST = 200  # characters of a folder's name
 
 SideName = Literal["A", "B"]
 
@@ -107,12 +103,6 @@ def pair(a: Sequence[Manifest], b: Sequence[Manifest]) -> Paired:
         if name not in first:
             unpaired += _lonely("B", name, manifest, f"A has no kernel {name}")
     return Paired(tuple(pairs), tuple(sorted(unpaired, key=lambda one: one.side)))
-
-
-def folder_name(text: str) -> str:
-    """A name that every file system takes, and that stays in its folder: manifests come from anywhere."""
-    name = _FOREIGN.sub("_", text.replace(" -> ", "--")).lstrip(".") or "_"
-    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{digest(text)}"
 
 
 def _named(manifests: Sequence[Manifest], others: Sequence[Manifest]) -> dict[str, Manifest]:

@@ -13,8 +13,9 @@ from rich.text import Text
 
 from tritonsmith.kernels.compare import metrics
 from tritonsmith.kernels.compare.diff import TEXTS, Compared, Comparison, MetricChange
-from tritonsmith.kernels.compare.matching import PairMember, folder_name
+from tritonsmith.kernels.compare.matching import PairMember
 from tritonsmith.kernels.compare.thresholds import Limit, Violation
+from tritonsmith.kernels.compile.folder_name import folder_name
 from tritonsmith.kernels.normalize.diff import Diff
 from tritonsmith.kernels.resources.table import Value
 from tritonsmith.kernels.show import stage as show_stage

@@ -58,13 +58,13 @@ def expand(
     Args:
         asked: what is wanted.
         kernel: its parameters; None where the source is IR.
-        configs: of its autotuner, if they are to be compiled.
+        configs: of its autotuner, if they are to be compiled; the recorded ones if none.
 
     Raises:
         UsageError: the signature does not fit the kernel, a swept value its parameter, or an option
             the configs.
     """
-    chosen: tuple[Config | None, ...] = tuple(configs) or (None,)
+    chosen: tuple[Config | None, ...] = (*configs,) or tuple(_recorded(asked, kernel)) or (None,)
     told = _telling(one for one in chosen if one)
     names = [sweep.name for sweep in asked.sweeps]
     choices = list(itertools.product(*(sweep.texts for sweep in asked.sweeps)))
@@ -92,6 +92,14 @@ def summary(wanted: Sequence[CompilePoint]) -> Iterator[str]:
         yield one.id
     if len(wanted) > _FEW:
         yield f"... and {len(wanted) - _FEW} more"
+
+
+def _recorded(asked: CompileRequest, kernel: KernelSource | None) -> Iterator[Config]:
+    names = {parameter.name for parameter in kernel.parameters} if kernel else set()
+    for table in asked.configs:
+        known = {name: values.parse(one) if isinstance(one, str) else one for name, one in table.items()}
+        inside = {name: value for name, value in known.items() if name in names}
+        yield Config(inside, {name: value for name, value in known.items() if name not in names})
 
 
 def _telling(configs: Iterable[Config]) -> frozenset[str]:

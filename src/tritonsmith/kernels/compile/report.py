@@ -8,7 +8,7 @@ from typing import Any
 
 from tritonsmith import configs, worker
 from tritonsmith.kernels.compile import disassemblers
-from tritonsmith.kernels.compile.manifest import Manifest, Point
+from tritonsmith.kernels.compile.manifest import SCHEMA, Manifest, Point
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
@@ -34,7 +34,8 @@ def _table(manifest: Manifest, points: Sequence[Point]) -> Grid:
     for point in points:
         sizes = [f"{point.stages[name].size / 1024:.1f}" if name in point.stages else "" for name in names]
         rows.append([point.id, *([point.status] if failed else []), *sizes, duration(point.seconds)])
-    title = f"{manifest.kernel} by Triton {manifest.triton} on Python {manifest.python}; sizes in KiB"
+    by = f"by Triton {manifest.triton} on Python {manifest.python}; sizes in KiB"
+    title = f"{manifest.kernel} {by if manifest.triton else 'was refused'}"
     columns = ["point", *(["status"] if failed else []), *names, "time"]
     return tables.plain(title, columns, rows, right=[*names, "time"])
 
@@ -75,6 +76,19 @@ def as_json(manifest: Manifest, notes: tuple[str, ...]) -> dict[str, Any]:
     """The manifest, where it lies, and the notes."""
     content: dict[str, Any] = json.loads(manifest.render())
     return content | {"folder": str(manifest.folder), "notes": list(notes)}
+
+
+def failures_of_all(manifests: Sequence[Manifest]) -> Iterator[str]:
+    """The failures of several kernels, each with the name of the kernel's folder."""
+    for one in manifests:
+        place = f"{one.folder.name}/" if len(manifests) > 1 else ""
+        yield from (f"{place}{text}" for text in failures(one))
+
+
+def as_json_of_all(made: Sequence[tuple[Manifest, tuple[str, ...]]]) -> dict[str, Any]:
+    """`as_json` of a kernel; those of several in a list."""
+    found = [as_json(manifest, notes) for manifest, notes in made]
+    return found[0] if len(found) == 1 else {"schema": SCHEMA, "kernels": found}
 
 
 def notes(head: Mapping[str, Any], made: Manifest, asked: CompileRequest) -> Iterator[str]:

@@ -42,6 +42,10 @@ class CompileRequest:
         autotune: compile the configs of the kernel's `@triton.autotune` too.
         stages: to keep; all if empty.
         disassemble: make a text of each binary too.
+        name: in tables and folders, given by a kernels file; empty for a kernel that none lists.
+        listed: that kernels file.
+        configs: what it has recorded of the autotuner's, for `autotune`: parameters and options in one table
+            each. The kernel's own file need not be run for them.
     """
 
     file: Path
@@ -53,11 +57,19 @@ class CompileRequest:
     autotune: bool = False
     stages: tuple[str, ...] = ()
     disassemble: bool = True
+    name: str = ""
+    listed: Path | None = None
+    configs: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def from_ir(self) -> bool:
         """Whether it begins with a compiler's own IR, not with Python."""
         return self.file.suffix in (".ttir", ".ttgir")
+
+    @property
+    def runs_for_configs(self) -> bool:
+        """Whether only running the kernel's file tells the configs of its autotuner."""
+        return self.autotune and not self.configs
 
     def flags(self, **more: object) -> str:
         """The words and flags that ask for this again, for a shell.
@@ -65,9 +77,10 @@ class CompileRequest:
         Args:
             more: flags that say where and by which Triton.
         """
+        named = f"{self.listed}:{self.name}" if self.configs else f"{self.file}:{self.kernel}"
         sweeps = [f"{sweep.name}={','.join(sweep.texts)}" for sweep in self.sweeps]
         return command_line.arguments(
-            f"{self.file}:{self.kernel}" if self.kernel else self.file,
+            named if self.kernel else self.file,
             signature=self.signature,
             target=[target.asked_again() for target in self.targets],
             option=[f"{name}={values.spell(value)}" for name, value in self.options.items()],

@@ -13,7 +13,7 @@ from tritonsmith import configs, worker
 from tritonsmith.command_line import command
 from tritonsmith.envs import settings, workspace
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.errors import FactError, InterruptedRunError, SmithError, UsageError
 from tritonsmith.facts import machine
 from tritonsmith.kernels.compile import (
     disassemblers,
@@ -26,7 +26,8 @@ from tritonsmith.kernels.compile import (
 )
 from tritonsmith.kernels.compile.describe import Described, described, refused
 from tritonsmith.kernels.compile.disassemblers import HostPrograms
-from tritonsmith.kernels.compile.manifest import FILE, Manifest
+from tritonsmith.kernels.compile.folder_name import folder_name
+from tritonsmith.kernels.compile.manifest import FILE, Manifest, Point
 from tritonsmith.kernels.compile.points import CompilePoint
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.source import KernelSource
@@ -62,7 +63,8 @@ class Toolchain:
 
     def output(self, asked: CompileRequest, kernel: str) -> Path:
         """The default output folder of a kernel."""
-        return self.folder / f"{asked.file.stem}.{kernel}"
+        own = folder_name(f"{asked.listed.stem}.{asked.name}") if asked.listed else ""
+        return self.folder / (own or f"{asked.file.stem}.{kernel}")
 
 
 @dataclass(frozen=True)
@@ -160,8 +162,17 @@ def check(asked: CompileRequest) -> None:
     Raises:
         SmithError: the file, the kernel or the signature is wrong.
     """
+    try:
+        _check(asked)
+    except SmithError as error:
+        if asked.listed:
+            error.where = f"{asked.listed}:{asked.name}" + (f", {error.where}" if error.where else "")
+        raise
+
+
+def _check(asked: CompileRequest) -> None:
     name, kernel = _in_text(asked)
-    if (kernel and not asked.autotune) or asked.from_ir:
+    if (kernel and not asked.runs_for_configs) or asked.from_ir:
         points.expand(asked, kernel)
     elif kernel and not kernel.autotuned:
         raise _not_tuned(name)
@@ -201,6 +212,60 @@ def compile_all(
     for text in () if silent else made.notes:
         console.note(text)
     return made.manifest
+
+
+def prepare_all(
+    asked: Sequence[CompileRequest], where: Toolchain, out: Path | None = None
+) -> tuple[PreparedCompile, ...]:
+    """The plans of `execute_all`.
+
+    Raises:
+        SmithError: as `prepare`.
+    """
+    return tuple(prepare(one, where, place) for one, place in _places(asked, out))
+
+
+def execute_all(
+    asked: Sequence[CompileRequest], where: Toolchain, out: Path | None = None, *, silent: bool = False
+) -> tuple[CompileResult, ...]:
+    """Compile kernels one after the other; one of several that is refused is a row, not the end.
+
+    Args:
+        asked: one kernel; or several of a kernels file, each into a folder of its name.
+        where: who compiles.
+        out: the output folder, or theirs; folders of the workspace if None.
+        silent: show no progress.
+
+    Raises:
+        SmithError: the only kernel is refused.
+        InterruptedRunError: ^C.
+    """
+    found = []
+    for one, place in _places(asked, out):
+        try:
+            found.append(execute(prepare(one, where, place), where, silent=silent))
+        except SmithError as error:
+            if len(asked) == 1 or isinstance(error, InterruptedRunError):
+                raise
+            found.append(CompileResult(_refused(one, place or where.output(one, one.kernel), error), ()))
+    return tuple(found)
+
+
+def _places(
+    asked: Sequence[CompileRequest], out: Path | None
+) -> Iterator[tuple[CompileRequest, Path | None]]:
+    """Each with its output folder: that of several is a folder in that of all."""
+    for one in asked:
+        yield one, out / folder_name(one.name) if out and len(asked) > 1 else out
+
+
+def _refused(asked: CompileRequest, folder: Path, error: SmithError) -> Manifest:
+    said = "\n".join(filter(None, (error.what, error.why)))
+    points = tuple(
+        Point(name.replace(":", "-"), name, {}, {}, {}, dict(asked.options), "failed", 0.0, error=said)
+        for name in map(str, asked.targets)
+    )
+    return Manifest(folder, asked.kernel, str(asked.file), "", "", "", "", "", points)
 
 
 def execute(prepared: PreparedCompile, where: Toolchain, *, silent: bool = False) -> CompileResult:
@@ -298,13 +363,13 @@ def _not_tuned(name: str) -> UsageError:
 
 def _wanted(asked: CompileRequest, where: Toolchain) -> tuple[str, tuple[CompilePoint, ...]]:
     name, kernel = _in_text(asked)
-    if asked.from_ir or (kernel and not asked.autotune):
+    if asked.from_ir or (kernel and not asked.runs_for_configs):
         return name, points.expand(asked, kernel)
     found: list[CompilePoint] = []
     for target, about in zip(asked.targets, _described(asked, name, where), strict=True):
-        if asked.autotune and not about.configs:
+        if asked.runs_for_configs and not about.configs:
             raise _not_tuned(name)
-        tuned = about.configs if asked.autotune else ()
+        tuned = about.configs if asked.runs_for_configs else ()
         found += points.expand(replace(asked, targets=(target,)), about.kernel, tuned)
     return name, tuple(found)
 
@@ -326,7 +391,7 @@ def _described(asked: CompileRequest, name: str, where: Toolchain) -> list[Descr
             found[target] = described(asked, target, name, where.python, where.space)
         except FactError as error:
             errors.append(error)
-    if errors and (asked.autotune or not found):
+    if errors and (asked.runs_for_configs or not found):
         raise errors[0]
     return [found.get(target) or next(iter(found.values())) for target in asked.targets]
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,6 +110,20 @@ def bind(
     if missing:
         raise _lacks(missing, kernel, text)
     return bound
+
+
+def without(text: str, names: Container[str], kernel: KernelSource | None) -> str:
+    """A signature less the entries of some parameters; without the kernel, those given by name only.
+
+    Raises:
+        UsageError: the signature does not fit the kernel.
+    """
+    if kernel:
+        return ",".join(
+            f"{name}={entry}" for name, entry in _assign(text, kernel).items() if name not in names
+        )
+    named = ((entry, _NAMED.fullmatch(entry)) for entry in values.split(text))
+    return ",".join(entry for entry, match in named if not match or match[1] not in names)
 
 
 def is_type(text: str) -> bool:

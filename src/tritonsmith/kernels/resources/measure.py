@@ -53,6 +53,22 @@ def of_manifest(manifest: Manifest) -> Measured:
     return Measured(tuple(found), tuple(dict.fromkeys([*notes, *told(found)])))
 
 
+def of_all(found: Mapping[str, Measured]) -> Measured:
+    """Kernels in one table: the name of each, where there are several, is told with its points and notes."""
+    if len(found) == 1:
+        return next(iter(found.values()))
+    rows = [
+        replace(row, kernel=name, point=f"{name}/{row.point}")
+        for name, one in found.items()
+        for row in one.rows
+    ]
+    about: dict[str, list[str]] = {}
+    for name, one in found.items():
+        for text in one.notes:
+            about.setdefault(text, []).append(name)
+    return Measured(tuple(rows), tuple(f"{', '.join(names)}: {text}" for text, names in about.items()))
+
+
 def told(rows: Sequence[ResourceRow]) -> Iterator[str]:
     """The notes of rows, each once, with the points that it is about."""
     return _grouped((row.point, row.notes) for row in rows)

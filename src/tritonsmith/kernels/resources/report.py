@@ -69,11 +69,13 @@ def _resources(vendor: str, rows: Sequence[ResourceRow], *, cached: bool) -> Gri
     shown = columns(rows)
     heads = [column.title for column in shown]
     failed = any(row.error for row in rows)
-    first = 0 if cached else 2  # a compile has one kernel, and its options tell its points apart
-    names = ["kernel", "entry", "target", "options"][first:]
+    many = len({row.kernel for row in rows}) > 1
+    names = [*(["kernel"] if many or cached else []), *(["entry"] if cached else []), "target", "options"]
     cells = [
         [
-            *[row.kernel, row.point[:_NAME], row.target, row.options][first:],
+            *([row.kernel] if many or cached else []),
+            *([row.point[:_NAME]] if cached else []),
+            *[row.target, row.options],
             *(spelled(row.values.get(column.key)) for column in shown),
             *([tables.clipped(row.error, _OF_ERROR)] if failed else []),
         ]
@@ -88,9 +90,12 @@ def _instructions(vendor: str, rows: Sequence[ResourceRow], language: str) -> Gr
     """Classes down, kernels across: there are many more classes than fit side by side."""
     names = classes(rows, (instructions.TOTAL, *instructions.names(language)))
     counted = [row for row in rows if row.instructions]
+    many = len({row.kernel for row in counted}) > 1
     cells = [
         [
-            row.target.removesuffix(":32") + "".join(f"\n{part}" for part in row.options.split(", ")),
+            (f"{row.kernel}\n" if many else "")
+            + row.target.removesuffix(":32")
+            + "".join(f"\n{part}" for part in row.options.split(", ")),
             *(spelled(row.instructions.get(name)) for name in names),
         ]
         for row in counted

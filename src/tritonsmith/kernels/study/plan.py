@@ -13,8 +13,8 @@ from tritonsmith.kernels.batch import resume, run
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
 from tritonsmith.kernels.batch.run import CompileJob
 from tritonsmith.kernels.batch.spec import CompilerSpec
-from tritonsmith.kernels.compare.matching import folder_name
 from tritonsmith.kernels.compile import output_lock
+from tritonsmith.kernels.compile.folder_name import folder_name
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.kernels.resources import measure

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.kernels.compare.making import point, written
 from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.kernels.batch import kernel_list
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compare import inputs
+from tritonsmith.kernels.compare.inputs import ComparedKernel
 from tritonsmith.kernels.compile import targets
 from tritonsmith.kernels.compile.request import CompileRequest
 
@@ -39,6 +43,12 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+def listed(path: Path, options: Mapping[str, Any] | None = None) -> tuple[ComparedKernel, ...]:
+    """The kernels of a list, with flags."""
+    flags = CompileRequest(Path(), "", "", H100, options or {})
+    return inputs.listed(kernel_list.read(path), path, flags)
+
+
 def test_both_sides_compile_into_folders_of_one_name(file: Path, tmp_path: Path) -> None:
     kernels = inputs.one(CompileRequest(file, "", "*fp32", H100))
     sides = CompilerSpec("3.4.0", version="3.4.0"), CompilerSpec("wheel", env="wheel")
@@ -60,7 +70,7 @@ def test_a_side_that_is_a_folder_compiles_nothing(file: Path, tmp_path: Path) ->
 
 
 def test_a_list_of_kernels(file: Path) -> None:
-    kernels = inputs.listed(file.with_name("list.toml"), H100, {"num_warps": 8}, ())
+    kernels = listed(file.with_name("list.toml"), {"num_warps": 8})
     assert [kernel.name for kernel in kernels] == ["k", "a_new_one"]
     assert kernels[0].asked.options == {"num_warps": 8, "maxnreg": 64}  # flags win
     assert {kernel.asked.kernel for kernel in kernels} == {"add"}
@@ -78,7 +88,7 @@ def test_a_list_of_kernels(file: Path) -> None:
 def test_two_kernels_never_share_a_folder(file: Path, first: str, second: str) -> None:
     one = '[[kernel]]\nfile = "k.py"\nsignature = "*fp32"\n'
     file.with_name("list.toml").write_text(f"{one}{first}\n{one}{second}\n")
-    kernels = inputs.listed(file.with_name("list.toml"), H100, {}, ())
+    kernels = listed(file.with_name("list.toml"))
     with pytest.raises(UsageError, match="two kernels of the list would use the same folder"):
         inputs.prepare(
             CompilerSpec("3.4.0", version="3.4.0"), CompilerSpec("3.9.0", version="3.9.0"), kernels, None
@@ -89,7 +99,7 @@ def test_a_list_with_nothing_for_a_side(file: Path) -> None:
     file.with_name("list.toml").write_text(
         '[[kernel]]\nfile = "k.py"\nsignature = "*fp32"\nversions = ">=3.6"\n'
     )
-    kernels = inputs.listed(file.with_name("list.toml"), H100, {}, ())
+    kernels = listed(file.with_name("list.toml"))
     with pytest.raises(UsageError, match=r"no kernel in the list is for Triton 3\.4\.0"):
         inputs.prepare(
             CompilerSpec("3.4.0", version="3.4.0"), CompilerSpec("3.9.0", version="3.9.0"), kernels, None

@@ -158,23 +158,3 @@ def test_kernels_of_one_name_are_told_by_file_and_folder() -> None:
 def test_a_kernel_that_moved_to_another_file_is_the_same() -> None:
     found = matching.pair([manifest(point(), file="/3.4/a.py")], [manifest(point(), file="/3.9/b.py")])
     assert [one.kernel for one in found.pairs] == ["k"]
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("cuda-90-32,BLOCK=64", "cuda-90-32,BLOCK=64"),
-        ("cuda-90-32 -> hip-gfx942-64", "cuda-90-32--hip-gfx942-64"),
-        ("a.py:add", "a.py_add"),
-        ("../../etc", "_.._etc"),
-        ("..", "_"),
-    ],
-)
-def test_names_of_folders(text: str, name: str) -> None:
-    assert matching.folder_name(text) == name
-
-
-def test_long_names_of_folders_are_cut_and_stay_different() -> None:
-    one, other = (matching.folder_name(f"{'A' * 120} -> {'A' * 120}={number}") for number in (1, 2))
-    assert one != other
-    assert max(len(one), len(other)) < 256

@@ -133,3 +133,9 @@ def test_what_an_autotuner_sets_is_not_the_signatures() -> None:
     with pytest.raises(UsageError) as caught:
         signature.bind("*i8,*i8,i32", tuned, {}, {})
     assert any("--sweep autotune" in hint for hint in caught.value.hints)
+
+
+def test_entries_of_some_parameters_are_left_out() -> None:
+    text = "*fp32:16,*fp32,BLOCK=64,n=i32"
+    assert signature.without(text, {"BLOCK", "y_ptr"}, ADD) == "x_ptr=*fp32:16,n=i32"
+    assert signature.without(text, {"BLOCK", "y_ptr"}, None) == "*fp32:16,*fp32,n=i32"

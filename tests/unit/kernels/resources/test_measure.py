@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,17 @@ def test_tables_have_units_and_lose_no_column(mixed: Manifest) -> None:
     ):
         assert word in text
     assert "LLVM" in text
+
+
+def test_kernels_of_one_table_are_told_apart(mixed: Manifest) -> None:
+    one = replace(measure.of_manifest(mixed), notes=("no sass",))
+    both = measure.of_all({"a": one, "b": one})
+    assert {row.kernel for row in both.rows} == {"a", "b"}
+    assert both.rows[0].point == f"a/{one.rows[0].point}"
+    assert both.notes == ("a, b: no sass",)
+    resources = next(report.tables_of(both.rows, cached=False))
+    assert resources.columns[0].head == "kernel"
+    assert measure.of_all({"": one}) is one
 
 
 def test_csv_and_json(mixed: Manifest) -> None:
