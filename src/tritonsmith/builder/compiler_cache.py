@@ -8,7 +8,8 @@ out of the debug info, so ccache may leave it out of the key (`hash_dir`); debug
 the build folder (`debuggers`).
 
 clang writes absolute paths into a precompiled header. `relocatable` makes those below the build folder
-relative to it, so that all worktrees make, find and share the same one.
+relative to it, so that all worktrees make, find and share the same one; the bindings' headers in the
+environment's `venv` are spelled through a link there, too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tritonsmith.builder.llvm.precompiled_headers import SLOPPINESS
 from tritonsmith.envs.schema import CacheSettings, DebugInfo
 from tritonsmith.errors import ConfigError, FactError
 from tritonsmith.facts.tools import Compilers, Tool
-from tritonsmith.plan import Link, Step
+from tritonsmith.plan import Link, Step, digest
 from tritonsmith.ui import redact
 from tritonsmith.versions import version_key
 
@@ -116,16 +117,25 @@ def relocatable(folders: Folders | None) -> tuple[str, ...]:
 
     A relocatable header is read relative to the reader's sysroot, which on Linux serves nothing else in
     clang's frontend. Debug information names what it declares by absolute paths; the map makes them relative.
+    Other paths, the LLVM's above all, stay as they are: a workspace elsewhere must not be given this header.
     """
     if not folders:
         return ()
     build = folders.build
-    return ("SHELL:-Xclang -relocatable-pch", f"{_SYSROOT}{build}", f"-fdebug-prefix-map={build}=.")
+    return (
+        "SHELL:-Xclang -relocatable-pch",
+        f"{_SYSROOT}{build}",
+        f"-fdebug-prefix-map={build}=.",
+        f"-DTRITONSMITH_WORKSPACE_{digest(str(folders.base))}",
+    )
 
 
-def steps(folders: Folders | None, *, phase: str) -> tuple[Step, ...]:
-    """What a build folder needs before the first compile: the link."""
-    return (Link(folders.link, folders.source, phase=phase),) if folders else ()
+def steps(folders: Folders | None, *, phase: str, venv: Path | None = None) -> tuple[Step, ...]:
+    """The links that a build folder needs before the first compile; `venv` is where bindings' headers are."""
+    if not folders:
+        return ()
+    link = Link(folders.link, folders.source, phase=phase)
+    return (link, Link(folders.build / "venv", venv, phase=phase)) if venv else (link,)
 
 
 def problems(

@@ -5,11 +5,14 @@
 # precompiled headers are made relative here, because ccache leaves what follows -Xclang as it is.
 tree=$1 link=$2
 build=${link%/*}
+venv=${build%/*}/venv
 shift 2
 for word do
     shift
     case $word in
         "$tree" | "$tree"/*) word=$link${word#"$tree"} ;;
+        "$venv"/*) word=$build/venv${word#"$venv"} ;;
+        -I"$venv"/*) word=-I$build/venv${word#-I"$venv"} ;;
         "$build"/CMakeFiles/tritonsmith_pch_*) word=${word#"$build"/} ;;
         -I"$tree" | -I"$tree"/*) word=-I$link${word#-I"$tree"} ;;
     esac

@@ -7,10 +7,20 @@ from pathlib import Path
 
 from tritonsmith import configs
 from tritonsmith.builder import compiler_cache
+from tritonsmith.builder.triton import precompiled
 from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding, NotApplicableError, error, of_error, ok, skipped, warning
+from tritonsmith.doctor.finding import (
+    Finding,
+    NotApplicableError,
+    error,
+    note,
+    of_error,
+    ok,
+    skipped,
+    warning,
+)
 from tritonsmith.errors import ConfigError
 from tritonsmith.facts import cmake_cache, remote_storage, tools
 
@@ -81,6 +91,32 @@ def headers(subject: DoctorContext) -> Iterator[Finding]:
         )
     else:
         yield ok("off")
+
+
+@check("tools.precompiled", "the precompiled headers of Triton's build folder")
+def triton_headers(subject: DoctorContext) -> Iterator[Finding]:
+    """Compare those that the build folder keeps with what the sources include now."""
+    build, settings = subject.env.build, subject.settings.triton
+    cache = cmake_cache.read(build) if _compiles(subject) else None
+    if cache is None:
+        raise NotApplicableError("no build of this environment is configured")
+    levels = cache.get(precompiled.PREFIX)
+    if not levels:
+        yield ok(f'none; the env file says "{settings.precompiled_headers}"', build)
+        return
+    fresh = precompiled.choose(subject.need_checkout().root, settings.backends, {})
+    names = [f"{precompiled.PREFIX}_{level}_HEADERS" for level in levels.split(";")]
+    count = sum(len(cache.get(name).split(";")) for name in names)
+    if all(fresh.get(name) == cache.get(name) for name in (precompiled.PREFIX, *names)):
+        yield ok(f"{count} headers, which most sources include", build)
+    else:
+        yield note(
+            f"{count} headers; what the sources include now would make another choice",
+            str(build),
+            affects="compiles may take longer than need be",
+            remedy="choose them again, which compiles everything once more",
+            commands=(command("build-triton", env=subject.named, reconfigure=True),),
+        )
 
 
 @check("tools.ccache-folders", "the ccache settings stored in the build folder")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.options import BUILD_FOR, DRY_RUN, ENV, FORCE, NINJA_TARGET, RECONFIGURE, BuildOptions
 from tritonsmith.tasks.task import task
+
+if TYPE_CHECKING:
+    from tritonsmith.builder.triton.source import TritonSource
+    from tritonsmith.envs.schema import Settings
+    from tritonsmith.envs.workspace import Workspace
 
 
 @task(tables=True, name="build-triton")
@@ -22,6 +27,11 @@ def build_triton(
     cmake_arg: tuple[str, ...] = flag("-DNAME=VALUE, written --cmake-arg=-DNAME=VALUE (repeatable)", ()),
     dry_run: bool = DRY_RUN,
     reconfigure: bool = RECONFIGURE,
+    precompiled_headers: str = flag("auto, on or off", ""),
+    check_includes: bool = flag(
+        "only compile what differs from a branch, without precompiled headers", default=False
+    ),
+    base: str = flag("with --check-includes: branch to compare with; empty for upstream's main", ""),
     force: bool = FORCE,
 ) -> None:
     """Configure and build Triton from a checkout."""
@@ -34,6 +44,7 @@ def build_triton(
         "triton.for": for_ or None,
         "triton.targets": target or (() if for_ else None),
         "triton.cmake-args": cmake_arg or None,
+        "triton.precompiled-headers": precompiled_headers or None,
     }
     chosen = settings.load(env, flags)
     space, located = commands.find_triton(chosen)
@@ -41,6 +52,9 @@ def build_triton(
         output.plan(located.fetch, rest="the sources, which are not downloaded yet")
         return
     commands.bring_sources(chosen, located)
+    if check_includes:
+        _check_includes(chosen, space, located, base, dry_run=dry_run)
+        return
     prepared = commands.prepare_build(chosen, space, located, force=force, again=reconfigure)
     if chosen.llvm.debug_libraries:
         from tritonsmith.builder.debug_library import command as debug_libraries
@@ -55,6 +69,22 @@ def build_triton(
         commands.execute(prepared, running)
     output.done(f"Triton for {chosen.name!r}: {running.env.build / 'bin'}", running, "invoke install-triton")
     output.debuggers(running.env.build)
+
+
+def _check_includes(
+    settings: Settings, space: Workspace, located: TritonSource, base: str, *, dry_run: bool
+) -> None:
+    from tritonsmith.builder.triton import check_includes
+    from tritonsmith.envs import session
+    from tritonsmith.tasks import output
+
+    check = check_includes.prepare(settings, space, located, base)
+    if dry_run:
+        output.plan(check.plan)
+        return
+    with session.opened("build-triton", settings.name) as running:
+        check_includes.execute(check, running)
+    output.done(f"{len(check.sources)} files, changed since {check.base}, include what they need", running)
 
 
 def build_settings(how: BuildOptions) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from tritonsmith.ui.units import age
 _BUILT = re.compile(
     r"(?:Building|Linking) \w+ (?:object|static library|shared library|shared module|executable) (.+)"
 )
+_PRECOMPILED = re.compile(r"(?:.*/)?tritonsmith_pch_(\w+)\.dir/.*\.pch")
 _NAMED = 3  # files in a sentence
 
 
@@ -62,7 +63,10 @@ def rows(
     """
     groups: dict[str, list[str]] = {}
     for reason in reasons:
-        groups.setdefault(_why(reason, before, after, changed, short), []).append(reason.output)
+        why = _why(reason, before, after, changed, short)
+        if made := _PRECOMPILED.fullmatch(reason.output):
+            why = f"the precompiled header `{made[1]}` is made again, because {why.replace('{files}', 'it')}"
+        groups.setdefault(why, []).append(reason.output)
     found = [RebuildReason(tuple(files), _with_names(why, files, short)) for why, files in groups.items()]
     return tuple(sorted(found, key=lambda row: -len(row.files)))
 

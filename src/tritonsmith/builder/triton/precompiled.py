@@ -8,6 +8,7 @@ not compile everything again.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ from tritonsmith.versions import version_key
 
 PREFIX = "TRITONSMITH_PCH"
 _CMAKE = Path(__file__).parents[1] / "llvm" / "precompiled_headers.cmake"
+_USES = re.compile(r"^\s*using namespace (?:::)?(llvm|mlir);", re.MULTILINE)
 _OLDEST_SHARED = (15,)  # clang's releases: the first with `-Xclang=`, one word that ccache can leave out
 
 
@@ -87,7 +89,11 @@ def choose(root: Path, backends: Iterable[str], recorded: Mapping[str, str]) -> 
             continue
         headers = (*others, *_outermost(scan, root, own))
         chosen[_name(name, "HEADERS")] = ";".join(f'"{header}"' for header in headers)
-        without += [path for path, one in reached.items() if not (one.own & own if own else one.others)]
+        without += [
+            path
+            for path, one in reached.items()
+            if not (one.own & own if own else one.others) or _ambiguous(root / path, one, table["triton"])
+        ]
     if not chosen:
         return {}
     used_levels = [name for name in groups if _name(name, "HEADERS") in chosen]
@@ -104,6 +110,13 @@ def cache_variables(chosen: Mapping[str, str], options: Iterable[str]) -> dict[s
     if not chosen:
         return {}
     return {"CMAKE_PROJECT_INCLUDE": str(_CMAKE), **chosen, f"{PREFIX}_OPTIONS": ";".join(options)}
+
+
+def _ambiguous(source: Path, reached: ReachedHeaders, table: Mapping[str, Any]) -> bool:
+    """Whether names of LLVM's IR and of MLIR would clash in a source that has only MLIR's so far."""
+    if any(name.startswith(tuple(table["llvm-ir"])) for name in reached.others):
+        return False
+    return {"llvm", "mlir"} <= {*_USES.findall(untrusted.read_text(source))}
 
 
 def _in_most(table: Mapping[str, Any], reached: Collection[ReachedHeaders]) -> tuple[str, ...]:

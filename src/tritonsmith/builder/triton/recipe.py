@@ -87,7 +87,7 @@ def plan(inputs: Inputs, *, again: bool = False) -> Plan:
     title = f"Triton {inputs.checkout.version} ({settings.build_type}) in {env.build}"
     steps = configure(inputs, env.build, phase=PHASE_CONFIGURE, again=again)
     folders = _folders(inputs)
-    cache = compiler_cache.steps(folders, phase=PHASE_CONFIGURE)
+    cache = compiler_cache.steps(folders, phase=PHASE_CONFIGURE, venv=env.venv)
     debug = debugger_init.steps(
         env.build, relative=folders is not None, llvm=inputs.llvm_sources, phase=PHASE_CONFIGURE
     )

@@ -66,6 +66,17 @@ def choose(root: Path, bumps: Iterable[Bump], targets: Iterable[str] = ()) -> tu
     return tuple(chosen)[:_MOST]
 
 
+def compiled_for(root: Path, files: Iterable[Path]) -> tuple[Path, ...]:
+    """The sources among files of a checkout, and one source that includes each header among them."""
+    wanted = tuple(files)
+    headers = [path.relative_to(root).as_posix() for path in wanted if path.suffix in _HEADERS]
+    users = _users(_all(root), headers) if headers else {}
+    chosen = (
+        path if path.suffix in _SOURCES else users.get(path.relative_to(root).as_posix()) for path in wanted
+    )
+    return tuple(dict.fromkeys(path for path in chosen if path is not None and path.is_file()))
+
+
 def _serves(root: Path, source: Path, targets: Iterable[str]) -> bool:
     """Whether it is of a library, or of a program that is wanted by its name."""
     folders = source.relative_to(root).parts[:-1]

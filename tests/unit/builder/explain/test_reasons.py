@@ -89,3 +89,12 @@ def test_paths_are_short(tmp_path: Path) -> None:
     assert short(str(source / "lib" / "CSE.cpp")) == "lib/CSE.cpp"
     assert short("source/lib/CSE.cpp") == "lib/CSE.cpp"
     assert short("/usr/include/stdio.h") == "/usr/include/stdio.h"
+
+
+def test_a_precompiled_header_has_a_sentence_of_its_own() -> None:
+    made = "CMakeFiles/tritonsmith_pch_compiler.dir/cmake_pch.hxx.pch"
+    seen = (Reason("newer", made, "/src/Dialect.h"), Reason("newer", "lib/A.cpp.o", "/src/Dialect.h"))
+    told = [row.why for row in explain_reasons.rows(seen, {}, {}, lambda _: 2.0, lambda path: path)]
+    why = "/src/Dialect.h is newer than {} (changed 2 s ago)"
+    header = f"the precompiled header `compiler` is made again, because {why.format('it')}"
+    assert told == [header, why.format("lib/A.cpp.o")]

@@ -101,7 +101,7 @@ set(TRITONSMITH_PCH [[compiler]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_compiler_FOLDERS [[bin;lib;third_party/nvidia/lib]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_compiler_HEADERS [["mlir/IR/BuiltinOps.h";"triton/Dialect/Triton/IR/Dialect.h"]] CACHE STRING "" FORCE)
 set(TRITONSMITH_PCH_WITHOUT [[bin/triton-llvm-opt.cpp]] CACHE STRING "" FORCE)
-set(TRITONSMITH_PCH_OPTIONS [[SHELL:-Xclang -relocatable-pch;-Xclang=-isysroot/home/dev/.local/share/tritonsmith/envs/dev/triton;-fdebug-prefix-map=/home/dev/.local/share/tritonsmith/envs/dev/triton=.]] CACHE STRING "" FORCE)
+set(TRITONSMITH_PCH_OPTIONS [[SHELL:-Xclang -relocatable-pch;-Xclang=-isysroot/home/dev/.local/share/tritonsmith/envs/dev/triton;-fdebug-prefix-map=/home/dev/.local/share/tritonsmith/envs/dev/triton=.;-DTRITONSMITH_WORKSPACE_87c6d2aabec301f9]] CACHE STRING "" FORCE)
 set(TRITON_BUILD_PYTHON_MODULE [[ON]] CACHE STRING "" FORCE)
 set(TRITON_BUILD_TUTORIALS [[OFF]] CACHE STRING "" FORCE)
 set(TRITON_BUILD_PROTON [[OFF]] CACHE STRING "" FORCE)
@@ -115,6 +115,9 @@ EOF
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 [ -L /home/dev/.local/share/tritonsmith/envs/dev/triton/source ] || [ ! -e /home/dev/.local/share/tritonsmith/envs/dev/triton/source ]
 ln -sfn /home/dev/triton /home/dev/.local/share/tritonsmith/envs/dev/triton/source
+mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
+[ -L /home/dev/.local/share/tritonsmith/envs/dev/triton/venv ] || [ ! -e /home/dev/.local/share/tritonsmith/envs/dev/triton/venv ]
+ln -sfn /home/dev/.local/share/tritonsmith/envs/dev/venv /home/dev/.local/share/tritonsmith/envs/dev/triton/venv
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/gdbinit <<'EOF'
 # Written by tritonsmith. Use: gdb -ix /home/dev/.local/share/tritonsmith/envs/dev/triton/gdbinit, or `source` this file.

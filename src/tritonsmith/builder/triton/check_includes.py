@@ -1,0 +1,137 @@
+"""`build-triton --check-includes`: what compiles only because a precompiled header includes it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith import untrusted
+from tritonsmith.builder import cmake, diagnose
+from tritonsmith.builder.triton import commands, precompiled, recipe, suspects
+from tritonsmith.builder.triton.recipe import Inputs
+from tritonsmith.builder.triton.source import TritonSource
+from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.session import Session
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import StepError, UsageError
+from tritonsmith.facts import branch_changes, ninja_deps
+from tritonsmith.plan import BuildObjects, MakeDir, Plan, Run
+from tritonsmith.plan.steps.base import CommandFailedError
+
+PHASE = "compile without precompiled headers"
+FOLDER = "tritonsmith-includes"
+_MISSING = re.compile(
+    r"(?:undeclared identifier|unknown type name|no (?:member|type|template) named|incomplete type(?: named)?"
+    r"|undefined template) '(?:[\w:]*::)?(\w+)"
+)
+_DECLARES = (
+    r"^\s*(?:template\s*<.*>\s*)?(?:class|struct|enum(?: class)?|using|#\s*define) (?:\w+ )?{}\b(?!\s*;)"
+)
+_LIMIT = 8 << 20  # bytes of a header
+
+
+@dataclass(frozen=True)
+class IncludeCheck:
+    """What will be compiled without a precompiled header.
+
+    Attributes:
+        inputs: facts and settings, as for `build-triton`.
+        sources: what is compiled: files that differ, and a source for each header that does.
+        base: the branch that they differ from.
+    """
+
+    inputs: Inputs
+    sources: tuple[Path, ...]
+    base: str
+
+    @property
+    def plan(self) -> Plan:
+        """The recipe: configure, compile as always, so that all headers are there, then without."""
+        build, tools, jobs = self.inputs.env.build, self.inputs.tools, self.inputs.jobs.compile
+        folder, names = build / FOLDER, map(str, self.sources)
+        write = (
+            sys.executable,
+            "-m",
+            "tritonsmith.builder.includes_build",
+            "--output",
+            str(folder / "build.ninja"),
+        )
+        steps = (
+            *recipe.configure(self.inputs, build, phase=recipe.PHASE_CONFIGURE),
+            BuildObjects(tools.ninja, build, jobs, self.sources, phase=recipe.PHASE_BUILD),
+            MakeDir(folder, phase=PHASE),
+            Run((*write, str(build / "compile_commands.json"), *names), cwd=build, phase=PHASE),
+            cmake.build_targets(folder, tools, targets=("-k", "0"), jobs=jobs, phase=PHASE),
+        )
+        return Plan(
+            f"includes of {len(self.sources)} files, changed since {self.base}", steps if self.sources else ()
+        )
+
+
+def prepare(settings: Settings, space: Workspace, located: TritonSource, base: str = "") -> IncludeCheck:
+    """Choose what to compile.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout.
+        base: branch that this one will be merged into; empty to search for upstream's.
+
+    Raises:
+        FactError: no checkout, no LLVM yet, or git has no such branch.
+        UsageError: this build has no precompiled headers.
+    """
+    inputs, _ = commands.gather(settings, space, located)
+    if not inputs.precompiled:
+        raise UsageError("this build has no precompiled headers, so no missing #include is hidden")
+    changes = branch_changes.read(inputs.checkout.root, base)
+    return IncludeCheck(inputs, suspects.compiled_for(inputs.checkout.root, changes.files), changes.base)
+
+
+def execute(check: IncludeCheck, session: Session) -> None:
+    """Compile, and explain what fails.
+
+    Raises:
+        StepError: what is missing where.
+    """
+    try:
+        session.run(check.plan)
+    except CommandFailedError as failure:
+        told = explain(failure, check) if failure.step.phase == PHASE else diagnose.explain(failure)
+        raise told from failure
+
+
+def explain(failure: CommandFailedError, check: IncludeCheck) -> StepError:
+    """The error for all files that failed: what they lack, and the header that declares it."""
+    build, ninja = check.inputs.env.build, check.inputs.tools.ninja
+    made = sorted(build.glob(f"CMakeFiles/{precompiled.PREFIX.lower()}_*.dir/*.pch"))
+    headers = ninja_deps.headers(ninja, build, (str(path.relative_to(build)) for path in made))
+    failed = diagnose.failing(failure.output)
+    lines: list[str] = []
+    for _, error in failed:
+        lines += [line for line in error.lines if "error: " in line][:1] or error.lines[:1]
+        names = dict.fromkeys(_MISSING.findall("\n".join(error.block)))
+        lines += [f"  {name}: {line}" for name in names if (line := _declaring(name, headers))]
+    first = failed[0][1] if failed else None
+    return StepError(
+        f"without the precompiled header, {len(failed)} of {len(check.sources)} files fail to compile",
+        where=f"{first.file}:{first.line}" if first and first.file else failure.log,
+        why="\n".join(lines),
+        hints=["include what is missing: upstream compiles without that header", f"full log: {failure.log}"],
+    )
+
+
+def _declaring(name: str, headers: Iterable[Path]) -> str:
+    """The `#include` line for a type; empty if no header has it in a form that a line tells."""
+    pattern = re.compile(_DECLARES.format(re.escape(name)), re.MULTILINE)
+    for path in headers:
+        try:
+            found = pattern.search(untrusted.read_text(path, _LIMIT))
+        except OSError:
+            continue
+        if found and "/c++/" not in str(path):
+            return f'#include "{path.as_posix().rpartition("include/")[2]}"'
+    return ""
