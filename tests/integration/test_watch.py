@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.integration.harness import Smith
+from tests.integration.harness import LLVM, Smith, plant, ready, require_llvm
 from tests.support import all_gone, command_of
 
 PATIENCE = 300.0  # seconds
@@ -224,6 +224,77 @@ def test_a_run_of_a_kernel_is_stopped_with_its_workers(with_wheel: Smith, tmp_pa
     assert locks == []
 
 
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Smith:
+    """Mini-Triton, built. mlir-tblgen writes spaces into dependency files as they are, so there are none."""
+    require_llvm()
+    root = tmp_path_factory.mktemp("watched")
+    made = ready(Smith(root, cwd=plant("mini_triton", root / "checkout")), tmp_path_factory)
+    made("setup-mlir", "--provider", "system", "--llvm-dir", LLVM)
+    made("build-triton", "--debug")
+    return made
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_lit_tests_of_a_compiler(compiler: Smith) -> None:
+    """TableGen, C++, an error and its mending, the test itself."""
+    ops = compiler.cwd / "include" / "triton" / "Dialect" / "Triton" / "IR" / "TritonOps.td"
+    source = compiler.cwd / "lib" / "Dialect" / "Triton" / "IR" / "Dialect.cpp"
+    test = compiler.cwd / "test" / "twice.mlir"
+    with watching(compiler, "--lit", "twice") as watch:
+        first = watch.until(" ok (build ")
+        assert any("twice.mlir" in line and "PASS" in line for line in first)
+        replace(ops, '"twice"', '"thrice"')
+        watch.until("TritonOps.td: ok → exit code 1 (build ")
+        watch.until("twice.mlir", "PASS → FAIL")
+        replace(ops, '"thrice"', '"twice"')
+        watch.until("TritonOps.td: exit code 1 → ok, unchanged (build ")
+        replace(source, "#include", "#error here\n#include")
+        watch.until("Dialect.cpp: ok → build, exit code 1 (build ")
+        watch.until("error: build triton-opt failed")
+        watch.until("Dialect.cpp:", "where")
+        replace(source, "#error here\n#include", "#error there\n#include")
+        watch.until("Dialect.cpp: changed, still build, exit code 1 (build ")
+        replace(source, "#error there\n#include", "#include")
+        watch.until("Dialect.cpp: build, exit code 1 → ok, unchanged (build ")
+        test.write_text(f"// {test.read_text()}")
+        assert "build" not in watch.until("twice.mlir: ")[-1], "a test is not compiled"
+        replace(test, "// // RUN", "// RUN")
+        watch.until("twice.mlir: ", "ok")
+        (compiler.cwd / "README.md").write_text("")
+        (compiler.cwd / ".git" / "description").write_text("")
+        assert watch.quiet(0.5)
+        assert watch.end() == 130
+    assert list(compiler.home.rglob("*.holder")) == []
+
+
+def test_a_save_during_a_build_starts_anew(compiler: Smith) -> None:
+    source = compiler.cwd / "lib" / "Dialect" / "Triton" / "IR" / "Dialect.cpp"
+    text = source.read_text()
+    with watching(compiler, "--", "triton-opt", "--version") as watch:
+        watch.until("exit code 1")
+        watch.end()
+    opt = str(compiler.build() / "bin" / "triton-opt")
+    with watching(compiler, "--", opt, "test/twice.mlir") as watch:
+        watch.until(" ok (build ")
+        source.write_text(f"#error first\n{text}")
+        watch.until("[build triton-opt] ...")
+        source.write_text(f"// second\n{text}")
+        line = watch.until("Dialect.cpp: ")[-1]
+        if "exit code 1" in line:  # that build was over before
+            line = watch.until("Dialect.cpp: ")[-1]
+        assert "ok" in line
+        source.write_text(text)
+        watch.until("[build triton-opt] ...")
+        assert watch.end() == 130
+    assert compiler("build-triton", "--debug", "--for", "opt").code == 0
+
+
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
@@ -232,9 +303,14 @@ def test_a_run_of_a_kernel_is_stopped_with_its_workers(with_wheel: Smith, tmp_pa
         (["--run", "watch"], "--run names no task"),
         (["--run", "env.list"], "nothing to watch"),
         (["--run", "env.list", "--path", "no/such/file"], "no such file or folder"),
-        (["--run", "env.list", "--", "true"], "contradict"),
+        (["--run", "env.list", "--", "true"], "--run and -- contradict"),
+        (["--run", "env.list", "--lit", ""], "--run and --lit contradict"),
         ([], "nothing to run"),
     ],
 )
 def test_what_cannot_be_watched(slow: Smith, argv: list[str], says: str) -> None:
     assert says in slow("watch", *argv, code=2).err
+
+
+def test_tests_of_what_was_never_built(slow: Smith) -> None:
+    assert "has no build of Triton" in slow("watch", "--lit", "", "--env", "debug", code=1).err

@@ -88,7 +88,7 @@ def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: OutFile | Non
     """Print the result of a single job; an error if the job failed, or if its output differs."""
     from tritonsmith.errors import SmithError
     from tritonsmith.passes.replay import report, run, verdict
-    from tritonsmith.ui import console
+    from tritonsmith.ui import console, recording
 
     job = outcome.job
     for text in job.notes:
@@ -99,6 +99,7 @@ def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: OutFile | Non
     if prepared.debug.types:
         console.out().print(job.log.read_text(encoding="utf-8", errors="replace"), markup=False, end="")
     made = run.keep(job.out, out.path(job.out.name)) if out else job.out
+    recording.made(made)
     if outcome.verdict == "differs":
         hints = [f"diff {made} {job.after}", *report.suspects(prepared)]
         raise SmithError(report.sentence(outcome), where=made, hints=hints)

@@ -3,45 +3,57 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.tasks import option_task
 from tritonsmith.tasks.option_fields import flag
+from tritonsmith.tasks.options import ENV
 from tritonsmith.tasks.task import task
-
-if TYPE_CHECKING:
-    from tritonsmith.watch.saves import WatchedFiles
 
 
 @task()
 def watch(
     context: Any,
     run: str = flag("task to run, with its arguments: 'kernel.resources matmul.py'", ""),
+    lit: str | None = flag("lit tests to run: a regular expression of their names", None),
+    env: str = ENV,
+    source: Path | None = flag("checkout to watch, instead of the current one", None),
     path: tuple[str, ...] = flag("file or folder to watch (repeatable)", ()),
 ) -> None:
     """Run a task or a command again at each save, and show what is new."""
+    from tritonsmith.envs import workspace
     from tritonsmith.ui import tables
-    from tritonsmith.watch import loop
+    from tritonsmith.watch import loop, resolve
     from tritonsmith.watch.command import WatchedProgram, WatchedTask
+    from tritonsmith.watch.lit_tests import WatchedTests
 
-    _, command = option_task.command_line()
+    _, argv = option_task.command_line()
+    _one_of(run, lit, argv)
+    space = workspace.default()
     named = [_path(one) for one in path]
-    if run and command:
-        raise UsageError("--run and a command after -- contradict each other", hints=["omit one of them"])
-    if command:
-        loop.follow(WatchedProgram(command), [_files_of_command(named)])
-        return
-    if not run:
-        raise UsageError("nothing to run", hints=["--run 'TASK ...'", "a command: invoke watch -- COMMAND"])
-    words, values = _parse(run)
-    watched = list(_files_of_task(values, named))
-    tables.widen(wide="--wide" in words)
-    with WatchedTask.server() as server:
-        loop.follow(WatchedTask(server, words), watched)
+    if argv:
+        needs = resolve.of_command(argv, named, env, source, space)
+        loop.follow(WatchedProgram(argv), needs.files, needs.build)
+    elif lit is not None:
+        build, files = resolve.of_tests(named, env, space)
+        loop.follow(WatchedTests(build, lit), files, build)
+    else:
+        words, values = _parse(run)
+        needs = resolve.of_task(words[0], values, named, space)
+        tables.widen(wide="--wide" in words)
+        with WatchedTask.server() as server:
+            loop.follow(WatchedTask(server, words), needs.files, needs.build)
+
+
+def _one_of(run: str, lit: str | None, argv: list[str]) -> None:
+    given = [name for name, one in (("--run", run), ("--lit", lit is not None), ("--", argv)) if one]
+    if not given:
+        hints = ["--run 'TASK ...'", "--lit FILTER", "a command: invoke watch -- COMMAND"]
+        raise UsageError("nothing to run", hints=hints)
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} contradict each other", hints=["use one at a time"])
 
 
 def _path(text: str) -> Path:
@@ -49,15 +61,6 @@ def _path(text: str) -> Path:
     if not path.parent.is_dir():
         raise UsageError("no such file or folder", where=path)
     return path
-
-
-def _files_of_command(named: list[Path]) -> WatchedFiles:
-    """The checkout of Triton around the current folder, or the current folder."""
-    from tritonsmith.facts import checkout
-    from tritonsmith.watch import named_paths, tree_files
-
-    here = Path.cwd()
-    return named_paths.NamedPaths(named) if named else tree_files.of(checkout.enclosing(here) or here)
 
 
 def _parse(text: str) -> tuple[list[str], dict[str, Any]]:
@@ -83,42 +86,3 @@ def _parse(text: str) -> tuple[list[str], dict[str, Any]]:
         return words, option_task.from_argv(namespace[name], given)
     except ParseError as error:
         raise UsageError(f"--run: {error}", hints=[f"its options: invoke --help {name}"]) from None
-
-
-def _files_of_task(values: dict[str, Any], named: list[Path]) -> Iterator[WatchedFiles]:
-    """What a task depends on.
-
-    Raises:
-        UsageError: nothing is known to watch.
-    """
-    from tritonsmith.watch.named_paths import NamedPaths
-    from tritonsmith.watch.python_imports import PythonFiles
-
-    files = [file for text in _texts(values) if (file := _file(text))]
-    if not files and not named:
-        raise UsageError(
-            "nothing to watch: this task names no file", hints=["name one: --path FILE_OR_FOLDER"]
-        )
-    yield PythonFiles(file for file in files if file.suffix == ".py")
-    yield NamedPaths([*named, *files])
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, (str, Path)):
-        yield str(value)
-    elif isinstance(value, (tuple, list)):
-        for one in value:
-            yield from _texts(one)
-    elif isinstance(value, dict):
-        yield from _texts(tuple(value.values()))
-    elif is_dataclass(value):
-        yield from _texts(tuple(getattr(value, one.name) for one in fields(value)))
-
-
-def _file(text: str) -> Path | None:
-    """The file of FILE or FILE:KERNEL."""
-    for name in (text, text.rpartition(":")[0]):
-        path = Path(name).expanduser().absolute() if name else None
-        if path and path.is_file():
-            return path
-    return None

@@ -86,5 +86,9 @@ class WatchedProgram:
             parts.append(hide(line))
             on_part(parts[-1])
 
-        code = process.stream(self._argv, cwd=Path.cwd(), env=os.environ, on_line=on_line)
+        try:
+            code = process.stream(self._argv, cwd=Path.cwd(), env=os.environ, on_line=on_line)
+        except OSError as error:  # a build that failed may have left none
+            on_line(f"error: cannot run {self._argv[0]}: {error.strerror}")
+            return RunOutcome(1, tuple(parts))
         return RunOutcome(code, tuple(parts))

@@ -7,34 +7,64 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tritonsmith.errors import InterruptedRunError
-from tritonsmith.watch.command import WatchedCommand
+from tritonsmith.watch import build as watched_build
+from tritonsmith.watch.build import WatchedBuild
+from tritonsmith.watch.command import OnPart, WatchedCommand
+from tritonsmith.watch.outcome import RunOutcome
 from tritonsmith.watch.report import WatchReport
 from tritonsmith.watch.saves import SavedError, Saves, WatchedFiles
 
 
-def follow(command: WatchedCommand, watched: Sequence[WatchedFiles]) -> None:
+def follow(
+    command: WatchedCommand, watched: Sequence[WatchedFiles], build: WatchedBuild | None = None
+) -> None:
     """Run a command, and again at each save, until ^C.
 
     Args:
         command: the command.
         watched: the files that it depends on.
+        build: what it needs to have built; None if nothing.
 
     Raises:
         SmithError: the files cannot be watched.
         KeyboardInterrupt: ^C, after all that ran was stopped.
     """
+    attempts = _Attempts(command, build)
     report = WatchReport()
     saved: frozenset[Path] = frozenset()
     with Saves(watched) as saves:
         while True:
-            began = time.monotonic()
             try:
                 with saves.heeded():
-                    made = command.run(report.part)
+                    made, seconds = attempts.make(saved, report.part)
             except (SavedError, InterruptedRunError):
                 if not saves.interrupted:
                     raise
                 saved |= saves.wait()
                 continue
-            report.run(made, saved, {"run": time.monotonic() - began})
+            report.run(made, saved, seconds)
             saved = saves.wait()
+
+
+class _Attempts:
+    """Builds, where something must be built, and runs."""
+
+    def __init__(self, command: WatchedCommand, build: WatchedBuild | None) -> None:
+        self._command, self._build = command, build
+        self._stale = True
+
+    def make(self, saved: frozenset[Path], on_part: OnPart) -> tuple[RunOutcome, dict[str, float]]:
+        """The outcome after these files were saved, and how long each part took."""
+        seconds: dict[str, float] = {}
+        self._stale = self._stale or watched_build.stale(saved)
+        if self._build and self._stale:
+            began = time.monotonic()
+            failed = self._build.run()
+            seconds["build"] = time.monotonic() - began
+            if failed:
+                return failed, seconds
+        self._stale = False
+        began = time.monotonic()
+        made = self._command.run(on_part)
+        seconds["run"] = time.monotonic() - began
+        return made, seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -15,10 +15,11 @@ class NamedPaths:
 
     Args:
         paths: the files and folders.
+        wanted: whether a command depends on a file of a folder.
     """
 
-    def __init__(self, paths: Iterable[Path]) -> None:
-        self._paths = frozenset(paths)
+    def __init__(self, paths: Iterable[Path], wanted: Callable[[Path], bool] = lambda _: True) -> None:
+        self._paths, self._wanted = frozenset(paths), wanted
 
     def folders(self) -> frozenset[Path]:
         """The folders to watch."""
@@ -35,7 +36,8 @@ class NamedPaths:
         if path in self._paths:
             return True
         for folder in self._paths.intersection(path.parents):
-            return matters(path.relative_to(folder)) and not untrusted.is_dir(path)
+            inner = path.relative_to(folder)
+            return matters(inner) and self._wanted(path) and not untrusted.is_dir(path)
         return False
 
 

@@ -73,8 +73,8 @@ class OutcomeChange:
 def compare(before: RunOutcome, after: RunOutcome) -> OutcomeChange:
     """What is different, apart from the exit code."""
     named = {_steady(grid.title): grid for grid in before.grids}
-    grids = [_cells(named.pop(_steady(grid.title), None), grid) for grid in after.grids]
-    grids += [_cells(grid, None) for grid in named.values()]
+    grids = [changed_cells(named.pop(_steady(grid.title), None), grid) for grid in after.grids]
+    grids += [changed_cells(grid, None) for grid in named.values()]
     diffs = {"": tuple(_lines(before.lines, after.lines))}
     for name, text in after.files.items():
         if name in before.files:
@@ -98,7 +98,7 @@ def _lines(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
     return (line for number, line in enumerate(found) if number > 1)
 
 
-def _cells(before: Grid | None, after: Grid | None) -> Grid | None:
+def changed_cells(before: Grid | None, after: Grid | None) -> Grid | None:
     """A table of the changed cells, `before → after`; None if nothing has changed."""
     shape = after or before
     if shape is None:

@@ -55,7 +55,7 @@ class WatchReport:
         change = outcome.compare(known, made)
         _say(made, _sentence(last, made, change, new=alike is None), seconds, saved)
         if alike is None:
-            _print_all(made)
+            _print_new(last, made)
         for grid in change.grids:
             _print(grid)
         for name, lines in change.diffs.items():
@@ -88,6 +88,17 @@ def _say(made: RunOutcome, sentence: str, seconds: Mapping[str, float], saved: I
 def _print_all(made: RunOutcome) -> None:
     for part in made.parts:
         _print(part)
+
+
+def _print_new(last: RunOutcome, made: RunOutcome) -> None:
+    """Print a run that ended as none before: of the tables that the last one had, too, what has changed."""
+    known = {grid.title: grid for grid in last.grids}
+    for part in made.parts:
+        if isinstance(part, Grid) and part.title in known:
+            if cells := outcome.changed_cells(known[part.title], part):
+                _print(cells)
+        else:
+            _print(part)
 
 
 def _print(part: str | Grid) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tritonsmith.facts import git_reader
@@ -16,10 +16,11 @@ class TreeFiles:
     Args:
         root: the folder.
         files: its files.
+        wanted: whether a command depends on a file.
     """
 
-    def __init__(self, root: Path, files: frozenset[Path]) -> None:
-        self._root, self._files = root, files
+    def __init__(self, root: Path, files: frozenset[Path], wanted: Callable[[Path], bool]) -> None:
+        self._root, self._files, self._wanted = root, files, wanted
 
     def folders(self) -> frozenset[Path]:
         """The folders to watch; what is built or cached there is not among them where git ignores it."""
@@ -32,16 +33,21 @@ class TreeFiles:
         changed, before = frozenset(paths), self._files
         if any(matters(path.relative_to(self._root)) for path in self._strange(changed)):
             self._files = _listed(self._root) or before
-        return (changed & before) | (self._files - before)
+        return frozenset(filter(self._wanted, (changed & before) | (self._files - before)))
 
     def _strange(self, paths: Iterable[Path]) -> list[Path]:
         return [path for path in paths if path not in self._files and path.is_relative_to(self._root)]
 
 
-def of(root: Path) -> WatchedFiles:
-    """The files of a folder; without git all but what editors and Python keep there."""
+def of(root: Path, wanted: Callable[[Path], bool] = lambda _: True) -> WatchedFiles:
+    """The files of a folder; without git all but what editors and Python keep there.
+
+    Args:
+        root: the folder.
+        wanted: whether a command depends on a file.
+    """
     files = _listed(root)
-    return NamedPaths([root]) if files is None else TreeFiles(root, files)
+    return NamedPaths([root], wanted) if files is None else TreeFiles(root, files, wanted)
 
 
 def _listed(root: Path) -> frozenset[Path] | None:
@@ -49,4 +55,4 @@ def _listed(root: Path) -> frozenset[Path] | None:
     if answer is None or answer.code:
         return None
     names = (Path(name) for name in answer.out.split("\0") if name)
-    return frozenset(root / name for name in names if matters(name))
+    return frozenset(path for name in names if matters(name) and (path := root / name).exists())

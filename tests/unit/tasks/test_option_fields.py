@@ -80,6 +80,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "passes.list",
         "pins",
         "store.import",
+        "watch",
     ],
     "--stage": ["ir-override", "kernel.compare", "kernel.compile", "kernel.show"],
     "--target": [
