@@ -150,7 +150,7 @@ def test_kernels_of_one_table_are_told_apart(mixed: Manifest) -> None:
     assert both.rows[0].point == f"a/{one.rows[0].point}"
     assert both.notes == ("a, b: no sass",)
     resources = next(report.tables_of(both.rows, cached=False))
-    assert resources.columns[0].head == "kernel"
+    assert str(resources.columns[0].head) == "kernel"
     assert measure.of_all({"": one}) is one
 
 
