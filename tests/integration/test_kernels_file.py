@@ -140,3 +140,31 @@ def test_one_kernel_for_the_other_tasks(smith: Smith) -> None:
     assert json.loads(dumped.out)["dumps"]
     compared = smith("kernel.compare", "a100", "h100", "captured.toml", "--json")
     assert {one["kernel"] for one in json.loads(compared.out)["pairs"]} == {"fill", "copy"}
+
+
+def test_a_trace_of_tritonparse(smith: Smith) -> None:
+    """With the metadata and the ttir of a real compile; the file that it names is not on this machine."""
+    smith("kernel.compile", "captured.toml:copy", "--out", "before")
+    folder = smith.cwd / "before" / "cuda-80-32"
+    metadata = json.loads((folder / "metadata.json").read_text())
+    metadata |= {"target": {"backend": "cuda", "arch": 80, "warp_size": 32}, "hash": "a"}
+    metadata |= {"src_constants": {"(2,)": 64}}
+    metadata |= {"src_attrs": {f"({n},)": [["tt.divisibility", 16]] for n in (0, 1)}}
+    code = KERNELS[KERNELS.index("@triton.jit\ndef copy") : KERNELS.index("@triton.jit\ndef wrong")]
+    python = {"file_path": "/gone/kernels.py", "start_line": 12, "end_line": 16, "code": code}
+    files = {"copy.ttir": (folder / "copy.ttir").read_text()}
+    payload = {"metadata": metadata, "python_source": python, "file_content": files}
+    event = {"event_type": "compilation", "payload": payload}
+    (smith.cwd / "trace.ndjson").write_text(f"{json.dumps(event)}\n")
+    done = smith("kernel.compile", "trace.ndjson", "--out", "after", "--json")
+    assert "kernels.py is not on this machine" in done.err
+    (point,) = json.loads(done.out)["points"]
+    before = json.loads((smith.cwd / "before" / "manifest.json").read_text())["points"][0]
+    same = ("id", "target", "signature", "constexprs", "hints", "status")
+    assert [point[name] for name in same] == [before[name] for name in same]
+    machine = [
+        [line for line in smith("kernel.show", out, "--stage", "sass").out.splitlines() if "/*0" in line]
+        for out in ("before", "after")
+    ]
+    assert machine[0] == machine[1]
+    assert machine[0]

@@ -203,7 +203,8 @@ def listed_kernels(path: Path, name: str, by: ToolchainOptions | None = None) ->
     from tritonsmith.kernels.batch import kernels_file, spec
     from tritonsmith.ui import console
 
-    entries = kernels_file.choose(kernels_file.read(path), path, name)
+    every, notes = kernels_file.read(path)
+    entries = kernels_file.choose(every, path, name)
     if by and any(str(one.versions) for one in entries):
         version = spec.installed(by.toolchain().python)
         fitting = [one for one in entries if one.fits(version)]
@@ -211,7 +212,7 @@ def listed_kernels(path: Path, name: str, by: ToolchainOptions | None = None) ->
             what = f"this file has no kernel for Triton {version}"
             raise UsageError(what, where=path, hints=["check versions = ... in the file"])
         entries = tuple(fitting)
-    for text in kernels_file.changes(entries, path):
+    for text in (*notes, *kernels_file.changes(entries, path)):
         console.note(text)
     return entries
 

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tritonsmith.envs import workspace
 from tritonsmith.errors import UsageError, did_you_mean
-from tritonsmith.kernels.batch import kernel_list
+from tritonsmith.kernels.batch import kernel_list, tritonparse_trace
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
 from tritonsmith.kernels.compile.folder_name import folder_name
 from tritonsmith.kernels.compile.request import AUTOTUNE, CompileRequest
 from tritonsmith.kernels.compile.targets import Target
+from tritonsmith.plan import Plan, Write
 
-_NAMED = re.compile(r"(.+?\.toml)(?::(.+))?")
+_NAMED = re.compile(r"(.+?\.(?:toml|ndjson(?:\.gz)?))(?::(.+))?")
 
 
 def named(text: str) -> tuple[Path, str] | None:
@@ -23,13 +25,21 @@ def named(text: str) -> tuple[Path, str] | None:
     return (Path(match[1]).expanduser().absolute(), match[2] or "") if match else None
 
 
-def read(path: Path) -> tuple[ListedKernel, ...]:
-    """The kernels of a file.
+def read(path: Path) -> tuple[tuple[ListedKernel, ...], tuple[str, ...]]:
+    """The kernels of a file, and notes; texts that only a trace has are written to the workspace.
 
     Raises:
-        SmithError: as `kernel_list.read`.
+        SmithError: as `kernel_list.read` and `tritonparse_trace.read`.
     """
-    return kernel_list.read(path)
+    if ".ndjson" not in path.suffixes:
+        return kernel_list.read(path), ()
+    space = workspace.default()
+    found = tritonparse_trace.read(path, space.root / "kernels" / "sources")
+    if found.texts:
+        space.claim()
+        steps = (Write(place, text, phase="sources") for place, text in found.texts.items())
+        space.run(Plan("sources", tuple(steps)), "kernels", quiet=True)
+    return found.entries, found.notes
 
 
 def choose(entries: Sequence[ListedKernel], path: Path, name: str) -> tuple[ListedKernel, ...]:

@@ -48,7 +48,7 @@ def asked(
         hints = ["TRITON_STORE_BINARY_ONLY=1 does not store them"]
         raise FactError("this entry has neither ttir nor ttgir", where=folder, hints=hints)
     table = _metadata(folder / f"{kernel}.json")
-    own = _target(table)
+    own = target_of(table)
     if not wanted and own is None:
         raise FactError(
             "this entry does not record its target",
@@ -58,7 +58,7 @@ def asked(
     chosen = wanted or tuple(filter(None, (own,)))
     backend = own.backend if own else chosen[0].backend
     return CompileRequest(
-        file, kernel, "", chosen, _options(table, backend) | dict(options), sweeps, stages=stages
+        file, kernel, "", chosen, options_of(table, backend) | dict(options), sweeps, stages=stages
     )
 
 
@@ -120,16 +120,16 @@ def _metadata(path: Path) -> dict[str, Any]:
     return table
 
 
-def _target(table: Mapping[str, Any]) -> Target | None:
-    """Since 3.0 the metadata holds a GPUTarget."""
+def target_of(table: Mapping[str, Any]) -> Target | None:
+    """The target in Triton's metadata, which holds a GPUTarget since 3.0."""
     seen = table.get("target")
     if not isinstance(seen, dict) or not {"backend", "arch", "warp_size"} <= set(seen):
         return None
     return targets.parse(f"{seen['backend']}:{seen['arch']}:{seen['warp_size']}")
 
 
-def _options(table: Mapping[str, Any], backend: str) -> dict[str, Any]:
-    """Warps and stages, and what is not the backend's default."""
+def options_of(table: Mapping[str, Any], backend: str) -> dict[str, Any]:
+    """Warps and stages of Triton's metadata, and what is not the backend's default."""
     known = configs.load("triton-cache")
     defaults = known["defaults"].get(backend, {})
     kept = {name: table[name] for name in ("num_warps", "num_stages") if name in table}

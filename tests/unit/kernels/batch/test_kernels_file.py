@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tritonsmith.errors import UsageError
-from tritonsmith.kernels.batch import kernels_file
+from tritonsmith.kernels.batch import kernel_list, kernels_file
 from tritonsmith.kernels.compile import points, run, source, targets
 from tritonsmith.kernels.compile.request import CompileRequest
 
@@ -58,7 +58,7 @@ def file(tmp_path: Path) -> Path:
 
 def asked(file: Path, name: str = "", **flags: Any) -> tuple[CompileRequest, ...]:
     """The requests for some kernels, H100 where nobody names a target."""
-    entries = kernels_file.choose(kernels_file.read(file), file, name)
+    entries = kernels_file.choose(kernel_list.read(file), file, name)
     given = CompileRequest(**{"file": Path(), "kernel": "", "signature": "", "targets": (), **flags})
     return kernels_file.requests(entries, file, given, H100)
 
@@ -69,6 +69,8 @@ def asked(file: Path, name: str = "", **flags: Any) -> tuple[CompileRequest, ...
         ("/c.toml", ("/c.toml", "")),
         ("/c.toml:layer_norm", ("/c.toml", "layer_norm")),
         ("/a b/c.toml:06 bwd: 2", ("/a b/c.toml", "06 bwd: 2")),
+        ("/t.ndjson", ("/t.ndjson", "")),
+        ("/t.ndjson.gz:add", ("/t.ndjson.gz", "add")),
         ("k.py:add", None),
         ("package.toml_kernels:add", None),
         ("", None),
@@ -166,7 +168,7 @@ def test_no_such_kernel(file: Path) -> None:
 
 
 def test_a_file_that_has_changed_is_told_once(file: Path) -> None:
-    entries = kernels_file.read(file)
+    entries = kernel_list.read(file)
     there = hashlib.sha256(KERNELS.encode()).hexdigest()
     assert list(kernels_file.changes([replace(one, sha256=there) for one in entries], file)) == []
     stale = [replace(one, sha256="00") for one in entries]
