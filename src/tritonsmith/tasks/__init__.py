@@ -6,7 +6,7 @@ from typing import Any
 from invoke.collection import Collection
 from invoke.tasks import Task
 
-from tritonsmith.tasks import store
+from tritonsmith.tasks import corpus, store
 from tritonsmith.tasks.build_explain import explain as explain_build
 from tritonsmith.tasks.build_triton import build_triton
 from tritonsmith.tasks.cache import clear_cache
@@ -82,6 +82,7 @@ namespace = Collection(
     benchmark,
     build=Collection(explain=explain_build),
     cache=_Group(list=caches, aliased={"clear": clear_cache}),
+    corpus=Collection(corpus.add, corpus.remove, list=corpus.listing),
     env=_Group(allow=allow, explain=explain, list=listing, aliased={"install-triton": env_triton}),
     kernel=Collection(
         kernel_aot, kernel_compare, kernel_compile, kernel_resources, kernel_show, kernel_study, inline_ptx

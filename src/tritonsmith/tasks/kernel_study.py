@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import BackendOptions, listed_kernels
-from tritonsmith.tasks.option_fields import CommaLists, flag, word
-from tritonsmith.tasks.options import CSV, DRY_RUN, JOBS, JSON, OUT, PLOT, SCHEDULER, TIMEOUT
+from tritonsmith.tasks.option_fields import CommaLists, flag
+from tritonsmith.tasks.options import CSV, DRY_RUN, JOBS, JSON, KERNELS_FILE, OUT, PLOT, SCHEDULER, TIMEOUT
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def study(
     context: Any,
     backend: BackendOptions,
-    kernels: Path = word("kernels file: docs/kernels-file.md"),
+    kernels: Path = KERNELS_FILE,
     triton: CommaLists = flag("versions, environments, interpreters: 3.2.0,3.6.0,debug (repeatable)", ()),
     target: CommaLists = flag("target of kernels that list none: h100, mi300x, all ... (repeatable)", ()),
     source: str = flag("clone to read kernels from, at each version's commit; or CLONE@REF", ""),

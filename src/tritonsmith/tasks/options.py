@@ -53,6 +53,8 @@ TIMEOUT = flag(
     example="seconds, --timeout 600; 0 for the default",
 )
 FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name", "")
+KERNELS_FILE = word("kernels file: docs/kernels-file.md")
+CORPUS = flag("folder of the corpus", None, unset="in the workspace")
 SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "")
 
 # Dumps of passes

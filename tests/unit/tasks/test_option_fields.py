@@ -45,6 +45,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--json": ["store.gc"],
     "--kernel": [
         "cache.list clear-cache",
+        "corpus.remove",
         "ir-env",
         "ir-override",
         "kernel.compare",

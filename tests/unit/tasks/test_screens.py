@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,10 +28,13 @@ from tests.unit.ui.fitting import check
 from tritonsmith.doctor import registry
 from tritonsmith.doctor import report as doctor
 from tritonsmith.envs import workspace
+from tritonsmith.kernels.batch.kernel_list import ListedKernel
 from tritonsmith.kernels.compare import diff
 from tritonsmith.kernels.compare import report as compare
 from tritonsmith.kernels.compile import report as compiles
+from tritonsmith.kernels.compile import targets
 from tritonsmith.kernels.compile.manifest import Manifest
+from tritonsmith.kernels.corpus import report as corpus_report
 from tritonsmith.kernels.normalize.diff import Diff
 from tritonsmith.kernels.resources import report as resources
 from tritonsmith.kernels.resources.table import COLUMNS, ResourceRow
@@ -122,6 +126,24 @@ def _study(_: World) -> Iterable[Grid]:
     versions = [f"3.{number}.0" for number in range(12)] + ["/home/somebody/triton/.venv/bin/python"]
     return study.tables_of(
         [StudyCell(one, ResourceRow(KERNEL, "p", "cuda:80:32", values=values)) for one in versions]
+    )
+
+
+def _corpus(_: World) -> Iterable[Grid]:
+    signature = ",".join(f"{name}=*fp16:16" for name in ("a_desc", "b_desc", "c_desc", "workspace"))
+    module = "vllm.model_executor.layers.fused_moe.fused_moe"
+    kernel = ListedKernel(
+        "list.toml",
+        "sources/0/k.py",
+        KERNEL,
+        f"{KERNEL}-12",
+        signature,
+        options=SWEEP,
+        count=123456,
+        module=module,
+    )
+    yield corpus_report.table(
+        [kernel, replace(kernel, targets=targets.parse_all(["h100", "mi300x", "sm_120"]))]
     )
 
 
@@ -282,6 +304,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "ir-env": _run("ir-env"),
     "ir-override": _override,
     "kernel.aot": _aot,
+    "corpus.list": _corpus,
     "kernel.compare": _compare,
     "kernel.compile": lambda world: compiles.table(world.compiled()),
     "kernel.resources": _resources,

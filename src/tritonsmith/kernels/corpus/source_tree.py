@@ -1,0 +1,164 @@
+"""A kernel's file and what it imports of its own package or folder, so that a copy compiles alone."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tritonsmith import configs
+from tritonsmith.errors import FactError, SmithError
+from tritonsmith.kernels.compile import source
+from tritonsmith.plan import digest
+from tritonsmith.worker.needed_statements import needed
+
+_MOST = 2000  # files: who imports more has no kernel's helpers in mind
+_INIT = "__init__.py"
+_INSTALLED = ("site-packages", "dist-packages")  # what lies there beside a file is not the file's own
+
+
+@dataclass(frozen=True)
+class KernelSources:
+    """Files of one kernel.
+
+    Attributes:
+        root: the folder that the names are relative to.
+        main: the kernel's file.
+        sums: relative path to the SHA-256 of the content, sorted; the kernel's file and what it imports.
+    """
+
+    root: Path
+    main: str
+    sums: tuple[tuple[str, str], ...]
+
+    @property
+    def key(self) -> str:
+        """A name of the whole content."""
+        return digest(self.main, self.sums)
+
+    @property
+    def sha256(self) -> str:
+        """Of the kernel's file."""
+        return dict(self.sums)[self.main]
+
+
+def of(file: Path, kernel: str, module: str = "") -> KernelSources:
+    """The files that a kernel needs.
+
+    Of the kernel's file only the statements count that the kernel needs; of the packages around the file
+    only an `__init__.py` that something is imported from: the others are copied, and may fail.
+
+    Args:
+        file: absolute.
+        kernel: name of the function; empty for the whole file.
+        module: the import name of the file, if it is known.
+
+    Raises:
+        FactError: a file cannot be read.
+        SmithError: they are too many.
+    """
+    root = _root(file, module)
+    main = file.relative_to(root).as_posix()
+    around = [name for name in map(str, PurePosixPath(main).parents) if name != "."]
+    found = {main, *(f"{folder}/{_INIT}" for folder in around if (root / folder / _INIT).is_file())}
+    read = {main}
+    waiting = [main]
+    while waiting:
+        name = waiting.pop()
+        for imported in _imported(root, name, main, kernel if name == main else ""):
+            if imported not in read:
+                read.add(imported)
+                waiting.append(imported)
+        found |= read
+        if len(found) > _MOST:
+            raise SmithError(f"{file.name} imports more than {_MOST} files of its package", where=root)
+    return KernelSources(root, main, tuple((name, sum_of(root / name)) for name in sorted(found)))
+
+
+def _root(file: Path, module: str) -> Path:
+    """The folder of the outermost package; that of the file, if it is in none."""
+    parts = module.split(".") if module else []
+    if parts and file.with_suffix("").parts[-len(parts) :] == tuple(parts):
+        return file.parents[len(parts) - 1]
+    folder = file.parent
+    while (folder / _INIT).is_file():
+        folder = folder.parent
+    return folder
+
+
+def _imported(root: Path, name: str, main: str, kernel: str) -> Iterator[str]:
+    """Files of a tree that one of its files imports."""
+    if not name.endswith(".py"):
+        return
+    here = PurePosixPath(name).parent
+    own = PurePosixPath(main).parts[0] if "/" in main else ""
+    for words, level in _words(root / name, kernel):
+        parts = words.split(".") if words else []
+        if level:
+            base = (here, *here.parents)[level - 1] if level <= len(here.parts) + 1 else None
+            if base is not None:
+                yield from _files(root, base, parts, main)
+        elif own:  # absolute, in a package: only that package's own
+            if parts[0] == own:
+                yield from _files(root, PurePosixPath(), parts, main)
+        elif parts[0] not in _others() and root.name not in _INSTALLED:
+            yield from _files(root, PurePosixPath(), parts, main)
+
+
+def _files(root: Path, base: PurePosixPath, parts: list[str], main: str) -> Iterator[str]:
+    """The files of `a.b.c` below a folder, as far as they exist; without packages around the kernel's file.
+
+    What is imported from such a package, and is no module in it (or `*`), is in its `__init__.py`.
+    """
+    around = PurePosixPath(main).parents
+    place = base
+    for number, part in enumerate(parts, 1):
+        folder, module = place / part, place / f"{part}.py"
+        if (root / folder / _INIT).is_file():
+            if folder not in around:
+                yield f"{folder}/{_INIT}"
+            place = folder
+        elif (root / module).is_file():
+            yield str(module)
+            return
+        elif (root / folder).is_dir() and number < len(parts):
+            place = folder
+        else:
+            if (root / place / _INIT).is_file():
+                yield f"{place}/{_INIT}" if place.parts else _INIT
+            return
+
+
+def _words(path: Path, kernel: str) -> Iterator[tuple[str, int]]:
+    """What a file imports: dotted names, and how many levels up they start; `from a import b` is `a.b`."""
+    text = source.read(path)
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):  # of a newer Python, perhaps: the compile tells
+        return
+    body = (needed(tree, kernel.partition(".")[0]) if kernel else None) or tree.body
+    for node in (node for part in body for node in ast.walk(part)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, 0) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            head = f"{node.module}." if node.module else ""
+            yield from ((f"{head}{alias.name}", node.level) for alias in node.names)
+
+
+def _others() -> frozenset[str]:
+    """Modules that are never a kernel's own, whatever lies beside its file."""
+    return frozenset({"triton", *configs.load("kernels")["stand-ins"]["modules"]})
+
+
+def sum_of(path: Path) -> str:
+    """The SHA-256 of a file.
+
+    Raises:
+        FactError: it cannot be read.
+    """
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise FactError("cannot read this file", where=path, why=error.strerror) from error
