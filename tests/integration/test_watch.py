@@ -280,8 +280,11 @@ def test_a_save_during_a_build_starts_anew(compiler: Smith) -> None:
         watch.until("exit code 1")
         watch.end()
     opt = str(compiler.build() / "bin" / "triton-opt")
+    python = compiler.cwd / "python" / "triton" / "__init__.py"
     with watching(compiler, "--", opt, "test/twice.mlir") as watch:
         watch.until(" ok (build ")
+        replace(python, "\n", "\n\n")
+        assert "build" not in watch.until("__init__.py: unchanged, ok")[-1]
         source.write_text(f"#error first\n{text}")
         watch.until("[build triton-opt] ...")
         source.write_text(f"// second\n{text}")

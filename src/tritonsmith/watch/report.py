@@ -78,7 +78,8 @@ def _say(made: RunOutcome, sentence: str, seconds: Mapping[str, float], saved: I
     if len(names) > _NAMED:
         names = [*names[:_NAMED], f"{len(names) - _NAMED} more"]
     took = ", ".join(f"{what} {duration(one)}" for what, one in seconds.items())
-    line = Text(f"{datetime.now().astimezone():%H:%M:%S} ", "dim")
+    line = Text()
+    line.append(f"{datetime.now().astimezone():%H:%M:%S} ", "dim")
     line.append(f"{', '.join(names)}: " if names else "")
     line.append(sentence, "green" if made.code == 0 else "red")
     line.append(f" ({took})", "dim")

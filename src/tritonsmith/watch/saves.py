@@ -118,6 +118,8 @@ class Saves:
                 "allow more: sysctl fs.inotify.max_user_watches",
             ]
             self._tell(SmithError("cannot watch these folders", why=str(error), hints=hints))
+        except Exception as error:  # noqa: BLE001 - the main thread waits, and reports it as a bug
+            self._tell(error)
 
     def _watch_folders(self) -> None:
         """Watch until there are others to watch."""
