@@ -20,6 +20,7 @@ _HEADER = 60  # bytes
 _END = b"`\n"
 _INDEXES = {b"/": ">I", b"/SYM64/": ">Q"}  # name to format of a number in it
 _TABLES = (b"/", b"/SYM64/", b"//")  # held by thin archives too
+_BSD_INDEX = "__.SYMDEF"
 _CHUNK = 1 << 20
 
 
@@ -55,7 +56,11 @@ class ArArchive:
     @property
     def objects(self) -> tuple[ArMember, ...]:
         """Members that are objects."""
-        return tuple(member for member in self.members if member.name.encode() not in _TABLES)
+        return tuple(
+            member
+            for member in self.members
+            if member.name.encode() not in _TABLES and not member.name.startswith(_BSD_INDEX)
+        )
 
     def object_path(self, member: ArMember) -> Path:
         """Where an object of a thin archive lies."""
@@ -98,7 +103,7 @@ def symbols(path: Path, limit: int = 4 << 20) -> bytes:
         BadArchiveError: the file is not an archive.
     """
     for member in read(path).members:
-        if member.name.encode() in _INDEXES or member.name.startswith("__.SYMDEF"):
+        if member.name.encode() in _INDEXES or member.name.startswith(_BSD_INDEX):
             with path.open("rb") as file:
                 file.seek(member.content)
                 return file.read(min(member.size, limit))

@@ -10,6 +10,7 @@ from pathlib import Path
 from tritonsmith.errors import FactError
 from tritonsmith.facts import tools
 from tritonsmith.facts.llvm_tree import LlvmTree
+from tritonsmith.plan import ar_archive
 from tritonsmith.plan.process import capture
 
 # A line of `objdump --syms`: value, seven flags, section, size, visibility, name. Mach-O has no size.
@@ -17,7 +18,6 @@ _SYMBOL = re.compile(
     r"^[0-9a-f]{8,16} (.{7}) (\S+)(?:\s+[0-9a-f]{8,16})?\s+(?:\.(hidden|internal|protected) )?(\S+)$"
 )
 _OLD_STRING = re.compile(r"_ZN?K?Ss|RKSs")  # std::string before the dual ABI
-_THIN = b"!<thin>\n"
 _PATIENCE = 120.0  # seconds; the largest archives hold 100,000 symbols
 
 
@@ -46,23 +46,17 @@ class Traits:
     libcxx: bool
 
 
-def members(archive: Path, tree: LlvmTree) -> tuple[Path, ...]:
+def members(archive: Path) -> tuple[Path, ...]:
     """The objects in an archive: their names; where they lie, if it is a thin one, which holds nothing else.
 
     Raises:
         FactError: it cannot be read.
     """
-    program = _program("llvm-ar", "ar", tree)
-    listing = capture((program, "t", str(archive)), timeout=_PATIENCE)
-    if listing is None:
-        raise FactError("cannot read this archive", where=archive)
-    return tuple(Path(line) for line in listing.splitlines() if line)
-
-
-def is_thin(archive: Path) -> bool:
-    """Whether an archive holds the names of its objects instead of copies; no archiver extracts from it."""
-    with archive.open("rb") as file:
-        return file.read(len(_THIN)) == _THIN
+    try:
+        found = ar_archive.read(archive)
+    except (OSError, ar_archive.BadArchiveError) as error:
+        raise FactError("cannot read this archive", where=archive, why=str(error)) from error
+    return tuple(found.object_path(one) if found.thin else Path(one.name) for one in found.objects)
 
 
 def read(archive: Path, tree: LlvmTree) -> Traits:
@@ -71,8 +65,13 @@ def read(archive: Path, tree: LlvmTree) -> Traits:
     Raises:
         FactError: it cannot be read.
     """
-    program = _program("llvm-objdump", "objdump", tree)
-    listing = capture((program, "--syms", str(archive)), timeout=_PATIENCE)
+    tool = tools.find("llvm-objdump", folders=[tree.bin], names=[f"llvm-objdump-{tree.major}", "objdump"])
+    if tool is None:
+        raise FactError(
+            "neither llvm-objdump nor objdump was found",
+            hints=["install LLVM's tools (Debian: apt install llvm) or binutils"],
+        )
+    listing = capture((str(tool.path), "--syms", str(archive)), timeout=_PATIENCE)
     if listing is None:
         raise FactError("cannot read the symbols of this archive", where=archive)
     return parse(listing.splitlines())
@@ -114,13 +113,3 @@ def parse(lines: Iterable[str]) -> Traits:
 
 def _either(text: str, yes: str, no: str) -> bool | None:
     return True if f"23{yes}" in text else False if f"24{no}" in text else None
-
-
-def _program(name: str, other: str, tree: LlvmTree) -> str:
-    tool = tools.find(name, folders=[tree.bin], names=[f"{name}-{tree.major}", other])
-    if tool is None:
-        raise FactError(
-            f"neither {name} nor {other} was found",
-            hints=["install LLVM's tools (Debian: apt install llvm) or binutils"],
-        )
-    return str(tool.path)

@@ -20,42 +20,10 @@ _ROOTS = ("llvm/lib", "mlir/lib")
 _ADDS = re.compile(r"^\s*((?:llvm_)?add_\w*(?:library|target))\s*\(\s*([A-Za-z]\w*)", re.MULTILINE)
 _CALL = re.compile(r"^[ \t]*([A-Za-z_]\w*)[ \t]*\(", re.MULTILINE)
 _NO_LIBRARY = ("add_public_tablegen_target", "add_custom_target")
-_LANGUAGE = frozenset(
-    [
-        "if",
-        "elseif",
-        "else",
-        "endif",
-        "foreach",
-        "endforeach",
-        "while",
-        "endwhile",
-        "function",
-        "endfunction",
-        "macro",
-        "endmacro",
-        "return",
-        "break",
-        "continue",
-        "set",
-        "unset",
-        "list",
-        "string",
-        "math",
-        "message",
-        "get_filename_component",
-        "cmake_parse_arguments",
-        "file",
-        "option",
-        "get_property",
-        "set_property",
-        "cmake_path",
-        "include",
-        "add_subdirectory",
-        "tablegen",
-        "mlir_tablegen",
-        "cmake_minimum_required",
-    ]
+_LANGUAGE = re.compile(
+    "(?:else|end)?if|else|(?:end)?(?:foreach|while|function|macro)|return|break|continue|(?:un)?set|list|string"
+    "|math|message|get_filename_component|cmake_parse_arguments|file|option|[gs]et_property|cmake_path|include"
+    "|add_subdirectory|(?:mlir_)?tablegen|cmake_minimum_required"
 )
 _RECORDED = (
     "include_directories",
@@ -149,7 +117,7 @@ def read(name: str, folder: Path, project: Path, tree: LlvmTree, generated: Path
     commands = _commands(root, folder)
     adders = sorted(word for word in commands if _ADDS.match(f"{word}(x") and word not in _NO_LIBRARY)
     recorded = (*adders, *_RECORDED)
-    ignored = sorted(commands - _LANGUAGE - set(recorded))
+    ignored = sorted(word for word in commands - set(recorded) if not _LANGUAGE.fullmatch(word))
     values = {
         "PREFIX": tree.prefix,
         "PROJECT": project,

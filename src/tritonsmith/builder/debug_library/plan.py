@@ -20,7 +20,6 @@ from tritonsmith.builder.debug_library.abi_check import AbiRow
 from tritonsmith.builder.debug_library.cmake_lists import Library, Table
 from tritonsmith.builder.debug_library.llvm_options import LlvmOptions, LlvmSources
 from tritonsmith.builder.debug_library.ninja_file import Compilation, object_of
-from tritonsmith.builder.debug_library.precompiled import Header
 from tritonsmith.builder.debug_library.relink import Replacement
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.errors import FactError
@@ -97,7 +96,8 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
         bench: what all of them have in common.
 
     Raises:
-        FactError: the LLVM has no archive of it, or the sources are not those of the LLVM.
+        FactError: the LLVM has no archive of it, or one with two objects of the same name that are reused, or
+            the sources are not those of the LLVM.
     """
     inputs, tree = bench.inputs, bench.inputs.llvm
     own = tree.prefix / "lib" / ninja_file.archive_name(name)
@@ -112,7 +112,7 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
         sources = tuple(source for source in library.sources if object_of(source, library) in objects)
         library = replace(library, sources=sources)
     reached = includes.follow(library.sources, library.includes, bench.options.includes)
-    old, members = archive.read(own, tree), archive.members(own, tree)
+    old, members = archive.read(own, tree), archive.members(own)
     names = tuple(member.name for member in members)
     rows = abi_check.before(tree, bench.options, bench.sources, library, reached, old, names)
     abi_check.enforce(
@@ -125,7 +125,10 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
         ],
     )
     tables = tuple(table for table in library.tables if table.output.name in reached.missing)
-    kept = _kept(library, members, own)
+    compiled = {f"{source.name}.o" for source in library.sources}
+    kept = tuple(member for member in members if member.name not in compiled)
+    if len({member.name for member in kept}) != len(kept):
+        raise FactError("two objects in this archive have the same name", where=own)
     folder = bench.folder / name
     made = Compilation(
         library=library,
@@ -135,28 +138,19 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
         old=old,
         kept=kept,
         tables=tables,
-        headers=_headers(bench) if _CONFIG_HEADER in reached.missing else (),
+        headers=(bench.folder / relink.CONFIG_HEADER / "include",)
+        if _CONFIG_HEADER in reached.missing
+        else (),
         compilers=inputs.compilers,
         launcher=bench.launcher,
         archiver=_archiver(bench),
-        header=_precompiled(library, bench),
+        header=precompiled.choose(library, bench.sources.path, bench.options.includes)
+        if bench.precompile
+        else None,
     )
     new = folder / own.name
     steps = (*(_configure(bench) if made.headers else ()), *_compile(made, bench, folder))
     return Operation(library, Replacement(new, objects), rows, kept, tables, steps)
-
-
-def _kept(library: Library, members: tuple[Path, ...], own: Path) -> tuple[Path, ...]:
-    """Objects of the archive that come from none of the sources: other files, assembly, object libraries.
-
-    Raises:
-        FactError: two of them have one name.
-    """
-    compiled = {f"{source.name}.o" for source in library.sources}
-    kept = tuple(member for member in members if member.name not in compiled)
-    if len({member.name for member in kept}) != len(kept):
-        raise FactError("two objects in this archive have the same name", where=own)
-    return kept if archive.is_thin(own) else tuple(Path(member.name) for member in kept)
 
 
 def _compile(made: Compilation, bench: DebugLibraryContext, folder: Path) -> tuple[Step, ...]:
@@ -169,16 +163,6 @@ def _compile(made: Compilation, bench: DebugLibraryContext, folder: Path) -> tup
         Write(folder / "build.ninja", ninja_file.render(made), phase=phase),
         Run(argv, cwd=folder, env=(("NINJA_STATUS", "[%f/%t] "),), phase=phase),
     )
-
-
-def _precompiled(library: Library, bench: DebugLibraryContext) -> Header | None:
-    if not bench.precompile:
-        return None
-    return precompiled.choose(library, bench.sources.path, bench.options.includes)
-
-
-def _headers(bench: DebugLibraryContext) -> tuple[Path, ...]:
-    return (bench.folder / relink.CONFIG_HEADER / "include",)
 
 
 def _configure(bench: DebugLibraryContext) -> tuple[Step, ...]:
