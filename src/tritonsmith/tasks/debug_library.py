@@ -9,6 +9,7 @@ from tritonsmith.errors import UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import CommaList, flag, word
 from tritonsmith.tasks.options import (
+    BUILD_FOR,
     DRY_RUN,
     ENV,
     JOBS,
@@ -38,6 +39,7 @@ def debug_library(
     env: str = ENV,
     source: str = SOURCE,
     llvm_dir: str = LLVM_DIR,
+    for_: str = BUILD_FOR,
     target: tuple[str, ...] = NINJA_TARGET,
     llvm_source: str = LLVM_SOURCE,
     sha256: str = SHA256,
@@ -46,7 +48,7 @@ def debug_library(
     json: bool = JSON,
 ) -> None:
     """Rebuild single LLVM/MLIR libraries at -O0 -g, and relink Triton."""
-    from tritonsmith.builder.debug_library import command
+    from tritonsmith.builder.debug_library import command, sources
     from tritonsmith.builder.triton import commands
     from tritonsmith.envs import session, settings
 
@@ -55,23 +57,24 @@ def debug_library(
         "llvm.dir": llvm_dir or None,
         "llvm.source": llvm_source or None,
         "llvm.sha256": sha256 or None,
-        "triton.targets": target or None,
+        "triton.for": for_ or None,
+        "triton.targets": target or (() if for_ else None),
     }
     chosen = settings.load(env, flags, commands.last_build(env))
-    wanted = command.LibraryRequest(library, pass_, file, whole_library)
+    wanted = command.LibraryRequest(library, pass_, file, whole_library, narrow=not for_)
     _check(wanted, undo=undo, list_=list_, as_json=json, listed=chosen.llvm.debug_libraries)
     space, located = commands.find_triton(chosen)
     inputs = command.gather(chosen, space, located)
     if undo:
         outcome = command.undo(wanted.libraries, inputs)
     else:
-        tree = command.sources_of(inputs)
+        tree = sources.of(inputs)
         if tree.steps and dry_run:
-            output.plan(command.fetching(tree), rest="LLVM's sources, which are not downloaded yet")
+            output.plan(sources.fetching(tree), rest="LLVM's sources, which are not downloaded yet")
             return
         if tree.steps:
             with session.opened(command.TASK, chosen.name, shared=True) as fetching:
-                fetching.run(command.fetching(tree))
+                fetching.run(sources.fetching(tree))
         if list_:
             _list(command.listing(inputs, tree), as_json=json)
             return
@@ -136,7 +139,7 @@ def next_words(outcome: DebugLibraryOutcome) -> str:
     if not stops:
         return ""
     program = f"{outcome.inputs.env.build / 'bin' / 'triton-opt'} FILE.mlir -PASS"
-    if outcome.inputs.settings.triton.targets == ("triton",):
+    if next(iter((*outcome.fresh, *outcome.replaced))).startswith("LLVM"):  # its passes run in Python
         program = f"{outcome.inputs.env.python} KERNEL.py"
     return f"gdb -ex 'set breakpoint pending on' -ex 'break {':'.join(stops[0])}' --args {program}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,16 +50,13 @@ def test_the_breakpoint_lies_in_what_was_asked_for(
 
 def test_a_pass_of_llvm_is_reached_through_python() -> None:
     licm = LibrarySource(LLVM / "LICM.cpp", "LICMPass in PassRegistry.def", "LICMPass::run")
-    said = next_words(outcome((licm,), (), targets=("triton",)))
+    said = next_words(outcome((licm,), ("LLVMScalarOpts",)))
     assert f"-ex 'break LICM.cpp:LICMPass::run' --args {made.inputs().env.python} KERNEL.py" in said
 
 
-def outcome(
-    places: tuple[LibrarySource, ...], fresh: tuple[str, ...], targets: tuple[str, ...] = ()
-) -> DebugLibraryOutcome:
+def outcome(places: tuple[LibrarySource, ...], fresh: tuple[str, ...]) -> DebugLibraryOutcome:
     earlier = operation("MLIRAffine", "Affine.cpp")
     asked = operation("MLIRTransforms", "Canonicalizer.cpp", "CSE.cpp")
-    prepared, inputs = PreparedBuild(Plan("p"), (), {}), made.inputs()
-    triton = replace(inputs.settings.triton, targets=targets)
-    inputs = replace(inputs, settings=replace(inputs.settings, triton=triton))
-    return DebugLibraryOutcome(prepared, (earlier, asked), fresh, (), {}, inputs, places)
+    prepared = PreparedBuild(Plan("p"), (), {})
+    replaced = {one.library.name: one.replacement for one in (earlier, asked)}
+    return DebugLibraryOutcome(prepared, (earlier, asked), fresh, (), replaced, made.inputs(), places)

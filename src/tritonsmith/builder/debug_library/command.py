@@ -8,35 +8,30 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.builder import compiler_cache
-from tritonsmith.builder.debug_library import llvm_options, ninja_file, relink, resolve
+from tritonsmith.builder.debug_library import llvm_options, ninja_file, relink, resolve, sources
 from tritonsmith.builder.debug_library import plan as debug_library_plan
 from tritonsmith.builder.debug_library.cmake_lists import Library
 from tritonsmith.builder.debug_library.plan import DebugLibraryContext, Operation
 from tritonsmith.builder.debug_library.relink import Replacement
 from tritonsmith.builder.debug_library.resolve import LibrarySource
 from tritonsmith.builder.llvm import precompiled_headers
-from tritonsmith.builder.llvm import source as llvm_source
-from tritonsmith.builder.llvm.request import LlvmRequest
 from tritonsmith.builder.llvm.source import SourceTree
 from tritonsmith.builder.prepared_build import PreparedBuild
-from tritonsmith.builder.triton import commands, recipe
+from tritonsmith.builder.triton import commands, ninja_targets, recipe
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.builder.triton.source import TritonSource
 from tritonsmith.command_line import command
 from tritonsmith.envs import receipts
-from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.schema import Purpose, Settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError, did_you_mean
-from tritonsmith.facts import llvm_tree
-from tritonsmith.facts.checkout import LlvmPin
-from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.plan import Plan, Remove, Step, Write
 from tritonsmith.plan.process import capture
 
 TASK = "debug-library"
 PHASE = "put into Triton's links"
 PHASE_UNDO = "remove debug libraries"
-_PROGRAMS = {"llvm": "triton", "mlir": "triton-opt"}  # targets of Triton's build that run a project's passes
+_PURPOSES: dict[str, Purpose] = {"llvm": "python", "mlir": "opt"}  # where passes of a project run
 
 Objects = dict[str, tuple[str, ...]]  # library to its objects that are meant; none for all of them
 
@@ -50,12 +45,14 @@ class LibraryRequest:
         passes: by the arguments of passes.
         files: by names of sources.
         whole: passes and files stand for their libraries.
+        narrow: link only the programs that passes and files run in, if the env names none.
     """
 
     libraries: tuple[str, ...] = ()
     passes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     whole: bool = False
+    narrow: bool = True
 
     def __bool__(self) -> bool:
         return bool(self.libraries or self.passes or self.files)
@@ -103,54 +100,6 @@ def gather(settings: Settings, space: Workspace, located: TritonSource) -> Input
         )
     inputs, _ = commands.gather(settings, space, located)
     return inputs
-
-
-def sources_of(inputs: Inputs) -> SourceTree:
-    """The LLVM's sources: the ones given, the ones it was built from, or the ones used last time.
-
-    Raises:
-        FactError: the sources cannot be located.
-    """
-    settings, tree, space = inputs.settings, inputs.llvm, inputs.workspace
-    if settings.llvm.source:
-        source = llvm_source.locate(settings.llvm.source)
-        if source.kind == "checkout":
-            return SourceTree(Path(source.location), source.commit, ())
-        return _unstamped(llvm_source.obtain(source, _request(settings, tree), space))
-    beside = llvm_tree.source_of(tree.prefix)
-    if beside is not None and (beside / "llvm" / "CMakeLists.txt").is_file():
-        return SourceTree(beside, llvm_tree.source_commit(beside), ())
-    last = (receipts.read(inputs.env.receipt(TASK)) or {}).get("sources", "")
-    if last and (Path(last) / "llvm" / "CMakeLists.txt").is_file():
-        return SourceTree(Path(last), llvm_tree.source_commit(Path(last)), ())
-    if tree.commit:
-        return _unstamped(llvm_source.obtain(llvm_source.locate(""), _request(settings, tree), space))
-    raise FactError(
-        f"cannot locate the sources of LLVM {tree.version}",
-        where=tree.prefix,
-        why="this LLVM does not record its commit and was not built here",
-        hints=[
-            "give the sources: --llvm-source PATH_OR_URL (a checkout, or a tarball of that release)",
-            f"Debian and Ubuntu: apt source llvm-toolchain-{tree.major}, then --llvm-source with that folder",
-        ],
-    )
-
-
-def _request(settings: Settings, tree: LlvmTree) -> LlvmRequest:
-    """The request to `llvm_source`, with the LLVM's own commit in place of Triton's pin."""
-    pin = LlvmPin(tree.commit, str(tree.prefix)) if tree.commit else None
-    return LlvmRequest(pin, frozenset(), "", replace(settings.llvm, any_commit=True))
-
-
-def _unstamped(tree: SourceTree) -> SourceTree:
-    """Without steps if all of them are done."""
-    done = all(step.stamp and step.stamp.holds() for step in tree.steps)
-    return replace(tree, steps=()) if done else tree
-
-
-def fetching(tree: SourceTree) -> Plan:
-    """Steps that fetch the sources."""
-    return Plan("LLVM's sources", tree.steps)
 
 
 def bench(inputs: Inputs, tree: SourceTree, jobs: int | None = None) -> DebugLibraryContext:
@@ -232,7 +181,7 @@ def operate(
     """
     table = bench(inputs, tree, jobs)
     fresh, found, places = _named(wanted, table)
-    if places and not wanted.libraries and not wanted.whole:
+    if places and wanted.narrow and not (wanted.libraries or wanted.whole or inputs.settings.triton.targets):
         inputs = _narrowed(inputs, places, table.sources.path)
     operations = _operations(fresh, table)
     replaced = _replaced(operations)
@@ -264,10 +213,11 @@ def _replaced(operations: Iterable[Operation]) -> dict[str, Replacement]:
 
 
 def _narrowed(inputs: Inputs, places: Iterable[LibrarySource], project: Path) -> Inputs:
-    """Link only the programs that these sources are debugged in, if the env names no targets."""
-    triton = inputs.settings.triton
-    programs = dict.fromkeys(_PROGRAMS[place.file.relative_to(project).parts[0]] for place in places)
-    triton = replace(triton, targets=triton.targets or tuple(programs))
+    """Link only the programs that these sources are debugged in."""
+    triton, targets = inputs.settings.triton, dict[str, None]()
+    for purpose in {_PURPOSES[place.file.relative_to(project).parts[0]] for place in places}:
+        targets |= dict.fromkeys(ninja_targets.resolve(replace(triton, for_=purpose), inputs.checkout.root))
+    triton = replace(triton, targets=tuple(sorted(targets)))
     return replace(inputs, settings=replace(inputs.settings, triton=triton))
 
 
@@ -308,8 +258,8 @@ def undo(only: Iterable[str], inputs: Inputs) -> DebugLibraryOutcome:
     plan = relinked(inputs, left, (), f"{', '.join(gone) or 'nothing'} as LLVM built it")
     folders = tuple(relink.folder(env) / name for name in gone)
     remove = (Remove(folders, env.root, phase=PHASE_UNDO),) if folders else ()
-    sources = (receipts.read(env.receipt(TASK)) or {}).get("sources", "")
-    prepared = PreparedBuild(Plan(plan.title, (*plan.steps, *remove)), (), _receipt(inputs, left, sources))
+    receipt = _receipt(inputs, left, (receipts.read(env.receipt(TASK)) or {}).get("sources", ""))
+    prepared = PreparedBuild(Plan(plan.title, (*plan.steps, *remove)), (), receipt)
     return DebugLibraryOutcome(prepared, (), (), (), left, inputs)
 
 
@@ -330,7 +280,7 @@ def with_listed(
     if not settings.llvm.debug_libraries:
         return prepared
     inputs = gather(settings, space, located)
-    tree = sources_of(inputs)
+    tree = sources.of(inputs)
     if tree.steps:
         raise FactError(
             "LLVM's sources, which debug-libraries under [llvm] needs, are not fetched yet",
@@ -413,13 +363,13 @@ def _write(inputs: Inputs, replaced: Mapping[str, Replacement]) -> Write:
     return Write(relink.file(inputs.env), relink.render(inputs.llvm, replaced), phase=PHASE)
 
 
-def _receipt(inputs: Inputs, replaced: Mapping[str, Replacement], sources: str) -> dict[str, Any]:
+def _receipt(inputs: Inputs, replaced: Mapping[str, Replacement], llvm: str) -> dict[str, Any]:
     return {
         "env": inputs.settings.name,
         "llvm": inputs.llvm.prefix,
         "llvm_version": inputs.llvm.version,
         "llvm_commit": inputs.llvm.commit,
-        "sources": sources,
+        "sources": llvm,
         "libraries": {name: str(one.archive) for name, one in replaced.items()},
         "objects": {name: one.objects for name, one in replaced.items() if one.objects},
         "compiler": inputs.compilers.cxx,

@@ -6,7 +6,6 @@ Its build.ninja calls this:
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -17,17 +16,14 @@ from tritonsmith.facts import llvm_tree
 
 def main(argv: list[str]) -> int:
     """Compare; the exit code says whether they agree."""
-    parser = argparse.ArgumentParser()
-    for name in ("llvm", "old", "new"):
-        parser.add_argument(name, type=Path)
-    given = parser.parse_args(argv)
-    tree = llvm_tree.read(given.llvm)
-    rows = abi_check.after(archive.read(given.old, tree), archive.read(given.new, tree))
+    llvm, old, new = map(Path, argv)
+    tree = llvm_tree.read(llvm)
+    rows = abi_check.after(archive.read(old, tree), archive.read(new, tree))
     try:
         abi_check.enforce(
             rows,
             "the new objects cannot replace the LLVM's own; nothing was linked",
-            given.new,
+            new,
             ["are these the sources of this LLVM? A distribution's patches are part of them"],
         )
     except FactError as error:

@@ -20,6 +20,7 @@ _C = (".c",)
 # Without time stamps for the compiler cache, which knows the header by its content. Templates that the
 # headers instantiate are instantiated once: that saves half as much again as the parsing.
 _PRECOMPILE = ("-Xclang", "-fno-pch-timestamp", "-fpch-instantiate-templates", "-x", "c++-header")
+_FIRST = "first.a"  # an archive, because Triton hides the symbols of archives, not those of objects
 _COMPARE = "tritonsmith.builder.debug_library.compare"
 
 
@@ -41,6 +42,7 @@ class Compilation:
         launcher: words before each compile: the compiler cache.
         archiver: `llvm-ar` or `ar`.
         header: that is precompiled, if that pays; `precompiled.HEADER` in the folder has its text.
+        some: not all of the library; `relink.cmake` puts what is compiled first in each link.
     """
 
     library: Library
@@ -55,6 +57,7 @@ class Compilation:
     launcher: tuple[str, ...]
     archiver: Path
     header: Header | None = None
+    some: bool = False
 
 
 def archive_name(name: str) -> str:
@@ -98,10 +101,11 @@ def render(made: Compilation) -> str:
     archive = _archive_of(made)
     if extracted:
         lines.append(f"build {' '.join(map(_path, extracted))}: take {_path(archive)}")
-    inputs = " ".join(_path(name) for name in (*(output for _, output in objects), *kept))
+    new = " ".join(_path(output) for _, output in objects)
     lines += [
-        f"build {archive_name(made.library.name)}: archive {inputs}",
+        f"build {archive_name(made.library.name)}: archive {' '.join((new, *map(_path, kept)))}",
         f"default {archive_name(made.library.name)}",
+        *((f"build {_FIRST}: first {new}", f"default {_FIRST}") if made.some else ()),
     ]
     return "\n".join(lines) + "\n"
 
@@ -110,7 +114,7 @@ def flags(made: Compilation) -> tuple[str, ...]:
     """How every file is compiled: as the LLVM was, but unoptimised and with debug information."""
     library, options = made.library, made.options
     folders = dict.fromkeys((*library.includes, *made.headers, *options.includes))
-    cxx = made.compilers.cxx
+    cxx, string = made.compilers.cxx, None if made.old.libcxx else made.old.cxx11
     return (
         "-O0",
         "-g",
@@ -122,7 +126,7 @@ def flags(made: Compilation) -> tuple[str, ...]:
         *(() if made.tree.assertions else ("-DNDEBUG",)),
         *options.definitions,
         *library.definitions,
-        *_abi(made),
+        *(() if string is None else (f"-D_GLIBCXX_USE_CXX11_ABI={int(string)}",)),
         *(f"-I{folder}" for folder in folders),
         "-w",  # LLVM's code, and perhaps a newer compiler
     )
@@ -136,12 +140,6 @@ def _cxx_flags(made: Compilation) -> tuple[str, ...]:
         *exceptions,
         *(() if made.tree.rtti else ("-fno-rtti",)),
     )
-
-
-def _abi(made: Compilation) -> tuple[str, ...]:
-    if made.old.libcxx or made.old.cxx11 is None:
-        return ()
-    return (f"-D_GLIBCXX_USE_CXX11_ABI={int(made.old.cxx11)}",)
 
 
 def _rules(made: Compilation) -> list[str]:
@@ -170,6 +168,8 @@ def _rules(made: Compilation) -> list[str]:
     )
     content = ("rspfile = $out.rsp", "rspfile_content = $in")
     lines += _rule("archive", archive, "archive $out and compare its symbols", *content)
+    first = f"rm -f $out.new && {archiver} qcs $out.new $in && mv -f $out.new $out"
+    lines += _rule("first", first, "archive $out")
     names = _command(tuple(map(str, _extracted(made))))
     lines += _rule(
         "take", f"mkdir -p kept && cd kept && {archiver} x $in {names}", "extract the objects that are reused"

@@ -147,6 +147,7 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
         header=precompiled.choose(library, bench.sources.path, bench.options.includes)
         if bench.precompile
         else None,
+        some=bool(objects),
     )
     new = folder / own.name
     steps = (*(_configure(bench) if made.headers else ()), *_compile(made, bench, folder))

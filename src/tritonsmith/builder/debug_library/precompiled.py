@@ -48,9 +48,13 @@ def choose(library: Library, project: Path, includes: Iterable[Path]) -> Header 
     level = _level(table["level"], library.folder, project / "llvm")
     if level is None or len(sources) < table["pays-from"]:
         return None
-    folders = tuple(includes)
-    names = [name for name in level["headers"] if name.startswith("<") or _is_there(name, folders)]
-    return Header("".join(f"#include {_spelled(name)}\n" for name in names), sources)
+    folders, lines = tuple(includes), []
+    for name in level["headers"]:
+        if name.startswith("<"):
+            lines.append(f"#include {name}\n")
+        elif any((folder / name).is_file() for folder in folders):
+            lines.append(f'#include "{name}"\n')
+    return Header("".join(lines), sources)
 
 
 def _level(levels: list[dict[str, Any]], folder: Path, llvm: Path) -> dict[str, Any] | None:
@@ -63,11 +67,3 @@ def _level(levels: list[dict[str, Any]], folder: Path, llvm: Path) -> dict[str, 
         if here.is_relative_to(start)
     ]
     return max(found, key=lambda pair: pair[0])[1] if found else None
-
-
-def _is_there(name: str, folders: tuple[Path, ...]) -> bool:
-    return any((folder / name).is_file() for folder in folders)
-
-
-def _spelled(name: str) -> str:
-    return name if name.startswith("<") else f'"{name}"'

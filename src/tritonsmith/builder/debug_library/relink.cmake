@@ -6,7 +6,8 @@
 # at hand: the file may be older than that, and of another LLVM.
 
 # tritonsmith_debug_library(LLVM_DIR NAME ARCHIVE [OBJECT...]): a line of that file. The objects, if only they are
-# in debug, come first in each link too, so that their copies of inline functions and templates are the ones taken.
+# in debug, come first in each link too, so that their copies of inline functions and templates are the ones taken;
+# first.a beside the archive holds them.
 function(tritonsmith_debug_library llvm name archive)
   cmake_path(COMPARE "${llvm}" EQUAL "${LLVM_DIR}" same)
   if(NOT same)
@@ -23,8 +24,12 @@ function(tritonsmith_debug_library llvm name archive)
     set_target_properties(${name} PROPERTIES IMPORTED_LOCATION_${configuration} "${archive}")
   endforeach()
   cmake_path(GET archive PARENT_PATH folder)
-  list(TRANSFORM ARGN PREPEND "${folder}/" OUTPUT_VARIABLE objects)
-  set_property(TARGET ${name} APPEND PROPERTY INTERFACE_LINK_OPTIONS ${objects})
+  if(ARGN AND APPLE)
+    set_property(TARGET ${name} APPEND PROPERTY INTERFACE_LINK_OPTIONS "LINKER:-force_load,${folder}/first.a")
+  elseif(ARGN)
+    set_property(TARGET ${name} APPEND PROPERTY INTERFACE_LINK_OPTIONS
+      "LINKER:--whole-archive,${folder}/first.a,--no-whole-archive")
+  endif()
   message(STATUS "tritonsmith: ${name} is ${archive}")
   if(name MATCHES "^LLVM")  # the shared libLLVM would hold its code a second time
     set(TRITONSMITH_STATIC_LLVM ON PARENT_SCOPE)

@@ -163,3 +163,11 @@ def test_a_header_beside_the_source_is_found_through_folders(project: Path) -> N
     (folder / "New.cpp").write_text('#include "Near.h"\n', encoding="utf-8")
     reached = includes.follow([folder / "New.cpp"], (folder,), ())
     assert reached.missing == {"Generated.inc"}
+
+
+def test_some_files_get_an_archive_of_their_own_that_links_first(tree: LlvmTree, project: Path) -> None:
+    assert "first.a" not in ninja_file.render(compilation(tree, project))
+    text = ninja_file.render(compilation(tree, project, kept=(Path("Down.cpp.o"),), some=True))
+    edge = next(line for line in text.splitlines() if line.startswith("build first.a: first "))
+    assert "objects/Twice.cpp.o" in edge
+    assert "Down.cpp.o" not in edge
