@@ -76,20 +76,25 @@ class ForkServer:
                 child = _ServedRun(self._answer(None), self._answer)
                 for line in output:
                     on_line(line.rstrip("\r\n"))
-                return child.wait()
             except BaseException:
                 if child:
                     stopping.stop(child)
+                    child.wait()  # it may have ended by itself
                 else:  # interrupted before it has a name: the server knows it
                     self.close()
                 raise
+        try:
+            return child.wait()
+        except BaseException:  # its code may be half read
+            self.close()
+            raise
 
     def close(self) -> None:
         """End the server; it stops what it runs."""
         if self._process:
             self._requests.close()
             self._process.wait()
-            self._process = None
+        self._process = None
 
     def _start(self) -> None:
         if self._process:
@@ -159,8 +164,9 @@ def _serve(requests: socket.socket) -> tuple[list[str], int] | None:
             return None
         ended, ending = os.pipe()
         pid = os.fork()
+        with contextlib.suppress(PermissionError, ProcessLookupError):
+            os.setpgid(pid, pid)  # by both: whoever comes second may rely on it
         if pid == 0:
-            os.setsid()
             for number, name in ((1, "stdout"), (2, "stderr")):
                 os.dup2(handles[0], number)
                 setattr(sys, name, os.fdopen(number, "w", buffering=1))  # in the order of both

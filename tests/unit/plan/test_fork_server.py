@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,6 +93,20 @@ def test_an_interrupted_run_is_stopped_with_its_children_and_the_server_goes_on(
     assert len(found) == 2
     assert all_gone(found)
     assert server.run(["program"], lambda _: None) == 7
+
+
+def test_a_run_that_ends_while_it_is_stopped(server: ForkServer) -> None:
+    def interrupt(line: str) -> None:
+        if line == "error":
+            time.sleep(0.3)  # its last line
+            raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            server.run(["program"], interrupt)
+    lines: list[str] = []
+    assert server.run(["program", "next"], lines.append) == 7
+    assert "next" in lines[1]
 
 
 def test_a_server_that_is_gone_says_so(server: ForkServer) -> None:
