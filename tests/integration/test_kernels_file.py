@@ -1,4 +1,4 @@
-"""A kernels file with the newest wheel: what is compiled of it, and its recorded configs."""
+"""Kernels files and notebooks with the newest wheel: what is compiled of them, and recorded configs."""
 
 from __future__ import annotations
 
@@ -77,6 +77,18 @@ file = "missing_import.py"
 kernel = "k"
 signature = "*fp32"
 """
+CELLS = (
+    """%load_ext tritonsmith
+import triton
+import triton.language as tl
+from somewhere_else import CONFIGS""",
+    "!exit 3\nraise SystemExit(3)",
+    """SIZE = tl.constexpr(CONFIGS[0].kwargs["BLOCK"])
+@triton.jit
+def fill(p):
+    tl.store(p + tl.arange(0, SIZE), 0)""",
+    "@triton.jit\ndef bad(p):\n    tl.store(p, nothing)\nbad?",
+)
 
 
 @pytest.fixture(scope="module")
@@ -168,3 +180,14 @@ def test_a_trace_of_tritonparse(smith: Smith) -> None:
     ]
     assert machine[0] == machine[1]
     assert machine[0]
+
+
+def test_a_notebook(smith: Smith) -> None:
+    """Its cells are not run, but for what the kernel needs; a module beside it is found."""
+    code = [{"cell_type": "code", "source": cell} for cell in CELLS]
+    (smith.cwd / "my.ipynb").write_text(json.dumps({"cells": code}))
+    flags = ("--signature", "*i32:16", "--target", "a100")
+    done = smith("kernel.show", "my.ipynb:fill", *flags, "--stage", "ttgir")
+    assert "tensor<32xi32" in done.out
+    done = smith("kernel.compile", "my.ipynb:bad", *flags, code=1)
+    assert f"at {smith.cwd / 'my.ipynb'}, cell 4, line 3" in done.error

@@ -37,7 +37,7 @@ def end(error: BaseException) -> BaseException:
     if foreseen := _foreseen(error):
         error = foreseen
     if isinstance(error, SmithError):
-        text = redact.hidden(console.typed(f"error: {error}"))
+        text = redact.hidden(console.typed(_of_notebooks(f"error: {error}")))
         return Exit(printable(text), code=error.exit_code)
     if isinstance(error, KeyboardInterrupt):
         return Exit("interrupted", code=EXIT_INTERRUPTED)
@@ -49,6 +49,13 @@ def end(error: BaseException) -> BaseException:
         told = SmithError(error.strerror or str(error), where=error.filename, hints=hints)
         return Exit(f"error: {told}", code=EXIT_FAILURE)
     return Exit(_report_bug(error), code=EXIT_BUG)  # a bug of ours gets a log, not a wall of text
+
+
+def _of_notebooks(text: str) -> str:
+    """Lines of files that were made from notebooks are told as the cells' lines."""
+    if module := sys.modules.get("tritonsmith.kernels.compile.notebook"):
+        return str(module.told(text))
+    return text
 
 
 def _foreseen(error: BaseException) -> SmithError | None:

@@ -131,7 +131,7 @@ class KernelOptions(BackendOptions):
             SmithError: one of them makes no sense.
         """
         from tritonsmith.kernels.batch import kernels_file
-        from tritonsmith.kernels.compile import request, targets
+        from tritonsmith.kernels.compile import notebook, request, targets
 
         if from_cache and (kernel or self.signature):
             raise UsageError(
@@ -156,6 +156,7 @@ class KernelOptions(BackendOptions):
             file = module_file.file_of(module, by.toolchain().python)
         else:
             file, name = request.kernel_of(kernel)
+            file = notebook.as_python(file)
         return (replace(flags, file=file, kernel=name, targets=flags.targets or default),)
 
     def flags(self, stages: Iterable[str] = ()) -> CompileRequest:

@@ -28,7 +28,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from tritonsmith import untrusted
 from tritonsmith.errors import ConfigError, UsageError, did_you_mean
-from tritonsmith.kernels.compile import signature, source, targets
+from tritonsmith.kernels.compile import notebook, signature, source, targets
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.source import KernelSource
 from tritonsmith.kernels.compile.targets import Target
@@ -119,7 +119,7 @@ class ListedKernel:
         Raises:
             SmithError: the file cannot be read, or a parameter has no argument.
         """
-        file = (folder / self.file).absolute()
+        file = notebook.as_python((folder / self.file).absolute())
         text = source.read(file) if text is None else text
         name = source.choose(text, self.kernel, file)
         tuned = {one for table in self.configs for one in table} if autotune else set()

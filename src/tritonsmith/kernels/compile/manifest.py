@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from tritonsmith import untrusted
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels.compile import notebook, targets
 from tritonsmith.kernels.compile.points import CompilePoint
 from tritonsmith.kernels.compile.targets import Target
 
@@ -198,7 +198,8 @@ def from_results(
 def _compiled(row: Mapping[str, Any], target: Target, triton: str) -> Point:
     known = {one.name: row[one.name] for one in fields(Point) if one.name in row}
     stages = {name: Stage(**stage) for name, stage in row["stages"].items()}
-    return Point(**{**known, "stages": stages, "error": targets.explained(row["error"], target, triton)})
+    error = notebook.told(targets.explained(row["error"], target, triton))
+    return Point(**{**known, "stages": stages, "error": error})
 
 
 def stand_ins(lines: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -206,7 +207,9 @@ def stand_ins(lines: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in lines:
         found |= line.get("stand-ins", {})
-    return {name: place for name, place in found.items() if name.partition(".")[0] != "setuptools"}
+    return {
+        name: notebook.told(place) for name, place in found.items() if name.partition(".")[0] != "setuptools"
+    }
 
 
 def warnings(lines: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -216,7 +219,7 @@ def warnings(lines: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         for name, place in line.get("gone", {}).items():
             found[f"{place}: {name} is not installed; without it, the code takes another path"] = None
         found |= dict.fromkeys(line.get("doubts", ()))
-    return tuple(found)
+    return tuple(map(notebook.told, found))
 
 
 def check_output(folder: Path) -> None:

@@ -113,7 +113,7 @@ def module_of(text: str) -> tuple[str, str]:
     """A module and a kernel from `package.module:kernel`; empty for what names a file."""
     name, _, kernel = text.rpartition(":")
     words = kernel.split(".") + name.split(".")
-    if not all(part.isidentifier() for part in words) or name.endswith((".py", ".ttir", ".ttgir")):
+    if not all(part.isidentifier() for part in words) or name.endswith((".py", ".ipynb", ".ttir", ".ttgir")):
         return "", ""
     return ("", "") if Path(name).is_file() else (name, kernel)
 

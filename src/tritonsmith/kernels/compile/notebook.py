@@ -1,0 +1,123 @@
+"""Jupyter notebooks as kernel files: a Python file of the code cells; its lines are told as cells' lines."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import untrusted
+from tritonsmith.envs import workspace
+from tritonsmith.errors import FactError
+from tritonsmith.plan import Plan, Write, digest
+
+SUFFIX = ".ipynb"
+_PLACE = "notebooks"
+_HEAD, _CELL = "# made from ", "# %% cell "
+_PYTHON_CELLS = ("%%time", "%%timeit", "%%capture", "%%prun", "%%triton_stages")  # whose body is Python
+_MAGIC = re.compile(r"(\s*)((?:[\w., ]+=\s*)?[%!].*|\?.*|.*\?)", re.DOTALL)
+_MADE = re.compile(rf"(/[^\n:'\"]*?/{_PLACE}/[0-9a-f]{{16}}/[^\n:'\"]*?\.py)(?::(\d+)|\", line (\d+))?")
+_LINE = re.compile(r"(?<!, )\bline (\d+)\b")  # but not that of `cell 2, line 3`
+
+
+def as_python(file: Path) -> Path:
+    """The Python file of a notebook, in the workspace; any other file itself.
+
+    Raises:
+        FactError: it cannot be read, or is not a notebook with Python.
+    """
+    if file.suffix != SUFFIX:
+        return file
+    text = f"{_HEAD}{file}\nimport sys; sys.path.insert(0, {str(file.parent)!r})\n"
+    for number, cell in enumerate(_cells(file), 1):
+        text += f"{_CELL}{number}\n{_without_magics(cell)}\n"
+    space = workspace.default()
+    place = space.root / "kernels" / _PLACE / digest(text) / f"{file.stem}.py"
+    if not place.is_file():
+        space.claim()
+        space.run(Plan("notebook", (Write(place, text, phase="notebook"),)), "notebook", quiet=True)
+    return place
+
+
+def told(text: str) -> str:
+    """A message with the notebook in the place of the file made from it, and cells' lines for its lines."""
+    for made in dict.fromkeys(match[1] for match in _MADE.finditer(text)):
+        try:
+            lines = untrusted.read_text(Path(made)).splitlines()
+        except OSError:
+            continue
+        if lines and lines[0].startswith(_HEAD):
+            text = _MADE.sub(partial(_told, made, lines), text)
+            text = _LINE.sub(partial(_line_told, lines), text)
+    return text
+
+
+def _told(made: str, lines: list[str], match: re.Match[str]) -> str:
+    if match[1] != made:
+        return match[0]
+    number = match[2] or match[3]
+    notebook = lines[0].removeprefix(_HEAD)
+    return f"{notebook}, {_place(lines, int(number))}" if number else notebook
+
+
+def _line_told(lines: list[str], match: re.Match[str]) -> str:
+    return _place(lines, int(match[1]))
+
+
+def _place(lines: list[str], number: int) -> str:
+    """`cell 2, line 3` of a line, counted from 1."""
+    for index in range(min(number, len(lines)) - 1, 0, -1):
+        if lines[index].startswith(_CELL):
+            return f"cell {lines[index].removeprefix(_CELL)}, line {number - index - 1}"
+    return f"line {number}"
+
+
+def _cells(file: Path) -> Iterator[str]:
+    """The texts of the code cells."""
+    try:
+        content = untrusted.read_json(file)
+        language = content.get("metadata", {}).get("kernelspec", {}).get("language", "python")
+        cells: list[dict[str, Any]] = content["cells"]
+        texts = [
+            source if isinstance(source, str) else "".join(source)
+            for source in (one["source"] for one in cells if one["cell_type"] == "code")
+        ]
+    except FileNotFoundError:
+        raise FactError("no such file", where=file) from None
+    except OSError as error:
+        raise FactError("cannot read this notebook", where=file, why=error.strerror) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        hints = ["older formats: jupyter nbconvert --to notebook --nbformat 4"]
+        raise FactError(
+            "this is not a notebook of format 4", where=file, why=repr(error), hints=hints
+        ) from None
+    if language != "python":
+        raise FactError(f"the cells of this notebook are {json.dumps(language)}, not Python", where=file)
+    yield from texts
+
+
+def _without_magics(cell: str) -> str:
+    """A cell with as many lines; what only IPython can parse becomes a comment."""
+    lines = cell.split("\n")
+    if lines[0].startswith("%%"):
+        if not lines[0].startswith(_PYTHON_CELLS):
+            return "\n".join(f"# {line}" for line in lines)
+        lines[0] = f"# {lines[0]}"
+    for _ in range(len(lines)):
+        try:
+            ast.parse("\n".join(lines))
+        except SyntaxError as error:
+            number = (error.lineno or 0) - 1
+            match = _MAGIC.fullmatch(lines[number]) if 0 <= number < len(lines) else None
+            if not match:
+                break
+            lines[number] = f"{match[1]}pass  # {match[2]}"
+        except (ValueError, RecursionError):
+            break
+        else:
+            break
+    return "\n".join(lines)
