@@ -1,8 +1,8 @@
 """Merges compilation databases: `python -m tritonsmith.builder.merge_compile_commands --output OUT IN...`.
 
 clangd reads one database per tree; with LLVM's commands in Triton's, it jumps from a Triton pass into MLIR.
-It can read a precompiled header only of its own version, so that is left out; the headers that it was made of
-are still included.
+It can read a precompiled header only of its own version, so that is left out. The headers that a project's
+own was made of are still included; those of an injected one are not, so clangd sees what a source lacks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from typing import Any
 
 from tritonsmith.plan import files
 
-_PRECOMPILED = re.compile(r""" -Winvalid-pch -Xclang -include-pch -Xclang ("[^"]*"|(\\.|[^\s\\])+)""")
+_PATH = r"""("[^"]*"|(?:\\.|[^\s\\])+)"""
+_PRECOMPILED = re.compile(rf" -Winvalid-pch -Xclang -include-pch -Xclang {_PATH}")
+_INCLUDED = re.compile(rf" -Xclang -include -Xclang {_PATH}")
+_INJECTED = "/tritonsmith_pch_"
 
 
 def merge(databases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -34,7 +37,9 @@ def merge(databases: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
 
 def _readable(entry: dict[str, Any]) -> dict[str, Any]:
     command = entry.get("command", "")
-    plain = _PRECOMPILED.sub("", command)
+    plain = _INCLUDED.sub(
+        lambda found: "" if _INJECTED in found[1] else found[0], _PRECOMPILED.sub("", command)
+    )
     return entry if plain == command else {**entry, "command": plain}
 
 

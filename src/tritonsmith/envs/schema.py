@@ -52,7 +52,7 @@ class TritonSettings:
     for_: Purpose = "all"
     cmake_args: tuple[str, ...] = ()
     werror: bool = False
-    precompiled_headers: Headers = "off"
+    precompiled_headers: Headers = "auto"
 
 
 @dataclass(frozen=True)

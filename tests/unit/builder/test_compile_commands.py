@@ -161,3 +161,12 @@ def test_clangd_reads_the_headers_and_not_what_another_version_made_of_them(path
     row = {**entry("/src/a.cpp"), "command": f"{before} -Xclang -include-pch -Xclang {path} {after}"}
     (merged,) = merge_compile_commands.merge([[row]])
     assert merged["command"] == f"clang++ -O0 {after}"
+
+
+def test_clangd_does_not_include_what_we_inject() -> None:
+    header = "-Xclang -include -Xclang {}/cmake_pch.hxx"
+    injected = header.format('"/a space/CMakeFiles/tritonsmith_pch_compiler.dir')
+    own = header.format("/w/pch.dir")
+    row = {**entry("/src/a.cpp"), "command": f'clang++ {injected}" {own} -c a.cpp'}
+    (merged,) = merge_compile_commands.merge([[row]])
+    assert merged["command"] == f"clang++ {own} -c a.cpp"
