@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.facts import fakes
+from tritonsmith.builder.triton import precompiled
 from tritonsmith.doctor import registry, tools_cache
 from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
@@ -172,3 +174,21 @@ def configured(subject: DoctorContext, words: str) -> None:
     (subject.cwd / "checkout").mkdir(exist_ok=True)
     if not (build / "source").is_symlink():
         (build / "source").symlink_to(subject.cwd / "checkout")
+
+
+def test_the_precompiled_headers_of_a_build_folder(
+    subject: DoctorContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (check,) = (one for one in registry.of(tools_cache) if one.id == "tools.precompiled")
+    assert only(check, subject).status == "not applicable"
+    fakes.cmake_cache(subject.env.build, "CMAKE_BUILD_TYPE:STRING=Debug")
+    assert only(check, subject).seen == 'none; the env file says "auto"'
+    kept = {"TRITONSMITH_PCH": "compiler", "TRITONSMITH_PCH_compiler_HEADERS": '"a.h";"b.h"'}
+    fakes.cmake_cache(subject.env.build, *(f"{name}:STRING={value}" for name, value in kept.items()))
+    subject.cwd = fakes.checkout(tmp_path / "triton", "3.5")
+    monkeypatch.setattr(precompiled, "choose", lambda *_: kept)
+    assert only(check, subject).seen == "2 headers, which most sources include"
+    monkeypatch.setattr(precompiled, "choose", lambda *_: {**kept, "TRITONSMITH_PCH": "compiler;python"})
+    found = only(check, subject)
+    assert found.status == "note"
+    assert "--reconfigure" in found.commands[0]

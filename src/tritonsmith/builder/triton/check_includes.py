@@ -60,7 +60,7 @@ class IncludeCheck:
             str(folder / "build.ninja"),
         )
         steps = (
-            *recipe.configure(self.inputs, build, phase=recipe.PHASE_CONFIGURE),
+            *recipe.before_compiles(self.inputs),
             BuildObjects(tools.ninja, build, jobs, self.sources, phase=recipe.PHASE_BUILD),
             MakeDir(folder, phase=PHASE),
             Run((*write, str(build / "compile_commands.json"), *names), cwd=build, phase=PHASE),

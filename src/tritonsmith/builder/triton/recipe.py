@@ -85,14 +85,18 @@ def plan(inputs: Inputs, *, again: bool = False) -> Plan:
     targets, jobs = settings.targets, inputs.jobs.compile
     build = cmake.build_targets(env.build, inputs.tools, targets=targets, jobs=jobs, phase=PHASE_BUILD)
     title = f"Triton {inputs.checkout.version} ({settings.build_type}) in {env.build}"
-    steps = configure(inputs, env.build, phase=PHASE_CONFIGURE, again=again)
-    folders = _folders(inputs)
-    cache = compiler_cache.steps(folders, phase=PHASE_CONFIGURE, venv=env.venv)
     debug = debugger_init.steps(
-        env.build, relative=folders is not None, llvm=inputs.llvm_sources, phase=PHASE_CONFIGURE
+        env.build, relative=_folders(inputs) is not None, llvm=inputs.llvm_sources, phase=PHASE_CONFIGURE
     )
-    first = (*steps, *cache, *debug, *_first(inputs, jobs))
+    first = (*before_compiles(inputs, again=again), *debug, *_first(inputs, jobs))
     return Plan(title, (*first, build, *cmake.keep_graph(env.build, phase=PHASE_BUILD)))
+
+
+def before_compiles(inputs: Inputs, *, again: bool = False) -> tuple[Step, ...]:
+    """All that must be there before Ninja compiles in the env's build folder."""
+    build, venv_folder = inputs.env.build, inputs.env.venv
+    links = compiler_cache.steps(_folders(inputs), phase=PHASE_CONFIGURE, venv=venv_folder)
+    return (*configure(inputs, build, phase=PHASE_CONFIGURE, again=again), *links)
 
 
 def _first(inputs: Inputs, jobs: int) -> tuple[Step, ...]:

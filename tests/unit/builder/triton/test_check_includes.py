@@ -1,0 +1,85 @@
+"""What `build-triton --check-includes` compiles, and what it says of a missing include."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.builder import made
+from tritonsmith.builder.triton import check_includes, recipe, suspects
+from tritonsmith.builder.triton.check_includes import IncludeCheck
+from tritonsmith.facts import ninja_deps
+from tritonsmith.plan import BuildObjects
+from tritonsmith.plan.steps.base import CommandFailedError
+
+OUTPUT = """\
+[1/2] Checking /t/lib/Good.cpp
+FAILED: [code=1] /t/lib/Bad.cpp.checked
+cd /b && clang++ /t/lib/Bad.cpp -fsyntax-only
+/t/lib/Bad.cpp:3:12: error: no type named 'DenseMap' in namespace 'llvm'
+    3 | llvm::DenseMap<int, int> found;
+/t/lib/Bad.cpp:4:1: error: use of undeclared identifier 'nowhere'
+2 errors generated.
+ninja: build stopped: cannot make progress due to previous errors.
+"""
+
+
+def check(*sources: str) -> IncludeCheck:
+    inputs = made.inputs(precompiled=made.precompiled())
+    return IncludeCheck(inputs, tuple(Path(name) for name in sources), "main")
+
+
+def test_the_sources_are_compiled_twice_and_nothing_is_linked() -> None:
+    plan = check("/t/lib/A.cpp").plan
+    (objects,) = (step for step in plan.steps if isinstance(step, BuildObjects))
+    assert objects.sources == (Path("/t/lib/A.cpp"),)
+    assert plan.steps[: plan.steps.index(objects)] == recipe.before_compiles(check().inputs)
+    last = "\n".join(plan.steps[-1].shell())
+    assert check_includes.FOLDER in last
+    assert "-k 0" in last
+
+
+def test_without_a_difference_there_is_nothing_to_do() -> None:
+    assert check().plan.steps == ()
+
+
+def test_the_error_names_the_header_that_declares_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {
+        "llvm/ADT/Hashing.h": "class DenseMap;\n",  # only a declaration
+        "llvm/ADT/DenseMap.h": "template <class K, class V>\nclass DenseMap : public Base {\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / "include" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "include" / name).write_text(text, encoding="utf-8")
+    headers = (tmp_path / "gone.h", *(tmp_path / "include" / name for name in texts))
+    monkeypatch.setattr(ninja_deps, "headers", lambda *_: headers)
+    asked = check("/t/lib/Good.cpp", "/t/lib/Bad.cpp")
+    step = asked.plan.steps[-1]
+    told = check_includes.explain(
+        CommandFailedError(step, 1, tuple(OUTPUT.splitlines()), tmp_path / "log"), asked
+    )
+    assert told.what == "without the precompiled header, 1 of 2 files fail to compile"
+    assert told.where == "/t/lib/Bad.cpp:3"
+    assert told.why is not None
+    assert told.why.splitlines() == [
+        "/t/lib/Bad.cpp:3:12: error: no type named 'DenseMap' in namespace 'llvm'",
+        '  DenseMap: #include "llvm/ADT/DenseMap.h"',
+    ]
+
+
+def test_for_a_header_that_changed_a_source_that_includes_it(tmp_path: Path) -> None:
+    texts = {
+        "lib/User.cpp": '#include "triton/A.h"\n',
+        "lib/Other.cpp": "",
+        "include/triton/A.h": "",
+        "docs/notes.md": "",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    files = [tmp_path / name for name in ("docs/notes.md", "include/triton/A.h", "lib/Other.cpp")]
+    wanted = (tmp_path / "lib/User.cpp", tmp_path / "lib/Other.cpp")
+    assert suspects.compiled_for(tmp_path, files) == wanted
