@@ -297,6 +297,7 @@ def plant(name: str, target: Path, changes: Mapping[str, str] | None = None) -> 
         path.rename(path.with_suffix(""))
     for key, text in (changes or {}).items():
         if text:
+            (target / key).parent.mkdir(parents=True, exist_ok=True)
             (target / key).write_text(text, encoding="utf-8")
         else:
             (target / key).unlink()

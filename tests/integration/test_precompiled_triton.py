@@ -16,15 +16,22 @@ HEADER = "include/triton/Dialect/Triton/IR/Dialect.h"
 _NAMES = " ".join(f"Pass{number}.cpp" for number in range(PASSES))
 _LIBRARY = f"""\
 add_mlir_library(TritonIR Dialect.cpp {_NAMES} DISABLE_INSTALL DEPENDS TritonTableGen LINK_LIBS PUBLIC MLIRIR)
+add_library(headers INTERFACE)
+target_include_directories(headers SYSTEM INTERFACE "${{CMAKE_CURRENT_SOURCE_DIR}}/linked folder")
+target_link_libraries(obj.TritonIR PRIVATE headers)
+target_compile_definitions(obj.TritonIR PRIVATE NUMBER=1)
 """
 _SOURCE = """\
 #include "triton/Dialect/Triton/IR/Dialect.h"
+#include "pybind11/linked.h"
 int pass{number}(mlir::MLIRContext *context) {{
-  return context->getOrLoadDialect<mlir::triton::TritonDialect>() ? {number} : 0;
+  return context->getOrLoadDialect<mlir::triton::TritonDialect>() ? {number} : linked();
 }}
 """
+_LINKED = "#pragma once\ninline int linked() { return NUMBER; }\n"  # found only by what links it
 CHANGES = {
     "lib/Dialect/Triton/IR/CMakeLists.txt": _LIBRARY,
+    "lib/Dialect/Triton/IR/linked folder/pybind11/linked.h": _LINKED,
     **{f"lib/Dialect/Triton/IR/Pass{number}.cpp": _SOURCE.format(number=number) for number in range(PASSES)},
 }
 BUILD = ("build-triton", "--debug", "--llvm-dir", LLVM, "--precompiled-headers", "on", "--target", "TritonIR")
@@ -66,6 +73,7 @@ def test_sources_that_reach_the_dialect_use_the_header(first: Smith) -> None:
     assert "mini-overflow.cpp" not in users
     told = (header_of(first, "first").parent / "cmake_pch.hxx").read_text(encoding="utf-8")
     assert '#include "mlir/IR/Builders.h"' in told
+    assert '#include "pybind11/linked.h"' in told
     assert '#include "triton/Dialect/Triton/IR/Dialect.h"' in told
 
 

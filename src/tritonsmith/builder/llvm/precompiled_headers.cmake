@@ -2,8 +2,8 @@
 #
 # Each level is a set of headers as one library (OF) sees them: its include folders, definitions and flags. It waits
 # for the generated headers that this library waits for. Where no library is named, it is one with the flags that
-# most sources of the level have, and the header waits for the generated headers of all its users. A target uses the
-# level of the folder that its first source lies in, if its own flags agree; otherwise it compiles as before.
+# most sources of the level have, what it links included, and the header waits for all generated headers. A target
+# uses the level of the folder that its first source lies in, if its own flags agree; otherwise it compiles as before.
 #
 # TRITONSMITH_PCH                    names of the levels
 # TRITONSMITH_PCH_<name>_OF          library whose view of the headers it is; empty for one of the users
@@ -77,6 +77,7 @@ function(tritonsmith_find_users folder)
       get_filename_component(place "${first}" DIRECTORY)
       tritonsmith_level("${place}" level)
       set_property(GLOBAL APPEND PROPERTY TRITONSMITH_PCH_${level}_USERS ${target})
+      set_property(GLOBAL APPEND PROPERTY TRITONSMITH_PCH_ALL ${target})
     endif()
   endforeach()
   get_property(folders DIRECTORY "${folder}" PROPERTY SUBDIRECTORIES)
@@ -153,6 +154,9 @@ function(tritonsmith_precompile)
     set_target_properties(${header} PROPERTIES FOLDER "tritonsmith" CXX_SCAN_FOR_MODULES OFF)
     foreach(property IN ITEMS COMPILE_FLAGS COMPILE_DEFINITIONS COMPILE_OPTIONS INCLUDE_DIRECTORIES)
       get_target_property(value ${objects} ${property})
+      if(NOT library AND NOT property STREQUAL "COMPILE_FLAGS")
+        set(value "$<TARGET_PROPERTY:${objects},${property}>")  # with those of the libraries that it links
+      endif()
       if(value)
         set_target_properties(${header} PROPERTIES ${property} "${value}")
       endif()
@@ -167,6 +171,9 @@ function(tritonsmith_precompile)
     target_compile_options(${header} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")  # for ccache, which reads its content
     target_compile_options(${header} PRIVATE ${TRITONSMITH_PCH_OPTIONS})
     set(waits_for ${objects})
+    if(NOT library)
+      get_property(waits_for GLOBAL PROPERTY TRITONSMITH_PCH_ALL)
+    endif()
     foreach(user IN LISTS users)
       tritonsmith_flags(${user} own)
       if("${own}" STREQUAL "${flags}")
@@ -174,9 +181,6 @@ function(tritonsmith_precompile)
         target_compile_options(${user} PRIVATE ${TRITONSMITH_PCH_OPTIONS})
         tritonsmith_sources(${user} "${TRITONSMITH_PCH_PASS_OVER}" others)
         set_source_files_properties(${others} TARGET_DIRECTORY ${user} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
-        if(NOT library)
-          list(APPEND waits_for ${user})
-        endif()
       endif()
     endforeach()
     tritonsmith_wait(${header} "${waits_for}")
