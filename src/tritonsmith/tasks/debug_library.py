@@ -88,7 +88,8 @@ def debug_library(
     build, triton = outcome.inputs.env.build, " and ".join(outcome.inputs.settings.triton.targets) or "Triton"
     output.warnings(f"{triton} does not link {name}: it contains none of it" for name in outcome.unused())
     links = f"{command.in_words(outcome.replaced)} at -O0 -g" if outcome.replaced else "LLVM's own libraries"
-    output.done(f"{triton} in {build} links {links}", running, next_words(outcome))
+    verb = "link" if " and " in triton else "links"
+    output.done(f"{triton} in {build} {verb} {links}", running, next_words(outcome))
 
 
 def _check(

@@ -175,5 +175,6 @@ def _containing(root: Path, texts: tuple[str, ...]) -> Iterator[Path]:
     """Files with one of these texts where a name begins: `XBase<` is not the end of `AffineXBase<`."""
     wanted = re.compile(rb"(?<!\w)(?:%s)" % b"|".join(re.escape(text.encode()) for text in texts))
     for file in sorted(root.rglob("*.cpp")):
-        if wanted.search(file.read_bytes().replace(b"\r\n", b"\n")):
+        content = file.read_bytes().replace(b"\r\n", b"\n")
+        if any(text.encode() in content for text in texts) and wanted.search(content):  # in is much faster
             yield file

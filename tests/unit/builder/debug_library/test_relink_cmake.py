@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,13 +40,22 @@ function(say)
       message(STATUS "at ${name}=${folder}/${file}")
     endif()
   endforeach()
+  get_target_property(first MLIRTransforms INTERFACE_LINK_OPTIONS)
+  if(first)
+    message(STATUS "at first=${first}")
+  endif()
 endfunction()
 cmake_language(DEFER CALL say)
 """
 
 
 def configure(
-    tmp_path: Path, *, debug: tuple[str, ...], dylib: bool, of: Path | None = None
+    tmp_path: Path,
+    *,
+    debug: tuple[str, ...],
+    dylib: bool,
+    of: Path | None = None,
+    objects: tuple[str, ...] = (),
 ) -> dict[str, str]:
     """Configure under an LLVM with an environment's file; where each library is afterwards.
 
@@ -54,10 +64,11 @@ def configure(
         debug: names of libraries in debug.
         dylib: the LLVM at hand links the shared libLLVM.
         of: prefix of the LLVM that the environment's file was written for; the one at hand by default.
+        objects: those in debug, if not all.
     """
     prefix = tmp_path / "llvm"
     (prefix / "lib").mkdir(parents=True)
-    replaced = {name: Replacement(tmp_path / "debug" / f"lib{name}.a") for name in debug}
+    replaced = {name: Replacement(tmp_path / "debug" / f"lib{name}.a", objects) for name in debug}
     (tmp_path / "debug").mkdir()
     for path in (
         *(one.archive for one in replaced.values()),
@@ -108,6 +119,13 @@ def test_what_stands_for_what(
     tmp_path: Path, debug: tuple[str, ...], *, dylib: bool, changes: dict[str, str]
 ) -> None:
     assert configure(tmp_path, debug=debug, dylib=dylib) == _OWN | changes
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other linkers have other options")
+def test_single_files_come_first_in_each_link(tmp_path: Path) -> None:
+    found = configure(tmp_path, debug=("MLIRTransforms",), dylib=False, objects=("objects/CSE.cpp.o",))
+    first = f"LINKER:--whole-archive,{tmp_path}/debug/first.a,--no-whole-archive"
+    assert found == _OWN | _MLIR | {"first": first}
 
 
 @pytest.mark.parametrize("debug", [(), ("MLIRTransforms",), ("LLVMCore",)])
