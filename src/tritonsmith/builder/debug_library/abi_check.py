@@ -47,14 +47,7 @@ def before(
 ) -> tuple[AbiRow, ...]:
     """Compare an LLVM with sources, and with itself, before anything is compiled.
 
-    Args:
-        tree: the LLVM.
-        options: how it was built.
-        sources: which llvm-project the library comes from.
-        library: what is to be compiled.
-        reached: the headers that it includes.
-        old: what the LLVM's own archive of the library shows.
-        members: the objects in that archive.
+    `old` and `members` are of the LLVM's own archive of the library, `reached` is what the library includes.
     """
     commits = (tree.commit[:12] or "not recorded", sources.commit[:12] or "not under git")
     known = bool(tree.commit and sources.commit)
@@ -84,12 +77,7 @@ def before(
 
 
 def after(old: Traits, new: Traits) -> tuple[AbiRow, ...]:
-    """Compare the new objects with those that they replace.
-
-    Args:
-        old: the LLVM's own archive of the library.
-        new: the one just made.
-    """
+    """Compare the new objects with those that they replace."""
     lost, extra = sorted(old.strong - new.strong), sorted(new.strong - old.strong)
     both = old.strong & new.strong
     other = sorted((old.hidden ^ new.hidden) & both)

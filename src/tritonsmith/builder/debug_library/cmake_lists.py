@@ -25,13 +25,8 @@ _LANGUAGE = re.compile(
     "|math|message|get_filename_component|cmake_parse_arguments|file|option|[gs]et_property|cmake_path|include"
     "|add_subdirectory|(?:mlir_)?tablegen|cmake_minimum_required"
 )
-_RECORDED = (
-    "include_directories",
-    "target_include_directories",
-    "add_definitions",
-    "add_compile_definitions",
-    "target_compile_definitions",
-    "target_sources",
+_TELLING = re.compile(
+    "(?:target_)?include_directories|add_(?:compile_)?definitions|target_(?:compile_definitions|sources)"
 )
 _SOURCES = (".cpp", ".cc", ".c", ".cxx")
 _WORDS = {"BEFORE", "AFTER", "SYSTEM", "PRIVATE", "PUBLIC", "INTERFACE"}
@@ -115,8 +110,8 @@ def read(name: str, folder: Path, project: Path, tree: LlvmTree, generated: Path
     """
     root = next(project / root for root in _ROOTS if folder.is_relative_to(project / root))
     commands = _commands(root, folder)
-    adders = sorted(word for word in commands if _ADDS.match(f"{word}(x") and word not in _NO_LIBRARY)
-    recorded = (*adders, *_RECORDED)
+    adders = {word for word in commands if _ADDS.match(f"{word}(x") and word not in _NO_LIBRARY}
+    recorded = sorted(adders | {word for word in commands if _TELLING.fullmatch(word)})
     ignored = sorted(word for word in commands - set(recorded) if not _LANGUAGE.fullmatch(word))
     values = {
         "PREFIX": tree.prefix,

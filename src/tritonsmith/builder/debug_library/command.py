@@ -266,13 +266,7 @@ def undo(only: Iterable[str], inputs: Inputs) -> DebugLibraryOutcome:
 def with_listed(
     prepared: PreparedBuild, settings: Settings, space: Workspace, located: TritonSource
 ) -> PreparedBuild:
-    """Extend `build-triton` by the env file's debug libraries; unchanged where it lists none.
-
-    Args:
-        prepared: by `commands.prepare_build`.
-        settings: the env.
-        space: the workspace.
-        located: the checkout.
+    """Extend `commands.prepare_build` by the env file's debug libraries; unchanged where it lists none.
 
     Raises:
         FactError: LLVM's sources are not here yet, or something does not agree.
@@ -296,11 +290,6 @@ def with_listed(
 
 def missing(settings: Settings, space: Workspace, located: TritonSource) -> tuple[str, ...]:
     """The note of `install-triton` where debug libraries of the env file are not built yet.
-
-    Args:
-        settings: the env.
-        space: the workspace.
-        located: the checkout.
 
     Raises:
         FactError: there is no Triton, or no LLVM.
@@ -347,14 +336,7 @@ def listing(inputs: Inputs, tree: SourceTree) -> list[ListedLibrary]:
 def relinked(
     inputs: Inputs, replaced: Mapping[str, Replacement], steps: Iterable[Step] = (), title: str = ""
 ) -> Plan:
-    """Triton's build with these archives in its links.
-
-    Args:
-        inputs: of the env's Triton.
-        replaced: library to what replaces it.
-        steps: what makes the archives.
-        title: of the plan.
-    """
+    """Triton's build with these archives in its links, after the steps that make them."""
     build = recipe.plan(replace(inputs, after_project=relink.file(inputs.env)))
     return Plan(title, (*steps, _write(inputs, replaced), *build.steps))
 
