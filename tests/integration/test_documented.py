@@ -97,6 +97,7 @@ NOT_RUN = {  # why, by how a command begins
     "benchmark": "minutes, on an idle machine",
     "build.explain --cache-debug": "test_rebuild.py has the two builds that it compares",
     "debug-library": "test_debug_library.py has an LLVM that is small enough",
+    "kernel.capture": "programs with torch; test_kernel_capture.py has one without",
     "kernel.study": "ten releases of Triton and a clone of its sources",
     "passes.reduce input.mlir": "test_passes_reduce.py has an input that fails",
     "passes.replay dump 18 --gdb": "a wheel has no debug information",

@@ -106,9 +106,11 @@ class PythonSettings:
 
     Attributes:
         interpreter: version (`3.11`) or path; empty for the one that runs the tool.
+        torch: `cpu` for the newest PyTorch for the CPU, `2.13.0+cpu` for that one: `up` installs it.
     """
 
     interpreter: str = ""
+    torch: str = "none"
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from tritonsmith.tasks.install_triton import install_triton
 from tritonsmith.tasks.ir_env import ir_env
 from tritonsmith.tasks.ir_override import ir_override
 from tritonsmith.tasks.kernel_aot import aot as kernel_aot
+from tritonsmith.tasks.kernel_capture import capture as kernel_capture
 from tritonsmith.tasks.kernel_compare import compare_ as kernel_compare
 from tritonsmith.tasks.kernel_compile import compile_ as kernel_compile
 from tritonsmith.tasks.kernel_inline_ptx import inline_ptx
@@ -85,7 +86,14 @@ namespace = Collection(
     corpus=Collection(corpus.add, corpus.remove, list=corpus.listing),
     env=_Group(allow=allow, explain=explain, list=listing, aliased={"install-triton": env_triton}),
     kernel=Collection(
-        kernel_aot, kernel_compare, kernel_compile, kernel_resources, kernel_show, kernel_study, inline_ptx
+        kernel_aot,
+        kernel_capture,
+        kernel_compare,
+        kernel_compile,
+        kernel_resources,
+        kernel_show,
+        kernel_study,
+        inline_ptx,
     ),
     passes=_Group(
         passes_diff,

@@ -16,7 +16,7 @@ GROUPS = {
     "diagnose": ("doctor", "pins"),
     "kernels": (
         "kernel.compile", "kernel.show", "kernel.resources", "kernel.compare", "kernel.study", "kernel.aot",
-        "kernel.inline-ptx",
+        "kernel.inline-ptx", "kernel.capture",
     ),
     "upgrades": ("corpus.add", "corpus.list", "corpus.remove"),
     "passes": (

@@ -40,20 +40,25 @@ def site_packages(env: EnvDir, base: PythonEnv) -> Path:
     return env.venv / "lib" / f"python{base.minor}" / "site-packages"
 
 
-def plan(env: EnvDir, base: PythonEnv, requirements: tuple[str, ...]) -> Plan:
+def plan(env: EnvDir, base: PythonEnv, *requirements: tuple[str, ...]) -> Plan:
     """Steps that create the venv and install into it.
 
     Another base interpreter recreates the venv: `venv` over an older one would keep the older python. Other
     requirements are installed on top.
+
+    Args:
+        env: the environment.
+        base: the interpreter that it is made of.
+        requirements: what pip is asked for, in one call each.
     """
     create = (str(base.executable), "-m", "venv", "--clear", str(env.venv))
     make = (MakeDir(env.path, phase=PHASE), Run(create, cwd=env.path, phase=PHASE))
-    install = Run(pip_install(env.python, *requirements), cwd=env.path, phase=PHASE)
+    installs = [Run(pip_install(env.python, *one), cwd=env.path, phase=PHASE) for one in requirements]
     return Plan(
         f"virtual environment of {env.name}",
         (
             *stamped(make, env.path / ".venv.done", env.python),
-            *stamped([install], env.venv / STAMP),
+            *stamped(installs, env.venv / STAMP),
         ),
     )
 

@@ -6,6 +6,7 @@
     bindings JSON        list which binding adds which pass, and where its arguments appear
     rehearse JSON        list the bindings that a backend calls, with their arguments; compiles nothing
     replay REQUEST       run passes, each on its own input
+    capture REQUEST      record the launches of this process from here on: called, not started
     reduce               run passes on one piece of IR after the other
 
 The folder is removed from `sys.path`, and the modules beside this one become a package with a unique name: a
@@ -30,6 +31,7 @@ COMMANDS = {  # module and function of each
     "rehearse": ("introspect", "print_rehearsal"),
     "replay": ("replay", "replay_all"),
     "reduce": ("reduce", "answer_requests"),
+    "capture": ("capture", "start"),
 }
 
 

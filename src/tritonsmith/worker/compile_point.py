@@ -9,6 +9,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,8 @@ def compile_point(request: Table, point: Table, loaded: LoadedKernel | None, fol
     source = request["file"]
     if loaded:
         signature, constexprs = point["signature"], complete(loaded, point)
-        source = make_source(loaded, signature, constexprs, point["hints"])
+        ranges = point.get("ranges", ()) if target.backend == "hip" else ()
+        source = make_source(loaded, signature, constexprs, point["hints"], ranges)
     ASSEMBLED.clear()
     began = time.monotonic()
     compiled = triton.compile(source, target=target, options=options)
@@ -136,7 +138,11 @@ def complete(loaded: LoadedKernel, point: Table) -> Table:
 
 
 def make_source(
-    loaded: LoadedKernel, signature: dict[str, str], constexprs: Table, hints: dict[str, int]
+    loaded: LoadedKernel,
+    signature: dict[str, str],
+    constexprs: Table,
+    hints: dict[str, int],
+    ranges: Iterable[str] = (),
 ) -> Any:
     """Triton's source object: `constants` and a descriptor up to 3.2, `constexprs` and a dict since 3.3.
 
@@ -160,6 +166,8 @@ def make_source(
     if "constexprs" in inspect.signature(ASTSource.__init__).parameters:
         types_ = {name: "constexpr" if name in values else nested(kind) for name, kind in signature.items()}
         attrs = {path(name): [["tt.divisibility", 16]] for name, hint in hints.items() if hint == ALIGNED}
+        for name in ranges:
+            attrs.setdefault(path(name), []).append(["tt.pointer_range", 32])
         return ASTSource(
             fn=fn, signature=types_, constexprs={path(key): one for key, one in values.items()}, attrs=attrs
         )
@@ -168,7 +176,11 @@ def make_source(
         raise RequestRefusedError("version", f"Triton {triton.__version__} has no tuple types: {parts[0]}")
     kinds = {name: kind for name, kind in signature.items() if kind != "constexpr"}
     positions = {names.index(name): hint for name, hint in hints.items()}
-    return ASTSource(fn=fn, signature=kinds, constants=values, attrs=_descriptor(positions))
+    attrs = _descriptor(positions)
+    if ranges and hasattr(attrs, "property_values"):  # 3.2; earlier ones have no ranges
+        attrs.arg_properties["tt.pointer_range"] = sorted(map(names.index, ranges))
+        attrs.property_values["tt.pointer_range"] = 32
+    return ASTSource(fn=fn, signature=kinds, constants=values, attrs=attrs)
 
 
 def _descriptor(hints: dict[int, int]) -> Any:

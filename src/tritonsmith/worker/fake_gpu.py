@@ -56,6 +56,10 @@ class FakeGpu:
         self._doubt(f"{called} is taken from {model}: {value}; other GPUs of {self} differ")
         return value
 
+    def knows(self, name: str) -> bool:
+        """Whether there is such a fact."""
+        return name in self._facts["known"] or name in self._facts["of_model"]
+
     def refuse(self, called: str) -> NoReturn:
         """Refuse a question whose answer is unknown."""
         self.asked = True

@@ -48,12 +48,26 @@ class TorchStream:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def query(self) -> bool:
+        """Whether all work is done."""
+        return True
+
+    def is_capturing(self) -> bool:
+        """Whether a graph is recorded."""
+        return False
+
+    def wait_stream(self, *_: Any) -> None:
+        """Do nothing: there is no work."""
+
+    synchronize = wait_event = record_event = wait_stream
+
 
 class TorchVersion(types.ModuleType):
     """`torch.version`, which names the vendor that torch was built for: that of the target."""
 
     _smith_gpu: FakeGpu
     _smith_built: Table
+    _smith_told: bool  # torch itself is told of the GPU, too
 
     @property
     def cuda(self) -> Any:
@@ -66,7 +80,7 @@ class TorchVersion(types.ModuleType):
         return self._built("hip")
 
     def _built(self, name: str) -> Any:
-        if _is_torch(sys._getframe(2)):  # noqa: SLF001 - who asks decides the answer
+        if _is_torch(sys._getframe(2)) and not self._smith_told:  # noqa: SLF001 - who asks decides the answer
             return self._smith_built.get(name)
         self._smith_gpu.asked = True
         if self._smith_gpu.target.backend != name:
@@ -147,23 +161,31 @@ def provide(gpu: FakeGpu, module: types.ModuleType) -> None:
     elif module.__name__ == "torch.cuda":
         vars(module).update(torch_cuda(gpu))
     elif module.__name__ == "torch.version":
-        _version(gpu, module)
+        _version(gpu, module, None)
 
 
-def patch(gpu: FakeGpu, torch: types.ModuleType) -> None:
-    """Let an installed torch report the fake GPU to all callers but torch itself, which would use the GPU."""
+def patch(gpu: FakeGpu, torch: types.ModuleType, built: Table | None = None) -> None:
+    """Let an installed torch report the fake GPU to all callers but torch itself, which would use the GPU.
+
+    Args:
+        gpu: the GPU.
+        torch: the module.
+        built: what torch is said to be built for, `cuda` or `hip`: then torch itself is told of the GPU, too.
+    """
+    everyone = built is not None
+    others = for_everyone if everyone else _for_others
     for name, answer in torch_cuda(gpu).items():
         if hasattr(torch.cuda, name):
-            setattr(torch.cuda, name, _for_others(answer, getattr(torch.cuda, name)))
+            setattr(torch.cuda, name, others(answer, getattr(torch.cuda, name)))
     if hasattr(torch, "accelerator"):  # since 2.6
         device = torch.device("cuda")
         answers = {"is_available": True, "device_count": 1, "current_device_index": 0}
         for name, value in {**answers, "current_accelerator": device}.items():
             if hasattr(torch.accelerator, name):
                 real = getattr(torch.accelerator, name)
-                setattr(torch.accelerator, name, _for_others(_constant(value), real))
-    torch.backends.cuda.is_built = _for_others(_constant(True), torch.backends.cuda.is_built)
-    _version(gpu, torch.version)
+                setattr(torch.accelerator, name, others(_constant(value), real))
+    torch.backends.cuda.is_built = others(_constant(True), torch.backends.cuda.is_built)
+    _version(gpu, torch.version, built)
 
 
 def patched(gpu: FakeGpu, run: Callable[[], None], torch: types.ModuleType) -> None:
@@ -176,14 +198,25 @@ def _constant(value: Any) -> Callable[..., Any]:
     return lambda *_, **__: value
 
 
-def _version(gpu: FakeGpu, module: types.ModuleType) -> None:
-    built = {name: vars(module).pop(name, None) for name in ("cuda", "hip")}
+def _version(gpu: FakeGpu, module: types.ModuleType, said: Table | None) -> None:
+    built = {name: vars(module).pop(name, None) or (said or {}).get(name) for name in ("cuda", "hip")}
     module.__class__ = TorchVersion
-    vars(module).update(_smith_gpu=gpu, _smith_built=built)
+    vars(module).update(_smith_gpu=gpu, _smith_built=built, _smith_told=said is not None)
 
 
 def _is_torch(frame: types.FrameType) -> bool:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "torch"
+
+
+def for_everyone(answer: Any, _real: Any = None) -> Any:
+    """The answer; torch._dynamo has a table of functions, and none may be in it twice."""
+    if isinstance(answer, type):
+        return answer
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return answer(*args, **kwargs)
+
+    return function
 
 
 def _for_others(answer: Any, real: Any) -> Any:

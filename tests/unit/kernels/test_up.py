@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.envs import receipts, session, settings, workspace
-from tritonsmith.errors import StepError
+from tritonsmith.errors import ConfigError, StepError
 from tritonsmith.kernels import smoke_test, up
 from tritonsmith.kernels.compile import targets
 from tritonsmith.kernels.compile.disassemblers import HostPrograms
@@ -25,6 +25,23 @@ def test_prepare(tmp_path: Path, wheel: str, requirement: str) -> None:
     assert runs[1].argv[-1] == requirement
     assert prepared.targets == targets.default()
     assert not env.path.exists()
+
+
+@pytest.mark.parametrize(("torch", "wanted"), [("cpu", "torch"), ("2.13.0+cpu", "torch==2.13.0+cpu")])
+def test_torch_is_installed_before_triton(tmp_path: Path, torch: str, wanted: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f'[triton]\nwheel = "3.5.0"\n[python]\ntorch = "{torch}"\n')
+    plan = up.prepare(settings.load(str(file)), workspace.default().env("mine"), HostPrograms()).plan
+    installs = [step.argv for step in plan.steps if isinstance(step, Run) and "install" in step.argv]
+    assert [wanted in argv for argv in installs] == [True, False]
+    assert installs[1][-1] == "triton==3.5.0"
+
+
+def test_torch_for_a_gpu_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('[triton]\nwheel = "3.5.0"\n[python]\ntorch = "2.13.0"\n')
+    with pytest.raises(ConfigError, match=r"torch cannot be '2\.13\.0'"):
+        up.prepare(settings.load(str(file)), workspace.default().env("mine"), HostPrograms())
 
 
 def test_act_leaves_the_answer_in_the_receipt() -> None:

@@ -66,7 +66,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--older-than": ["cache.list clear-cache", "store.gc"],
     "--only": ["doctor", "test"],
     "--option": ["passes.isolate passes.reduce passes.replay"],
-    "--out": ["kernel.inline-ptx passes.reduce passes.replay passes.report"],
+    "--out": [],  # a folder or a file, of many tasks each
     "--pass": ["debug-library", "passes.reduce"],
     "--path": ["passes.show", "store.adopt", "watch"],
     "--point": ["kernel.aot", "kernel.inline-ptx", "kernel.show"],

@@ -29,6 +29,7 @@ from tritonsmith.doctor import registry
 from tritonsmith.doctor import report as doctor
 from tritonsmith.envs import workspace
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
+from tritonsmith.kernels.capture import report as capture_report
 from tritonsmith.kernels.compare import diff
 from tritonsmith.kernels.compare import report as compare
 from tritonsmith.kernels.compile import report as compiles
@@ -291,6 +292,12 @@ def _run(*argv: str) -> Callable[[World], Iterable[Grid]]:
     return make
 
 
+def _capture(_: World) -> list[Grid]:
+    kernel = {"name": "layer_norm_forward_kernel-2", "count": 12345, "configs": [{}] * 32}
+    calls = {"grid": [[65536, 128, 1], [1, 1, 1]], "where": ["a_package/ops/layer_norm.py:1234", "b.py:1"]}
+    return [capture_report.table([{**kernel, **calls}], "12345 launches for cuda:90:32")]
+
+
 SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "build-triton": _phases,
     "cache.list": _cache,
@@ -304,6 +311,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "ir-env": _run("ir-env"),
     "ir-override": _override,
     "kernel.aot": _aot,
+    "kernel.capture": _capture,
     "corpus.list": _corpus,
     "kernel.compare": _compare,
     "kernel.compile": lambda world: compiles.table(world.compiled()),

@@ -410,6 +410,6 @@ def _steps(
 
 
 def _point(one: CompilePoint) -> dict[str, Any]:
-    bound = asdict(one.bound) if one.bound else {"signature": {}, "constexprs": {}, "hints": {}}
+    bound = asdict(one.bound) if one.bound else {"signature": {}, "constexprs": {}, "hints": {}, "ranges": []}
     target = [one.target.backend, one.target.arch, one.target.warp_size]
     return {"id": one.id, "target": target, "options": dict(one.options), **bound}

@@ -28,11 +28,13 @@ class BoundSignature:
         signature: parameter to type as Triton spells it; `constexpr` for constants; `(i32,*fp32)` for tuples.
         constexprs: parameter, or `x.1` for a part of a tuple, to value.
         hints: parameter, or a part of a tuple, to 16 (divisible by it) or 1 (equal to it).
+        ranges: pointers whose memory 32 bits can address: AMD's backend makes buffer instructions of that.
     """
 
     signature: dict[str, str] = field(default_factory=dict)
     constexprs: dict[str, Any] = field(default_factory=dict)
     hints: dict[str, int] = field(default_factory=dict)
+    ranges: list[str] = field(default_factory=list)
 
     def take(self, name: str, text: str, parameter: KernelParameter | None = None) -> str:
         """Record an entry of a signature.
@@ -65,6 +67,10 @@ class BoundSignature:
             parts = values.split(text[1:-1].removesuffix(","))
             types = [self.take(f"{name}.{number}", part) for number, part in enumerate(parts)]
             return f"({','.join(types)}{',' if len(types) == 1 else ''})"
+        range_ = configs.load("kernels")["hints"]["range"]
+        if text.startswith("*") and text.endswith(range_):
+            text = text.removesuffix(range_)
+            self.ranges.append(name)
         kind, hint = _hint(name, text)
         if not is_type(kind):
             raise _unknown(name, kind)

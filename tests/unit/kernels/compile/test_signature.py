@@ -41,6 +41,14 @@ def test_upstreams_form() -> None:
     assert bound.constexprs == {"BLOCK": 1024}
 
 
+def test_pointers_with_little_memory() -> None:
+    bound = bind("*fp32:16:r32,*fp32:r32,i32,64")
+    assert (bound.signature["x_ptr"], bound.signature["y_ptr"]) == ("*fp32", "*fp32")
+    assert (bound.hints, bound.ranges) == ({"x_ptr": 16}, ["x_ptr", "y_ptr"])
+    with pytest.raises(UsageError, match="hint of n cannot be"):
+        bind("*fp32,*fp32,i32:r32,64")
+
+
 def test_by_name_and_in_any_order() -> None:
     bound = bind("*fp32:16,BLOCK=64,n=i64,y_ptr=*i8")
     assert bound.signature == {"x_ptr": "*fp32", "y_ptr": "*i8", "n": "i64", "BLOCK": "constexpr"}

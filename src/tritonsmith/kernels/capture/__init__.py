@@ -1,0 +1,1 @@
+"""`kernel.capture`: what a program launches, as a list of kernels."""

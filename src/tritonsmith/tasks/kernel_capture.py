@@ -1,0 +1,54 @@
+"""`kernel.capture`: record the kernels that a program launches, without a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.tasks.option_fields import OutFile, again, flag
+from tritonsmith.tasks.option_task import command_line
+from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, JSON, OUT_FILE, PYTHON
+from tritonsmith.tasks.task import task
+
+
+@task(tables=True, name="capture")
+def capture(
+    context: Any,
+    device: str = flag("GPU that the program is told of: h100, mi300x, cuda:90", "h100"),
+    env: str = ANY_ENV,
+    python: Path | None = PYTHON,
+    out: OutFile | None = again(OUT_FILE, "captured.toml"),
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Record the kernels that a program launches, without a GPU."""
+    from invoke.exceptions import Exit
+
+    from tritonsmith.envs import workspace
+    from tritonsmith.kernels.capture import report, run
+    from tritonsmith.kernels.compile import targets
+    from tritonsmith.tasks import output
+    from tritonsmith.ui import console
+
+    _, program = command_line()
+    space = workspace.default()
+    target = targets.parse(device)
+    to = (out or OutFile("captured.toml")).path("captured.toml")
+    prepared = run.prepare(program, target, device, to, run.interpreter(env, python, space), space)
+    if dry_run:
+        output.plan(prepared.plan)
+        return
+    made = run.execute(prepared, space)
+    notes = list(made.recording.notes)
+    if json:
+        output.json(report.as_json(made.kernels, notes, to, made.code))
+    elif made.kernels:
+        launches = sum(one.count for one in made.recording.kernels)
+        console.out().print(report.table(made.kernels, f"{launches} launches for {target}"))
+        console.out().print(f"{to}", markup=False)
+    for text in notes:
+        console.note(text)
+    if made.code == 0 or not made.kernels:
+        run.check(made, prepared)
+    if made.code:
+        raise Exit(code=made.code)

@@ -1,0 +1,195 @@
+"""Record what a program launches: it is told that the GPU is here, and its kernels are counted, not run.
+
+`sitecustomize.py` of a scratch folder on PYTHONPATH calls `start` in every Python of the process tree.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .fake_gpu import FakeDriver, FakeGpu
+from .frames import where
+from .launches import RecordedKernel, Recorder, site
+from .stub_finder import ImportWatcher
+from .values import encoded
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+_TIMES = 1.0  # milliseconds: what a kernel takes, for whoever measures
+
+
+class UnknownFactError(RuntimeError):
+    """Something of the GPU that nobody here knows."""
+
+
+class RecordedDriver(FakeDriver):
+    """Triton's driver for a program: what it measures is the same for all kernels."""
+
+    def __init__(self, gpu: FakeGpu, recorder: Recorder) -> None:
+        super().__init__(gpu)
+        self._recorder = recorder
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """A function that runs a kernel once, and measures nothing."""
+        return functools.partial(measured, self._recorder)
+
+    def get_empty_cache_for_benchmark(self) -> None:
+        """Nothing needs to be cleared."""
+
+    def clear_cache(self, _cache: Any = None) -> None:
+        """Do nothing."""
+
+
+def start(request_path: str) -> int:
+    """Wait for Triton and torch to be imported, and let them tell of the GPU."""
+    with open(request_path, encoding="utf-8") as file:
+        request = json.load(file)
+    recorder = Recorder(request["results"])
+    gpu = FakeGpu(lambda text: recorder.note(f"{where()}: {text}"), UnknownFactError, request["gpus"])
+    backend, arch, warp_size = request["target"]
+    gpu.become(types.SimpleNamespace(backend=backend, arch=arch, warp_size=warp_size))
+    around: dict[str, Any] = {
+        "triton": functools.partial(_with_triton, request, recorder, gpu),
+        "torch": functools.partial(_with_torch, request, recorder, gpu),
+    }
+    sys.meta_path.insert(0, ImportWatcher(around))
+    return 0
+
+
+def _with_torch(
+    request: Table, recorder: Recorder, gpu: FakeGpu, run: Callable[[], None], torch: types.ModuleType
+) -> None:
+    run()
+    from . import gpu_tensors
+
+    recorder.say(torch=torch.__version__)
+    gpu_tensors.install(torch, gpu, recorder, request)
+
+
+def _with_triton(
+    request: Table, recorder: Recorder, gpu: FakeGpu, run: Callable[[], None], triton: types.ModuleType
+) -> None:
+    run()
+    from triton import testing
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import compiler
+    from triton.runtime import autotuner, cache
+
+    recorder.say(triton=triton.__version__)
+    gpu.become(GPUTarget(*request["target"]))
+    triton.runtime.driver.set_active(RecordedDriver(gpu, recorder))
+    replacement = functools.partial(_compile, recorder, compiler.compile)
+    for module in (triton, triton.compiler, compiler):
+        vars(module)["compile"] = replacement
+    for module in (compiler, cache, autotuner):
+        if "triton_key" in vars(module):  # the digest of libtriton.so: nobody else sees this run's cache
+            vars(module)["triton_key"] = lambda: "tritonsmith"
+    for module in (testing, autotuner):
+        for name in {"do_bench", "do_bench_cudagraph"} & set(vars(module)):
+            vars(module)[name] = functools.partial(measured, recorder)
+    _watch_tuning(recorder, autotuner.Autotuner)
+
+
+def _compile(
+    recorder: Recorder,
+    real: Callable[..., Any],
+    src: Any,
+    target: Any = None,
+    options: Any = None,
+    **more: Any,
+) -> Any:
+    """Triton's `compile`: a row for what it is asked for."""
+    if not hasattr(src, "fn"):
+        recorder.note(f"{site()} compiles {src}, which is no kernel's source: it is compiled, not recorded")
+        return real(src, target=target, options=options, **more)
+    import triton
+
+    target = target or triton.runtime.driver.active.get_current_target()
+    given = dict(options or {})
+    row = recorder.row(src, target, chosen(target, given))
+    return RecordedKernel(
+        recorder, row["key"], functools.partial(real, src, target=target, options=given, **more)
+    )
+
+
+def chosen(target: Any, options: Table) -> Table:
+    """Options that differ from the backend's defaults; warps and stages always."""
+    from triton.compiler.compiler import make_backend
+
+    usual = vars(make_backend(target).parse_options({}))
+    found: Table = {}
+    for name, value in options.items():
+        always = name in ("num_warps", "num_stages")
+        if name in usual and (always or usual[name] != value) and value is not None:
+            found[name] = value if isinstance(value, (bool, int, float, str)) else encoded(value)
+    return found
+
+
+def _watch_tuning(recorder: Recorder, tuner: Any) -> None:
+    run, bench, prune = tuner.run, tuner._bench, tuner.prune_configs  # noqa: SLF001 - Triton's own name
+
+    def watched_run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = getattr(recorder.tuning, "configs", None)
+        recorder.tuning.configs = functools.partial(_configs, recorder, self)
+        try:
+            return run(self, *args, **kwargs)
+        finally:
+            recorder.tuning.configs = before
+
+    def watched_bench(self: Any, *args: Any, config: Any, **kwargs: Any) -> Any:
+        with recorder.trial() as launches:
+            found = bench(self, *args, config=config, **kwargs)
+        vars(self).setdefault("smith_trials", []).append((config, launches))
+        return found
+
+    def watched_prune(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self.smith_trials = []
+        self.smith_pruned = prune(self, *args, **kwargs)
+        return self.smith_pruned
+
+    tuner.run, tuner._bench, tuner.prune_configs = watched_run, watched_bench, watched_prune  # noqa: SLF001
+
+
+def _configs(recorder: Recorder, tuner: Any) -> list[Table]:
+    """The configs of an autotuner after pruning: values, options, and what heuristics made of them."""
+    trials = getattr(tuner, "smith_trials", [])
+    made = {id(config): launches[0]["constexprs"] for config, launches in trials if launches}
+    same = {
+        key for key, value in next(iter(made.values()), {}).items()
+        if all(other.get(key) == value for other in made.values())
+    }  # fmt: skip
+    name = getattr(tuner.base_fn, "__name__", "a kernel")
+    found = []
+    for config in getattr(tuner, "smith_pruned", tuner.configs):
+        try:
+            values = {key: encoded(value) for key, value in config.all_kwargs().items() if value is not None}
+        except TypeError as error:
+            recorder.note(f"a config of {name} is left out: {error}")
+            continue
+        if values.get("num_ctas") == 1:  # what every config has
+            del values["num_ctas"]
+        more = {key: value for key, value in made.get(id(config), {}).items() if key not in same}
+        found.append({**more, **values})
+    kinds = {json.dumps([one["signature"], one["hints"]]) for _, launches in trials for one in launches}
+    if len(kinds) > 1:
+        recorder.note(
+            f"types of {name} depend on its configs: with the others, the types here are the first's"
+        )
+    return found
+
+
+def measured(recorder: Recorder, kernel: Callable[[], Any], *_: Any, **more: Any) -> Any:
+    """Triton's `do_bench`: the kernel is called once."""
+    if getattr(recorder.tuning, "trial", None) is None:
+        recorder.note(f"{site()} measures a kernel: {_TIMES} ms is answered")
+    kernel()
+    quantiles = more.get("quantiles")
+    if quantiles:
+        return [_TIMES] * len(quantiles)
+    return [_TIMES] if more.get("return_mode") == "all" else _TIMES

@@ -1,0 +1,348 @@
+"""Tensors of the fake GPU: of torch's CPU, with values, and every question for their device says `cuda:0`.
+
+An operation's result is of the GPU if its `device` says so, or else if one of its arguments is. Below
+autograd, torch hands all operations to one function here (`TorchDispatchMode`), which runs them on the CPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import importlib
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .fake_gpu import FakeGpu
+from .fake_torch import for_everyone, patch
+from .launches import Recorder, site
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+_REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
+_CUDA = 1  # c10::DeviceType
+_READS = (
+    "_local_scalar_dense",
+    "nonzero",
+    "equal",
+    "is_nonzero",
+    "masked_select",
+    "unique_consecutive",
+    "_unique2",
+)
+_EMPTY = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
+
+
+def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: Table) -> None:
+    """Let torch make tensors of the fake GPU."""
+    patch(gpu, torch, request["built"])
+    tensors = _Tensors(torch, recorder, request)
+    _answers(torch, gpu, request)
+    _device_guard(torch)
+    if hasattr(torch._C, "_set_only_lift_cpu_tensors"):  # noqa: SLF001 - torch.tensor(1, device="cuda")
+        torch._C._set_only_lift_cpu_tensors(True)  # noqa: SLF001 - torch's own name
+    tensors.enter()
+    run = threading.Thread.run
+
+    def in_thread(thread: threading.Thread) -> None:
+        with tensors.mode():
+            run(thread)
+
+    threading.Thread.run = in_thread  # type: ignore[assignment, method-assign] # modes are of one thread
+
+
+class _Tensors:
+    def __init__(self, torch: Any, recorder: Recorder, request: Table) -> None:
+        self._torch, self._recorder, self._request = torch, recorder, request
+        self._cuda, self._cpu = torch.device("cuda", 0), torch.device("cpu")
+        self._to = torch.Tensor.to
+        self._copy = torch.ops.aten._to_copy.default  # noqa: SLF001 - torch's own name
+        self.type = self._tensor_type()
+        self.mode = self._mode_type()
+        torch.Tensor.to = self._from_cpu()
+        torch.Tensor.cuda = lambda tensor, device=None, non_blocking=False, **more: tensor.to(
+            device if device is not None else self._cuda, non_blocking=non_blocking, **more
+        )
+        torch.Tensor.pin_memory = lambda tensor, *_: tensor
+        torch.Tensor.is_pinned = lambda _tensor, *_: False
+        torch.__future__.set_overwrite_module_params_on_conversion(True)
+
+    def enter(self) -> None:
+        """From here on, in this thread."""
+        self.mode().__enter__()
+
+    def _mode_type(self) -> Any:
+        base = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
+        dispatch = self._dispatch
+
+        class FakeGpuMode(base):  # type: ignore[misc, valid-type]
+            # Modes of torch's own do not bring in torch._dynamo, nor keep it from compiling.
+            _should_skip_dynamo = classmethod(lambda _: False)
+            is_infra_mode = ignore_compile_internals = classmethod(lambda _: True)
+
+            def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                return dispatch(func, args, kwargs or {})
+
+        return FakeGpuMode
+
+    def _tensor_type(self) -> Any:  # noqa: C901 - a class with its methods
+        torch, cuda = self._torch, self._cuda
+        plain, without = torch.Tensor, torch._C.DisableTorchFunctionSubclass  # noqa: SLF001 - torch's own name
+        dispatch, move, wrap, autocast = self._dispatch, self._moved, self._wrapped, self._autocast
+
+        class GpuTensor(plain):  # type: ignore[misc, valid-type]
+            device = property(lambda _: cuda)
+            is_cuda = property(lambda _: True)
+            is_cpu = property(lambda _: False)
+
+            @classmethod
+            def __torch_function__(cls, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                args, kwargs = autocast(func, args, kwargs or {})
+                with without():
+                    found: Any = func(*args, **kwargs)
+                if type(found) is plain and found.grad_fn is None:  # scratch of C++, which asks for no device
+                    return wrap(found)
+                return found
+
+            @classmethod
+            def __torch_dispatch__(cls, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                return dispatch(func, args, kwargs or {})
+
+            def get_device(self) -> int:
+                return 0
+
+            def ptr_range(self) -> int:  # asked by Triton for AMD
+                return int(self.untyped_storage().nbytes())
+
+            def to(self, *args: Any, **kwargs: Any) -> Any:
+                return move(self, args, kwargs)
+
+            def cpu(self, *args: Any, **kwargs: Any) -> Any:
+                return move(self, ("cpu",), {"memory_format": args[0]} if args else kwargs)
+
+            def cuda(self, *_: Any, **__: Any) -> Any:
+                return self
+
+            def numpy(self, *_: Any, **__: Any) -> Any:
+                what = "can't convert cuda:0 device type tensor to numpy."
+                raise TypeError(f"{what} Use Tensor.cpu() to copy the tensor to host memory first.")
+
+            def __deepcopy__(self, memo: Any) -> Any:
+                if id(self) in memo:
+                    return memo[id(self)]
+                made = self.detach().clone().requires_grad_(self.requires_grad)
+                if getattr(self, "_is_param", False):
+                    made._is_param = True  # noqa: SLF001 - torch's own name
+                memo[id(self)] = made
+                return made
+
+            def __repr__(self, *_: Any, **__: Any) -> str:
+                return f"{self.cpu().detach()!r}"[:-1] + ", device='cuda:0')"
+
+            def __format__(self, text: str) -> str:
+                return format(self.item(), text) if self.dim() == 0 else repr(self)
+
+        return GpuTensor
+
+    def _wrapped(self, tensor: Any) -> Any:
+        return self._torch.Tensor._make_subclass(  # noqa: SLF001 - torch's own name
+            self.type, tensor, tensor.requires_grad, device_for_backend_keys=self._cuda
+        )
+
+    def _inner(self, tensor: Any) -> Any:
+        """A tensor of the CPU with the same memory."""
+        with self._torch._C._DisableTorchDispatch():  # noqa: SLF001 - torch's own name
+            made = self._torch.empty(0, dtype=tensor.dtype)
+            return made.set_(
+                tensor.untyped_storage(), tensor.storage_offset(), tensor.size(), tensor.stride()
+            )
+
+    def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation on the CPU."""
+        outer: dict[int, tuple[Any, Any]] = {}
+
+        def unwrap(tensor: Any) -> Any:
+            if not isinstance(tensor, self.type):
+                return tensor
+            made = self._inner(tensor)
+            outer[id(made)] = made, tensor
+            return made
+
+        args, kwargs = self._each(unwrap, args), self._each(unwrap, kwargs)
+        name = func.overloadpacket.__name__
+        there = bool(outer)
+        if kwargs.get("device") is not None:
+            there = kwargs["device"].type == "cuda"
+            kwargs["device"] = self._cpu
+        if kwargs.get("pin_memory"):
+            kwargs["pin_memory"] = False
+        if outer and name in _READS and self._recorder.launched():
+            self._recorder.note(f"{site()} reads values of the GPU ({name}): what kernels write is 0 there")
+        found: Any = func(*args, **kwargs) if name != "record_stream" else None
+        if there and name in _EMPTY:  # what no kernel fills
+            found.zero_()
+
+        def wrap(tensor: Any) -> Any:
+            if id(tensor) not in outer:
+                return self._wrapped(tensor) if there else tensor
+            inner, old = outer[id(tensor)]
+            if inner.shape != old.shape or inner.stride() != old.stride():
+                old.data = self._wrapped(inner)  # t_() and the like
+            return old
+
+        return self._each(wrap, found)
+
+    def _each(self, change: Callable[[Any], Any], value: Any) -> Any:
+        """A value, with its tensors changed."""
+        if isinstance(value, self._torch.Tensor):
+            return change(value)
+        if type(value) in (list, tuple):
+            return type(value)([self._each(change, part) for part in value])
+        if type(value) is dict:
+            return {name: self._each(change, part) for name, part in value.items()}
+        return value
+
+    def _target(self, args: Any, kwargs: Any) -> tuple[Any, Any, Table]:
+        """What `to` is asked for: the device, the dtype, and the rest."""
+        torch = self._torch
+        more = dict(kwargs)
+        device, dtype = more.pop("device", None), more.pop("dtype", None)
+        names = iter(("non_blocking", "copy"))
+        for one in args:
+            if isinstance(one, torch.Tensor):
+                device, dtype = one.device, one.dtype
+            elif isinstance(one, torch.dtype):
+                dtype = one
+            elif isinstance(one, bool):
+                more[next(names)] = one
+            elif one is not None:
+                device = one
+        if more.pop("other", None) is not None:
+            device, dtype = kwargs["other"].device, kwargs["other"].dtype
+        if isinstance(device, int):
+            device = self._cuda
+        return None if device is None else torch.device(device), dtype, more
+
+    def _moved(self, tensor: Any, args: Any, kwargs: Any) -> Any:
+        """`to` of a tensor of the GPU."""
+        device, dtype, more = self._target(args, kwargs)
+        more.pop("non_blocking", None)
+        with self._torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - torch's own name
+            if device is None or device.type == "cuda":
+                return self._to(tensor, dtype=dtype or tensor.dtype, **more)
+            more.pop("copy", None)
+            return self._copy(tensor, device=device, dtype=dtype, **more)
+
+    def _from_cpu(self) -> Callable[..., Any]:
+        real = self._to
+
+        def to(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            device, dtype, more = self._target(args, kwargs)
+            if device is None or device.type != "cuda":
+                return real(tensor, *args, **kwargs)
+            more.pop("non_blocking", None)
+            more.pop("copy", None)
+            return self._copy(tensor, device=self._cuda, dtype=dtype, **more)
+
+        return functools.wraps(real)(to)
+
+    def _autocast(self, func: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """The arguments, cast as torch's autocast for `cuda` does, which sees tensors of the CPU."""
+        torch = self._torch
+        if not torch.is_autocast_enabled("cuda"):
+            return args, kwargs
+        name = getattr(func, "__name__", "")
+        table = self._request["autocast"]
+        if name in table["lower"]:
+            dtype = torch.get_autocast_dtype("cuda")
+        elif name in table["float32"]:
+            dtype = torch.float32
+        else:
+            return args, kwargs
+
+        def cast(tensor: Any) -> Any:
+            eligible = tensor.is_floating_point() and tensor.dtype != torch.float64 and tensor.is_cuda
+            return tensor.to(dtype) if eligible and tensor.dtype != dtype else tensor
+
+        return self._each(cast, args), self._each(cast, kwargs)
+
+
+class _Event:
+    """`torch.cuda.Event`."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def elapsed_time(self, _: Any) -> float:
+        return 1.0
+
+    def query(self) -> bool:
+        return True
+
+    def _nothing(self, *_: Any) -> None:
+        pass
+
+    record = wait = synchronize = _nothing
+
+
+def _answers(torch: Any, gpu: FakeGpu, request: Table) -> None:
+    """What else of `torch.cuda` a program calls, where the CPU's torch has nothing to call."""
+    nothing, zero = (lambda *_, **__: None), (lambda *_, **__: 0)
+
+    def memory(*_: Any, **__: Any) -> tuple[int, int]:
+        size = gpu.fact("memory", "the memory of the GPU") if gpu.knows("memory") else request["memory"]
+        return size, size
+
+    answers: Table = {
+        **dict.fromkeys(
+            ("_lazy_init", "_lazy_call", "manual_seed", "manual_seed_all", "ipc_collect"), nothing
+        ),
+        **dict.fromkeys(
+            ("reset_peak_memory_stats", "reset_max_memory_allocated", "seed", "seed_all"), nothing
+        ),
+        **dict.fromkeys(("memory_allocated", "max_memory_allocated", "memory_reserved"), zero),
+        **dict.fromkeys(("max_memory_reserved", "initial_seed"), zero),
+        "_is_compiled": lambda: True,
+        "_is_in_bad_fork": lambda: False,
+        "mem_get_info": memory,
+        "get_rng_state": lambda *_, **__: torch.get_rng_state(),
+        "set_rng_state": lambda state, *_, **__: torch.set_rng_state(state),
+        "get_rng_state_all": lambda: [torch.get_rng_state()],
+        "set_rng_state_all": lambda states: torch.set_rng_state(states[0]),
+        "Event": _Event,
+    }
+    for name, answer in answers.items():
+        if hasattr(torch.cuda, name):
+            setattr(torch.cuda, name, for_everyone(answer))
+    if hasattr(torch, "accelerator"):
+        for name in ("set_device_index", "set_device_idx", "set_stream", "synchronize", "empty_cache"):
+            setattr(torch.accelerator, name, for_everyone(nothing))
+        torch.accelerator.current_stream = lambda *_: torch.cuda.current_stream()
+        torch.accelerator.current_device_idx = lambda *_: 0
+    torch._C._cuda_getCurrentRawStream = zero  # noqa: SLF001 - asked for by libraries
+    real = torch.Generator
+
+    class Generator(real):  # type: ignore[misc, valid-type]
+        def __new__(cls, _device: Any = "cpu") -> Any:
+            return real.__new__(cls, "cpu")
+
+    torch.Generator = Generator
+
+
+def _device_guard(torch: Any) -> None:
+    """Let C++ code switch to the GPU, which changes nothing: a torch for the CPU refuses that otherwise.
+
+    torch has such a guard for builds with CUDA and no GPU, which it registers where the one there counts no
+    devices: so one that answers 0 to whatever it is asked comes first.
+    """
+    library = os.path.join(os.path.dirname(torch.__file__), "lib", "libc10.so")
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        registry = (ctypes.c_void_p * (_CUDA + 1)).in_dll(ctypes.CDLL(library), _REGISTRY)
+        if registry[_CUDA] is None:
+            answer = ctypes.CFUNCTYPE(ctypes.c_long)(lambda: 0)
+            table = (ctypes.c_void_p * 64)(*[ctypes.cast(answer, ctypes.c_void_p).value] * 64)
+            registry[_CUDA] = ctypes.addressof((ctypes.c_void_p * 1)(ctypes.addressof(table)))
+        torch._C._ensureCUDADeviceGuardSet()  # noqa: SLF001 - torch's own name
