@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,11 +32,23 @@ def as_python(file: Path) -> Path:
     """
     if file.suffix != SUFFIX:
         return file
-    text = f"{_HEAD}{file}\nimport sys; sys.path.insert(0, {str(file.parent)!r})\n"
-    for number, cell in enumerate(_cells(file), 1):
+    return written(_cells(file), str(file), file.parent, file.stem)
+
+
+def written(cells: Iterable[str], origin: str, folder: Path, stem: str) -> Path:
+    """A Python file of cells, in the workspace.
+
+    Args:
+        cells: their texts, in order.
+        origin: what messages call the notebook.
+        folder: of modules that cells import.
+        stem: of the file's name.
+    """
+    text = f"{_HEAD}{origin}\nimport sys; sys.path.insert(0, {str(folder)!r})\n"
+    for number, cell in enumerate(cells, 1):
         text += f"{_CELL}{number}\n{_without_magics(cell)}\n"
     space = workspace.default()
-    place = space.root / "kernels" / _PLACE / digest(text) / f"{file.stem}.py"
+    place = space.root / "kernels" / _PLACE / digest(text) / f"{stem}.py"
     if not place.is_file():
         space.claim()
         space.run(Plan("notebook", (Write(place, text, phase="notebook"),)), "notebook", quiet=True)

@@ -1,0 +1,53 @@
+"""Kernels in the process that compiled them: `tritonsmith.live`, for notebooks and scripts.
+
+from tritonsmith.live import resources, show
+
+show(kernel[grid](x, y, n, BLOCK=1024))            # all stages; show(..., "ptx") for one
+resources(compiled)["registers_per_thread"]
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+from tritonsmith.live import stages
+from tritonsmith.live.view import KernelView, ResourcesView
+
+__all__ = ["resources", "show"]
+
+
+def show(compiled: Any, stage: str = "") -> None:
+    """Show a compiled kernel: in a notebook its resources and all stages, elsewhere their sizes.
+
+    Args:
+        compiled: what `kernel[grid](...)`, `kernel.warmup(...)` or `triton.compile(...)` returns.
+        stage: print this one only: ttgir, ptx, sass ...
+
+    Raises:
+        TypeError: it is not a compiled kernel.
+        UsageError: it has no such stage.
+    """
+    found = stages.of_compiled(compiled)
+    if stage:
+        print(found.text(stage), end="")
+    else:
+        display(KernelView(found))
+
+
+def resources(compiled: Any) -> ResourcesView:
+    """The resources of a compiled kernel: a table that shows itself, and a mapping of its values.
+
+    Raises:
+        TypeError: it is not a compiled kernel.
+    """
+    return ResourcesView(stages.of_compiled(compiled).resources)
+
+
+def display(view: KernelView) -> None:
+    """Show in a notebook, or print."""
+    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
+        import_module("IPython.display").display(view)
+    else:
+        print(view)

@@ -1,0 +1,129 @@
+"""`%%triton_stages`: run a cell, and show its kernels stage by stage."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from invoke.exceptions import ParseError
+
+from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.kernels.compile import notebook, run, source, targets
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.live import display, stages
+from tritonsmith.live.stages import KernelStages
+from tritonsmith.live.view import KernelView
+from tritonsmith.tasks.kernel_options import CompileOptions, parse_stages
+from tritonsmith.tasks.option_fields import CommaLists, flag, word
+from tritonsmith.tasks.option_task import from_argv
+from tritonsmith.tasks.task import task
+
+NAME = "triton_stages"
+
+
+@dataclass(frozen=True)
+class NotebookCell:
+    """A cell that is run.
+
+    Attributes:
+        shell: IPython's.
+        text: without the line of the magic.
+    """
+
+    shell: Any
+    text: str
+
+
+def register(shell: Any) -> None:
+    """Register the magic in an IPython shell."""
+    shell.register_magic_function(partial(triton_stages, shell), "cell", NAME)
+
+
+def triton_stages(shell: Any, line: str, cell: str) -> None:
+    """Run a cell; show the kernels that it launches, or with --signature one that it defines.
+
+    Flags are those of `kernel.compile`: --signature, --target, --num-warps, --stage, --sweep ...
+    """
+    try:
+        cell_stages(NotebookCell(shell, cell), **from_argv(FLAGS, shlex.split(line)))
+    except (SmithError, ParseError) as error:
+        print(notebook.told(f"error: {error}"), file=sys.stderr)
+
+
+def cell_stages(
+    context: NotebookCell,
+    what: CompileOptions,
+    kernel: str = word("kernel to compile, if the cell defines several", ""),
+    stage: CommaLists = flag("show only this stage: ttgir, ptx, sass ... (repeatable)", ()),
+) -> None:
+    """Run a cell, and show its kernels.
+
+    Raises:
+        SmithError: a flag makes no sense, there is no kernel, or it is refused.
+    """
+    kept = parse_stages(stage)
+    flags = what.flags()
+    if not find_spec("triton"):
+        raise FactError("this notebook's Python has no Triton", where=sys.executable)
+    with launches() as launched:
+        done = context.shell.run_cell(context.text)
+    if not done.success:
+        return
+    if what != CompileOptions() or kernel:
+        found = compiled(context, flags, kernel)
+    elif launched:
+        found = [stages.of_compiled(one) for one in launched.values()]
+    else:
+        hints = [f"give a signature, to compile without a launch: %%{NAME} --signature '*fp32:16,i32'"]
+        raise UsageError("this cell launches no kernel", hints=hints)
+    for one in found:
+        texts = {name: text for name, text in one.texts.items() if not kept or name in kept}
+        display(KernelView(replace(one, texts=texts)))
+
+
+@contextmanager
+def launches() -> Iterator[dict[str, Any]]:
+    """Kernels that are launched meanwhile, by name: the last of each, which an autotuner has chosen."""
+    from triton.runtime.jit import JITFunction  # noqa: PLC0415 - the notebook's, where there is one
+
+    found: dict[str, Any] = {}
+    before = JITFunction.run
+
+    def recorded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made = before(self, *args, **kwargs)
+        if hasattr(made, "asm"):
+            found[self.__name__] = made
+        return made
+
+    JITFunction.run = recorded
+    try:
+        yield found
+    finally:
+        JITFunction.run = before
+
+
+def compiled(cell: NotebookCell, flags: CompileRequest, kernel: str) -> Sequence[KernelStages]:
+    """A kernel of a cell, compiled by this notebook's Python, with what earlier cells define.
+
+    Raises:
+        SmithError: as `kernel.compile`.
+    """
+    where = run.toolchain("", sys.executable)
+    cells = cell.shell.history_manager.input_hist_raw[1:]
+    file = notebook.written(cells, "this notebook", Path.cwd(), "notebook")
+    name = source.choose(cell.text, kernel, file)
+    asked = replace(flags, file=file, kernel=name, targets=flags.targets or targets.default()[:1])
+    made = run.execute(run.prepare(asked, where), where, silent=True)
+    for text in made.notes:
+        print(f"note: {text}", file=sys.stderr)
+    return tuple(stages.of_manifest(made.manifest))
+
+
+FLAGS = task(name=NAME)(cell_stages)
