@@ -84,7 +84,7 @@ def _check_includes(
         return
     with session.opened("build-triton", settings.name) as running:
         check_includes.execute(check, running)
-    output.done(f"{len(check.sources)} files, changed since {check.base}, include what they need", running)
+    output.done(f"no missing include: {len(check.sources)} compiled, changed since {check.base}", running)
 
 
 def build_settings(how: BuildOptions) -> dict[str, Any]:

@@ -42,6 +42,9 @@ function(tritonsmith_flags target result)
   get_target_property(options ${target} COMPILE_OPTIONS)
   string(REGEX MATCHALL "${TRITONSMITH_PCH_DECISIVE}" decisive "${flags} ${options}")
   list(SORT decisive)
+  if(CMAKE_PROJECT_NAME STREQUAL "triton")  # whose programs get LLVM's flags twice; LLVM's own stay as they were tried
+    list(REMOVE_DUPLICATES decisive)
+  endif()
   set(${result} "${decisive}" PARENT_SCOPE)
 endfunction()
 
