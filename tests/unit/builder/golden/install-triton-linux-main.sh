@@ -194,7 +194,8 @@ cat > /home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add.request.jso
         "x_ptr": 16,
         "y_ptr": 16,
         "out_ptr": 16
-      }
+      },
+      "ranges": []
     }
   ],
   "output": "/home/dev/.local/share/tritonsmith/envs/dev/kernels/vector_add",

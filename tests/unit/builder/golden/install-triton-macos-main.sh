@@ -165,7 +165,8 @@ cat > '/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vecto
         "x_ptr": 16,
         "y_ptr": 16,
         "out_ptr": 16
-      }
+      },
+      "ranges": []
     }
   ],
   "output": "/Users/dev/Library/Application Support/tritonsmith/envs/dev/kernels/vector_add",

@@ -42,7 +42,8 @@ cat > '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vec
         "x_ptr": 16,
         "y_ptr": 16,
         "out_ptr": 16
-      }
+      },
+      "ranges": []
     },
     {
       "id": "hip-gfx942-64",
@@ -66,7 +67,8 @@ cat > '/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vec
         "x_ptr": 16,
         "y_ptr": 16,
         "out_ptr": 16
-      }
+      },
+      "ranges": []
     }
   ],
   "output": "/Users/dev/Library/Application Support/tritonsmith/envs/wheel/kernels/vector_add",
