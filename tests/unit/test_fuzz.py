@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from tests.unit.facts import fakes, installs
+from tests.unit.kernels.batch.test_tritonparse_trace import TUNED, compiled, launched
 from tests.unit.mutations import mutated
 from tests.unit.plan.bombs import END, header
 from tests.unit.plan.conftest import tools
@@ -38,8 +39,9 @@ from tritonsmith.facts import (
     llvm_tree,
     untracked_files,
 )
-from tritonsmith.kernels.batch import kernel_list
+from tritonsmith.kernels.batch import kernel_list, tritonparse_trace
 from tritonsmith.kernels.compile import manifest as kernel_manifest
+from tritonsmith.kernels.compile import notebook
 from tritonsmith.passes.dump import index as pass_index
 from tritonsmith.plan.steps import pack
 from tritonsmith.plan.steps.pack import Unpack
@@ -379,6 +381,30 @@ def test_lists_of_kernels(tmp_path: Path) -> None:
     for number, chance in enumerate(chances(25)):
         path.write_bytes(mutated(KERNELS.encode(), chance))
         refused(kernel_list.read, path, number=number)
+
+
+def test_traces_of_tritonparse(tmp_path: Path) -> None:
+    path = tmp_path / "t.ndjson"
+    events = (compiled("a", TUNED), compiled("b", TUNED, num_warps=8), launched("a", 3))
+    text = "".join(f"{json.dumps(one)}\n" for one in events).encode()
+    for number, chance in enumerate(chances(200)):
+        path.write_bytes(mutated(text, chance))
+        refused(tritonparse_trace.read, path, tmp_path / "sources", number=number)
+
+
+def test_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+    path = tmp_path / "n.ipynb"
+    cells = [{"cell_type": "code", "source": ["%%time\n", "x = (1\n", "%ls\n"]}, {"cell_type": "markdown"}]
+    text = json.dumps({"cells": cells, "metadata": {"kernelspec": {"language": "python"}}}).encode()
+    for number, chance in enumerate(chances(50)):
+        path.write_bytes(mutated(text, chance))
+
+        def look() -> None:
+            made = notebook.as_python(path)
+            notebook.told(f"where: {made}\nline 3\nat {made}:4, {made}:99999")
+
+        refused(look, number=number)
 
 
 # build trees

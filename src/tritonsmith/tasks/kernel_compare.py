@@ -57,6 +57,7 @@ def _kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.batch import kernels_file
     from tritonsmith.kernels.compare import inputs
+    from tritonsmith.tasks import output
 
     if not kernel:
         if what != CompileOptions():
@@ -66,7 +67,9 @@ def _kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
         return ()
     if listed := kernels_file.named(kernel):
         path, name = listed
-        return inputs.listed(listed_kernels(path, name), path, what.flags())
+        entries = listed_kernels(path, name)
+        output.notes(kernels_file.own_targets(entries, what.target))
+        return inputs.listed(entries, path, what.flags())
     return inputs.one(what.request(kernel))
 
 

@@ -53,8 +53,10 @@ def study(
     options = backend.of_backend()
     path, name = kernels_file.named(str(kernels)) or (kernels, "")
     folder = out or workspace.default().root / "studies" / path.stem
+    entries = listed_kernels(path, name)
+    output.notes(kernels_file.own_targets(entries, target))
     prepared = plan.prepare(
-        [replace(one, options={**one.options, **options}) for one in listed_kernels(path, name)],
+        [replace(one, options={**one.options, **options}) for one in entries],
         _sides(triton),
         targets.parse_all(target) or targets.default(),
         folder,

@@ -119,8 +119,10 @@ class ListedKernel:
         Raises:
             SmithError: the file cannot be read, or a parameter has no argument.
         """
-        file = notebook.as_python((folder / self.file).absolute())
-        text = source.read(file) if text is None else text
+        file = (folder / self.file).absolute()
+        if text is None:
+            file = notebook.as_python(file)
+            text = source.read(file)
         name = source.choose(text, self.kernel, file)
         tuned = {one for table in self.configs for one in table} if autotune else set()
         entries = self.signature

@@ -64,6 +64,13 @@ def changes(entries: Sequence[ListedKernel], path: Path) -> Iterator[str]:
         yield f"{file} has changed since it was captured"
 
 
+def own_targets(entries: Sequence[ListedKernel], given: Sequence[object]) -> Iterator[str]:
+    """A note where `--target` does not reach kernels that have targets of their own."""
+    count = sum(bool(one.targets) for one in entries)
+    if given and count:
+        yield f"--target applies to kernels without targets; {count} of {len(entries)} have their own"
+
+
 def requests(
     entries: Sequence[ListedKernel], path: Path, flags: CompileRequest, default: tuple[Target, ...]
 ) -> tuple[CompileRequest, ...]:

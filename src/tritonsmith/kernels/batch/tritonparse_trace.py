@@ -229,7 +229,7 @@ def _compile(payload: Mapping[str, Any]) -> _Compile:
 def _function(code: str, name: str) -> ast.FunctionDef | None:
     try:
         nodes = list(ast.walk(ast.parse(code)))
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested too deeply
         return None
     return next((one for one in nodes if isinstance(one, ast.FunctionDef) and one.name == name), None)
 

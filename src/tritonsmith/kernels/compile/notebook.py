@@ -128,7 +128,7 @@ def _without_magics(cell: str) -> str:
             if not match:
                 break
             lines[number] = f"{match[1]}pass  # {match[2]}"
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, MemoryError):  # the last two: nested too deeply
             break
         else:
             break

@@ -173,3 +173,11 @@ def test_a_file_that_has_changed_is_told_once(file: Path) -> None:
     assert list(kernels_file.changes([replace(one, sha256=there) for one in entries], file)) == []
     stale = [replace(one, sha256="00") for one in entries]
     assert list(kernels_file.changes(stale, file)) == ["k.py has changed since it was captured"]
+
+
+def test_a_note_where_targets_of_the_file_win(file: Path) -> None:
+    entries = kernel_list.read(file)
+    assert list(kernels_file.own_targets(entries, ())) == []
+    (note,) = kernels_file.own_targets(entries, ["h100"])
+    assert note == "--target applies to kernels without targets; 1 of 2 have their own"
+    assert list(kernels_file.own_targets(entries[1:], ["h100"])) == []

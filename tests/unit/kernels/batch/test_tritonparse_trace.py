@@ -144,14 +144,16 @@ def test_a_kernel_that_cannot_be_asked_for_is_left_out(tmp_path: Path) -> None:
     part = compiled("b", src_constants={"(3, 0)": 1})
     more = compiled("c", src_constants={})
     lost = compiled("d", code="x = 3")
+    deep = compiled("f", code=f"{'(' * 5000}{ADD}")
     odd = compiled("e", src_constants={"(3,)": {"type": "Layout"}})
-    found = traced(tmp_path, compiled(), part, more, lost, odd)
+    found = traced(tmp_path, compiled(), part, more, lost, odd, deep)
     assert [one.name for one in found.entries] == ["add"]
-    assert found.notes[:4] == (
+    assert found.notes[:5] == (
         "line 2: add, which has a tuple among its parameters, is left out",
         "line 3: add, whose parameters are not those of its ttir, is left out",
         "line 4: add, whose definition the trace does not have, is left out",
         "line 5: add, one of whose constants is an object, is left out",
+        "line 6: add, whose definition the trace does not have, is left out",
     )
     with pytest.raises(FactError, match="no kernel that can be compiled again"):
         traced(tmp_path, lost)
