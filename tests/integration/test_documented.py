@@ -37,6 +37,11 @@ def double(a_ptr, SIZE: tl.constexpr):
 source = ASTSource(double, {"a_ptr": "*fp32", "SIZE": "constexpr"}, {"SIZE": 32})
 triton.compile(source, target=GPUTarget("cuda", 90, 32))
 """
+CAPTURED = "".join(
+    f'[[kernel]]\nname = "{name}"\nfile = "matmul.py"\nkernel = "matmul"\n'
+    f'signature = "{SIGNATURE}"\nconfigs = [{{num_warps = 4}}, {{num_warps = 8}}]\n'
+    for name in ("matmul", "layer_norm")
+)
 LOG = """// -----// IR Dump Before Canonicalizer (canonicalize) ('builtin.module' operation) //----- //
 module {
 }
@@ -77,6 +82,9 @@ INSTEAD = {  # what is too large, or not of this machine
     "passes.isolate fine --pattern ld.global.b8": "passes.isolate dump --pattern ttg.convert_layout",
     "passes.isolate fine --when spills>0,registers>128": "passes.isolate dump --when registers>8",
     "purge-wheels": "purge-wheels --env wheel",
+    "rehearse --corpus ci/corpus --from 3.6.0 --to 3.9.0 --out rehearsal.html": (
+        "rehearse captured.toml --from 3.6.0 --to 3.9.0"
+    ),
 }
 DRY = (  # these would build, install or delete
     "build-triton",
@@ -86,6 +94,7 @@ DRY = (  # these would build, install or delete
     "install-triton",
     "kernel.compare 3.4.0",
     "kernel.compare 3.8.0",
+    "rehearse",
     "link-compile-commands",
     "purge-wheels",
     "setup-mlir",
@@ -146,6 +155,7 @@ def fill(root: Path, with_wheel: Smith) -> None:
     (root / "log.gz").write_bytes(gzip.compress(LOG.encode()))
     (kernels,) = documented.blocks(documented.DOCS / "compare.md", "toml")
     (root / "kernels.toml").write_text(kernels.replace(LARGE, SIGNATURE), encoding="utf-8")
+    (root / "captured.toml").write_text(CAPTURED, encoding="utf-8")
     for folder in ("cache", "ci"):
         (root / folder).mkdir()
     for name in ("kernels.toml", "matmul.py"):

@@ -40,6 +40,7 @@ from tritonsmith.tasks.passes_report import report as passes_report
 from tritonsmith.tasks.passes_show import show as passes_show
 from tritonsmith.tasks.pins import pins
 from tritonsmith.tasks.purge_wheels import purge_wheels
+from tritonsmith.tasks.rehearse import rehearse
 from tritonsmith.tasks.setup_mlir import setup_mlir
 from tritonsmith.tasks.system_packages import packages
 from tritonsmith.tasks.up import up
@@ -71,6 +72,7 @@ namespace = Collection(
     link_compile_commands,
     debug_library,
     watch,
+    rehearse,
     doctor,
     pins,
     env_triton,

@@ -94,6 +94,7 @@ def _change(
     with here.held(task_name):
         made = update(here)
         workspace.default().run(made.plan, task_name, quiet=True)
+    output.notes(made.notes)
     if json:
         output.json(report.changes_as_json(here, made.changes))
         return made

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.tasks.kernel_options import CompileOptions, listed_kernels, parse_stages
 from tritonsmith.tasks.option_fields import CommaLists, flag, word
-from tritonsmith.tasks.options import DRY_RUN, JOBS, JSON, OUT, SCHEDULER, TIMEOUT, WHEEL_ENV
+from tritonsmith.tasks.options import DRY_RUN, FAIL_ON, JOBS, JSON, OUT, SCHEDULER, TIMEOUT, WHEEL_ENV
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def compare_(
     side_a: str = word("version, environment, interpreter, target, NAME=VALUE, or folder"),
     side_b: str = word("the other side, of the same kinds"),
     kernel: str = word("FILE, FILE:KERNEL, or a kernels file; none where A and B are folders", ""),
-    fail_on: str | None = flag("changes that fail the comparison: 'registers>+5%,spills>0'", None),
+    fail_on: str | None = FAIL_ON,
     diff: bool = flag("print the differences of the stages", default=False),
     stage: CommaLists = flag("print the differences of this stage: ttgir, ptx ... (repeatable)", ()),
     out: Path | None = OUT,

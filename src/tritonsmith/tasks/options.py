@@ -54,6 +54,7 @@ TIMEOUT = flag(
 )
 FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name", "")
 KERNELS_FILE = word("kernels file: docs/kernels-file.md")
+FAIL_ON = flag("changes that fail the comparison: 'registers>+5%,spills>0'", None)
 CORPUS = flag("folder of the corpus", None, unset="in the workspace")
 SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "")
 

@@ -18,7 +18,7 @@ GROUPS = {
         "kernel.compile", "kernel.show", "kernel.resources", "kernel.compare", "kernel.study", "kernel.aot",
         "kernel.inline-ptx", "kernel.capture",
     ),
-    "upgrades": ("corpus.add", "corpus.list", "corpus.remove"),
+    "upgrades": ("rehearse", "corpus.add", "corpus.list", "corpus.remove"),
     "passes": (
         "passes.dump", "passes.import", "passes.list", "passes.show", "passes.diff", "passes.find",
         "passes.replay", "passes.isolate", "passes.reduce", "passes.report", "ir-env", "ir-override",

@@ -40,6 +40,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--file": ["debug-library", "env.allow", "passes.import", "passes.reduce"],
     "--force": ["build-triton install-triton setup-mlir", "store.import"],
     "--from-cache": ["kernel.compile kernel.show passes.dump", "kernel.resources"],
+    "--from": ["passes.replay", "rehearse"],
     "--function": ["kernel.inline-ptx", "kernel.show"],
     "--jobs": ["passes.reduce"],
     "--json": ["store.gc"],
@@ -54,6 +55,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "passes.diff",
         "passes.dump",
     ],
+    "--kernels": ["corpus.add kernel.study", "rehearse"],
     "--list": ["debug-library", "doctor"],
     "--llvm": ["build.explain", "passes.dump", "system.packages"],
     "--name": [
@@ -90,6 +92,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "kernel.study",
     ],
     "--timeout": ["passes.isolate passes.reduce"],
+    "--to": ["passes.diff", "rehearse"],
     "--triton": ["ir-env", "kernel.study", "pins"],
 }
 

@@ -18,6 +18,7 @@ import tritonsmith
 from tests.unit.caches import made as caches
 from tests.unit.kernels.compare.making import point as compared_point
 from tests.unit.kernels.compare.making import written
+from tests.unit.kernels.compare.test_thresholds import pair
 from tests.unit.kernels.resources import elf_maker
 from tests.unit.kernels.resources.test_instructions import SASS
 from tests.unit.kernels.resources.test_measure import manifest, point
@@ -32,11 +33,15 @@ from tritonsmith.kernels.batch.kernel_list import ListedKernel
 from tritonsmith.kernels.capture import report as capture_report
 from tritonsmith.kernels.compare import diff
 from tritonsmith.kernels.compare import report as compare
+from tritonsmith.kernels.compare.diff import Compared, Comparison
 from tritonsmith.kernels.compile import report as compiles
 from tritonsmith.kernels.compile import targets
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.corpus import report as corpus_report
 from tritonsmith.kernels.normalize.diff import Diff
+from tritonsmith.kernels.rehearse import findings as rehearse_findings
+from tritonsmith.kernels.rehearse import report as rehearse_report
+from tritonsmith.kernels.rehearse.rehearsal import RehearsalResult
 from tritonsmith.kernels.resources import report as resources
 from tritonsmith.kernels.resources.table import COLUMNS, ResourceRow
 from tritonsmith.kernels.study import report as study
@@ -145,6 +150,23 @@ def _corpus(_: World) -> Iterable[Grid]:
     )
     yield corpus_report.table(
         [kernel, replace(kernel, targets=targets.parse_all(["h100", "mi300x", "sm_120"]))]
+    )
+
+
+def _rehearse(_: World) -> Iterable[Grid]:
+    values = {"spill_store_bytes": 0, "spill_load_bytes": 0, "code_bytes": 1_234_567}
+    kept, gone = (compared_point("hip:gfx942:64", status=status) for status in ("ok", "failed"))
+    pairs = [
+        Compared(pair(kept, kept, KERNEL), values, {**values, "spill_store_bytes": 123_456}),
+        Compared(pair(kept, replace(gone, error=f"error: {SWEEP} " * 9), f"{KERNEL}-2"), values, {}),
+        Compared(pair(gone, gone, f"{KERNEL}-3"), {}, {}),
+    ]
+    comparison = Comparison("3.4.0", "3.9.0", tuple(pairs))
+    verdict = rehearse_findings.check(comparison, rehearse_findings.limits(None))
+    yield from (
+        block
+        for block in rehearse_report.blocks(RehearsalResult(comparison, 4, 2), verdict)
+        if isinstance(block, Grid)
     )
 
 
@@ -328,6 +350,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "passes.replay": _replay,
     "pins": _run("pins"),
     "purge-wheels": _purge,
+    "rehearse": _rehearse,
     "setup-mlir": _phases,
     "store.gc": _store_gc,
     "store.list": _store_list,

@@ -48,14 +48,16 @@ def choose(entries: Sequence[ListedKernel], path: Path, name: str) -> tuple[List
     Raises:
         UsageError: there is none of this name; or it is a function's, and several entries are of that.
     """
+    if not name:
+        return tuple(entries)
     found = [one for one in entries if one.name == name] or [one for one in entries if one.kernel == name]
     names = list(dict.fromkeys(one.name for one in entries))
-    if name and not found:
+    if not found:
         hints = did_you_mean(name, names) or [f"this file lists {', '.join(names)}"]
         raise UsageError(f"this file lists no kernel {name!r}", where=path, hints=hints)
     if len({one.name for one in found}) > 1:
         raise several(path, [one.name for one in found])
-    return tuple(found or entries)
+    return tuple(found)
 
 
 def changes(entries: Sequence[ListedKernel], path: Path) -> Iterator[str]:

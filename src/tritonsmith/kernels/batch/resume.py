@@ -28,11 +28,15 @@ class CompileJob:
         asked: what is compiled, before the side's own targets and options: see `spec.applied`.
         side: by which Triton.
         out: the output folder.
+        keyed: the folder's name is a key of all that is asked for but the targets, and of the content of all
+            files: what is in it counts, whatever path the file had, and a kernel that the compiler refused
+            is refused again.
     """
 
     asked: CompileRequest
     side: CompilerSpec
     out: Path
+    keyed: bool = False
 
     @property
     def title(self) -> str:
@@ -87,9 +91,7 @@ def kept(job: CompileJob, env: str) -> Manifest | None:
         digest = hashlib.sha256(job.asked.file.read_bytes()).hexdigest()
     except (FactError, OSError):
         return None
-    compiled = tuple(dict.fromkeys(targets.parse(point.target) for point in old.points))
-    before = replace(job, asked=replace(job.asked, targets=compiled))
-    if (old.file_sha256, old.triton, old.command) != (digest, job.side.triton, command(before, env)):
+    if (old.file_sha256, old.triton) != (digest, job.side.triton) or not _same_request(old, job, env):
         return None
     lacking = {point.target for point in old.points if not _whole(old, point)}
     wanted = {str(target) for target in job.asked.targets} - lacking
@@ -130,6 +132,14 @@ def _place(point: Point, asked: CompileRequest) -> tuple[int, ...]:
         same = (n for n, text in enumerate(sweep.texts) if text == value or values.parse(text) == value)
         found.append(next(same, len(sweep.texts)))
     return tuple(found)
+
+
+def _same_request(old: Manifest, job: CompileJob, env: str) -> bool:
+    if job.keyed:
+        return old.command.startswith(_PROGRAM)  # no variables had an influence
+    compiled = tuple(dict.fromkeys(targets.parse(point.target) for point in old.points))
+    before = replace(job, asked=replace(job.asked, targets=compiled))
+    return old.command == command(before, env)
 
 
 def _whole(old: Manifest, point: Point) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import shlex
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from tritonsmith import configs
 from tritonsmith.envs import workspace
-from tritonsmith.errors import InterruptedRunError, SmithError
+from tritonsmith.errors import FactError, InterruptedRunError, SmithError, UsageError
 from tritonsmith.facts import machine
 from tritonsmith.kernels.batch import executor, wheel_env, work_unit
 from tritonsmith.kernels.batch import resume as batch_resume
@@ -202,8 +203,11 @@ def _submit(
 def _row(unit: _Unit, error: SmithError, env: str) -> Manifest:
     """A refusal or a death, as one point for each target that nothing came of.
 
-    Without the file's checksum: so it is tried again.
+    Without the file's checksum: so it is tried again. Unless the kernel itself was refused, and the job's key
+    says that nothing has changed since.
     """
+    final = unit.job.keyed and isinstance(error, (FactError, UsageError))
+    digest = hashlib.sha256(unit.asked.file.read_bytes()).hexdigest() if final else ""
     status: Status = "crashed" if isinstance(error, DiedError) else "failed"
     said = "\n".join(filter(None, (error.what, error.why)))
     asked, job = unit.asked, unit.job
@@ -212,7 +216,7 @@ def _row(unit: _Unit, error: SmithError, env: str) -> Manifest:
         for name in map(str, asked.targets)
     )
     command = batch_resume.command(job, env)
-    return Manifest(job.out, asked.kernel, str(asked.file), "", job.side.triton, "", "", command, points)
+    return Manifest(job.out, asked.kernel, str(asked.file), digest, job.side.triton, "", "", command, points)
 
 
 def _write(made: Manifest) -> None:

@@ -28,6 +28,7 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
+UNKNOWN = "the value is unknown"
 _EXAMPLES = (
     "write METRIC, a comparison and a value: spills>0, registers>+5%, code>=+1024",
     "a signed value limits the change from A to B, an unsigned value limits B",
@@ -109,7 +110,7 @@ def check(limits: Sequence[Limit], comparison: Comparison) -> tuple[Violation, .
             "nothing compiles on both sides", hints=["the compiler's messages are above and in --json"]
         )
     for limit in limits if measured else ():
-        answers = [(one, *_look(limit, one)) for one in measured]
+        answers = [(one, *look(limit, one)) for one in measured]
         if not any(applies for _, applies, _ in answers):
             raise _nothing_to_check(limit, comparison)
         found += [violation for _, _, violation in answers if violation]
@@ -149,8 +150,8 @@ def _unknown(name: str) -> UsageError:
     return UsageError(f"--fail-on has no metric {name!r}", hints=[*near, short, more])
 
 
-def _look(limit: Limit, one: Compared) -> tuple[bool, Violation | None]:
-    """Whether a term applies to a pair, and the violation, if any."""
+def look(limit: Limit, one: Compared) -> tuple[bool, Violation | None]:
+    """Whether a term applies to a pair that compiles on both sides, and the violation, if any."""
     first, second = one.pair.a.point.backend, one.pair.b.point.backend
     here, a = metrics.value_of(limit.metric, one.a, first)
     there, b = metrics.value_of(limit.metric, one.b, second)
@@ -163,9 +164,7 @@ def _look(limit: Limit, one: Compared) -> tuple[bool, Violation | None]:
     needed = (a, b) if limit.change else (b,)
     numbers = [value for value in needed if isinstance(value, (int, float))]
     if len(numbers) < len(needed):
-        return any(value is not None for value in needed), _violation(
-            limit, one, a, b, "the value is unknown"
-        )
+        return any(value is not None for value in needed), _violation(limit, one, a, b, UNKNOWN)
     if limit.broken(numbers[0], numbers[-1]):
         return True, _violation(limit, one, a, b, "")
     return True, None

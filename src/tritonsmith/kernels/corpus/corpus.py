@@ -17,12 +17,11 @@ from typing import Literal
 from tritonsmith.command_line import command
 from tritonsmith.envs import workspace
 from tritonsmith.errors import SmithError, UsageError, did_you_mean
-from tritonsmith.kernels.batch import kernel_list, kernel_list_text
+from tritonsmith.kernels.batch import kernel_list, kernel_list_text, kernels_file
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
-from tritonsmith.kernels.compile import output_lock, targets
+from tritonsmith.kernels.compile import output_lock, source_tree, targets
 from tritonsmith.kernels.compile.folder_name import folder_name
-from tritonsmith.kernels.corpus import source_tree
-from tritonsmith.kernels.corpus.source_tree import KernelSources
+from tritonsmith.kernels.compile.source_tree import KernelSources
 from tritonsmith.plan import Copy, Plan, RemoveWritten, Step, Write, files, locks
 
 FILE = "kernels.toml"
@@ -57,10 +56,12 @@ class CorpusUpdate:
     Attributes:
         plan: the steps.
         changes: of each kernel.
+        notes: what a person should know.
     """
 
     plan: Plan
     changes: tuple[CorpusChange, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,8 @@ def add(corpus: Corpus, path: Path) -> CorpusUpdate:
     known = {_identity(one): one for one in corpus.kernels()}
     trees: dict[str, KernelSources] = {}
     changes = []
-    for entry in kernel_list.read(path):
+    entries, notes = kernels_file.read(path)
+    for entry in entries:
         try:
             kept, tree = _copied(path, entry)
         except SmithError as error:
@@ -138,7 +140,7 @@ def add(corpus: Corpus, path: Path) -> CorpusUpdate:
     steps = [_write(corpus, list(known.values())), *_stale(corpus, known.values())] if known else []
     wanted = {_key(one) for one in known.values()}
     copies = (one for key, tree in trees.items() if key in wanted for one in _copies(corpus, tree))
-    return CorpusUpdate(Plan("change the corpus", (*copies, *steps)), tuple(changes))
+    return CorpusUpdate(Plan("change the corpus", (*copies, *steps)), tuple(changes), notes)
 
 
 def remove(corpus: Corpus, patterns: Sequence[str]) -> CorpusUpdate:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.errors import FactError
-from tritonsmith.kernels.corpus import source_tree
+from tritonsmith.kernels.compile import source_tree
 
 KERNEL = "@triton.jit\ndef k(p):\n    helper(p)\n"
 

@@ -1,0 +1,219 @@
+"""Compile a list of kernels by two Tritons; what a release has compiled before is kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tritonsmith import configs, worker
+from tritonsmith.envs import workspace
+from tritonsmith.errors import UsageError
+from tritonsmith.kernels.batch import resume, run, spec
+from tritonsmith.kernels.batch.kernel_list import ListedKernel
+from tritonsmith.kernels.batch.run import CompileJob
+from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.kernels.compare import inputs, kept_metrics, matching
+from tritonsmith.kernels.compare.diff import Compared, Comparison
+from tritonsmith.kernels.compare.inputs import ComparedKernel
+from tritonsmith.kernels.compile import disassemblers, output_lock, source_tree
+from tritonsmith.kernels.compile.manifest import Manifest
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.plan import Plan, digest, files, locks
+
+_FOREIGN = re.compile(r"[^\w.+-]")
+
+
+@dataclass(frozen=True)
+class RehearsedKernel:
+    """One kernel, by both Tritons.
+
+    Attributes:
+        name: in the list.
+        a: its compile by the first.
+        b: by the second.
+    """
+
+    name: str
+    a: CompileJob
+    b: CompileJob
+
+
+@dataclass(frozen=True)
+class UpgradeRehearsal:
+    """What is compiled.
+
+    Attributes:
+        file: the list of kernels.
+        a: the Triton of today.
+        b: that of tomorrow.
+        kernels: in the order of the list.
+        skipped: names of kernels that are not for both.
+    """
+
+    file: Path
+    a: CompilerSpec
+    b: CompilerSpec
+    kernels: tuple[RehearsedKernel, ...]
+    skipped: tuple[str, ...]
+
+    @property
+    def jobs(self) -> tuple[CompileJob, ...]:
+        """All compiles; entries that ask for the same share one."""
+        every = [one.a for one in self.kernels] + [one.b for one in self.kernels]
+        return tuple({job.out: job for job in every}.values())
+
+    def plan(self) -> Plan:
+        """All of it, what is kept too."""
+        return run.plan(self.jobs)
+
+
+@dataclass(frozen=True)
+class RehearsalResult:
+    """What came of it.
+
+    Attributes:
+        comparison: pairs of compiles; their kernels have the names of the list.
+        compiled: how many kernels were compiled now, by either Triton.
+        kept: how many were not, because nothing has changed.
+        skipped: names of kernels that are not for both.
+    """
+
+    comparison: Comparison
+    compiled: int
+    kept: int
+    skipped: tuple[str, ...] = ()
+
+
+def parse_side(text: str, flag: str) -> CompilerSpec:
+    """A Triton: a version, an environment or an interpreter.
+
+    Raises:
+        UsageError: nothing of these, or more than that.
+    """
+    if not text:
+        raise UsageError(f"{flag} is missing", hints=["invoke rehearse --from 3.6.0 --to 3.9.0"])
+    side = spec.parse(text)
+    if side.folder or side.targets or side.options:
+        hints = ["a version, an environment or an interpreter: --from 3.6.0 --to debug"]
+        raise UsageError(f"{flag} cannot be {text!r}", hints=hints)
+    return side
+
+
+def prepare(
+    entries: Sequence[ListedKernel], file: Path, flags: CompileRequest, a: CompilerSpec, b: CompilerSpec
+) -> UpgradeRehearsal:
+    """What is to be compiled.
+
+    Args:
+        entries: the kernels.
+        file: the list that they are from.
+        flags: targets of kernels that name none, and what else flags ask for.
+        a: the Triton of today.
+        b: that of tomorrow.
+
+    Raises:
+        SmithError: a kernel cannot be asked for, or none is for both Tritons.
+    """
+    if a == b:
+        raise UsageError("--from and --to are the same Triton", hints=["--from 3.6.0 --to 3.9.0"])
+    asked = inputs.listed(entries, file, flags)
+    wanted, skipped = [], []
+    for entry, one in zip(entries, asked, strict=True):
+        if entry.fits(a.triton) and entry.fits(b.triton):
+            key = _key(entry, one)
+            wanted.append(RehearsedKernel(entry.name, *(_job(side, one, key) for side in (a, b))))
+        else:
+            skipped.append(entry.name)
+    if not wanted:
+        hints = ["check versions = ... in the list"]
+        raise UsageError(f"no kernel is for both {a.label} and {b.label}", where=file, hints=hints)
+    return UpgradeRehearsal(file, a, b, tuple(wanted), tuple(skipped))
+
+
+def execute(
+    rehearsal: UpgradeRehearsal,
+    scheduler: str = "",
+    *,
+    count: int | None = None,
+    timeout: int | None = None,
+    silent: bool = False,
+) -> RehearsalResult:
+    """Compile what is not kept, and measure all.
+
+    Raises:
+        LockedError: another rehearsal runs.
+        SmithError: as `batch.run.run`.
+    """
+    jobs = rehearsal.jobs
+    with _held(rehearsal):
+        kept = sum(resume.rest(job, resume.kept(job, "")) is None for job in jobs)
+        made = run.run(jobs, scheduler, count=count, timeout=timeout, resume=True, silent=silent)
+        manifests = {job.out: manifest for job, manifest in zip(jobs, made, strict=True)}
+        notes: dict[str, None] = {}
+        compared: list[Compared] = []
+        for one in rehearsal.kernels:
+            compared += _compared(one, manifests[one.a.out], manifests[one.b.out], notes)
+    comparison = Comparison(rehearsal.a.label, rehearsal.b.label, tuple(compared), notes=tuple(notes))
+    return RehearsalResult(comparison, len(jobs) - kept, kept, rehearsal.skipped)
+
+
+def _compared(
+    kernel: RehearsedKernel, a: Manifest, b: Manifest, notes: dict[str, None]
+) -> Iterator[Compared]:
+    measured = [kept_metrics.of(manifest) for manifest in (a, b)]
+    for name, found in zip(("from", "to"), measured, strict=True):
+        notes.update(dict.fromkeys(f"{kernel.name}, --{name}: {text}" for text in found.notes))
+    for pair in matching.pair([a], [b]).pairs:
+        first, second = (
+            one.points.get(member.point.id, {})
+            for one, member in zip(measured, (pair.a, pair.b), strict=True)
+        )
+        yield Compared(replace(pair, kernel=kernel.name), first, second)
+
+
+@contextmanager
+def _held(rehearsal: UpgradeRehearsal) -> Iterator[None]:
+    """Lock the folders of both Tritons' results."""
+    space = workspace.default()
+    space.claim()
+    folders = sorted({_folder(side) for side in (rehearsal.a, rehearsal.b)})
+    for folder in folders:
+        files.make_folder(output_lock.scratch(folder, space))
+    purpose = f"rehearse --from {rehearsal.a.label} --to {rehearsal.b.label}"
+    first, second = (
+        locks.hold(
+            output_lock.scratch(folder, space) / "lock",
+            purpose=purpose,
+            busy=f"in the results of {folder.name}",
+            hints=["wait for it to end"],
+        )
+        for folder in folders
+    )
+    with first, second:
+        yield
+
+
+def _job(side: CompilerSpec, kernel: ComparedKernel, key: str) -> CompileJob:
+    return CompileJob(kernel.asked, side, _folder(side) / key, keyed=True)
+
+
+def _folder(side: CompilerSpec) -> Path:
+    """The results of a release, or of an environment or interpreter, whose compiles are repeated."""
+    root = workspace.default().root / "kernels"
+    if side.version:
+        return root / "releases" / side.version
+    name = _FOREIGN.sub("_", Path(side.env or side.python).name)
+    return root / "rehearsed" / f"{name}-{digest(side.env, side.python)[:8]}"
+
+
+def _key(entry: ListedKernel, kernel: ComparedKernel) -> str:
+    """Of all that the result depends on, but for the Triton, whose folder it is in, and the targets."""
+    asked = kernel.asked
+    tree = source_tree.of(asked.file, asked.kernel, entry.module)
+    request = replace(asked, file=Path(tree.main), targets=(), name="", listed=None)
+    tool = [(path.name, path.read_bytes().hex()) for path in sorted(worker.FOLDER.glob("*.py"))]
+    here = [one.programs for one in disassemblers.locate(workspace.default()).disassemblers]
+    return digest(tree.key, request, digest(tool, configs.load("kernels")), here)
