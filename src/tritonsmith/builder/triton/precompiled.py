@@ -23,6 +23,7 @@ from tritonsmith.facts.tools import Compilers
 from tritonsmith.versions import version_key
 
 PREFIX = "TRITONSMITH_PCH"
+RETRY = ("sh", str(Path(__file__).parents[1] / "retry_without_header.sh"))  # the launcher of compiles
 _CMAKE = Path(__file__).parents[1] / "llvm" / "precompiled_headers.cmake"
 _USES = re.compile(r"^\s*using namespace (?:::)?(llvm|mlir);", re.MULTILINE)
 _OLDEST_SHARED = (15,)  # clang's releases: the first with `-Xclang=`, one word that ccache can leave out

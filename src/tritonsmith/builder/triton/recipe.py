@@ -196,13 +196,14 @@ def flags(inputs: Inputs) -> str:
 
 def _launcher(inputs: Inputs) -> tuple[str, ...]:
     injected = bool(inputs.precompiled)
-    return compiler_cache.launcher(
+    cache = compiler_cache.launcher(
         inputs.settings.cache,
         inputs.compilers,
         _folders(inputs),
         precompiled_headers=injected,
         relocated=injected,
     )
+    return (*precompiled.RETRY, *cache) if injected else cache
 
 
 def _split(inputs: Inputs) -> bool:

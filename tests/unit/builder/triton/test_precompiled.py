@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,10 +103,57 @@ def test_worktrees_share_them_through_the_cache_and_without_a_cache_they_are_pla
     assert "CCACHE_SLOPPINESS=pch_defines,time_macros" in launcher
     bare = recipe.cache_variables(replace(inputs, compilers=made.compilers(launcher=None)))
     assert bare["TRITONSMITH_PCH_OPTIONS"] == ""
-    assert "CMAKE_CXX_COMPILER_LAUNCHER" not in bare
+    assert bare["CMAKE_CXX_COMPILER_LAUNCHER"].split(";") == list(precompiled.RETRY)
 
 
 def test_without_them_cmake_hears_nothing() -> None:
     told = recipe.cache_variables(made.inputs())
     assert not [name for name in told if "PCH" in name or name == "CMAKE_PROJECT_INCLUDE"]
     assert not [word for word in told["CMAKE_CXX_COMPILER_LAUNCHER"].split(";") if "IGNOREOPTIONS" in word]
+
+
+PCH = ("-Xclang", "-include-pch", "-Xclang", "a b.pch", "-Xclang", "-include", "-Xclang", "a b.hxx")
+NOTE = "tritonsmith: compiled without the precompiled header, with which it fails"
+COMPILER = """#!/bin/sh
+printf '%s\\n' "$@" > words
+case " $* " in
+    *"-include-pch"*) echo "x.cpp:1: ambiguous" >&2; exit $WITH ;;
+    *) echo "x.cpp:1: a warning" >&2; exit $WITHOUT ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "codes", "said"),
+    [
+        (PCH, (0, 9), ["x.cpp:1: ambiguous"]),
+        (
+            PCH,
+            (1, 0),
+            [
+                "x.cpp:1: a warning",
+                "tritonsmith: compiled without the precompiled header, with which it fails",
+            ],
+        ),
+        (PCH, (1, 2), ["x.cpp:1: a warning"]),
+        (PCH, (130, 0), ["x.cpp:1: ambiguous"]),
+        ((), (9, 3), ["x.cpp:1: a warning"]),
+    ],
+    ids=["compiles", "without", "neither", "stopped", "no header"],
+)
+def test_a_compile_that_fails_with_the_header_runs_again_without(
+    tmp_path: Path, given: tuple[str, ...], codes: tuple[int, int], said: list[str]
+) -> None:
+    """What it prints and how it ends is what the source deserves; its other words stay as they are."""
+    compiler = tmp_path / "clang++"
+    compiler.write_text(COMPILER)
+    compiler.chmod(0o755)
+    environ = os.environ | {"WITH": str(codes[0]), "WITHOUT": str(codes[1])}
+    words = ("-Xclang", "-isysroot/x y", "-DA='1'", *given, "-O0", "-c", "x.cpp", "-Xclang")
+    argv = (*precompiled.RETRY, str(compiler), *words)
+    done = subprocess.run(argv, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    with_header = given and codes[0] in (0, 130)
+    assert done.returncode == (codes[0] if with_header else codes[1])
+    assert done.stderr.splitlines() == said
+    ran = (tmp_path / "words").read_text().splitlines()
+    assert ran == list(words if with_header else [*words[:3], *words[3 + len(given) :]])
