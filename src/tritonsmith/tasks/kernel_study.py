@@ -32,6 +32,7 @@ def study(
     json: bool = JSON,
     csv: bool = CSV,
     plot: Path | None = PLOT,
+    site: Path | None = flag("folder for a static page of all results", None),
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Compile kernels by many versions of Triton, and show their resources."""
@@ -43,6 +44,8 @@ def study(
     from tritonsmith.kernels.compile import targets
     from tritonsmith.kernels.resources import plot as resources_plot
     from tritonsmith.kernels.study import git_sources, plan
+    from tritonsmith.kernels.study import site as study_site
+    from tritonsmith.ui import console
 
     if json and csv:
         raise UsageError("--json and --csv contradict each other", hints=["omit one of them"])
@@ -50,6 +53,8 @@ def study(
         resources_plot.check(plot)
         if not plot.parent.is_dir():  # or an hour of compiling ends without it
             raise UsageError("--plot: the folder does not exist", where=plot.parent)
+    if site:
+        study_site.check(site)
     options = backend.of_backend()
     path, name = kernels_file.named(str(kernels)) or (kernels, "")
     folder = out or workspace.default().root / "studies" / path.stem
@@ -67,6 +72,8 @@ def study(
         output.plan(prepared.plan())
         return
     cells = plan.execute(prepared, scheduler, count=jobs, timeout=timeout, silent=json or csv)
+    if site:
+        console.note(f"the site is {study_site.write(cells, site)}")
     _print(cells, folder, plot, json=json, csv=csv)
 
 

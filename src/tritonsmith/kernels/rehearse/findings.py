@@ -71,7 +71,7 @@ class RehearsalFinding:
     @property
     def differences(self) -> str:
         """The command that shows what differs in the stages; nothing is compiled again."""
-        return command("kernel.compare", *self.folders, diff=True)
+        return command("kernel.compare", self.folders[0], self.folders[1], diff=True)
 
     def search(self, file: Path, a: CompilerSpec, b: CompilerSpec) -> str:
         """The command that shows which release in between did it.

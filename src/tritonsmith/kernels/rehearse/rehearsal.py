@@ -182,7 +182,7 @@ def _held(rehearsal: UpgradeRehearsal) -> Iterator[None]:
     folders = sorted({_folder(side) for side in (rehearsal.a, rehearsal.b)})
     for folder in folders:
         files.make_folder(output_lock.scratch(folder, space))
-    purpose = f"rehearse --from {rehearsal.a.label} --to {rehearsal.b.label}"
+    purpose = f"rehearse from {rehearsal.a.label} to {rehearsal.b.label}"
     first, second = (
         locks.hold(
             output_lock.scratch(folder, space) / "lock",

@@ -1,0 +1,82 @@
+"""A corpus, a rehearsal and their pages, with a real Triton and a real Chromium."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.integration import chromium
+from tests.integration.harness import Smith
+from tests.support import require
+from tritonsmith.kernels import smoke_test
+
+EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
+LIST = """
+[[kernel]]
+file = "program/matmul.py"
+kernel = "tiled_matmul"
+signature = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
+
+[[kernel]]
+file = "program/matmul.py"
+kernel = "tiled_matmul"
+name = "broken <b>"
+signature = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=33"
+"""
+
+
+@pytest.fixture
+def smith(with_wheel: Smith, tmp_path: Path) -> Smith:
+    """Somebody with a corpus, whose program is gone."""
+    program = tmp_path / "program"
+    program.mkdir()
+    shutil.copy(EXAMPLE, program / "matmul.py")
+    (tmp_path / "list.toml").write_text(LIST)
+    here = with_wheel.beside(tmp_path)
+    assert "2 new: tiled_matmul, broken <b>" in here("corpus.add", "list.toml", "--corpus", "corpus").out
+    shutil.rmtree(program)
+    return here
+
+
+def test_a_rehearsal_and_its_page(smith: Smith, tmp_path: Path) -> None:
+    python = str(smith.env("wheel") / "venv" / "bin" / "python")
+    command = ("rehearse", "--corpus", "corpus", "--from", python, "--to", "wheel", "--target", "h100")
+    done = smith(*command, "--out", "page.html", "--json")
+    told = json.loads(done.out)
+    assert (told["verdict"], told["compiled"]) == ("not sure: 1 kernel compiles by neither", 4)
+    (fine, broken) = told["kernels"]
+    assert fine["from"]["metrics"]["instructions tensor core"] > 0
+    assert fine["from"]["metrics"]["code_bytes"] == fine["to"]["metrics"]["code_bytes"]
+    assert "power of 2" in broken["to"]["error"]
+    again = json.loads(smith(*command, "--json").out)
+    assert (again["compiled"], again["kept"]) == (2, 2)  # an environment may be built anew
+    require(chromium.found())
+    with chromium.page(tmp_path / "profile") as page:
+        shown = _open(page, tmp_path / "page.html")
+    assert "not sure: 1 kernel compiles by neither" in shown
+    assert "broken <b>" in shown
+
+
+def test_the_page_of_a_study(smith: Smith, tmp_path: Path) -> None:
+    list_ = "corpus/kernels.toml:tiled_matmul"
+    smith("kernel.study", list_, "--triton", "wheel", "--target", "h100", "--out", "study", "--site", "site")
+    require(chromium.found())
+    with chromium.page(tmp_path / "profile") as page:
+        shown = _open(page, tmp_path / "site" / "index.html")
+        assert page.js("document.querySelectorAll('svg circle').length") == 4
+        assert page.js("getComputedStyle(document.querySelector('circle')).stroke").startswith("rgb(")
+    assert "tiled_matmul" in shown
+
+
+def _open(page: chromium.Page, path: Path) -> str:
+    """The text of a page that has no script, asks for nothing and has no errors."""
+    page.call("Page.navigate", url=path.as_uri())
+    page.wait("document.readyState === 'complete' && document.body.innerText.length > 100")
+    assert page.errors == []
+    assert [url for url in page.requests if url not in (path.as_uri(), "about:blank")] == []
+    assert page.js("getComputedStyle(document.querySelector('h1')).fontSize") == "20px"  # its style counts
+    text: str = page.js("document.body.innerText")
+    return text
