@@ -21,6 +21,7 @@ from .values import encoded
 if TYPE_CHECKING:
     from .json_types import Table
 
+ALWAYS = ("num_warps", "num_stages")  # options that are written even where they are the defaults
 _TIMES = 1.0  # milliseconds: what a kernel takes, for whoever measures
 
 
@@ -112,21 +113,20 @@ def _compile(
 
     target = target or triton.runtime.driver.active.get_current_target()
     given = dict(options or {})
-    row = recorder.row(src, target, chosen(target, given))
+    row = recorder.row(src, target, chosen_options(target, given))
     return RecordedKernel(
         recorder, row["key"], functools.partial(real, src, target=target, options=given, **more)
     )
 
 
-def chosen(target: Any, options: Table) -> Table:
+def chosen_options(target: Any, options: Table) -> Table:
     """Options that differ from the backend's defaults; warps and stages always."""
     from triton.compiler.compiler import make_backend
 
     usual = vars(make_backend(target).parse_options({}))
     found: Table = {}
     for name, value in options.items():
-        always = name in ("num_warps", "num_stages")
-        if name in usual and (always or usual[name] != value) and value is not None:
+        if name in usual and (name in ALWAYS or usual[name] != value) and value is not None:
             found[name] = value if isinstance(value, (bool, int, float, str)) else encoded(value)
     return found
 
@@ -167,13 +167,17 @@ def _configs(recorder: Recorder, tuner: Any) -> list[Table]:
     name = getattr(tuner.base_fn, "__name__", "a kernel")
     found = []
     for config in getattr(tuner, "smith_pruned", tuner.configs):
+        usual = type(config)({}).all_kwargs()
+        chosen = {
+            key: value
+            for key, value in config.all_kwargs().items()
+            if key in ALWAYS or key not in usual or value != usual[key]
+        }
         try:
-            values = {key: encoded(value) for key, value in config.all_kwargs().items() if value is not None}
+            values = {key: encoded(value) for key, value in chosen.items()}
         except TypeError as error:
             recorder.note(f"a config of {name} is left out: {error}")
             continue
-        if values.get("num_ctas") == 1:  # what every config has
-            del values["num_ctas"]
         more = {key: value for key, value in made.get(id(config), {}).items() if key not in same}
         found.append({**more, **values})
     kinds = {json.dumps([one["signature"], one["hints"]]) for _, launches in trials for one in launches}

@@ -44,6 +44,7 @@ def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: Table) -> Non
     _device_guard(torch)
     if hasattr(torch._C, "_set_only_lift_cpu_tensors"):  # noqa: SLF001 - torch.tensor(1, device="cuda")
         torch._C._set_only_lift_cpu_tensors(True)  # noqa: SLF001 - torch's own name
+    _comparisons(torch, tensors.type, recorder)
     tensors.enter()
     run = threading.Thread.run
 
@@ -129,6 +130,9 @@ class _Tensors:
             def numpy(self, *_: Any, **__: Any) -> Any:
                 what = "can't convert cuda:0 device type tensor to numpy."
                 raise TypeError(f"{what} Use Tensor.cpu() to copy the tensor to host memory first.")
+
+            def tolist(self) -> Any:
+                return self.cpu().tolist()
 
             def __deepcopy__(self, memo: Any) -> Any:
                 if id(self) in memo:
@@ -330,6 +334,25 @@ def _answers(torch: Any, gpu: FakeGpu, request: Table) -> None:
             return real.__new__(cls, "cpu")
 
     torch.Generator = Generator
+
+
+def _comparisons(torch: Any, tensor_type: Any, recorder: Recorder) -> None:
+    """Let comparisons with what a kernel would have computed hold: a test goes on, to its next kernel."""
+
+    def holds(real: Callable[..., Any], found: Callable[[Any], Any]) -> Callable[..., Any]:
+        def compared(*args: Any, **kwargs: Any) -> Any:
+            both = [one for one in (*args, *kwargs.values()) if isinstance(one, tensor_type)]
+            if not both or not recorder.launched():
+                return real(*args, **kwargs)
+            recorder.note(f"{site()} compares values of the GPU ({real.__name__}): they are said to agree")
+            return found(both[0])
+
+        return functools.wraps(real)(compared)
+
+    torch.allclose = holds(torch.allclose, lambda _: True)
+    torch.isclose = holds(torch.isclose, lambda one: torch.ones_like(one, dtype=torch.bool))
+    testing: Any = importlib.import_module("torch.testing")
+    testing.assert_close = holds(testing.assert_close, lambda _: None)
 
 
 def _device_guard(torch: Any) -> None:

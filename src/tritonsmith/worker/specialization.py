@@ -42,6 +42,8 @@ def specialization(src: Any, note: Callable[[str], None]) -> Table:
             found["unwritten"].append(path)
     for key, name, value in _attributes(src.attrs):
         path = _dotted(key, names)
+        if path in found["constexprs"]:  # up to 3.2 constants have attributes
+            continue
         if name == _DIVISIBLE and value == ALIGNED:
             found["hints"][path] = value
         elif name == _RANGE:
