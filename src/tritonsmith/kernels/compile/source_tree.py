@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,7 @@ from tritonsmith.plan import digest
 from tritonsmith.worker.needed_statements import needed
 
 _MOST = 2000  # files: who imports more has no kernel's helpers in mind
+_FEW = 100  # files of another package: small ones come along, such as `packaging`
 _INIT = "__init__.py"
 _INSTALLED = ("site-packages", "dist-packages")  # what lies there beside a file is not the file's own
 
@@ -48,7 +50,8 @@ def of(file: Path, kernel: str, module: str = "") -> KernelSources:
     """The files that a kernel needs.
 
     Of the kernel's file only the statements count that the kernel needs; of the packages around the file
-    only an `__init__.py` that something is imported from: the others are copied, and may fail.
+    only an `__init__.py` that something is imported from: the others are copied, and may fail. Of packages
+    beside the kernel's own those count of which few files are needed.
 
     Args:
         file: absolute.
@@ -62,19 +65,38 @@ def of(file: Path, kernel: str, module: str = "") -> KernelSources:
     root = _root(file, module)
     main = file.relative_to(root).as_posix()
     around = [name for name in map(str, PurePosixPath(main).parents) if name != "."]
-    found = {main, *(f"{folder}/{_INIT}" for folder in around if (root / folder / _INIT).is_file())}
-    read = {main}
-    waiting = [main]
-    while waiting:
-        name = waiting.pop()
-        for imported in _imported(root, name, main, kernel if name == main else ""):
-            if imported not in read:
-                read.add(imported)
-                waiting.append(imported)
-        found |= read
-        if len(found) > _MOST:
-            raise SmithError(f"{file.name} imports more than {_MOST} files of its package", where=root)
+    found = {f"{folder}/{_INIT}" for folder in around if (root / folder / _INIT).is_file()}
+    beside: set[str] = set()
+    own = set(_reached(root, main, kernel, "", beside))
+    if len(own) > _MOST:
+        raise SmithError(f"{file.name} imports more than {_MOST} files of its package", where=root)
+    found |= own
+    for package in sorted(beside):
+        more = set(_reached(root, main, kernel, package, set())) - found
+        found |= more if len(more) <= _FEW else set()
     return KernelSources(root, main, tuple((name, sum_of(root / name)) for name in sorted(found)))
+
+
+def _reached(root: Path, main: str, kernel: str, package: str, beside: set[str]) -> Iterator[str]:
+    """The kernel's file and what it imports of its own package and of another one; a little too many at most.
+
+    Args:
+        root: of the tree.
+        main: the kernel's file.
+        kernel: name of the function.
+        package: the other one; empty for none.
+        beside: gets the names of all others that are imported.
+    """
+    seen = {main}
+    waiting = [main]
+    while waiting and len(seen) <= _MOST + 1:
+        name = waiting.pop()
+        yield name
+        for imported in _imported(root, name, main, kernel if name == main else "", package, beside):
+            if imported not in seen:
+                seen.add(imported)
+                waiting.append(imported)
+    yield from waiting
 
 
 def _root(file: Path, module: str) -> Path:
@@ -88,8 +110,8 @@ def _root(file: Path, module: str) -> Path:
     return folder
 
 
-def _imported(root: Path, name: str, main: str, kernel: str) -> Iterator[str]:
-    """Files of a tree that one of its files imports."""
+def _imported(root: Path, name: str, main: str, kernel: str, package: str, beside: set[str]) -> Iterator[str]:
+    """Files of a tree that one of its files imports: see `_reached`."""
     if not name.endswith(".py"):
         return
     here = PurePosixPath(name).parent
@@ -100,11 +122,11 @@ def _imported(root: Path, name: str, main: str, kernel: str) -> Iterator[str]:
             base = (here, *here.parents)[level - 1] if level <= len(here.parts) + 1 else None
             if base is not None:
                 yield from _files(root, base, parts, main)
-        elif own:  # absolute, in a package: only that package's own
-            if parts[0] == own:
+        elif parts[0] == own or parts[0] == package or not (own or root.name in _INSTALLED):
+            if parts[0] == own or parts[0] not in _others():
                 yield from _files(root, PurePosixPath(), parts, main)
-        elif parts[0] not in _others() and root.name not in _INSTALLED:
-            yield from _files(root, PurePosixPath(), parts, main)
+        elif parts[0] not in _others():
+            beside.add(parts[0])
 
 
 def _files(root: Path, base: PurePosixPath, parts: list[str], main: str) -> Iterator[str]:
@@ -149,7 +171,7 @@ def _words(path: Path, kernel: str) -> Iterator[tuple[str, int]]:
 
 def _others() -> frozenset[str]:
     """Modules that are never a kernel's own, whatever lies beside its file."""
-    return frozenset({"triton", *configs.load("kernels")["stand-ins"]["modules"]})
+    return frozenset({"triton", *sys.stdlib_module_names, *configs.load("kernels")["stand-ins"]["modules"]})
 
 
 def sum_of(path: Path) -> str:

@@ -44,7 +44,7 @@ def test_modules_beside_the_file_come_with_it(tmp_path: Path) -> None:
     assert "unused.py" in names(tmp_path, "mine.py", "")  # no kernel is named: all of the file counts
 
 
-def test_a_package_brings_its_own_files_and_no_other_package(tmp_path: Path) -> None:
+def test_a_package_brings_its_own_files_and_small_packages_beside_it(tmp_path: Path) -> None:
     site = tmp_path / "site-packages"
     plant(
         site,
@@ -54,13 +54,20 @@ def test_a_package_brings_its_own_files_and_no_other_package(tmp_path: Path) -> 
         pack__ops__more="",
         pack__ops__k="import einops\nfrom ..utils import helper\nfrom pack.base import b\n" + KERNEL,
         pack__utils__="from .inner import helper\n",
-        pack__utils__inner="",
+        pack__utils__inner="import small.deep, large, torch, numbers\n",
         pack__base="",
         einops__="",
+        small__="from .near import x\n",
+        small__near="",
+        small__deep="",
+        torch__="",
+        numbers="",
+        large__="".join(f"from . import m{number}\n" for number in range(200)),
+        **{f"large__m{number}": "" for number in range(200)},
     )
     assert names(site, "pack/ops/k.py") == [
         "pack/__init__.py", "pack/ops/__init__.py", "pack/ops/k.py", "pack/utils/__init__.py",
-        "pack/utils/inner.py",
+        "pack/utils/inner.py", "small/__init__.py", "small/deep.py", "small/near.py",
     ]  # fmt: skip
     text = (site / "pack/ops/k.py").read_text()
     (site / "pack/ops/k.py").write_text(text.replace("helper(p)", "helper(p, b, FLAG)"))
