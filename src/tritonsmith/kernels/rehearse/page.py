@@ -88,6 +88,9 @@ def _body(
     yield table(["term", "finding"], rows)
     if made.skipped:
         yield tag("p", text(f"Not for both Tritons, by the list: {', '.join(made.skipped)}"))
+    if made.assumed:
+        about = "Stand-ins for missing modules decide about the code of these: see the notes"
+        yield tag("p", text(f"{about}: {', '.join(made.assumed)}"))
     if made.comparison.notes:
         notes = (tag("li", text(note)) for note in made.comparison.notes)
         yield folded(counted(len(made.comparison.notes), "note"), tag("ul", *notes))

@@ -79,12 +79,14 @@ class RehearsalResult:
         compiled: how many kernels were compiled now, by either Triton.
         kept: how many were not, because nothing has changed.
         skipped: names of kernels that are not for both.
+        assumed: names of kernels that stand-ins for missing modules decide about.
     """
 
     comparison: Comparison
     compiled: int
     kept: int
     skipped: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
 
 def parse_side(text: str, flag: str) -> CompilerSpec:
@@ -157,7 +159,12 @@ def execute(
         for one in rehearsal.kernels:
             compared += _compared(one, manifests[one.a.out], manifests[one.b.out], notes)
     comparison = Comparison(rehearsal.a.label, rehearsal.b.label, tuple(compared), notes=tuple(notes))
-    return RehearsalResult(comparison, len(jobs) - kept, kept, rehearsal.skipped)
+    assumed = tuple(
+        one.name
+        for one in rehearsal.kernels
+        if manifests[one.a.out].warnings or manifests[one.b.out].warnings
+    )
+    return RehearsalResult(comparison, len(jobs) - kept, kept, rehearsal.skipped, assumed)
 
 
 def _compared(

@@ -36,6 +36,7 @@ def blocks(made: RehearsalResult, verdict: RehearsalVerdict) -> Iterator[Text | 
         ("unknown values", [f"{kernel} {point}: {metric}" for kernel, point, metric in verdict.unknown]),
         ("compile now, and did not before", [f"{kernel} {point}" for kernel, point in verdict.fixed]),
         ("not for both Tritons, by the list", list(made.skipped)),
+        ("stand-ins for missing modules decide about the code of (see the notes)", list(made.assumed)),
     ):
         if names:
             yield _folded(f"{lead}: {', '.join(names)}")
@@ -81,6 +82,7 @@ def as_json(
         "unknown": [{"kernel": k, "point": p, "metric": metric} for k, p, metric in verdict.unknown],
         "fixed": [{"kernel": k, "point": p} for k, p in verdict.fixed],
         "skipped": list(made.skipped),
+        "assumed": list(made.assumed),
         "compiled": made.compiled,
         "kept": made.kept,
         "kernels": [_compared(one) for one in made.comparison.compared],
