@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -59,10 +60,12 @@ class OutcomeChange:
     Attributes:
         grids: tables of the cells that changed.
         diffs: unified diffs, by the name of the file; of the text under an empty name.
+        hidden: something else is different: times, addresses, what `configs/watch.toml` calls volatile.
     """
 
     grids: tuple[Grid, ...] = ()
     diffs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hidden: bool = False
 
     @property
     def any(self) -> bool:
@@ -72,16 +75,29 @@ class OutcomeChange:
 
 def compare(before: RunOutcome, after: RunOutcome) -> OutcomeChange:
     """What is different, apart from the exit code."""
-    named = {_steady(grid.title): grid for grid in before.grids}
-    grids = [changed_cells(named.pop(_steady(grid.title), None), grid) for grid in after.grids]
-    grids += [changed_cells(grid, None) for grid in named.values()]
+    old, new = _by_title(before.grids), _by_title(after.grids)
+    grids = [changed_cells(old.pop(title, None), grid) for title, grid in new.items()]
+    grids += [changed_cells(grid, None) for grid in old.values()]
     diffs = {"": tuple(_lines(before.lines, after.lines))}
     for name, text in after.files.items():
         if name in before.files:
             diffs[name] = _texts(Path(name), before.files[name], text)
     return OutcomeChange(
-        tuple(grid for grid in grids if grid), {name: lines for name, lines in diffs.items() if lines}
+        tuple(grid for grid in grids if grid),
+        {name: lines for name, lines in diffs.items() if lines},
+        hidden=before.parts != after.parts,
     )
+
+
+def _by_title(grids: Iterable[Grid]) -> dict[tuple[str, int], Grid]:
+    """Tables by their titles, and a number that tells those apart that have the same."""
+    found: dict[tuple[str, int], Grid] = {}
+    seen: Counter[str] = Counter()
+    for grid in grids:
+        title = _steady(grid.title)
+        found[title, seen[title]] = grid
+        seen[title] += 1
+    return found
 
 
 def _texts(path: Path, before: str, after: str) -> tuple[str, ...]:

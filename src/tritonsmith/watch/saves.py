@@ -12,6 +12,7 @@ import os
 import queue
 import signal
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,6 +56,7 @@ class Saves:
         self._found: queue.SimpleQueue[frozenset[Path] | Exception] = queue.SimpleQueue()
         self._over = threading.Event()
         self._heeded = False
+        self._ended = 0  # nanoseconds: the last run
         self.interrupted = False
         self._digests: dict[Path, bytes] = {}
         self._main = threading.main_thread().ident or 0
@@ -85,7 +87,7 @@ class Saves:
                 self._hear()
             yield
         finally:
-            self._heeded = False
+            self._heeded, self._ended = False, time.time_ns()
 
     def wait(self) -> frozenset[Path]:
         """Wait for the next save; the saved files.
@@ -102,7 +104,7 @@ class Saves:
         return frozenset(saved)
 
     def _hear(self, _number: int = _SIGNAL, _frame: FrameType | None = None) -> None:
-        if self._heeded:
+        if self._heeded and not self._found.empty():  # the signal may come after its save was taken
             self._heeded, self.interrupted = False, True  # the next save does not interrupt the stopping
             raise SavedError
 
@@ -151,14 +153,15 @@ class Saves:
         return frozenset(path for path in found if os.access(path, os.R_OK | os.X_OK))
 
     def _counts(self, path: Path) -> bool:
-        """Whether it is another file now; without a run going on, whoever saves wants one."""
+        """Whether it is another file now, or was saved while no run went on: whoever does that wants one."""
         try:
+            in_run = self._heeded or path.stat().st_mtime_ns <= self._ended
             digest = hashlib.sha256(untrusted.read_bytes(path)).digest()
         except OSError:  # it is gone, or large
-            digest = b""
+            in_run, digest = False, b""
         same = self._digests.get(path) == digest
         self._digests[path] = digest
-        return not (same and digest and self._heeded)
+        return not (same and in_run)
 
     def _tell(self, found: frozenset[Path] | Exception) -> None:
         self._found.put(found)

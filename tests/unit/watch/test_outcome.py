@@ -38,7 +38,15 @@ def cells(grid: Grid) -> list[list[str]]:
     ],
 )
 def test_times_and_addresses_are_no_difference(before: str, after: str) -> None:
-    assert not compare(text(before), text(after)).any
+    change = compare(text(before), text(after))
+    assert (change.any, change.hidden) == (False, True)
+
+
+def test_tables_of_the_same_title_are_compared_in_their_order() -> None:
+    first, second = table(("h100", "128", "0", "")), table(("h100", "64", "0", ""))
+    assert not compare(RunOutcome(0, (first, second)), RunOutcome(0, (first, second))).any
+    (grid,) = compare(RunOutcome(0, (first, second)), RunOutcome(0, (first, first))).grids
+    assert cells(grid)[1][-1] == "64 → 128"
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,13 @@ def test_later_runs_show_what_has_changed(screen: Screen) -> None:
     assert names == "a, b, c, 2 more: changed, ok (run 1.0 s)"
 
 
+def test_times_that_are_not_shown_are_not_denied(screen: Screen) -> None:
+    screen.after(RunOutcome(0, ("matmul: 12.5 us",)))
+    made = RunOutcome(0, ("matmul: 99.5 us",))
+    assert screen.after(made, "a.py") == ["a.py: unchanged but for times, ok (run 1.0 s)"]
+    assert screen.after(made, "a.py") == ["a.py: unchanged, ok (run 1.0 s)"]
+
+
 def test_a_failure_is_shown_whole_and_the_next_one_as_a_difference(screen: Screen) -> None:
     screen.after(RunOutcome(0, ("one",)))
     failed = RunOutcome(1, ("error: this", "why"))

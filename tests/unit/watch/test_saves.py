@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -109,6 +110,22 @@ def test_a_run_that_writes_what_was_there_does_not_interrupt_itself(kernel: Path
         time.sleep(0.2)
     kernel.write_text(text)
     assert saves.wait() == {kernel}, "a person who saves wants a run"
+
+
+def test_a_run_that_writes_what_was_there_last_of_all_does_not_start_itself(
+    kernel: Path, saves: Saves
+) -> None:
+    text = kernel.read_text()
+    with saves.heeded():
+        kernel.write_text(text)
+    with saves.heeded():
+        time.sleep(0.3)
+
+
+def test_a_signal_whose_save_was_taken_interrupts_nothing(saves: Saves) -> None:
+    with saves.heeded():
+        signal.raise_signal(signal.SIGUSR1)
+    assert not saves.interrupted
 
 
 def test_new_folders_are_watched(kernel: Path, saves: Saves) -> None:
