@@ -44,8 +44,9 @@ def read(root: Path, base: str = "") -> BranchChanges:
             where=root,
             hints=["name the branch that this one will be merged into: --base upstream/main"],
         )
-    options = ("--name-only", "--no-renames", "--diff-filter=d", "-z", "--no-ext-diff", "--no-textconv")
-    changed = _said(root, "diff", *options, "--ignore-submodules=all", commit, "--", files=True)
+    safe = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+    options = (*safe, "--name-only", "--relative", "--no-renames", "--diff-filter=d", "-z")
+    changed = _said(root, "diff", *options, commit, "--", files=True)
     new = _said(root, "ls-files", "--others", "--exclude-standard", "-z")
     if changed is None or new is None:
         raise FactError("git does not tell what changed", where=root)

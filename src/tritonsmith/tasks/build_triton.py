@@ -46,7 +46,10 @@ def build_triton(
         "triton.cmake-args": cmake_arg or None,
         "triton.precompiled-headers": precompiled_headers or None,
     }
-    chosen = settings.load(env, flags)
+    if base and not check_includes:
+        raise UsageError("--base requires --check-includes")
+    # The check is of the build that is there: other settings would configure it anew.
+    chosen = settings.load(env, flags, commands.last_build(env) if check_includes else None)
     space, located = commands.find_triton(chosen)
     if dry_run and located.fetch.steps:
         output.plan(located.fetch, rest="the sources, which are not downloaded yet")
@@ -76,15 +79,19 @@ def _check_includes(
 ) -> None:
     from tritonsmith.builder.triton import check_includes
     from tritonsmith.envs import session
-    from tritonsmith.tasks import output
 
     check = check_includes.prepare(settings, space, located, base)
     if dry_run:
         output.plan(check.plan)
         return
+    if not check.changed:
+        output.notes([f"nothing to check: no C++ file has changed since {check.base}"])
+        return
     with session.opened("build-triton", settings.name) as running:
-        check_includes.execute(check, running)
-    output.done(f"no missing include: {len(check.sources)} compiled, changed since {check.base}", running)
+        unchecked = check_includes.execute(check, running)
+    output.warnings(f"not checked, because this build does not compile it: {path}" for path in unchecked)
+    count = len(check.changed) - len(unchecked)
+    output.done(f"no missing include: {count} files checked, changed since {check.base}", running)
 
 
 def build_settings(how: BuildOptions) -> dict[str, Any]:

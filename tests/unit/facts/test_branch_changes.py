@@ -39,6 +39,16 @@ def test_commits_of_the_branch_and_what_is_not_committed(repository: Path) -> No
     assert branch_changes.read(repository, "HEAD").files == (repository / "changed", repository / "new")
 
 
+def test_a_checkout_may_be_a_folder_of_a_repository(repository: Path) -> None:
+    inner = repository / "inner"
+    inner.mkdir()
+    (inner / "changed").touch()
+    fakes.commit(repository)
+    (inner / "changed").write_text("two\n", encoding="utf-8")
+    (inner / "new").touch()
+    assert branch_changes.read(inner, "HEAD").files == (inner / "changed", inner / "new")
+
+
 @pytest.mark.parametrize("base", ["nowhere", "--upload-pack=touch x"])
 def test_a_branch_that_is_none_is_refused(repository: Path, base: str) -> None:
     with pytest.raises(FactError, match="nothing to compare with"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,13 +39,24 @@ class IncludeCheck:
 
     Attributes:
         inputs: facts and settings, as for `build-triton`.
-        sources: what is compiled: files that differ, and a source for each header that does.
+        changed: sources and headers that differ, and what is compiled for each (`suspects.compiled_for`).
         base: the branch that they differ from.
     """
 
     inputs: Inputs
-    sources: tuple[Path, ...]
+    changed: Mapping[Path, Path | None]
     base: str
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """What is compiled, as far as this build compiles it."""
+        return tuple(dict.fromkeys(path for path in self.changed.values() if path))
+
+    @property
+    def objects(self) -> BuildObjects:
+        """The step that compiles them as always."""
+        tools, jobs = self.inputs.tools, self.inputs.jobs.compile
+        return BuildObjects(tools.ninja, self.inputs.env.build, jobs, self.sources, phase=recipe.PHASE_BUILD)
 
     @property
     def plan(self) -> Plan:
@@ -61,7 +72,7 @@ class IncludeCheck:
         )
         steps = (
             *recipe.before_compiles(self.inputs),
-            BuildObjects(tools.ninja, build, jobs, self.sources, phase=recipe.PHASE_BUILD),
+            self.objects,
             MakeDir(folder, phase=PHASE),
             Run((*write, str(build / "compile_commands.json"), *names), cwd=build, phase=PHASE),
             cmake.build_targets(folder, tools, targets=("-k", "0"), jobs=jobs, phase=PHASE),
@@ -91,17 +102,30 @@ def prepare(settings: Settings, space: Workspace, located: TritonSource, base: s
     return IncludeCheck(inputs, suspects.compiled_for(inputs.checkout.root, changes.files), changes.base)
 
 
-def execute(check: IncludeCheck, session: Session) -> None:
+def execute(check: IncludeCheck, session: Session) -> tuple[Path, ...]:
     """Compile, and explain what fails.
 
+    Returns:
+        The files that differ and were not checked: this build compiles neither them nor what includes them.
+
     Raises:
-        StepError: what is missing where.
+        StepError: what is missing where, or nothing was checked.
     """
     try:
         session.run(check.plan)
     except CommandFailedError as failure:
         told = explain(failure, check) if failure.step.phase == PHASE else diagnose.explain(failure)
         raise told from failure
+    compiled = check.objects.found() if check.sources else ()
+    unchecked = tuple(path for path, source in check.changed.items() if str(source) not in compiled)
+    if unchecked and not compiled:
+        raise StepError(
+            "nothing was checked",
+            where=unchecked[0],
+            why=f"this build compiles none of the {len(unchecked)} files that differ from {check.base}",
+            hints=["build their backend or plugin, too: --backends, --plugin-dir, --proton"],
+        )
+    return unchecked
 
 
 def explain(failure: CommandFailedError, check: IncludeCheck) -> StepError:

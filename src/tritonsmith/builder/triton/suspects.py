@@ -66,15 +66,19 @@ def choose(root: Path, bumps: Iterable[Bump], targets: Iterable[str] = ()) -> tu
     return tuple(chosen)[:_MOST]
 
 
-def compiled_for(root: Path, files: Iterable[Path]) -> tuple[Path, ...]:
-    """The sources among files of a checkout, and one source that includes each header among them."""
+def compiled_for(root: Path, files: Iterable[Path]) -> dict[Path, Path | None]:
+    """What to compile for each source and header among files of a checkout.
+
+    For a source that is itself, for a header a source that includes it; None if none does.
+    """
     wanted = tuple(files)
     headers = [path.relative_to(root).as_posix() for path in wanted if path.suffix in _HEADERS]
     users = _users(_all(root), headers) if headers else {}
-    chosen = (
-        path if path.suffix in _SOURCES else users.get(path.relative_to(root).as_posix()) for path in wanted
-    )
-    return tuple(dict.fromkeys(path for path in chosen if path is not None and path.is_file()))
+    return {
+        path: path if path.suffix in _SOURCES else users.get(path.relative_to(root).as_posix())
+        for path in wanted
+        if path.suffix in (*_SOURCES, *_HEADERS) and path.is_file()
+    }
 
 
 def _serves(root: Path, source: Path, targets: Iterable[str]) -> bool:

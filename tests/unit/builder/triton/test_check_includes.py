@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tests.unit.builder import made
 from tritonsmith.builder.triton import check_includes, recipe, suspects
 from tritonsmith.builder.triton.check_includes import IncludeCheck
+from tritonsmith.envs.session import Session
+from tritonsmith.errors import StepError
 from tritonsmith.facts import ninja_deps
-from tritonsmith.plan import BuildObjects
+from tritonsmith.plan import BuildObjects, Plan
 from tritonsmith.plan.steps.base import CommandFailedError
 
 OUTPUT = """\
@@ -27,7 +31,7 @@ ninja: build stopped: cannot make progress due to previous errors.
 
 def check(*sources: str) -> IncludeCheck:
     inputs = made.inputs(precompiled=made.precompiled())
-    return IncludeCheck(inputs, tuple(Path(name) for name in sources), "main")
+    return IncludeCheck(inputs, {Path(name): Path(name) for name in sources}, "main")
 
 
 def test_the_sources_are_compiled_twice_and_nothing_is_linked() -> None:
@@ -75,11 +79,35 @@ def test_for_a_header_that_changed_a_source_that_includes_it(tmp_path: Path) -> 
         "lib/User.cpp": '#include "triton/A.h"\n',
         "lib/Other.cpp": "",
         "include/triton/A.h": "",
+        "include/triton/Unused.h": "",
         "docs/notes.md": "",
     }
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     files = [tmp_path / name for name in ("docs/notes.md", "include/triton/A.h", "lib/Other.cpp")]
-    wanted = (tmp_path / "lib/User.cpp", tmp_path / "lib/Other.cpp")
-    assert suspects.compiled_for(tmp_path, files) == wanted
+    files.append(tmp_path / "include/triton/Unused.h")
+    assert suspects.compiled_for(tmp_path, files) == {
+        tmp_path / "include/triton/A.h": tmp_path / "lib/User.cpp",
+        tmp_path / "lib/Other.cpp": tmp_path / "lib/Other.cpp",
+        tmp_path / "include/triton/Unused.h": None,
+    }
+
+
+class Ran:
+    """A session in which each plan succeeds."""
+
+    def run(self, plan: Plan) -> None:
+        assert plan.steps
+
+
+def test_what_the_build_does_not_compile_is_not_called_well(tmp_path: Path) -> None:
+    inputs = made.inputs(precompiled=made.precompiled())
+    inputs = replace(inputs, env=replace(inputs.env, path=tmp_path))
+    inputs.env.build.mkdir(parents=True)
+    (inputs.env.build / "compile_commands.json").write_text('[{"file": "/t/A.cpp"}]', encoding="utf-8")
+    a, unused, other = Path("/t/A.cpp"), Path("/t/Unused.h"), Path("/t/Other.cpp")
+    some = IncludeCheck(inputs, {a: a, unused: None, other: other}, "main")
+    assert check_includes.execute(some, cast("Session", Ran())) == (unused, other)
+    with pytest.raises(StepError, match="nothing was checked"):
+        check_includes.execute(replace(some, changed={other: other}), cast("Session", Ran()))
