@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -14,6 +15,7 @@ from typing import Protocol
 
 GRACE_AFTER_INT = 5.0  # seconds; Ninja lets running compiles finish writing
 GRACE_AFTER_TERM = 2.0
+_TOGETHER = 0.1  # seconds within which signals are one: a session that ends sends TERM and HUP
 
 
 class ProcessGroup(Protocol):
@@ -35,14 +37,17 @@ class ProcessGroup(Protocol):
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Treat SIGTERM and SIGHUP like ^C for the body of a `with`.
+    """Treat SIGTERM and SIGHUP like ^C for the body of a `with`, and those that come together as one.
+
+    A second one would interrupt `stop` before it has signalled anybody.
 
     An ignored signal, as under `nohup`, stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():  # nobody else is given signals
         yield
         return
-    heard = [sig for sig in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(sig) is not signal.SIG_IGN]
+    all_ = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [sig for sig in all_ if signal.getsignal(sig) is not signal.SIG_IGN]
     before = {number: signal.signal(number, _interrupt) for number in heard}
     try:
         yield
@@ -68,9 +73,18 @@ def stop(process: ProcessGroup) -> None:
     process.wait()
 
 
+class _Heard:
+    """When the last signal came."""
+
+    at = 0.0
+
+
 def _interrupt(number: int, _frame: FrameType | None) -> None:
     if number == signal.SIGHUP:
         _leave_terminal()
+    before, _Heard.at = _Heard.at, time.monotonic()
+    if _Heard.at - before < _TOGETHER:
+        return
     raise KeyboardInterrupt(signal.Signals(number).name)
 
 

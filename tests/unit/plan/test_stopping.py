@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tritonsmith.plan import stopping
 from tritonsmith.plan.stopping import stoppable
 
 BOTH = (signal.SIGTERM, signal.SIGHUP)
@@ -33,12 +34,35 @@ Program(namespace=Collection(wait)).run(["x", "wait"])
 """
 
 
+@pytest.fixture(autouse=True)
+def silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test before this one has heard a signal just now."""
+    monkeypatch.setattr(stopping._Heard, "at", 0.0)
+
+
 @pytest.mark.parametrize("number", BOTH)
 def test_both_are_as_an_interrupt(number: signal.Signals) -> None:
     before = list(map(signal.getsignal, BOTH))
     with pytest.raises(KeyboardInterrupt), stoppable():
         signal.raise_signal(number)
     assert list(map(signal.getsignal, BOTH)) == before
+
+
+def test_signals_that_come_together_are_one() -> None:
+    """A second one would end what stops the children."""
+
+    def stopping_children() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            for number in BOTH:
+                signal.raise_signal(number)
+            stopped.append("children")
+
+    stopped: list[str] = []
+    with pytest.raises(KeyboardInterrupt), stoppable():
+        stopping_children()
+    assert stopped == ["children"]
 
 
 def test_nohup_is_respected() -> None:
