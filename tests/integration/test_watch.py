@@ -303,7 +303,9 @@ def test_a_save_during_a_build_starts_anew(compiler: Smith) -> None:
     [
         (["--run", "kernel.resorces m.py"], "did you mean 'kernel.resources'?"),
         (["--run", "kernel.resources --no-such-flag"], "--run: "),
-        (["--run", "watch"], "--run names no task"),
+        (["--run", "watch"], "watch cannot watch itself"),
+        (["--run", "env.list", "--source", "."], "--source is for a command"),
+        (["--source", "no/such/folder", "--", "true"], "no such folder"),
         (["--run", "env.list"], "nothing to watch"),
         (["--run", "env.list", "--path", "no/such/file"], "no such file or folder"),
         (["--run", "env.list", "--", "true"], "--run and -- contradict"),

@@ -31,6 +31,10 @@ def watch(
 
     _, argv = option_task.command_line()
     _one_of(run, lit, argv)
+    if source and not argv:
+        raise UsageError("--source is for a command after --", hints=["--run and --lit know what they need"])
+    if source and not source.is_dir():
+        raise UsageError("no such folder", where=source)
     space = workspace.default()
     named = [_path(one) for one in path]
     if argv:
@@ -79,7 +83,9 @@ def _parse(text: str) -> tuple[list[str], dict[str, Any]]:
         raise UsageError(f"--run cannot be {text!r}", why=str(error)) from None
     words = words[words[:1] in (["invoke"], ["tritonsmith"], ["./bootstrap"]) :]
     name = words[0] if words else ""
-    if name not in namespace.task_names or name == "watch":
+    if name == "watch":
+        raise UsageError("watch cannot watch itself")
+    if name not in namespace.task_names:
         raise UsageError(f"--run names no task: {name!r}", hints=did_you_mean(name, namespace.task_names))
     given = words[1 : words.index("--")] if "--" in words else words[1:]
     try:
