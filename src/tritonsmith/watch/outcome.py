@@ -79,9 +79,8 @@ def compare(before: RunOutcome, after: RunOutcome) -> OutcomeChange:
     grids = [changed_cells(old.pop(title, None), grid) for title, grid in new.items()]
     grids += [changed_cells(grid, None) for grid in old.values()]
     diffs = {"": tuple(_lines(before.lines, after.lines))}
-    for name, text in after.files.items():
-        if name in before.files:
-            diffs[name] = _texts(Path(name), before.files[name], text)
+    for name in {**before.files, **after.files}:  # one that only one run made is a change, too
+        diffs[name] = _texts(Path(name), before.files.get(name, ""), after.files.get(name, ""))
     return OutcomeChange(
         tuple(grid for grid in grids if grid),
         {name: lines for name, lines in diffs.items() if lines},
@@ -102,7 +101,7 @@ def _by_title(grids: Iterable[Grid]) -> dict[tuple[str, int], Grid]:
 
 def _texts(path: Path, before: str, after: str) -> tuple[str, ...]:
     """The difference of two files; of IR, regardless of how values and locations are named."""
-    if path.suffix == _MLIR:
+    if path.suffix == _MLIR and before and after:
         return normalize_diff.of(before, after, "mlir").lines
     return tuple(_lines(before.splitlines(), after.splitlines()))
 

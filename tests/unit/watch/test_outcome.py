@@ -120,3 +120,11 @@ def test_ir_is_compared_without_the_names_of_its_values() -> None:
 )
 def test_how_a_run_ended_in_words(made: RunOutcome, verdict: str) -> None:
     assert made.verdict == verdict
+
+
+@pytest.mark.parametrize("name", ["after.mlir", "after.txt"])
+def test_a_file_that_only_one_run_made_is_a_change(name: str) -> None:
+    ran, ended = RunOutcome(0, files={name: "module {\n}\n"}), RunOutcome(0)
+    assert [line for line in compare(ended, ran).diffs[name] if line.startswith("+")] == ["+module {", "+}"]
+    assert [line for line in compare(ran, ended).diffs[name] if line.startswith("-")] == ["-module {", "-}"]
+    assert compare(ran, ran).diffs == {}
