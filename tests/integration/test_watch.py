@@ -208,6 +208,14 @@ def test_nothing_is_left_behind(slow: Smith, number: signal.Signals) -> None:
         assert all_gone([run])
 
 
+def text_of(holder: Path) -> str:
+    """Other tests share the workspace: a lock of theirs may be gone by now."""
+    try:
+        return holder.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+
+
 def test_a_run_of_a_kernel_is_stopped_with_its_workers(with_wheel: Smith, tmp_path: Path) -> None:
     kernel = tmp_path / "watched_slow.py"
     slow = KERNEL.replace("import triton\n", WAIT.format(str(tmp_path / "began")), 1)
@@ -220,8 +228,8 @@ def test_a_run_of_a_kernel_is_stopped_with_its_workers(with_wheel: Smith, tmp_pa
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert watch.end() == 130
-    locks = [*with_wheel.home.rglob("*.holder"), *tmp_path.rglob("*.holder")]
-    assert locks == []
+    assert not [text for text in map(text_of, with_wheel.home.rglob("*.holder")) if "made_slowly" in text]
+    assert not [*tmp_path.rglob("*.holder")]
 
 
 @pytest.fixture(scope="module")
