@@ -1,0 +1,1 @@
+"""Which release, commit and pass changed what a kernel compiles to."""
