@@ -1,0 +1,238 @@
+"""The commits of a Triton clone in the order in which they landed, and which of them share libraries.
+
+One run of git lists what all of them changed, file by file. What only a commit's whole tree would tell, such
+as the key of its native tree, is followed from change to change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tritonsmith.errors import FactError
+from tritonsmith.facts import git_history, git_reader
+
+if TYPE_CHECKING:
+    from git import Repo
+
+Area = Literal["common", "nvidia", "amd"]
+
+# What the compiler's libraries are built from. A file too many is harmless: a build then has nothing to do.
+_NATIVE = re.compile(
+    r"(?:(?:bin|cmake|include|lib|python/src|third_party)/.*(?<!\.py)"
+    r"|(?:python/)?(?:CMakeLists\.txt|pyproject\.toml|setup\.py))"
+)
+_PYTHON = re.compile(r"python/triton/.*|third_party/\w+/(?:backend|language)/.*")
+_ASIDE = re.compile(r"(?:^|/)(?:docs?|tests?|tutorials|unittest)/|\.(?:md|rst)$")
+_PROFILER = "third_party/proton/"  # changes the code only of what it profiles
+_VENDORS: tuple[tuple[re.Pattern[str], Area], ...] = (
+    (re.compile(r"third_party/nvidia/|python/triton/(?:[\w/]+/)?(?:cuda|nvidia)/"), "nvidia"),
+    (re.compile(r"third_party/amd/|python/triton/(?:[\w/]+/)?(?:amd|hip)/"), "amd"),
+)
+_PIN_FILES = {"cmake/llvm-info.json", "cmake/llvm-hash.txt", "python/setup.py"}
+
+_RECORD, _FIELD = "\x01", "\x02"
+_FORMAT = "--format=%x01%H%x02%P%x02%aI%x02%s"
+_NONE = "000000"  # the mode of a file that is not there
+_WIDTH = 16  # bytes of a native tree's key
+_PULL = re.compile(r"\(#(\d+)\)\s*$")
+_UNDOES = re.compile(r"(?:\[[^\]]*\]\s*)*\W*(?:revert|re-?land|re-?apply)", re.IGNORECASE)
+_NAMED = re.compile(r"#(\d+)")
+
+
+@dataclass(frozen=True)
+class TritonCommit:
+    """A commit on the way from one commit to a later one, along first parents.
+
+    Attributes:
+        commit: 40 hex digits.
+        parents: their hashes. The changes of a merge are those against the first one.
+        date: when its author wrote it, ISO 8601.
+        subject: the first line of its message.
+        pin: the LLVM that it names; empty if it names none.
+        bump: it names another LLVM than the commit before.
+        native: key of the native tree. Commits with one key give the same libraries on the same LLVM.
+        areas: whose code it may change; empty for tests, documents, workflows and the profiler.
+        sources: how many native files it changed.
+    """
+
+    commit: str
+    parents: tuple[str, ...]
+    date: str
+    subject: str
+    pin: str
+    bump: bool
+    native: str
+    areas: frozenset[Area]
+    sources: int
+
+    @property
+    def pull(self) -> int | None:
+        """The pull request that the subject ends with."""
+        match = _PULL.search(self.subject)
+        return int(match[1]) if match else None
+
+    @property
+    def undoes(self) -> bool:
+        """Whether the subject says that this reverts something, or lands something again."""
+        return bool(_UNDOES.match(self.subject))
+
+    @property
+    def named(self) -> tuple[int, ...]:
+        """Other pull requests in the subject: what this reverts, or lands again."""
+        return tuple(number for text in _NAMED.findall(self.subject) if (number := int(text)) != self.pull)
+
+    def concerns(self, vendor: Area) -> bool:
+        """Whether this may change the code for a vendor's GPUs."""
+        return not self.areas.isdisjoint({"common", vendor})
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A file before and after: mode and blob, as one word each; None where it is not there."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+def read(clone: Path, good: str, bad: str) -> tuple[TritonCommit, ...]:
+    """The commits from one to a later one, both included, oldest first.
+
+    Args:
+        clone: a repository of Triton, with a work tree or bare; nothing in it changes.
+        good: the earlier commit, a tag or a branch.
+        bad: the later one.
+
+    Raises:
+        FactError: no repository, a name without a commit, or the earlier one is no ancestor of the later.
+    """
+    with git_history.opened(clone) as repository:
+        first, last = _commit(repository, clone, good), _commit(repository, clone, bad)
+        if _merge_base(repository, first, last) != first:
+            raise FactError(
+                f"{good} is not an ancestor of {bad}",
+                where=clone,
+                why="history does not order the commits of two branches",
+                hints=[f"start where they part: git merge-base {good} {bad}"],
+            )
+        return tuple(_followed(repository, clone, first, last))
+
+
+def branch_point(clone: Path, branch: str, main: str) -> str:
+    """The last commit of `main` that is also in a release branch: 40 hex digits; empty if there is none.
+
+    Raises:
+        FactError: no repository, or a name without a commit.
+    """
+    with git_history.opened(clone) as repository:
+        return _merge_base(repository, _commit(repository, clone, branch), _commit(repository, clone, main))
+
+
+def _commit(repository: Repo, clone: Path, name: str) -> str:
+    if found := git_history.resolve(repository, name):
+        return found
+    shallow = git_history.is_shallow(repository)
+    why = "the clone is shallow: its history is cut off" if shallow else None
+    hints = ["git fetch --unshallow" if shallow else "git fetch --all --tags"]
+    raise FactError(f"no commit, tag or branch named {name!r}", where=clone, why=why, hints=hints)
+
+
+def _merge_base(repository: Repo, one: str, other: str) -> str:
+    found = repository.merge_base(one, other)
+    return str(found[0]) if found else ""
+
+
+def _followed(repository: Repo, clone: Path, first: str, last: str) -> Iterator[TritonCommit]:
+    before, pin, key = "", "", 0
+    for head, changes in (*_log(clone, "-1", first), *_log(clone, f"{first}..{last}")):
+        commit, parents, date, subject = head
+        apart = not before or parents[0] != before  # the start; or history came by a merge from there
+        if apart:
+            key = 0
+        for change in _tree(clone, commit) if apart else changes:
+            key += _weight(change.path, change.after) - _weight(change.path, change.before)
+        named = pin
+        if apart or not _PIN_FILES.isdisjoint(change.path for change in changes):
+            named = git_history.llvm_at(repository, commit)
+        paths = [change.path for change in changes]
+        yield TritonCommit(
+            commit=commit,
+            parents=parents,
+            date=date,
+            subject=subject,
+            pin=named,
+            bump=bool(before) and named != pin,
+            native=f"{key % (1 << 8 * _WIDTH):0{2 * _WIDTH}x}",
+            areas=frozenset(area for path in paths if (area := _area(path))),
+            sources=sum(map(_is_native, paths)),
+        )
+        before, pin = commit, named
+
+
+@cache
+def _is_native(path: str) -> bool:
+    return bool(_NATIVE.fullmatch(path)) and not _ASIDE.search(path)
+
+
+@cache
+def _area(path: str) -> Area | None:
+    if path.startswith(_PROFILER) or _ASIDE.search(path):
+        return None
+    if not (_is_native(path) or _PYTHON.fullmatch(path)):
+        return None
+    return next((area for pattern, area in _VENDORS if pattern.match(path)), "common")
+
+
+def _weight(path: str, content: str | None) -> int:
+    """What a file adds to its tree's key; a sum, so that one that goes is subtracted."""
+    if content is None or not _is_native(path):
+        return 0
+    return int.from_bytes(hashlib.blake2b(f"{path}\0{content}".encode(), digest_size=_WIDTH).digest())
+
+
+def _tree(clone: Path, commit: str) -> Iterator[_Change]:
+    """All files of a commit, as if it had added them."""
+    for entry in _output(clone, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
+        if entry:
+            words, _, path = entry.partition("\t")
+            mode, _, blob = words.split()
+            yield _Change(path, None, f"{mode} {blob}")
+
+
+_Head = tuple[str, tuple[str, ...], str, str]
+
+
+def _log(clone: Path, *span: str) -> Iterator[tuple[_Head, list[_Change]]]:
+    """Commits, oldest first: hash, parents, date, subject; and what each changed."""
+    compared = ("--diff-merges=first-parent", "--root", "--raw", "-r", "--no-renames", "--no-abbrev", "-z")
+    order = ("--first-parent", "--reverse", "--no-show-signature", "--no-ext-diff")
+    told = _output(clone, "log", *order, *compared, _FORMAT, *span)
+    for record in told.split(_RECORD)[1:]:
+        head, *words = record.split("\0")
+        commit, parents, date, subject = head.split(_FIELD, 3)
+        changes = []
+        for states, path in zip(words[::2], words[1::2], strict=False):
+            if states.lstrip("\n").startswith(":"):
+                old, new, from_blob, to_blob, _ = states.lstrip("\n")[1:].split()
+                changes.append(
+                    _Change(
+                        path,
+                        None if old == _NONE else f"{old} {from_blob}",
+                        None if new == _NONE else f"{new} {to_blob}",
+                    )
+                )
+        yield (commit, tuple(parents.split()), date, subject), changes
+
+
+def _output(clone: Path, *arguments: str) -> str:
+    answer = git_reader.look(clone, *arguments)
+    if answer is None or answer.code:
+        why = answer.err if answer else "git takes too long"
+        raise FactError("git cannot list the history of this clone", where=clone, why=why)
+    return answer.out
