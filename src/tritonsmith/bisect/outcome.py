@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -11,3 +12,20 @@ class Verdict(StrEnum):
     GOOD = "good"
     BAD = "bad"
     SKIP = "skip"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The verdict on one Triton.
+
+    Attributes:
+        verdict: good, bad, or not to be tested.
+        figures: what was seen, as it is shown: `spills 4472`.
+        why: the reason of a skip.
+        seconds: that the test took.
+    """
+
+    verdict: Verdict
+    figures: str = ""
+    why: str = ""
+    seconds: float = 0.0
