@@ -32,6 +32,8 @@ _SECTIONS: Mapping[str, type] = {
     "cache": CacheSettings,
 }
 
+INHERITS = "inherits"  # the environment whose settings an env file begins with
+
 Layer = tuple[str, Mapping[str, Any]]  # where it came from; "section.key" -> value
 
 
@@ -71,15 +73,16 @@ def load(
     layers: list[Layer] = []
     if user.is_file():
         layers.append((str(user), _read(user)))
-    table = _read(path)
-    layers.append((str(path), table))
+    chain = _lineage(path, name)
+    layers += [(str(file), table) for file, table, _ in chain]
     layers += [(name, {"triton.wheel": release})] if release else []
     layers += [remembered] if remembered else []
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     layers.append(("command line", given))
     settings = resolve(name if release else path.stem, layers)
-    if not only_shown and path.parent not in _folders():
-        consent.check(path, table, workspace.default(), _around(name))
+    for file, table, given_as in () if only_shown else chain:
+        if file.parent not in _folders():
+            consent.check(file, table, workspace.default(), _around(given_as))
     return settings
 
 
@@ -92,7 +95,30 @@ def wanted(name: str) -> tuple[Path, dict[str, Any]]:
     """
     load(name, only_shown=True)
     path = find(name)
-    return path, {} if path.parent in _folders() else consent.named(path, _read(path), _around(name))
+    if path.parent in _folders():
+        return path, {}
+    return path, consent.named(path, _read(path, heir=True), _around(name))
+
+
+def _lineage(path: Path, name: str) -> list[tuple[Path, dict[str, Any], str]]:
+    """An env file and those that it inherits from: file, table, and what names the file; the eldest first.
+
+    Raises:
+        ConfigError, UsageError: a file is wrong or missing, or inherits from itself.
+    """
+    chain: list[tuple[Path, dict[str, Any], str]] = []
+    while name:
+        if any(path == file for file, _, _ in chain):
+            raise ConfigError("this env file inherits from itself", where=path)
+        table = _read(path, heir=True)
+        chain.append((path, table, name))
+        name = table.pop(INHERITS, "")
+        if not isinstance(name, str):
+            raise ConfigError(f"{INHERITS} must be the name or path of an environment", where=path)
+        if name.endswith(".toml"):  # beside this file, not in the current folder
+            name = str(path.parent / Path(name).expanduser())
+        path = find(name) if name else path
+    return chain[::-1]
 
 
 def _release(name: str) -> str:
@@ -159,7 +185,8 @@ def available() -> list[tuple[str, Path, str]]:
 
 def _folders() -> list[Path]:
     """Never the current folder: an untrusted checkout must not name a compiler to run."""
-    return [user_settings_file().parent / "envs", configs.data_dir("envs")]
+    own = workspace.default().worktrees
+    return [user_settings_file().parent / "envs", configs.data_dir("envs"), own]
 
 
 def user_settings_file() -> Path:
@@ -177,7 +204,8 @@ def explain(settings: Settings) -> Iterator[tuple[str, Any, str]]:
             yield key, getattr(getattr(settings, section), field.name), origin.get(key, "default")
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, *, heir: bool = False) -> dict[str, Any]:
+    """A file's `section.key` to value; that of an heir may have the key `inherits` above its sections."""
     try:
         table = untrusted.read_toml(path)
     except OSError as error:
@@ -186,6 +214,9 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError("this file is not valid TOML", where=path, why=str(error)) from error
     flat: dict[str, Any] = {}
     for section, keys in table.items():
+        if heir and section == INHERITS:
+            flat[INHERITS] = keys
+            continue
         if not isinstance(keys, dict):
             hints = did_you_mean(section, _SECTIONS)
             raise ConfigError(f"key {section!r} is outside a section", where=path, hints=hints)

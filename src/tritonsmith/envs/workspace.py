@@ -48,6 +48,11 @@ class Workspace:
         return self.root / "sources"
 
     @property
+    def worktrees(self) -> Path:
+        """Env files and records of worktrees, and those worktrees that are the tool's own."""
+        return self.root / "worktrees"
+
+    @property
     def llvm(self) -> Path:
         """LLVM build trees and unpacked prebuilt LLVMs."""
         return self.root / "llvm"

@@ -6,7 +6,7 @@ from typing import Any
 from invoke.collection import Collection
 from invoke.tasks import Task
 
-from tritonsmith.tasks import corpus, store
+from tritonsmith.tasks import corpus, store, worktree
 from tritonsmith.tasks.build_explain import explain as explain_build
 from tritonsmith.tasks.build_triton import build_triton
 from tritonsmith.tasks.cache import clear_cache
@@ -120,6 +120,7 @@ namespace = Collection(
         list=store.listing,
     ),
     system=Collection(packages=packages),
+    worktree=Collection(worktree.add, worktree.remove, list=worktree.listing),
 )
 
 __all__ = ["namespace"]

@@ -13,6 +13,7 @@ GROUPS = {
     "build": (
         "build-triton", "install-triton", "link-compile-commands", "build.explain", "debug-library", "watch",
     ),
+    "worktrees": ("worktree.add", "worktree.list", "worktree.remove"),
     "diagnose": ("doctor", "pins"),
     "kernels": (
         "kernel.compile", "kernel.show", "kernel.resources", "kernel.compare", "kernel.study", "kernel.aot",

@@ -211,3 +211,45 @@ def test_a_file_whose_environment_would_be_the_folder_above(tmp_path: Path, name
     path = write(tmp_path / name, "")
     with pytest.raises(UsageError, match="not a valid environment name"):
         settings.load(str(path))
+
+
+def test_an_env_file_inherits_from_another_one(tmp_path: Path) -> None:
+    eldest = write(tmp_path / "a" / "eldest.toml", '[triton]\nproton = true\nbuild-type = "Debug"\n')
+    middle = write(tmp_path / "a" / "middle.toml", 'inherits = "eldest.toml"\n[toolchain]\njobs = 3\n')
+    env = write(tmp_path / "mine.toml", 'inherits = "a/middle.toml"\n[triton]\nbuild-type = "Release"\n')
+    loaded = settings.load(str(env))
+    assert loaded.name == "mine"
+    assert dict(loaded.origin) == {
+        "triton.proton": str(eldest),
+        "triton.build-type": str(env),
+        "toolchain.jobs": str(middle),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('inherits = "mine.toml"\n', "inherits from itself"),
+        ("inherits = 3\n", "must be the name or path"),
+        ('inherits = "nobody"\n', "no environment named 'nobody'"),
+        ('inherits = "missing.toml"\n', "no such env file"),
+    ],
+)
+def test_an_inheritance_that_leads_nowhere(tmp_path: Path, text: str, told: str) -> None:
+    env = write(tmp_path / "mine.toml", text)
+    with pytest.raises((ConfigError, UsageError), match=told):
+        settings.load(str(env))
+
+
+def test_the_users_own_settings_inherit_from_nothing(user_file: Path) -> None:
+    write(user_file, 'inherits = "debug"\n')
+    with pytest.raises(ConfigError, match="outside a section"):
+        settings.load("dev")
+
+
+def test_what_is_inherited_from_a_source_tree_needs_consent(tmp_path: Path) -> None:
+    foreign = write(tmp_path / "tree" / "env.toml", '[toolchain]\ncompiler = "/tmp/evil"\n')
+    (tmp_path / "tree" / ".git").mkdir()
+    env = write(tmp_path / "mine.toml", f'inherits = "{foreign}"\n')
+    with pytest.raises(ConfigError, match="not allowed yet"):
+        settings.load(str(env))

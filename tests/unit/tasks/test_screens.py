@@ -52,7 +52,7 @@ from tritonsmith.passes.reduce import report as reduce
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.passes.replay import report as replay
 from tritonsmith.store import list_ as store_lists
-from tritonsmith.tasks import namespace, output, store_tables
+from tritonsmith.tasks import namespace, output, store_tables, worktree
 from tritonsmith.tasks.cache import _show_plan as show_cleared
 from tritonsmith.tasks.debug_library import _list, _tell
 from tritonsmith.tasks.ir_override import _print as print_stages
@@ -61,6 +61,8 @@ from tritonsmith.tasks.option_task import WIDE
 from tritonsmith.tasks.purge_wheels import _show as show_wheels
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
+from tritonsmith.worktrees.list_ import WorktreeRow
+from tritonsmith.worktrees.record import WorktreeRecord
 
 KERNEL = "_attn_fwd_inner_with_tensor_descriptors_and_a_long_name"
 SWEEP = {"BLOCK_M": 128, "BLOCK_N": 256, "num_warps": 8, "num_stages": 3}
@@ -212,6 +214,14 @@ def _store_gc(_: World) -> Iterable[Grid]:
     return ()
 
 
+def _worktree_list(_: World) -> Iterable[Grid]:
+    record = WorktreeRecord("wt-release-3.4.x", "/home/me/triton", "/", "release/3.4.x", "ab" * 20, "dev", 0)
+    row = WorktreeRow(record, "", "topic", "ab" * 20, dirty=True, pin="cd" * 20)
+    row = replace(row, llvm="in the store, in part", built="outdated", bytes=1 << 33)
+    worktree.listed([row, WorktreeRow(record, "its folder is gone")], 1e6)
+    return ()
+
+
 def _passes(name: str) -> Callable[[World], Iterable[Grid]]:
     words = {"list": [], "find": ["some.operation_1"], "diff": ["1", "--ops"]}[name]
 
@@ -355,6 +365,8 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "store.gc": _store_gc,
     "store.list": _store_list,
     "up": _stages,
+    "worktree.add": _phases,
+    "worktree.list": _worktree_list,
 }
 
 

@@ -1,0 +1,1 @@
+"""Worktrees of Triton, each with an environment: added, listed, removed."""

@@ -1,0 +1,132 @@
+"""Worktrees as a person uses them: built side by side, removed, killed at every change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.harness import (
+    LLVM,
+    SMITH,
+    Smith,
+    commit,
+    git,
+    plant,
+    preloaded,
+    ready,
+    require_llvm,
+    wait_for,
+)
+
+_PATIENCE = 120.0  # seconds
+_MOST = 200  # changes of a run
+
+
+@pytest.fixture
+def smith(tmp_path: Path) -> Smith:
+    clone = plant("mini_triton", tmp_path / "some clone é")
+    git(clone, "tag", "v3.4.0")
+    return Smith(tmp_path, cwd=clone)
+
+
+def listed(smith: Smith) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(smith("worktree.list", "--json").out)["worktrees"]
+    return found
+
+
+def test_two_worktrees_share_the_store_and_the_compiler_cache(
+    smith: Smith, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    require_llvm()
+    mine = smith.root / "config" / "tritonsmith" / "envs" / "mine.toml"
+    mine.parent.mkdir(parents=True)
+    looser = 'any-commit = true\nassertions = false\ndebug-info = "none"\n'  # for Debian's LLVM
+    mine.write_text(f'inherits = "dev"\n[llvm]\n{looser}', encoding="utf-8")
+    assert "next: tritonsmith setup-mlir --env wt-3.4.0" in smith("worktree.add", "3.4.0").out
+    smith("worktree.remove", "wt-3.4.0")
+
+    ready(smith, tmp_path_factory, "wt-3.4.0", "wt-main")
+    smith("store.adopt", LLVM)
+    (smith.cwd / "lib" / "Extra.txt").touch()
+    commit(smith.cwd, "another")
+    hits = []
+    for ref in ("3.4.0", "main"):
+        name = f"wt-{ref}"
+        assert (
+            f"next: tritonsmith build-triton --env {name}" in smith("worktree.add", ref, "--env", "mine").out
+        )
+        assert listed(smith)[-1]["llvm"] == "ready"
+        before = smith.ccache()
+        smith("build-triton", "--env", name)
+        after = smith.ccache()
+        hits.append(after["direct_cache_hit"] - before["direct_cache_hit"])
+    assert hits[1] >= hits[0] + 6
+    assert after["cache_miss"] == before["cache_miss"]
+    assert [row["built"] for row in listed(smith)] == ["built", "built"]
+    shown = smith("env.explain", "--env", "wt-main").out
+    assert str(mine) in shown
+    assert str(smith.home / "worktrees" / "wt-main.toml") in shown
+
+    commit(smith.cwd.with_name(f"{smith.cwd.name}-wt-main"), "mine")
+    assert [row["built"] for row in listed(smith)] == ["built", "outdated"]
+    assert "mine" in smith("worktree.remove", "wt-main", code=1).error
+    smith("worktree.remove", "wt-main", "--discard")
+    smith("worktree.remove", "wt-3.4.0")
+    assert listed(smith) == []
+    assert list((smith.home / "envs").iterdir()) == []
+    assert smith.build().parent.exists() is False
+
+
+def test_the_dry_runs_do_nothing(smith: Smith) -> None:
+    script = smith("worktree.add", "3.4.0", "--dry-run").out
+    assert "worktree add --detach" in script
+    assert not smith.home.exists()
+    smith("worktree.add", "3.4.0")
+    assert "rm -rf" in smith("worktree.remove", "wt-3.4.0", "--dry-run").out
+    assert len(listed(smith)) == 1
+
+
+def test_a_run_in_the_worktree_is_not_disturbed(smith: Smith) -> None:
+    smith("worktree.add", "3.4.0", "--path", smith.root / "here")
+    with smith.running("watch", "doctor", "--env", "wt-3.4.0") as process:
+        lock = smith.env("wt-3.4.0") / "lock.holder"
+        wait_for(lock.exists, process)
+        error = smith("worktree.remove", "wt-3.4.0", "--discard", code=1).error
+        assert "another run is busy" in error
+        process.terminate()
+        process.communicate(timeout=_PATIENCE)
+    smith("worktree.remove", smith.root / "here")
+    assert listed(smith) == []
+
+
+def test_killed_at_every_change(smith: Smith) -> None:
+    """Whatever is left is listed, completed by `add`, and removed by `remove`."""
+    for name in ("worktree.add", "worktree.remove"):
+        argument = "3.4.0" if name == "worktree.add" else "wt-3.4.0"
+        for at in range(_MOST):
+            if name == "worktree.remove":
+                smith("worktree.add", "3.4.0")
+            done = preloaded().run(
+                (SMITH, name, argument),
+                cwd=smith.cwd,
+                env=smith.environ,
+                timeout=_PATIENCE,
+                death=(at, smith.root),
+            )
+            assert done.returncode in (0, -9), done.stderr
+            listed(smith)
+            if at % 2 and name == "worktree.add":
+                smith("worktree.add", "3.4.0")
+                assert listed(smith)[0]["problem"] == ""
+            if (smith.home / "worktrees" / "wt-3.4.0.json").exists():
+                smith("worktree.remove", "wt-3.4.0")
+            beside = {path.name for path in smith.root.iterdir()}
+            assert not any("wt-3.4.0" in path for path in beside), beside
+            assert git(smith.cwd, "worktree", "list").count("\n") == 0
+            if done.returncode == 0:
+                break
+        else:
+            pytest.fail("it never came to its end")
+        assert at > 5

@@ -1,0 +1,449 @@
+"""Worktrees of real repositories: added in parts and whole, listed, removed only where nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.repositories import Made, Maker
+from tritonsmith.envs import settings, workspace
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.facts import git_worktrees
+from tritonsmith.plan import Plan
+from tritonsmith.worktrees import add, list_, remove
+from tritonsmith.worktrees import record as records
+from tritonsmith.worktrees.add import TritonClone, WorktreeRequest
+from tritonsmith.worktrees.record import WorktreeRecord
+
+PIN = "86b69c31642e98f8357df62c09d118ad1da4e16a"
+TREE = {
+    "setup.py": 'TRITON_VERSION = "3.4.0"\n',
+    "include/triton/x.h": "",
+    "third_party/nvidia/x": "",
+    "cmake/llvm-hash.txt": f"{PIN}\n",
+    ".gitignore": "build/\n*.o\n",
+}
+
+
+@pytest.fixture
+def space() -> Workspace:
+    found = workspace.default()
+    found.claim()
+    return found
+
+
+@pytest.fixture
+def triton(make: Maker) -> Made:
+    """A clone of Triton, with a tag; its path has a space and an é."""
+    made = make("tritoné")
+    made.commit("first", TREE)
+    made.git("tag", "v3.4.0")
+    made.commit("second", {"lib/a.cpp": "a"})
+    return made
+
+
+def clone(of: Path) -> TritonClone:
+    repository = git_worktrees.repository_of(of)
+    assert repository
+    return TritonClone(repository, of)
+
+
+def added(of: Path, space: Workspace, ref: str = "3.4.0", **more: str) -> WorktreeRecord:
+    prepared = add.prepare(WorktreeRequest(ref, **more), clone(of), space)  # type: ignore[arg-type]
+    space.run(prepared.plan, "worktree.add", quiet=True)
+    return prepared.record
+
+
+def git(folder: str | Path, *argv: str) -> str:
+    who = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.invalid")
+    done = subprocess.run(["git", "-C", str(folder), *who, *argv], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def losses(of: WorktreeRecord, space: Workspace) -> list[str]:
+    return [loss.what for loss in remove.prepare(of, space, {}).losses]
+
+
+def removed(of: WorktreeRecord, space: Workspace) -> None:
+    prepared = remove.prepare(of, space, {})
+    remove.check(prepared, of)
+    space.run(prepared.plan, "worktree.remove", quiet=True)
+
+
+def test_a_worktree_has_an_environment_that_inherits(triton: Made, space: Workspace) -> None:
+    made = added(triton.path, space, env="debug")
+    assert made.folder == triton.path.with_name(f"{triton.path.name}-wt-3.4.0")
+    assert (made.folder / "setup.py").is_file()
+    assert git(made.folder, "rev-parse", "HEAD") == made.commit == triton.git("rev-parse", "v3.4.0")
+    loaded = settings.load("wt-3.4.0")
+    origin = dict(loaded.origin)
+    assert loaded.triton.source == str(made.folder)
+    assert origin["triton.source"] == str(records.env_file(space, "wt-3.4.0"))
+    assert loaded.llvm.build_type == settings.load("debug").llvm.build_type == "Debug"
+    assert origin["llvm.build-type"] == str(settings.find("debug"))
+
+
+def test_an_environment_of_a_wheel_becomes_one_of_the_worktree(triton: Made, space: Workspace) -> None:
+    made = added(triton.path, space, env="wheel")
+    loaded = settings.load(made.name)
+    assert (loaded.triton.wheel, loaded.triton.source) == ("", str(made.folder))
+
+
+def test_adding_twice_changes_nothing(triton: Made, space: Workspace) -> None:
+    made = added(triton.path, space)
+    again = add.prepare(WorktreeRequest("v3.4.0"[1:]), clone(triton.path), space)
+    assert again.record == made
+    assert again.plan.steps == ()
+
+
+def test_a_branch_is_checked_out_unless_a_worktree_has_it(triton: Made, space: Workspace) -> None:
+    triton.git("branch", "topic")
+    assert git_worktrees.branch_of(added(triton.path, space, "topic").folder) == "topic"
+    assert git_worktrees.branch_of(added(triton.path, space, "topic", name="second").folder) == ""
+    assert git_worktrees.branch_of(added(triton.path, space, "main").folder) == ""
+    assert git_worktrees.branch_of(added(triton.path, space, branch="fresh").folder) == "fresh"
+    with pytest.raises(UsageError, match="exists already"):
+        added(triton.path, space, branch="topic", name="third")
+
+
+@pytest.mark.parametrize("name", ["dev", "a/b", "..", "x.toml", "-x"])
+def test_names_that_are_taken_or_no_names(triton: Made, space: Workspace, name: str) -> None:
+    with pytest.raises(UsageError):
+        added(triton.path, space, name=name)
+    assert len(git_worktrees.linked(triton.path / ".git")) == 0
+
+
+def test_a_name_of_another_worktree_is_refused(triton: Made, space: Workspace) -> None:
+    added(triton.path, space, name="mine")
+    with pytest.raises(UsageError, match="there is a worktree named 'mine'"):
+        added(triton.path, space, "main", name="mine")
+
+
+def test_a_folder_with_files_is_refused(triton: Made, space: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with pytest.raises(UsageError, match="not empty"):
+        add.prepare(WorktreeRequest("main", path=tmp_path / "full"), clone(triton.path), space)
+
+
+def test_a_shallow_clone_says_so(triton: Made, space: Workspace, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", "--depth=1", triton.path.as_uri(), "shallow")
+    with pytest.raises(FactError, match=r"no commit 'v3\.4\.0'") as caught:
+        added(tmp_path / "shallow", space, "v3.4.0")
+    assert "--unshallow" in str(caught.value)
+    assert (added(tmp_path / "shallow", space, "main").folder / "lib" / "a.cpp").is_file()
+
+
+@pytest.mark.parametrize("how", [("--bare",), ("--mirror",), ("--filter=blob:none", "--no-checkout")])
+def test_bare_and_partial_clones(
+    triton: Made, space: Workspace, tmp_path: Path, how: tuple[str, ...]
+) -> None:
+    git(tmp_path, "clone", "--quiet", *how, triton.path.as_uri(), "other.git")
+    made = added(tmp_path / "other.git", space)
+    assert (made.folder / "include" / "triton" / "x.h").is_file()
+    assert losses(made, space) == []
+    removed(made, space)
+    assert not made.folder.exists()
+
+
+def test_from_within_another_worktree_it_goes_beside_the_clone(triton: Made, space: Workspace) -> None:
+    first = added(triton.path, space)
+    found = add.clone_of(settings.load(first.name), space, Path("/"))
+    assert (found.repository, found.root) == (triton.path / ".git", triton.path)
+
+
+def test_the_tools_own_clone_has_all_refs(triton: Made, space: Workspace, tmp_path: Path) -> None:
+    chosen = settings.load("dev", {"triton.source": triton.path.as_uri()})
+    own = add.clone_of(chosen, space, tmp_path)
+    assert not add.up_to_date(own, "v3.4.0")
+    space.run(own.fetch, "fetch", quiet=True)
+    space.run(own.fetch, "fetch", quiet=True)
+    commit = triton.git("rev-parse", "HEAD")
+    assert add.up_to_date(own, commit)
+    made = add.prepare(WorktreeRequest("main"), own, space)
+    space.run(made.plan, "worktree.add", quiet=True)
+    assert made.record.folder == space.worktrees / "wt-main"
+    assert (made.record.commit, losses(made.record, space)) == (commit, [])
+
+
+def test_a_removal_leaves_nothing(triton: Made, space: Workspace) -> None:
+    made = added(triton.path, space)
+    (made.folder / "build").mkdir()
+    (made.folder / "build" / "x.o").touch()
+    space.env(made.name).make()
+    assert "build/" in " ".join(remove.prepare(made, space, {}).notes)
+    removed(made, space)
+    assert not made.folder.exists()
+    assert not space.env(made.name).path.exists()
+    assert list(space.worktrees.iterdir()) == []
+    assert git_worktrees.linked(triton.path / ".git") == ()
+    assert triton.git("status", "--porcelain") == ""
+
+
+def changed(folder: Path) -> None:
+    (folder / "include" / "triton" / "x.h").write_text("changed")
+
+
+def staged(folder: Path) -> None:
+    (folder / "setup.py").write_text("changed")
+    git(folder, "add", "setup.py")
+    (folder / "setup.py").write_text(TREE["setup.py"])
+
+
+def untracked(folder: Path) -> None:
+    (folder / "notes é.txt").touch()
+
+
+def hidden(folder: Path) -> None:
+    git(folder, "update-index", "--assume-unchanged", "setup.py")
+    (folder / "setup.py").write_text("changed")
+
+
+def committed(folder: Path) -> None:
+    git(folder, "commit", "--quiet", "--allow-empty", "-m", "mine")
+
+
+def left_behind(folder: Path) -> None:
+    committed(folder)
+    git(folder, "checkout", "--quiet", "--detach", "v3.4.0")
+
+
+def merging(folder: Path) -> None:
+    committed(folder)
+    git(folder, "branch", "kept")
+    git(folder, "merge", "--quiet", "--no-commit", "--no-ff", "main")
+    git(folder, "read-tree", "--reset", "-u", "HEAD")
+
+
+def locked(folder: Path) -> None:
+    git(folder, "worktree", "lock", "--reason", "on a stick", ".")
+
+
+def cloned(folder: Path) -> None:
+    (folder / "build").mkdir()
+    git(folder / "build", "init", "--quiet", "llvm-project")
+
+
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        (changed, "changes that are not committed"),
+        (staged, "changes that are not committed"),
+        (untracked, "changes that are not committed"),
+        (hidden, "hidden from `git status`"),
+        (committed, "commits that no branch, tag or remote has"),
+        (left_behind, "commits that no branch, tag or remote has"),
+        (merging, "a merge is under way"),
+        (locked, "on a stick"),
+        (cloned, "build/llvm-project"),
+    ],
+)
+def test_work_is_not_lost(triton: Made, space: Workspace, work: Callable[[Path], None], told: str) -> None:
+    made = added(triton.path, space)
+    work(made.folder)
+    with pytest.raises(SmithError, match="work would be lost") as caught:
+        removed(made, space)
+    assert told in str(caught.value)
+    assert made.folder.is_dir()
+    assert records.records(space) == (made,)
+    space.run(remove.prepare(made, space, {}).plan, "worktree.remove", quiet=True)  # --discard
+    assert not made.folder.exists()
+    assert git_worktrees.linked(triton.path / ".git") == ()
+
+
+def test_what_a_branch_or_a_stash_has_is_no_loss(triton: Made, space: Workspace) -> None:
+    made = added(triton.path, space, branch="topic")
+    committed(made.folder)
+    git(made.folder, "commit", "--quiet", "--amend", "--allow-empty", "-m", "amended")
+    changed(made.folder)
+    git(made.folder, "stash", "--quiet")
+    prepared = remove.prepare(made, space, {})
+    assert prepared.losses == ()
+    assert f"branch topic stays in {triton.path / '.git'}" in prepared.notes
+    assert "stashes belong to the clone, and stay: 1" in prepared.notes
+    removed(made, space)
+    assert triton.git("log", "-1", "--format=%s", "topic") == "amended"
+    assert "refs/stash" in triton.git("for-each-ref")
+
+
+def test_submodules_hold_work_too(triton: Made, space: Workspace, make: Maker) -> None:
+    other = make("other")
+    other.commit("one", {"file": "1"})
+    url = other.path.as_uri()
+    allowed = ("-c", "protocol.file.allow=always")
+    triton.git(*allowed, "submodule", "--quiet", "add", url, "third_party/other")
+    triton.commit("with a submodule")
+    made = added(triton.path, space, "main")
+    git(made.folder, *allowed, "submodule", "--quiet", "update", "--init")
+    assert losses(made, space) == []
+    inside = made.folder / "third_party" / "other"
+    (inside / "file").write_text("2")
+    git(inside, "stash", "--quiet")
+    (inside / "file").write_text("3")
+    git(inside, "commit", "--quiet", "--all", "-m", "mine")
+    (inside / "new").touch()
+    told = losses(made, space)
+    assert told == [
+        "changes that are not committed",  # the submodule is at another commit
+        "submodule third_party/other: changes that are not committed",
+        "submodule third_party/other: commits that no remote has",
+        "submodule third_party/other: stashes",
+    ]
+    space.run(remove.prepare(made, space, {}).plan, "worktree.remove", quiet=True)
+    assert git_worktrees.linked(triton.path / ".git") == ()
+
+
+def test_where_git_cannot_tell_nothing_is_removed(triton: Made, space: Workspace) -> None:
+    made = added(triton.path, space)
+    (admin,) = (triton.path / ".git" / "worktrees").iterdir()
+    (admin / "HEAD").write_text("nonsense")
+    assert losses(made, space) == ["git cannot tell what this worktree has"]
+
+
+def test_an_editable_install_leads_into_it(triton: Made, space: Workspace) -> None:
+    made = added(triton.path, space)
+    for name in (made.name, "other"):
+        site = space.env(name).venv / "lib" / "python3.11" / "site-packages"
+        info = site / "triton-3.4.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text("Name: triton\nVersion: 3.4.0\n")
+        (info / "RECORD").write_text("__editable__.triton-3.4.0.pth,,\n")
+        (info / "direct_url.json").write_text(
+            f'{{"url": "{made.folder.as_uri()}", "dir_info": {{"editable": true}}}}'
+        )
+        (site / "__editable__.triton-3.4.0.pth").write_text(f"{made.folder}\n")
+    (loss,) = remove.prepare(made, space, {}).losses
+    assert loss.what == "editable installs lead to it"
+    assert loss.items == (f"triton 3.4.0 in {site}",)
+
+
+def test_a_program_that_runs_in_it(triton: Made, space: Workspace) -> None:
+    made = added(triton.path, space)
+    program = subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True); input()"],
+        cwd=made.folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with program:
+        assert program.stdout
+        program.stdout.readline()
+        (loss,) = remove.prepare(made, space, {}).losses
+        program.communicate(b"\n")
+    assert str(program.pid) in loss.items[0]
+    assert losses(made, space) == []
+
+
+def test_a_clone_that_is_gone_leaves_the_users_folder_alone(triton: Made, space: Workspace) -> None:
+    made = added(triton.path, space)
+    triton.path.rename(triton.path.with_name("moved"))
+    assert "gone" in list_.rows(space)[0].problem
+    removed(made, space)
+    assert (made.folder / "setup.py").is_file()
+    assert records.records(space) == ()
+
+
+def test_a_worktree_of_the_tool_whose_clone_is_gone_needs_consent(triton: Made, space: Workspace) -> None:
+    prepared = add.prepare(
+        WorktreeRequest("main", name="own", path=space.worktrees / "own"), clone(triton.path), space
+    )
+    space.run(prepared.plan, "worktree.add", quiet=True)
+    triton.path.rename(triton.path.with_name("moved"))
+    assert "git cannot tell" in losses(prepared.record, space)[0]
+
+
+def test_a_folder_that_was_moved_by_hand_is_not_harmed(triton: Made, space: Workspace) -> None:
+    made = added(triton.path, space)
+    committed(made.folder)
+    moved = made.folder.rename(made.folder.with_name("moved"))
+    assert "folder is gone" in list_.rows(space)[0].problem
+    with pytest.raises(UsageError, match="repair"):
+        added(triton.path, space)
+    told = losses(made, space)
+    assert told == ["commits that no branch, tag or remote has", "its folder is gone"]
+    triton.git("worktree", "repair", str(moved))
+    removed(made, space)
+    assert records.records(space) == ()
+    assert git(moved, "log", "-1", "--format=%s") == "mine"
+
+
+def parts(plan: Plan) -> list[Plan]:
+    return [Plan(plan.title, plan.steps[:count]) for count in range(len(plan.steps) + 1)]
+
+
+@pytest.mark.parametrize("count", range(6))
+@pytest.mark.parametrize("branch", ["", "topic"])
+def test_a_stopped_addition_is_completed_or_removed(
+    triton: Made, space: Workspace, count: int, branch: str
+) -> None:
+    request = WorktreeRequest("3.4.0", branch=branch)
+    whole = add.prepare(request, clone(triton.path), space)
+    space.run(parts(whole.plan)[count], "worktree.add", quiet=True)
+    list_.rows(space)
+    again = add.prepare(request, clone(triton.path), space)
+    space.run(again.plan, "worktree.add", quiet=True)
+    assert list_.rows(space)[0].problem == ""
+    assert (again.record.folder / "setup.py").is_file()
+    assert not again.record.partial.exists()
+    removed(again.record, space)
+    assert len(git_worktrees.linked(triton.path / ".git")) == 0
+    assert [path.name for path in triton.path.parent.iterdir() if "wt-" in path.name] == []
+
+
+@pytest.mark.parametrize("count", range(5))
+def test_a_stopped_addition_can_be_removed_at_once(triton: Made, space: Workspace, count: int) -> None:
+    whole = add.prepare(WorktreeRequest("3.4.0"), clone(triton.path), space)
+    space.run(parts(whole.plan)[count + 1], "worktree.add", quiet=True)
+    removed(whole.record, space)
+    assert git_worktrees.linked(triton.path / ".git") == ()
+    assert [path.name for path in triton.path.parent.iterdir() if "wt-" in path.name] == []
+
+
+@pytest.mark.parametrize("count", range(5))
+@pytest.mark.parametrize("headless", [False, True])
+def test_a_stopped_removal_is_completed(triton: Made, space: Workspace, count: int, headless: bool) -> None:
+    made = added(triton.path, space)
+    space.run(parts(remove.prepare(made, space, {}).plan)[count], "worktree.remove", quiet=True)
+    if headless and git_worktrees.at(triton.path / ".git", made.partial):  # killed while git deleted it
+        (made.partial / ".git").unlink()
+        (made.partial / "setup.py").unlink()
+    removed(made, space)
+    assert git_worktrees.linked(triton.path / ".git") == ()
+    assert [path.name for path in triton.path.parent.iterdir() if "wt-" in path.name] == []
+    assert records.records(space) == ()
+
+
+def test_the_list_tells_what_is_there(triton: Made, space: Workspace) -> None:
+    made = added(triton.path, space)
+    (row,) = list_.rows(space)
+    assert (row.problem, row.commit, row.pin, row.llvm, row.built) == (
+        "",
+        made.commit,
+        PIN,
+        "missing",
+        "not built",
+    )
+    changed(made.folder)
+    (row,) = list_.rows(space)
+    assert row.dirty
+    told = list_.as_json((row,), made.made + 60)["worktrees"][0]
+    assert told["bytes"] > 0
+    assert (told["age"], told["ref"], told["path"]) == (60, "3.4.0", os.fspath(made.folder))
+
+
+def test_a_damaged_record_is_told(triton: Made, space: Workspace) -> None:
+    made = added(triton.path, space)
+    records.file(space, made.name).write_text('{"name": "other"}')
+    with pytest.raises(FactError, match="cannot read the record"):
+        list_.rows(space)
+
+
+def test_an_unknown_name_is_told(space: Workspace) -> None:
+    with pytest.raises(UsageError, match="no worktree named 'x'"):
+        records.find(space, "x")
