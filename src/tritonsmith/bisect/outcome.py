@@ -15,7 +15,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BisectOutcome:
     """The verdict on one Triton.
 
     Attributes:
