@@ -29,6 +29,7 @@ _NATIVE = re.compile(
 )
 _PYTHON = re.compile(r"python/triton/.*|third_party/\w+/(?:backend|language)/.*")
 _ASIDE = re.compile(r"(?:^|/)(?:docs?|tests?|tutorials|unittest)/|\.(?:md|rst)$")
+_INCLUDED = (".def", ".h", ".hpp", ".inc", ".td")
 _PROFILER = "third_party/proton/"  # changes the code only of what it profiles
 _VENDORS: tuple[tuple[re.Pattern[str], Area], ...] = (
     (re.compile(r"third_party/nvidia/|python/triton/(?:[\w/]+/)?(?:cuda|nvidia)/"), "nvidia"),
@@ -59,6 +60,7 @@ class TritonCommit:
         native: key of the native tree. Commits with one key give the same libraries on the same LLVM.
         areas: whose code it may change; empty for tests, documents, workflows and the profiler.
         sources: how many native files it changed.
+        headers: how many of those are headers or tables, which others include.
     """
 
     commit: str
@@ -70,6 +72,7 @@ class TritonCommit:
     native: str
     areas: frozenset[Area]
     sources: int
+    headers: int
 
     @property
     def pull(self) -> int | None:
@@ -161,6 +164,7 @@ def _followed(repository: Repo, clone: Path, first: str, last: str) -> Iterator[
         if apart or not _PIN_FILES.isdisjoint(change.path for change in changes):
             named = git_history.llvm_at(repository, commit)
         paths = [change.path for change in changes]
+        sources = [path for path in paths if _is_native(path)]
         yield TritonCommit(
             commit=commit,
             parents=parents,
@@ -170,7 +174,8 @@ def _followed(repository: Repo, clone: Path, first: str, last: str) -> Iterator[
             bump=bool(before) and named != pin,
             native=f"{key % (1 << 8 * _WIDTH):0{2 * _WIDTH}x}",
             areas=frozenset(area for path in paths if (area := _area(path))),
-            sources=sum(map(_is_native, paths)),
+            sources=len(sources),
+            headers=sum(path.endswith(_INCLUDED) for path in sources),
         )
         before, pin = commit, named
 

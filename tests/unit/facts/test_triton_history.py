@@ -51,15 +51,17 @@ def test_a_commit_tells_what_it_may_change_and_whether_libraries_must_be_built(
     for subject, files in changes.items():
         made.commit(subject, files)
     told = {commit.subject: commit for commit in read(made, first)[1:]}
-    assert {subject: (set(commit.areas), commit.sources) for subject, commit in told.items()} == {
-        "common": ({"common"}, 2),
-        "nvidia": ({"nvidia"}, 1),
-        "amd python": ({"amd"}, 0),
-        "hip library": ({"amd"}, 0),
-        "python": ({"common"}, 0),
-        "tests": (set(), 0),
-        "profiler": (set(), 1),
-        "build": ({"common"}, 1),
+    assert {
+        subject: (set(commit.areas), commit.sources, commit.headers) for subject, commit in told.items()
+    } == {
+        "common": ({"common"}, 2, 1),
+        "nvidia": ({"nvidia"}, 1, 0),
+        "amd python": ({"amd"}, 0, 0),
+        "hip library": ({"amd"}, 0, 0),
+        "python": ({"common"}, 0, 0),
+        "tests": (set(), 0, 0),
+        "profiler": (set(), 1, 0),
+        "build": ({"common"}, 1, 0),
     }
     assert told["common"].concerns("amd")
     assert not told["nvidia"].concerns("amd")

@@ -1,0 +1,233 @@
+"""A commit of Triton made ready to test: libraries, built once for each native tree, and its own Python.
+
+Neither the user's clone nor a Triton of theirs is changed. Builds have a clone of the tool's own, which
+borrows the user's objects and moves from commit to commit, so that Ninja builds only what differs. What was
+built leaves that clone; each commit gets an interpreter, its own Python files and links to its libraries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith.bisect.cost import LlvmState
+from tritonsmith.builder.llvm import setup_mlir
+from tritonsmith.builder.triton import commands, toolchain
+from tritonsmith.builder.triton.source import TritonSource
+from tritonsmith.envs import receipts, session
+from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.session import Session
+from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.errors import FactError
+from tritonsmith.facts import checkout as checkouts
+from tritonsmith.facts import git_reader
+from tritonsmith.facts.triton_history import TritonCommit
+from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.plan import Link, MakeDir, Move, Plan, Remove, Run, Step, Write, digest, locks, stamped
+from tritonsmith.store import store
+from tritonsmith.wheels import venv
+
+PHASE = "commit to test"
+_BUILD = "build-triton"  # what builds here are to their receipts and notes
+_PACKAGE = "python/triton"
+# Where upstream's setup.py links what third_party/NAME/PART has: the folder itself, or each one in it.
+_LINKED = {
+    "backend": f"{_PACKAGE}/backends/{{backend}}",
+    "language": f"{_PACKAGE}/language/extra",
+    "tools": f"{_PACKAGE}/tools/extra",
+}
+_SHORT = 12  # digits of a commit in a folder's name
+
+
+@dataclass(frozen=True)
+class CommitBuilds:
+    """Makes commits of one clone ready to test, with one way to build them.
+
+    Attributes:
+        clone: the user's; it is only read.
+        settings: of the environment whose compiler, cache and LLVM are used.
+        space: the workspace, in which everything goes.
+        packages: folders of Python packages that a test needs beside Triton: PyTorch's.
+    """
+
+    clone: Path
+    settings: Settings
+    space: Workspace
+    packages: tuple[Path, ...] = ()
+
+    @property
+    def source(self) -> Path:
+        """The clone of the tool's own, at the commit that was built last."""
+        return self.space.sources / f"bisect-{digest(str(self.clone))[:8]}"
+
+    def env(self, pin: str) -> EnvDir:
+        """The environment in which commits of an LLVM pin are built; one for all if the LLVM is given."""
+        llvm = digest(self.settings.llvm.dir)[:8] if self.settings.llvm.dir else pin[:8]
+        return self.space.env(f"{self.source.name}-{llvm or 'unpinned'}")
+
+    def libraries(self, commit: TritonCommit) -> Path:
+        """The folder of a commit's libraries, made or not: of its native tree, LLVM and settings."""
+        triton = replace(self._settings(commit).triton, source="", revision="")
+        how = (triton, self.settings.llvm, self.settings.python, self.settings.toolchain.compiler)
+        return self.space.root / "bisect" / "libraries" / digest(commit.native, commit.pin, *how)
+
+    def built(self, commit: TritonCommit) -> dict[str, Any] | None:
+        """The receipt of a commit's libraries: `seconds` by phase, `links`; None if they must be built."""
+        return receipts.read(self.libraries(commit) / "built.json")
+
+    def llvm_state(self, pin: str) -> LlvmState:
+        """Where the LLVM of a pin comes from: from here, by a download, or by a build."""
+        llvm = self.settings.llvm
+        receipt = receipts.read(self.env(pin).receipt("setup-mlir"))
+        if llvm.dir or (receipt and Path(receipt["prefix"]).is_dir()):
+            return "ready"
+        entries = store.open_store(self.space, llvm.store).entries()
+        if any(
+            entry.status == "ready" and entry.manifest and entry.manifest.commit == pin for entry in entries
+        ):
+            return "ready"
+        return "source" if llvm.provider == "source" else "prebuilt"
+
+    def make(self, commit: TritonCommit) -> CompilerSpec:
+        """Make a commit ready, and name the interpreter that has it.
+
+        Raises:
+            SmithError: it cannot be built; a StepError, FactError or PreflightError is the commit's own.
+        """
+        env = self.env(commit.pin)
+        self.space.claim()
+        with (
+            locks.hold(self.source.with_suffix(".lock"), purpose="bisect"),
+            session.opened(_BUILD, env.name) as running,
+        ):
+            running.run_unseen(self._own_clone())
+            if self.built(commit) is None:
+                self._build(commit, running)
+            python = self._assemble(commit, running)
+        return CompilerSpec(commit.commit[:_SHORT], python=str(python))
+
+    def _settings(self, commit: TritonCommit) -> Settings:
+        triton = replace(self.settings.triton, source=str(self.source), wheel="", for_="python", targets=())
+        return replace(self.settings, name=self.env(commit.pin).name, triton=triton)
+
+    def _own_clone(self) -> tuple[Step, ...]:
+        """A clone without a copy of the objects; what is in the user's later is in it, too."""
+        partial, done = self.source.with_name(f"{self.source.name}.partial"), f".{self.source.name}.done"
+        copy = ("git", "clone", "--quiet", "--shared", "--no-checkout", str(self.clone), str(partial))
+        steps = (
+            MakeDir(self.space.sources, phase=PHASE),
+            Remove((partial, self.source), self.space.root, phase=PHASE),
+            Run(copy, cwd=self.space.sources, phase=PHASE),
+            Move(partial, self.source, phase=PHASE),
+        )
+        return stamped(steps, self.space.sources / done, self.source)
+
+    def _build(self, commit: TritonCommit, running: Session) -> None:
+        move = ("git", "checkout", "--quiet", "--force", "--detach", commit.commit)
+        running.run_unseen((Run(move, cwd=self.source, phase=PHASE),))
+        settings = self._settings(commit)
+        located = TritonSource(self.source, Plan("Triton's sources are present"))
+        if not settings.llvm.dir and receipts.read(running.env.receipt("setup-mlir")) is None:
+            prepared, _ = setup_mlir.prepare(settings, self.space, located)
+            llvm = replace(running, task="setup-mlir", seconds={})
+            with locks.hold(self.space.lock, purpose=f"setup-mlir --env {settings.name}"):
+                commands.execute(prepared, llvm)
+        prepared = commands.prepare_build(settings, self.space, located)
+        commands.execute(prepared, running)
+        running.run_unseen(tuple(self._keep(commit, running)))
+
+    def _keep(self, commit: TritonCommit, running: Session) -> Iterator[Step]:
+        """Move the libraries out of the clone, where the next commit's will be."""
+        folder = self.libraries(commit)
+        made = sorted((self.source / _PACKAGE / "_C").glob("libtriton*.so"))
+        if not made:
+            raise FactError(
+                "the build made no libtriton", where=self.source / _PACKAGE / "_C", hints=[str(running.log)]
+            )
+        links = {f"{_PACKAGE}/_C/{library.name}": folder / library.name for library in made}
+        checkout = checkouts.read(self.source)
+        for part in toolchain.components(checkout, self.space, proton=False):
+            # Headers of several packages lie together in the clone; a program has its place with its version.
+            links[str(part.dest.relative_to(self.source))] = part.dest if part.tree else part.source
+        yield Remove((folder,), self.space.root, phase=PHASE)
+        yield MakeDir(folder, phase=PHASE)
+        yield from (Move(library, folder / library.name, phase=PHASE) for library in made)
+        content = {
+            "commit": commit.commit,
+            "version": checkout.version,
+            "links": {name: str(target) for name, target in links.items()},
+            "seconds": running.seconds,
+        }
+        yield Write(folder / "built.json", receipts.render("bisect", content), phase=PHASE)
+
+    def _assemble(self, commit: TritonCommit, running: Session) -> Path:
+        """Give a commit an interpreter, which imports its Python files and libraries; its path."""
+        receipt = self.built(commit) or {}
+        folder = running.env.path / "commits" / commit.commit[:_SHORT]
+        files, base = folder / "source", venv.base_interpreter(self.settings.python.interpreter)
+        site = folder / "lib" / f"python{base.minor}" / "site-packages"
+        about = site / f"triton-{receipt['version']}+git{commit.commit[:8]}.dist-info"
+        paths = self._python_paths(commit)
+        take = (
+            "git",
+            "--work-tree",
+            str(files),
+            "checkout",
+            "--quiet",
+            "--force",
+            commit.commit,
+            "--",
+            *paths,
+        )
+        found = "\n".join(map(str, (files / "python", *self.packages)))
+        backends = sorted({path.split("/")[1] for path in paths if path.endswith("/backend")})
+        points = "\n".join(("[triton.backends]", *(f"{name} = triton.backends.{name}" for name in backends)))
+        steps = (
+            Remove((folder,), self.space.root, phase=PHASE),
+            MakeDir(files, phase=PHASE),
+            Run(
+                take, cwd=self.source, env=(("GIT_INDEX_FILE", str(folder / "index")),), phase=PHASE
+            ),  # an index of its own: the clone's belongs to what is built there
+            *(Link(files / name, files / target, phase=PHASE) for name, target in self._links(commit, paths)),
+            *(Link(files / name, Path(target), phase=PHASE) for name, target in receipt["links"].items()),
+            Run((str(base.executable), "-m", "venv", "--without-pip", str(folder)), cwd=folder, phase=PHASE),
+            Write(site / "tritonsmith-bisect.pth", f"{found}\n", phase=PHASE),
+            Write(
+                about / "METADATA",
+                f"Metadata-Version: 2.1\nName: triton\nVersion: {about.stem[7:]}\n",
+                phase=PHASE,
+            ),
+            Write(about / "entry_points.txt", f"{points}\n", phase=PHASE),
+        )
+        python = folder / "bin" / "python"
+        running.run_unseen(stamped(steps, folder.with_suffix(".done"), python))
+        return python
+
+    def _python_paths(self, commit: TritonCommit) -> tuple[str, ...]:
+        """Folders of a commit with what Python imports."""
+        backends = self.settings.triton.backends
+        wanted = [_PACKAGE, *(f"third_party/{name}/{part}" for name in backends for part in _LINKED)]
+        return self._there(commit, *wanted)
+
+    def _links(self, commit: TritonCommit, paths: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        """Links of upstream's editable install: their path and what they lead to, in the commit."""
+        for path in paths:
+            if path == _PACKAGE:
+                continue
+            _, backend, part = path.split("/")
+            place = _LINKED[part].format(backend=backend)
+            if part == "backend":
+                yield place, path
+                continue
+            for inside in self._there(commit, f"{path}/"):
+                yield f"{place}/{inside.rsplit('/', 1)[1]}", inside
+
+    def _there(self, commit: TritonCommit, *paths: str) -> tuple[str, ...]:
+        """Which of these paths a commit has; of one that ends in `/`, what is in that folder."""
+        answer = git_reader.look(self.source, "ls-tree", "-z", "--name-only", commit.commit, "--", *paths)
+        if answer is None or answer.code:
+            why = answer.err if answer else "git takes too long"
+            raise FactError("git cannot read this commit", where=f"{self.clone} at {commit.commit}", why=why)
+        return tuple(name for name in answer.out.split("\0") if name)

@@ -1,0 +1,125 @@
+"""The search over the commits of a clone: over LLVM pins and inside one, by what a test tells per second.
+
+There are no fixed stages. Commits whose LLVM is at hand are quick to test, so they come first; a commit with
+the libraries of another, from which it differs in Python only, takes seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from tritonsmith.bisect.cost import CostModel, ExpectedCost, LlvmState, likelihood
+from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.bisect.search import Suspects, choose, suspects
+from tritonsmith.errors import FactError, PreflightError, StepError
+from tritonsmith.facts.triton_history import TritonCommit
+from tritonsmith.kernels.batch.spec import CompilerSpec
+
+CandidateTest = Callable[[CompilerSpec], BisectOutcome]
+_OURS = ("No space left on device", "Disk quota exceeded", "out of memory")  # no fault of the commit
+
+
+class Builds(Protocol):
+    """What makes commits ready to test: `build.CommitBuilds`."""
+
+    def llvm_state(self, pin: str) -> LlvmState:
+        """Where the LLVM of a pin comes from."""
+
+    def built(self, commit: TritonCommit) -> dict[str, Any] | None:
+        """The receipt of a commit's libraries; None if they must be built."""
+
+    def make(self, commit: TritonCommit) -> CompilerSpec:
+        """Make a commit ready, and name the interpreter that has it."""
+
+
+class CommitSearch:
+    """A search for the first bad commit of a range.
+
+    Args:
+        commits: the range (`triton_history.read`); the first one is good, the last one bad.
+        builds: makes commits ready.
+        test: what decides. It gets an interpreter that has the commit's Triton.
+        vendor: `nvidia` or `amd` if the question is about one vendor's code; empty for both.
+        known: outcomes so far, by hash: of a search that is resumed, or skips of the user's.
+        record: gets every outcome, before the next step begins.
+    """
+
+    def __init__(
+        self,
+        commits: Sequence[TritonCommit],
+        builds: Builds,
+        test: CandidateTest,
+        vendor: str = "",
+        known: Mapping[str, BisectOutcome] | None = None,
+        record: Callable[[TritonCommit, BisectOutcome], None] = lambda _commit, _outcome: None,
+    ) -> None:
+        self.commits, self.costs = commits, CostModel(commits, builds.llvm_state, self._is_built)
+        self._builds, self._test, self._record = builds, test, record
+        self._prior = [likelihood(commit, vendor) for commit in commits]
+        outcomes = known or {}
+        self.outcomes = {
+            index: outcomes[commit.commit]
+            for index, commit in enumerate(commits)
+            if commit.commit in outcomes
+        }
+
+    @property
+    def state(self) -> Suspects:
+        """What is known now."""
+        verdicts = {index: outcome.verdict for index, outcome in self.outcomes.items()}
+        return suspects(len(self.commits), verdicts)
+
+    def run(self) -> Suspects:
+        """Test until one suspect is left, or only those that cannot be tested.
+
+        Raises:
+            SmithError: what is no fault of a commit: a full disk, a missing compiler, an interrupt.
+        """
+        while next_ := self.next():
+            index = next_[0]
+            outcome = self.test(index)
+            self.outcomes[index] = outcome
+            self._record(self.commits[index], outcome)
+        return self.state
+
+    def next(self, jobs: int = 1) -> tuple[int, ...]:
+        """The commits to test now; none when the search is over."""
+        return choose(self.state, self.seconds, jobs=jobs, prior=self._prior)
+
+    def seconds(self, index: int) -> float:
+        """Expected seconds of a test."""
+        return self.costs.of(index).seconds
+
+    def table(self) -> list[tuple[int, ExpectedCost]]:
+        """What each commit that is left would cost, for `--explain`."""
+        return [(index, self.costs.of(index)) for index in self.state.left]
+
+    def test(self, index: int) -> BisectOutcome:
+        """Build a commit if need be, and test it; one that cannot be built is a skip with the reason."""
+        commit, started = self.commits[index], time.monotonic()
+        was_built = self._is_built(commit)
+        try:
+            triton = self._builds.make(commit)
+        except (FactError, PreflightError, StepError) as error:
+            why = _reason(error)
+            if any(word in why for word in _OURS):
+                raise
+            return BisectOutcome(Verdict.SKIP, why=why, seconds=time.monotonic() - started)
+        ready = time.monotonic()
+        if not was_built:
+            self.costs.record_build(index, ready - started)
+        outcome = self._test(triton)
+        ended = time.monotonic()
+        self.costs.record_test(ended - ready)
+        return replace(outcome, seconds=ended - started)
+
+    def _is_built(self, commit: TritonCommit) -> bool:
+        return self._builds.built(commit) is not None
+
+
+def _reason(error: FactError | PreflightError | StepError) -> str:
+    """A failure in one or two lines: what, and the first line of why."""
+    return ": ".join(filter(None, (error.what, (error.why or "").strip().partition("\n")[0])))
