@@ -24,6 +24,8 @@ class TritonRelease:
         python: oldest and newest minor version.
         requires: what the build needs in its environment, as requirement strings.
         llvm: pin, as many hex digits as are known; empty if unknown.
+        wheels: releases on the package index, oldest first.
+        branched: the commit of main that its branch was cut from, if that is known not to be `commit`.
     """
 
     version: str
@@ -31,6 +33,13 @@ class TritonRelease:
     python: tuple[str, str]
     requires: tuple[str, ...]
     llvm: str = ""
+    wheels: tuple[str, ...] = ()
+    branched: str = ""
+
+    @property
+    def branch_point(self) -> str:
+        """The last commit of main that it has, as far as the table knows."""
+        return self.branched or self.commit
 
 
 def releases() -> tuple[TritonRelease, ...]:

@@ -1,0 +1,141 @@
+"""A user's command, or a test, by the interpreter of each Triton; exit codes as in `git bisect run`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.errors import SmithError, StepError, UsageError
+from tritonsmith.kernels.batch import wheel_env
+from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.kernels.study.plan import name_of
+from tritonsmith.plan import files, process
+
+SKIP = 125
+ABORT = 128  # and above; below zero where a signal ended it
+_SHOWN = 100  # characters of the last line
+_PYTEST = {0: Verdict.GOOD, 1: Verdict.BAD}  # the others: interrupted, internal, usage, no test collected
+
+
+@dataclass(frozen=True)
+class CommandPredicate:
+    """A command whose exit code says what a Triton is.
+
+    Attributes:
+        argv: program and arguments; `python` is the interpreter that has the Triton.
+        cwd: where it runs.
+        scratch: folder for Triton's caches, and for what the command prints.
+    """
+
+    argv: tuple[str, ...]
+    cwd: Path
+    scratch: Path
+
+    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
+        """Nothing: commands run one by one, since nobody knows what they share."""
+
+    def test(self, triton: CompilerSpec) -> BisectOutcome:
+        """Run it.
+
+        Raises:
+            StepError: it cannot be started, or its exit code ends the bisect.
+        """
+        try:
+            python = wheel_env.place_of(triton).python
+        except UsageError as error:
+            return BisectOutcome(Verdict.SKIP, why=error.what)
+        began = time.monotonic()
+        code, log, last = run(self.argv, python, self.cwd, self.scratch / name_of(triton))
+        seconds = time.monotonic() - began
+        figures = f"exit code {code}" + (f": {last}" if last else "")
+        if code < 0 or code >= ABORT:
+            raise StepError(f"the command ended the bisect: exit code {code}", where=log, why=last or None)
+        if code == SKIP:
+            return BisectOutcome(Verdict.SKIP, figures, f"the command skips it: exit code {SKIP}", seconds)
+        return BisectOutcome(Verdict.BAD if code else Verdict.GOOD, figures, seconds=seconds)
+
+
+@dataclass(frozen=True)
+class PytestPredicate:
+    """A file of tests, by the pytest beside each Triton.
+
+    Attributes:
+        file: the tests; `FILE::NAME` for one.
+        scratch: folder for Triton's caches, and for what pytest prints.
+    """
+
+    file: str
+    scratch: Path
+
+    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
+        """Nothing: tests run one by one."""
+
+    def test(self, triton: CompilerSpec) -> BisectOutcome:
+        """Run them."""
+        try:
+            python = wheel_env.place_of(triton).python
+        except UsageError as error:
+            return BisectOutcome(Verdict.SKIP, why=error.what)
+        if process.capture((str(python), "-c", "import pytest")) is None:
+            hints = [f"{python} -m pip install pytest"]
+            raise SmithError("--test needs pytest beside each Triton", where=python, hints=hints)
+        began = time.monotonic()
+        argv = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", self.file)
+        code, log, last = run(argv, python, Path.cwd(), self.scratch / name_of(triton))
+        seconds = time.monotonic() - began
+        figures = f"exit code {code}" + (f": {last}" if last else "")
+        verdict = _PYTEST.get(code, Verdict.SKIP)
+        why = f"pytest did not test it: {log}" if verdict is Verdict.SKIP else ""
+        return BisectOutcome(verdict, figures, why, seconds)
+
+
+def run(argv: Sequence[str], python: Path, cwd: Path, scratch: Path) -> tuple[int, Path, str]:
+    """Run a program with an interpreter first on PATH, and caches of Triton's of its own.
+
+    Returns:
+        Exit code, file with what it printed, and the last line of that.
+
+    Raises:
+        StepError: it cannot be started.
+    """
+    files.make_folder(scratch)
+    log = scratch / "log"
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
+    environ |= {
+        "PATH": os.pathsep.join((str(python.parent), os.environ.get("PATH", ""))),
+        "VIRTUAL_ENV": str(python.parent.parent),
+        "TRITON_HOME": str(scratch),
+        "TRITON_CACHE_DIR": str(scratch / "cache"),
+    }
+    last = ""
+
+    def heard(line: str) -> None:
+        nonlocal last
+        last = line.strip() or last
+        print(line, file=written)
+
+    program = process.which(argv[0], environ["PATH"]) or argv[0]
+    with files.opened_log(log) as written:
+        try:
+            code = process.stream((program, *argv[1:]), cwd=cwd, env=environ, on_line=heard)
+        except OSError as error:
+            raise StepError(f"cannot run {argv[0]}", why=error.strerror or str(error)) from error
+    return code, log, last[:_SHOWN]
+
+
+def check() -> None:
+    """Refuse a `PYTHONPATH` with a Triton in it: each interpreter would import that one.
+
+    Raises:
+        UsageError: there is one.
+    """
+    for folder in filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)):
+        if (Path(folder) / "triton" / "__init__.py").is_file():
+            hints = ["unset PYTHONPATH"]
+            raise UsageError(
+                "PYTHONPATH has a Triton, which every test would import", where=folder, hints=hints
+            )

@@ -1,0 +1,70 @@
+"""Without `--when`: a compile that fails as it does at the bad end. Another failure is a skip, not a bad."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles, Manifests, UntestableError
+from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.kernels.compile.manifest import Point
+from tritonsmith.passes.reduce import failure
+from tritonsmith.passes.reduce.failure import Failure
+
+_DIED = re.compile(r"the compiler died: (\w+)")
+
+_Key = tuple[str, str]  # folder and point
+
+
+@dataclass(frozen=True)
+class FailurePredicate:
+    """Bad where a kernel that does not compile at the bad end fails in the same way.
+
+    Attributes:
+        compiles: of the kernels.
+        bad: the Triton whose failures are searched for.
+    """
+
+    compiles: KernelCompiles
+    bad: CompilerSpec
+
+    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
+        """Compile by all of them."""
+        self.compiles.prepare(tritons)
+
+    def test(self, triton: CompilerSpec) -> BisectOutcome:
+        """Compile, and compare the failures with those of the bad end."""
+        try:
+            searched = dict(_failures(self.compiles.of(self.bad)))
+            mine = self.compiles.of(triton)
+        except UntestableError as error:
+            return BisectOutcome(Verdict.SKIP, why=error.what)
+        seconds = sum(point.seconds for manifest in mine for point in manifest.points)
+        found = dict(_failures(mine))
+        same = [str(found[key]) for key, one in searched.items() if found.get(key) == one]
+        if same:
+            return BisectOutcome(Verdict.BAD, same[0], seconds=seconds)
+        other = [str(one) for key, one in found.items() if key in searched]
+        if other:
+            return BisectOutcome(Verdict.SKIP, other[0], "it fails in another way", seconds)
+        known = {(manifest.folder.name, point.id) for manifest in mine for point in manifest.points}
+        if absent := [key for key in searched if key not in known]:
+            why = f"{absent[0][0]} has no compile {absent[0][1]} here"
+            return BisectOutcome(Verdict.SKIP, why=why, seconds=seconds)
+        return BisectOutcome(Verdict.GOOD, "compiles", seconds=seconds)
+
+
+def _failures(compiled: Manifests) -> Iterator[tuple[_Key, Failure]]:
+    for manifest in compiled:
+        for point in manifest.points:
+            if point.status != "ok":
+                yield (manifest.folder.name, point.id), _failure(point)
+
+
+def _failure(point: Point) -> Failure:
+    died = _DIED.search(point.error)
+    log = f"{point.log}\n{point.error}"
+    found = failure.of(log, crashed=died[1] if died else "", timeout=point.status == "timeout")
+    return found if found.text or found.kind != "failure" else Failure("failure", point.gist)

@@ -1,0 +1,185 @@
+"""A bisect on disk: its question and all outcomes. A kill at any moment loses the test under way only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import untrusted
+from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.envs import workspace
+from tritonsmith.errors import FactError, UsageError, did_you_mean
+from tritonsmith.plan import digest, files, locks
+
+FILE = "session.json"
+SCHEMA = 1
+BY_HAND = "skipped by hand"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BisectQuestion:
+    """What is searched for: all that a later process needs to go on.
+
+    Attributes:
+        good: the end that does not show it, as it was given.
+        bad: the end that does.
+        kernel: FILE[:KERNEL], absolute; empty for a command or a test.
+        flags: those of `kernel.compile`, as they were given: name to value.
+        when: terms that make a Triton bad; without any, a compile that fails.
+        test: a test's file, absolute.
+        command: program and arguments.
+        folder: where the command runs.
+        source: clone of Triton; empty if none was given.
+        confirm: tests of one Triton whose verdicts must agree.
+        timeout: seconds for one compile; None for the usual.
+        releases_only: ends with the release step.
+        content: digest of the kernel's or the test's file.
+    """
+
+    good: str
+    bad: str
+    kernel: str = ""
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    when: tuple[str, ...] = ()
+    test: str = ""
+    command: tuple[str, ...] = ()
+    folder: str = ""
+    source: str = ""
+    confirm: int = 1
+    timeout: int | None = None
+    releases_only: bool = False
+    content: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of its folder: the ends, and a digest of everything."""
+        ends = "-".join(_plain(text) for text in (self.good, self.bad))
+        return f"{ends}-{digest(json.dumps(asdict(self), sort_keys=True))[:8]}"
+
+
+@dataclass(frozen=True)
+class TestedTriton:
+    """The outcome of one Triton.
+
+    Attributes:
+        triton: a release (`3.6.0`), or a commit, all 40 digits.
+        outcome: of its test.
+    """
+
+    __test__ = False  # no test class of pytest's
+
+    triton: str
+    outcome: BisectOutcome
+
+
+@dataclass(frozen=True)
+class BisectSession:
+    """A bisect that was begun.
+
+    Attributes:
+        folder: of this bisect.
+        question: what is searched for.
+        tested: outcomes, in the order in which they came; the last one of a Triton counts.
+        answer: the result in one line; empty while the search is not over.
+    """
+
+    folder: Path
+    question: BisectQuestion
+    tested: tuple[TestedTriton, ...] = ()
+    answer: str = ""
+
+    @property
+    def outcomes(self) -> dict[str, BisectOutcome]:
+        """Triton to outcome."""
+        return {one.triton: one.outcome for one in self.tested}
+
+    def having(self, triton: str, outcome: BisectOutcome) -> BisectSession:
+        """This session with one more outcome, on disk."""
+        return replace(self, tested=(*self.tested, TestedTriton(triton, outcome))).saved()
+
+    def saved(self) -> BisectSession:
+        """Write it, whole or not at all."""
+        content = {
+            "schema": SCHEMA,
+            "question": asdict(self.question),
+            "tested": [{"triton": one.triton, **asdict(one.outcome)} for one in self.tested],
+            "answer": self.answer,
+        }
+        files.write_atomically(self.folder / FILE, f"{json.dumps(content, indent=2)}\n")
+        return self
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Lock it for the body of a `with`.
+
+        Raises:
+            LockedError: another process works at it.
+        """
+        files.make_folder(self.folder)
+        hints = ["wait for it to end: invoke bisect.status"]
+        purpose = f"bisect {self.folder.name}"
+        with locks.hold(self.folder / "lock", purpose=purpose, busy="at this bisect", hints=hints):
+            yield
+
+
+def root() -> Path:
+    """The folder of all bisects."""
+    return workspace.default().root / "bisects"
+
+
+def begin(question: BisectQuestion) -> BisectSession:
+    """The unfinished session of this question, or a new one, which is not on disk yet."""
+    folder = root() / question.name
+    if (folder / FILE).is_file() and not (old := read(folder)).answer:
+        return old
+    return BisectSession(folder, question)
+
+
+def find(name: str = "") -> BisectSession:
+    """A session by the beginning of its name; the one that changed last without a name.
+
+    Raises:
+        UsageError: there is none, or several begin like that.
+    """
+    every = sorted(root().glob(f"*/{FILE}"), key=lambda path: path.stat().st_mtime)
+    names = [path.parent.name for path in every]
+    if not names:
+        hints = ["invoke bisect --good 3.6.0 --bad 3.9.0 ..."]
+        raise UsageError("no bisect was begun", where=root(), hints=hints)
+    found = [one for one in names if one.startswith(name)] if name else names[-1:]
+    if len(found) != 1 and name not in names:
+        what = f"{len(found)} bisects begin with {name!r}" if found else f"no bisect {name!r}"
+        raise UsageError(what, where=root(), hints=did_you_mean(name, found or names))
+    return read(root() / (name if name in names else found[0]))
+
+
+def read(folder: Path) -> BisectSession:
+    """A session from its folder.
+
+    Raises:
+        FactError: its file is damaged, or of another version of this tool.
+    """
+    path = folder / FILE
+    try:
+        content = untrusted.read_json(path, untrusted.OURS)
+        if content["schema"] != SCHEMA:
+            raise ValueError(f"schema {content['schema']}")  # noqa: TRY301 - one error for all
+        given = content["question"]
+        listed = {name: tuple(given[name]) for name in ("when", "command")}
+        tested = tuple(_tested(**row) for row in content["tested"])
+        return BisectSession(folder, BisectQuestion(**{**given, **listed}), tested, content["answer"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        hints = [f"begin again without it: remove {folder}"]
+        raise FactError("cannot read this bisect", where=path, why=str(error), hints=hints) from error
+
+
+def _tested(triton: str, verdict: str, **more: Any) -> TestedTriton:
+    return TestedTriton(triton, BisectOutcome(Verdict(verdict), **more))
+
+
+def _plain(text: str) -> str:
+    return "".join(char if char.isalnum() or char in "._" else "_" for char in text)[:24]
