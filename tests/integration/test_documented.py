@@ -71,6 +71,7 @@ WORDS_OF_A_PAGE = {
     "kernels.md": {"DIR": "compiled"},
     "resources.md": {"DIR": "compiled"},
     "security.md": {"PATH": "./my.toml"},
+    "worktrees.md": {"wt-release-3.4.x": "dev"},
 }
 INSTEAD = {  # what is too large, or not of this machine
     "clear-cache --root PATH": "clear-cache --root cache",
@@ -118,6 +119,8 @@ NOT_RUN = {  # why, by how a command begins
     "store.import": "an object store; test_store.py has one in memory",
     "test": "these are the tests",
     "watch": "it runs until ^C; test_watch.py saves files meanwhile",
+    "worktree.add": "a clone of Triton; test_worktrees.py has a small one",
+    "worktree.remove": "as above",
 }
 FAILS = ("passes.dump matmul.py:matmul --signature ... --target mi300x --option kpack=3",)
 

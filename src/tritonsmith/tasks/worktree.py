@@ -92,7 +92,7 @@ def listed(found: Sequence[WorktreeRow], now: float) -> None:
 
 def _cells(row: WorktreeRow, size: str, age: str) -> list[str]:
     where = row.branch or row.commit[:12]
-    ref = row.record.ref if where in ("", row.record.ref) else f"{row.record.ref}\n{where}"
+    ref = row.record.ref if where in ("", row.record.ref[:12]) else f"{row.record.ref}\n{where}"
     if row.dirty:
         ref += "\nchanged"
     return [row.record.name, ref, row.pin[:12], row.llvm, row.built, size, age]

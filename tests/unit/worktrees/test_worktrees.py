@@ -447,3 +447,67 @@ def test_a_damaged_record_is_told(triton: Made, space: Workspace) -> None:
 def test_an_unknown_name_is_told(space: Workspace) -> None:
     with pytest.raises(UsageError, match="no worktree named 'x'"):
         records.find(space, "x")
+
+
+ADD = """\
+#!/bin/sh
+# worktree wt-3.4.0 at 3.4.0
+set -eu
+
+# worktree
+mkdir -p HOME/worktrees
+cat > HOME/worktrees/wt-3.4.0.json <<'EOF'
+RECORD
+EOF
+mkdir -p ROOT
+(cd 'ROOT/CLONE/.git' && git -C 'ROOT/CLONE/.git' -c core.hooksPath=/dev/null worktree add --detach \
+'ROOT/.CLONE-wt-3.4.0.tritonsmith' COMMIT)
+mv 'ROOT/.CLONE-wt-3.4.0.tritonsmith' 'ROOT/CLONE-wt-3.4.0'
+(cd 'ROOT/CLONE/.git' && git -C 'ROOT/CLONE/.git' -c core.hooksPath=/dev/null worktree repair \
+'ROOT/CLONE-wt-3.4.0')
+mkdir -p HOME/worktrees
+cat > HOME/worktrees/wt-3.4.0.toml <<'EOF'
+# worktree of Triton at 3.4.0
+inherits = "dev"
+
+[triton]
+source = "ROOT/CLONE-wt-3.4.0"
+EOF
+"""
+REMOVE = """\
+#!/bin/sh
+# remove worktree wt-3.4.0
+set -eu
+
+# worktree
+mv 'ROOT/CLONE-wt-3.4.0' 'ROOT/.CLONE-wt-3.4.0.tritonsmith'
+(cd 'ROOT/CLONE/.git' && git -C 'ROOT/CLONE/.git' -c core.hooksPath=/dev/null worktree repair \
+'ROOT/.CLONE-wt-3.4.0.tritonsmith')
+(cd 'ROOT/CLONE/.git' && git -C 'ROOT/CLONE/.git' -c core.hooksPath=/dev/null worktree remove --force \
+--force 'ROOT/.CLONE-wt-3.4.0.tritonsmith')
+rm -rf -- HOME/envs/wt-3.4.0
+rm -rf -- HOME/worktrees/wt-3.4.0.toml HOME/worktrees/wt-3.4.0.json
+"""
+
+
+def test_the_plans_as_scripts(triton: Made, space: Workspace) -> None:
+    def script(plan: Plan) -> str:
+        text = plan.shell().replace(made.render().strip(), "RECORD").replace(made.commit, "COMMIT")
+        for path, name in ((space.root, "HOME"), (triton.path.parent, "ROOT")):
+            text = text.replace(str(path), name)
+        return text.replace(triton.path.name, "CLONE")
+
+    prepared = add.prepare(WorktreeRequest("3.4.0"), clone(triton.path), space)
+    made = prepared.record
+    assert script(prepared.plan) == ADD
+    space.run(prepared.plan, "worktree.add", quiet=True)
+    assert script(remove.prepare(made, space, {}).plan) == REMOVE
+
+
+def test_the_script_does_what_the_plan_does(triton: Made, space: Workspace) -> None:
+    prepared = add.prepare(WorktreeRequest("3.4.0"), clone(triton.path), space)
+    subprocess.run(["sh", "-c", prepared.plan.shell()], check=True, capture_output=True)
+    assert list_.rows(space)[0].problem == ""
+    removal = remove.prepare(prepared.record, space, {})
+    subprocess.run(["sh", "-c", removal.plan.shell()], check=True, capture_output=True)
+    assert list_.rows(space) == ()
