@@ -12,7 +12,7 @@ from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.errors import SmithError, StepError, UsageError
 from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
-from tritonsmith.kernels.study.plan import name_of
+from tritonsmith.kernels.compile.folder_name import folder_name
 from tritonsmith.plan import files, process
 
 SKIP = 125
@@ -49,7 +49,7 @@ class CommandPredicate:
         except UsageError as error:
             return BisectOutcome(Verdict.SKIP, why=error.what)
         began = time.monotonic()
-        code, log, last = run(self.argv, python, self.cwd, self.scratch / name_of(triton))
+        code, log, last = run(self.argv, python, self.cwd, self.scratch / folder_name(triton.label))
         seconds = time.monotonic() - began
         figures = f"exit code {code}" + (f": {last}" if last else "")
         if code < 0 or code >= ABORT:
@@ -85,7 +85,7 @@ class PytestPredicate:
             raise SmithError("--test needs pytest beside each Triton", where=python, hints=hints)
         began = time.monotonic()
         argv = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", self.file)
-        code, log, last = run(argv, python, Path.cwd(), self.scratch / name_of(triton))
+        code, log, last = run(argv, python, Path.cwd(), self.scratch / folder_name(triton.label))
         seconds = time.monotonic() - began
         figures = f"exit code {code}" + (f": {last}" if last else "")
         verdict = _PYTEST.get(code, Verdict.SKIP)

@@ -12,8 +12,8 @@ from tritonsmith.kernels.batch import run
 from tritonsmith.kernels.batch.run import CompileJob
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compare.inputs import ComparedKernel
+from tritonsmith.kernels.compile.folder_name import folder_name
 from tritonsmith.kernels.compile.manifest import Manifest
-from tritonsmith.kernels.study.plan import name_of
 from tritonsmith.plan import Plan, Remove
 
 Manifests = tuple[Manifest, ...]
@@ -75,7 +75,7 @@ class KernelCompiles:
         return self._known.pop(triton) if self.again else self._known[triton]
 
     def _jobs(self, triton: CompilerSpec) -> tuple[CompileJob, ...]:
-        folder = self.out / name_of(triton)
+        folder = self.out / folder_name(triton.label)
         return tuple(
             CompileJob(kernel.asked, triton, folder / kernel.name)
             for kernel in self.kernels
