@@ -44,17 +44,17 @@ class KernelCompiles:
     timeout: int | None = None
     silent: bool = False
     again: bool = False
-    _known: dict[CompilerSpec, Manifests] = field(default_factory=dict, compare=False)
+    _known: dict[str, Manifests] = field(default_factory=dict, compare=False)
 
     def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
         """Compile by several Tritons in one pool; what goes wrong is told when one of them is asked for."""
-        jobs = {triton: self._jobs(triton) for triton in tritons}
-        wanted = {triton: made for triton, made in jobs.items() if made}
+        jobs = {triton.label: self._jobs(triton) for triton in tritons}
+        wanted = {label: made for label, made in jobs.items() if made}
         try:
             every = iter(self._run([job for made in wanted.values() for job in made]))
         except (FactError, UsageError):
             return
-        self._known.update({triton: tuple(next(every) for _ in made) for triton, made in wanted.items()})
+        self._known.update({label: tuple(next(every) for _ in made) for label, made in wanted.items()})
 
     def of(self, triton: CompilerSpec) -> Manifests:
         """The compiles by one Triton.
@@ -63,16 +63,16 @@ class KernelCompiles:
             UntestableError: this Triton cannot be had for this Python, or refuses the kernels' files.
             SmithError: something else is in the way.
         """
-        if triton not in self._known:
+        if triton.label not in self._known:
             jobs = self._jobs(triton)
             if not jobs:
                 raise UntestableError(f"no kernel of the list is for Triton {triton.triton}")
             try:
-                self._known[triton] = tuple(self._run(jobs))
+                self._known[triton.label] = tuple(self._run(jobs))
             except (FactError, UsageError) as error:
                 why = error.why.splitlines()[-1] if error.why else ""
                 raise UntestableError(": ".join(filter(None, (error.what, why)))) from error
-        return self._known.pop(triton) if self.again else self._known[triton]
+        return self._known.pop(triton.label) if self.again else self._known[triton.label]
 
     def _jobs(self, triton: CompilerSpec) -> tuple[CompileJob, ...]:
         folder = self.out / folder_name(triton.label)
