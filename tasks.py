@@ -1,6 +1,9 @@
 """What Invoke reads: the namespace, nothing else."""
 
-from tritonsmith.tasks import namespace, task
+from tritonsmith.start import interruptible
+
+with interruptible():
+    from tritonsmith.tasks import namespace, task
 
 task.end_with_reader()
 

@@ -93,6 +93,24 @@ def test_stopped_before_a_task_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.code == 130
 
 
+@pytest.mark.parametrize("program_", ["tritonsmith", "invoke"])
+def test_stopped_while_python_imports_the_tool(program_: str, tmp_path: Path) -> None:
+    """A stand-in for a module that both import late, and that takes for ever."""
+    (tmp_path / "rich").mkdir()
+    (tmp_path / "rich" / "__init__.py").write_text(
+        "import time\nprint('imports', flush=True)\ntime.sleep(600)\n"
+    )
+    argv = [sys.executable, str(Path(sys.executable).with_name(program_)), "env.list"]
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen(argv, cwd=REPOSITORY, env=environ, stdout=-1, stderr=-1, text=True) as started:
+        assert started.stdout
+        assert started.stderr
+        assert started.stdout.readline() == "imports\n"
+        started.send_signal(signal.SIGINT)
+        assert started.stderr.read() == "interrupted\n"
+    assert started.returncode == 130
+
+
 def test_a_reader_that_goes_away_is_no_bug(elsewhere: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -1,0 +1,38 @@
+"""The console entry: ^C while Python still imports the tool ends it in a word, not in a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_EXIT_INTERRUPTED = 130  # of errors.py, which is one of the modules that are not imported yet
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """End at once at ^C in the body of a `with`, which imports and holds nothing."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield  # it is ignored, or who imports this has an answer of its own
+        return
+    signal.signal(signal.SIGINT, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def main() -> None:
+    """Import the program, and run it."""
+    with interruptible():
+        from tritonsmith.program import main as run  # noqa: PLC0415 - this is what takes the time
+    run()
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(_EXIT_INTERRUPTED)
