@@ -231,9 +231,10 @@ def _wrong(text: str) -> str:
 
 
 def _parse(text: str) -> ast.Module | None:
+    """The module; None if it cannot be parsed here: the env's interpreter decides."""
     try:
         return ast.parse(text)
-    except (SyntaxError, ValueError):  # of a newer Python, perhaps: the env's interpreter decides
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # of a newer Python, or nested too deeply
         return None
 
 

@@ -184,3 +184,8 @@ def test_a_name_that_functions_bind_is_no_name_of_the_module() -> None:
         source.find("def f():\n    x = 3\n", "x", FILE)
     assert source.find("def f():\n    global x\n    x = 3\n", "x", FILE) is None
     assert source.find("def __getattr__(name):\n    return 3\n", "x", FILE) is None
+
+
+def test_a_file_that_is_nested_too_deeply_is_left_to_the_env_s_interpreter() -> None:
+    assert source.kernels("(" * 5000 + ")" * 5000) == ()
+    assert source.kernels("x = " + "-" * 100_000 + "1") == ()
