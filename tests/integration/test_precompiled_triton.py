@@ -103,11 +103,19 @@ def test_a_missing_include_is_found_before_upstream_finds_it(first: Smith) -> No
     text = '#include "mlir/IR/Types.h"\nvoid *hidden(mlir::OpBuilder &b) { return b.getContext(); }\n'
     source.write_text(text, encoding="utf-8")
     commit(first.cwd, "Include too little")
-    check = (*BUILD, "--env", first.root / "first.toml", "--check-includes")
+    check = (*BUILD[:-2], "--env", first.root / "first.toml", "--check-includes")
     first(*BUILD, "--env", first.root / "first.toml")  # the precompiled header hides it
     told = " ".join(first(*check, code=1).error.split())
     assert "without the precompiled header, 1 of 1 files fail to compile" in told
     assert 'OpBuilder: #include "mlir/IR/Builders.h"' in told
     source.write_text(text.replace("Types.h", "Builders.h"), encoding="utf-8")
     assert "changed since main" in first(*check).out
+    header = first.cwd / "include/triton/Dialect/Triton/IR/Needy.h"
+    header.write_text("using Needed = mlir::OpBuilder;\n", encoding="utf-8")
+    source.write_text('#include "mlir/IR/Builders.h"\n#include "triton/Dialect/Triton/IR/Needy.h"\n', "utf-8")
+    commit(first.cwd, "Include a header that includes too little")
+    told = " ".join(first(*check, code=1).error.split())
+    assert "1 of 2 files fail to compile" in told
+    assert "Needy.h:1" in told
+    assert "no meaning" in first(*check, "--for", "opt", code=2).error
     git(first.cwd, "checkout", "--quiet", "--force", "main")

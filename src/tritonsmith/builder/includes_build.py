@@ -1,7 +1,8 @@
 """A Ninja file that compiles sources without their precompiled header, for the errors alone.
 
-`python -m tritonsmith.builder.includes_build --output build.ninja DATABASE SOURCE...`: the commands are those
-of the build (compile_commands.json), less the header and what they write.
+`python -m tritonsmith.builder.includes_build --output build.ninja DATABASE SOURCE... --header HEADER SOURCE`:
+the commands are those of the build (compile_commands.json), less the header and what they write. A header is
+compiled by itself, with the command of a source that includes it.
 """
 
 from __future__ import annotations
@@ -18,21 +19,34 @@ from tritonsmith.plan import files
 
 _WRITES = ("-o", "-MF", "-MT", "-MQ")
 _HEADER = re.compile(r"-include-pch|-include")
+_AS_SOURCE = ("-Wno-pragma-once-outside-header", "-x", "c++")  # clang's: no other compiler gets headers
 _ESCAPED = re.compile(r"([$ :])")
 
 
-def render(database: Iterable[Mapping[str, Any]], sources: Iterable[str]) -> str:
-    """The text of the Ninja file; sources that the database does not have are passed over."""
-    wanted = set(sources)
+def render(
+    database: Iterable[Mapping[str, Any]], sources: Iterable[str], headers: Iterable[tuple[str, str]] = ()
+) -> str:
+    """The text of the Ninja file; sources that the database does not have are passed over.
+
+    Args:
+        database: compile_commands.json.
+        sources: to be compiled.
+        headers: to be compiled, each with a source that includes it.
+    """
+    wanted = {source: [source] for source in sources}
+    for header, source in headers:
+        wanted.setdefault(source, []).append(header)
     lines = ["rule check", "  command = cd $folder && $argv", "  description = Checking $source"]
     for entry in database:
-        if entry["file"] in wanted:
-            wanted.discard(entry["file"])
-            name = _ESCAPED.sub(r"$\1", entry["file"])
+        for file in wanted.pop(entry["file"], ()):
+            name = _ESCAPED.sub(r"$\1", file)
+            words = _kept(shlex.split(entry["command"]))
+            given = _AS_SOURCE if file != entry["file"] else ()
+            argv = [part for word in words for part in ((*given, file) if word == entry["file"] else (word,))]
             values = {
                 "folder": shlex.quote(entry["directory"]),
-                "argv": shlex.join((*_kept(shlex.split(entry["command"])), "-fsyntax-only")),
-                "source": entry["file"],
+                "argv": shlex.join((*argv, "-fsyntax-only")),
+                "source": file,
             }
             lines.append(f"build {name}.checked: check")
             lines += [f"  {key} = {value.replace('$', '$$')}" for key, value in values.items()]
@@ -60,10 +74,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("database", type=Path)
     parser.add_argument("sources", nargs="+")
+    parser.add_argument("--header", nargs=2, action="append", default=[], metavar=("HEADER", "SOURCE"))
     arguments = parser.parse_args(argv)
-    text = render(json.loads(arguments.database.read_text(encoding="utf-8")), arguments.sources)
+    text = render(
+        json.loads(arguments.database.read_text(encoding="utf-8")), arguments.sources, arguments.header
+    )
     files.write_atomically(arguments.output, text)
-    print(f"{text.count('.checked: check')} of {len(arguments.sources)} sources are compiled by this build")
+    given = len(arguments.sources) + len(arguments.header)
+    print(f"{text.count('.checked: check')} of {given} files are compiled by this build")
     return 0
 
 

@@ -11,6 +11,7 @@ from tritonsmith.plan import Plan
 
 if TYPE_CHECKING:  # a build that has nothing to do needs no store
     from tritonsmith.builder.llvm.store_entry import StoreEntryUpdate
+    from tritonsmith.builder.triton.recipe import Inputs
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class PreparedBuild:
         llvm_in_words: the LLVM, if it is known not to be the pin; empty otherwise.
         pin_in_words: the pin.
         checkout: Triton's sources, where they are built.
+        inputs: facts and settings of a build of Triton.
         store_update: what it means to the store of LLVMs; None if nothing.
     """
 
@@ -36,3 +38,4 @@ class PreparedBuild:
     pin_in_words: str = ""
     store_update: StoreEntryUpdate | None = None
     checkout: TritonCheckout | None = None
+    inputs: Inputs | None = None

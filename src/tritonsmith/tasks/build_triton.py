@@ -11,9 +11,7 @@ from tritonsmith.tasks.options import BUILD_FOR, DRY_RUN, ENV, FORCE, NINJA_TARG
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
-    from tritonsmith.builder.triton.source import TritonSource
-    from tritonsmith.envs.schema import Settings
-    from tritonsmith.envs.workspace import Workspace
+    from tritonsmith.builder.triton.check_includes import IncludeCheck
 
 
 @task(tables=True, name="build-triton")
@@ -48,6 +46,11 @@ def build_triton(
     }
     if base and not check_includes:
         raise UsageError("--base requires --check-includes")
+    if check_includes and (for_ or target):
+        raise UsageError(
+            "--check-includes links nothing, so --for and --target have no meaning with it",
+            hints=["it compiles the files that differ from a branch: --base BRANCH"],
+        )
     # The check is of the build that is there: other settings would configure it anew.
     chosen = settings.load(env, flags, commands.last_build(env) if check_includes else None)
     space, located = commands.find_triton(chosen)
@@ -56,13 +59,16 @@ def build_triton(
         return
     commands.bring_sources(chosen, located)
     if check_includes:
-        _check_includes(chosen, space, located, base, dry_run=dry_run)
+        from tritonsmith.builder.triton import check_includes as includes
+
+        check = includes.prepare(chosen, space, located, base, force=force, again=reconfigure)
+        _check_includes(check, chosen.name, dry_run=dry_run)
         return
     prepared = commands.prepare_build(chosen, space, located, force=force, again=reconfigure)
     if chosen.llvm.debug_libraries:
         from tritonsmith.builder.debug_library import command as debug_libraries
 
-        prepared = debug_libraries.with_listed(prepared, chosen, space, located)
+        prepared = debug_libraries.with_listed(prepared)
     output.warnings(prepared.warnings)
     if dry_run:
         output.plan(prepared.plan)
@@ -74,20 +80,18 @@ def build_triton(
     output.debuggers(running.env.build)
 
 
-def _check_includes(
-    settings: Settings, space: Workspace, located: TritonSource, base: str, *, dry_run: bool
-) -> None:
+def _check_includes(check: IncludeCheck, env: str, *, dry_run: bool) -> None:
     from tritonsmith.builder.triton import check_includes
     from tritonsmith.envs import session
 
-    check = check_includes.prepare(settings, space, located, base)
+    output.warnings(check.warnings)
     if dry_run:
         output.plan(check.plan)
         return
     if not check.changed:
         output.notes([f"nothing to check: no C++ file has changed since {check.base}"])
         return
-    with session.opened("build-triton", settings.name) as running:
+    with session.opened("build-triton", env) as running:
         unchecked = check_includes.execute(check, running)
     output.warnings(f"not checked, because this build does not compile it: {path}" for path in unchecked)
     count = len(check.changed) - len(unchecked)

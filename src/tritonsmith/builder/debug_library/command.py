@@ -263,23 +263,21 @@ def undo(only: Iterable[str], inputs: Inputs) -> DebugLibraryOutcome:
     return DebugLibraryOutcome(prepared, (), (), (), left, inputs)
 
 
-def with_listed(
-    prepared: PreparedBuild, settings: Settings, space: Workspace, located: TritonSource
-) -> PreparedBuild:
+def with_listed(prepared: PreparedBuild) -> PreparedBuild:
     """Extend `commands.prepare_build` by the env file's debug libraries; unchanged where it lists none.
 
     Raises:
         FactError: LLVM's sources are not here yet, or something does not agree.
     """
-    if not settings.llvm.debug_libraries:
+    inputs = prepared.inputs
+    if inputs is None or not inputs.settings.llvm.debug_libraries:
         return prepared
-    inputs = gather(settings, space, located)
     tree = sources.of(inputs)
     if tree.steps:
         raise FactError(
             "LLVM's sources, which debug-libraries under [llvm] needs, are not fetched yet",
             where=tree.path,
-            hints=[f"fetch the sources and build: {command('debug-library', env=settings.name)}"],
+            hints=[f"fetch the sources and build: {command('debug-library', env=inputs.settings.name)}"],
         )
     operations = _operations({}, bench(inputs, tree))
     steps = [step for operation in operations for step in operation.steps]

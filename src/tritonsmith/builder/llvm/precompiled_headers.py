@@ -23,7 +23,7 @@ def objection(settings: Settings, compilers: Compilers) -> str | None:
     if compilers.cxx is None or "clang" not in compilers.cxx.path.name:
         return "the compiler is not clang: GCC's precompiled headers cost more to read than they save"
     if settings.cache.remote:
-        return "precompiled headers contain absolute paths, so the remote cache would never hit"
+        return "precompiled headers contain absolute paths: a remote cache would hit only where these agree"
     if settings.cache.distribute:
         return f"{settings.cache.distribute} does not send precompiled headers"
     if settings.cache.launcher in ("sccache", "recc"):

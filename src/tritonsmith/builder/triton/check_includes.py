@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tritonsmith import untrusted
 from tritonsmith.builder import cmake, diagnose
 from tritonsmith.builder.triton import commands, precompiled, recipe, suspects
 from tritonsmith.builder.triton.recipe import Inputs
 from tritonsmith.builder.triton.source import TritonSource
+from tritonsmith.envs import unfinished_build
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import Workspace
@@ -41,16 +43,32 @@ class IncludeCheck:
         inputs: facts and settings, as for `build-triton`.
         changed: sources and headers that differ, and what is compiled for each (`suspects.compiled_for`).
         base: the branch that they differ from.
+        warnings: of the preflight.
+        again: configure even if nothing changed.
+        receipt: what goes in, if the last build went in otherwise; else empty.
     """
 
     inputs: Inputs
     changed: Mapping[Path, Path | None]
     base: str
+    warnings: tuple[str, ...] = ()
+    again: bool = False
+    receipt: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def sources(self) -> tuple[Path, ...]:
         """What is compiled, as far as this build compiles it."""
         return tuple(dict.fromkeys(path for path in self.changed.values() if path))
+
+    @property
+    def headers(self) -> Mapping[Path, Path]:
+        """Headers that are compiled by themselves, each as a source is that includes it."""
+        return {path: source for path, source in self.changed.items() if source and source != path}
+
+    @property
+    def count(self) -> int:
+        """How many files are compiled without a precompiled header."""
+        return len(self.sources) + len(self.headers)
 
     @property
     def objects(self) -> BuildObjects:
@@ -62,7 +80,9 @@ class IncludeCheck:
     def plan(self) -> Plan:
         """The recipe: configure, compile as always, so that all headers are there, then without."""
         build, tools, jobs = self.inputs.env.build, self.inputs.tools, self.inputs.jobs.compile
-        folder, names = build / FOLDER, map(str, self.sources)
+        folder, names = build / FOLDER, list(map(str, self.sources))
+        for header, source in self.headers.items():
+            names += ("--header", str(header), str(source))
         write = (
             sys.executable,
             "-m",
@@ -71,7 +91,7 @@ class IncludeCheck:
             str(folder / "build.ninja"),
         )
         steps = (
-            *recipe.before_compiles(self.inputs),
+            *recipe.before_compiles(self.inputs, again=self.again),
             self.objects,
             MakeDir(folder, phase=PHASE),
             Run((*write, str(build / "compile_commands.json"), *names), cwd=build, phase=PHASE),
@@ -82,7 +102,15 @@ class IncludeCheck:
         )
 
 
-def prepare(settings: Settings, space: Workspace, located: TritonSource, base: str = "") -> IncludeCheck:
+def prepare(
+    settings: Settings,
+    space: Workspace,
+    located: TritonSource,
+    base: str = "",
+    *,
+    force: bool = False,
+    again: bool = False,
+) -> IncludeCheck:
     """Choose what to compile.
 
     Args:
@@ -90,16 +118,22 @@ def prepare(settings: Settings, space: Workspace, located: TritonSource, base: s
         space: the workspace.
         located: the checkout.
         base: branch that this one will be merged into; empty to search for upstream's.
+        force: go on in spite of what the preflight found.
+        again: configure even if nothing changed.
 
     Raises:
         FactError: no checkout, no LLVM yet, or git has no such branch.
+        PreflightError: the build would fail.
         UsageError: this build has no precompiled headers.
     """
-    inputs, _ = commands.gather(settings, space, located)
+    inputs, request, warnings = commands.gather_checked(settings, space, located, force=force, again=again)
     if not inputs.precompiled:
         raise UsageError("this build has no precompiled headers, so no missing #include is hidden")
     changes = branch_changes.read(inputs.checkout.root, base)
-    return IncludeCheck(inputs, suspects.compiled_for(inputs.checkout.root, changes.files), changes.base)
+    changed = suspects.compiled_for(inputs.checkout.root, changes.files)
+    receipt, last = commands.receipt_of(inputs, request), commands.last_settings(inputs.env)
+    receipt = {} if receipt["settings"] == last else receipt
+    return IncludeCheck(inputs, changed, changes.base, warnings, again, receipt)
 
 
 def execute(check: IncludeCheck, session: Session) -> tuple[Path, ...]:
@@ -111,6 +145,11 @@ def execute(check: IncludeCheck, session: Session) -> tuple[Path, ...]:
     Raises:
         StepError: what is missing where, or nothing was checked.
     """
+    if check.receipt:  # the folder is configured otherwise now, and not built
+        only = StepError("only the includes were checked")
+        session.run_unseen(
+            unfinished_build.record(session.env, session.task, check.receipt, session.log, only)
+        )
     try:
         session.run(check.plan)
     except CommandFailedError as failure:
@@ -141,7 +180,7 @@ def explain(failure: CommandFailedError, check: IncludeCheck) -> StepError:
         lines += [f"  {name}: {line}" for name in names if (line := _declaring(name, headers))]
     first = failed[0][1] if failed else None
     return StepError(
-        f"without the precompiled header, {len(failed)} of {len(check.sources)} files fail to compile",
+        f"without the precompiled header, {len(failed)} of {check.count} files fail to compile",
         where=f"{first.file}:{first.line}" if first and first.file else failure.log,
         why="\n".join(lines),
         hints=["include what is missing: upstream compiles without that header", f"full log: {failure.log}"],

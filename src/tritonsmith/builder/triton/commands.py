@@ -67,11 +67,9 @@ def prepare_build(
         FactError: no checkout, or no LLVM yet.
         PreflightError: the build would fail.
     """
-    inputs, request = gather(settings, space, located, again=again)
+    inputs, request, warnings = gather_checked(settings, space, located, force=force, again=again)
     if settings.llvm.debug_libraries:
         inputs = replace(inputs, after_project=relink.file(inputs.env))  # `with_listed` adds what writes it
-    problems = _problems(inputs, request)
-    warnings = preflight.enforce(problems, force=force)
     inputs, tried = (inputs, ()) if force else _with_suspects(inputs, request)
     plan = recipe.plan(inputs, again=again)
     last = receipts.read(inputs.env.receipt("build-triton"))
@@ -254,6 +252,26 @@ def gather(
     return replace(inputs, precompiled=_precompiled(inputs, again=again)), request
 
 
+def gather_checked(
+    settings: Settings, space: Workspace, located: TritonSource, *, force: bool = False, again: bool = False
+) -> tuple[Inputs, LlvmRequest, tuple[str, ...]]:
+    """All facts, and the warnings of the preflight.
+
+    Args:
+        settings: the env.
+        space: the workspace.
+        located: the checkout.
+        force: go on in spite of what the preflight found.
+        again: choose anew what a build folder keeps.
+
+    Raises:
+        FactError: no checkout, no LLVM, or no interpreter.
+        PreflightError: the build would fail.
+    """
+    inputs, request = gather(settings, space, located, again=again)
+    return inputs, request, preflight.enforce(_problems(inputs, request), force=force)
+
+
 def _precompiled(inputs: Inputs, *, again: bool) -> dict[str, str]:
     """The headers to precompile: those of the last configure, unless `again` or the LLVM is another."""
     here = Folders(inputs.checkout.root, inputs.env.build, inputs.workspace.root)
@@ -275,14 +293,20 @@ def last_build(env: str) -> Layer | None:
         env: name or path of the env file.
     """
     folder = workspace.default().env(find(env).stem)
-    attempt, receipt = unfinished_build.read(folder), unfinished_build.succeeded(folder)
-    name, last = f"the last {receipt.get('task')}", receipt.get("settings")
+    attempt, last = unfinished_build.read(folder), last_settings(folder)
+    name = f"the last {unfinished_build.succeeded(folder).get('task')}"
     if attempt and attempt.settings:
-        name, last = f"the last {attempt.task}, which did not finish", attempt.settings
+        name = f"the last {attempt.task}, which did not finish"
     if last is None:
         return None
     hidden = _hidden(env, name, last)
     return name, {key: value for key, value in last.items() if key not in hidden}
+
+
+def last_settings(env: EnvDir) -> dict[str, Any] | None:
+    """How the build folder is configured: settings of the last build, finished or not; None without one."""
+    attempt = unfinished_build.read(env)
+    return (attempt.settings if attempt else {}) or unfinished_build.succeeded(env).get("settings")
 
 
 def _hidden(env: str, name: str, last: Mapping[str, Any]) -> frozenset[str]:
@@ -372,8 +396,23 @@ def _sources(tree: LlvmTree, env: EnvDir) -> Path | None:
 
 
 def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[str, ...]) -> PreparedBuild:
+    tree = inputs.llvm
+    not_the_pin = request.pin is not None and request.fit(tree.commit) != "pin"
+    words = f"{tree.version} in {tree.prefix}" + (
+        f", commit {tree.commit}" if tree.commit else ", commit not recorded"
+    )
+    pin = f"{request.pin.commit} ({request.pin.file})" if request.pin else "unknown"
+    near = words if not_the_pin else ""
+    receipt = receipt_of(inputs, request)
+    return PreparedBuild(
+        plan, warnings, receipt, inputs.env.build, near, pin, checkout=inputs.checkout, inputs=inputs
+    )
+
+
+def receipt_of(inputs: Inputs, request: LlvmRequest) -> dict[str, Any]:
+    """What goes into a build, for its receipt."""
     settings, checkout, tree = inputs.settings, inputs.checkout, inputs.llvm
-    receipt = {
+    return {
         "env": settings.name,
         "source": checkout.root,
         "version": checkout.version,
@@ -394,10 +433,3 @@ def _prepared(plan: Plan, inputs: Inputs, request: LlvmRequest, warnings: tuple[
         "build": inputs.env.build,
         "settings": {key: value for key, value, _ in explain(settings) if key in _REMEMBERED},
     }
-    not_the_pin = request.pin is not None and request.fit(tree.commit) != "pin"
-    words = f"{tree.version} in {tree.prefix}" + (
-        f", commit {tree.commit}" if tree.commit else ", commit not recorded"
-    )
-    pin = f"{request.pin.commit} ({request.pin.file})" if request.pin else "unknown"
-    near = words if not_the_pin else ""
-    return PreparedBuild(plan, warnings, receipt, inputs.env.build, near, pin, checkout=checkout)
