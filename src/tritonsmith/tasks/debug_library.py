@@ -62,7 +62,7 @@ def debug_library(
     }
     chosen = settings.load(env, flags, commands.last_build(env))
     wanted = command.LibraryRequest(library, pass_, file, whole_library, narrow=not for_)
-    _check(wanted, undo=undo, list_=list_, as_json=json, listed=chosen.llvm.debug_libraries)
+    _check(wanted, undo=undo, list_=list_, as_json=json, for_=for_, listed=chosen.llvm.debug_libraries)
     space, located = commands.find_triton(chosen)
     inputs = command.gather(chosen, space, located)
     if undo:
@@ -93,13 +93,17 @@ def debug_library(
 
 
 def _check(
-    wanted: LibraryRequest, *, undo: bool, list_: bool, as_json: bool, listed: tuple[str, ...]
+    wanted: LibraryRequest, *, undo: bool, list_: bool, as_json: bool, for_: str, listed: tuple[str, ...]
 ) -> None:
     if undo and (wanted.passes or wanted.files):
         raise UsageError(
             "--undo takes names of libraries",
             hints=["invoke debug-library MLIRTransforms --undo, or --undo alone"],
         )
+    if list_ and (undo or wanted or for_):
+        raise UsageError("--list lists all libraries and builds nothing", hints=["omit the other flags"])
+    if wanted.whole and not (wanted.passes or wanted.files):
+        raise UsageError("--whole-library requires --pass or --file")
     if as_json and not list_:
         raise UsageError("--json requires --list")
     if not (undo or list_ or wanted or listed):

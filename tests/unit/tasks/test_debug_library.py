@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.builder import made
+from tests.unit.tasks.conftest import Smith
 from tritonsmith.builder.debug_library.cmake_lists import Library
 from tritonsmith.builder.debug_library.command import DebugLibraryOutcome
 from tritonsmith.builder.debug_library.plan import Operation
@@ -60,3 +61,18 @@ def outcome(places: tuple[LibrarySource, ...], fresh: tuple[str, ...]) -> DebugL
     prepared = PreparedBuild(Plan("p"), (), {})
     replaced = {one.library.name: one.replacement for one in (earlier, asked)}
     return DebugLibraryOutcome(prepared, (earlier, asked), fresh, (), replaced, made.inputs(), places)
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        ("--list --pass cse", "--list lists all"),
+        ("--list MLIRIR", "--list lists all"),
+        ("--list --undo", "--list lists all"),
+        ("MLIRIR --whole-library", "--whole-library requires"),
+    ],
+)
+def test_flags_that_would_have_no_effect_are_refused(argv: str, says: str, smith: Smith) -> None:
+    done = smith("debug-library", *argv.split())
+    assert done.code == 2
+    assert says in done.err
