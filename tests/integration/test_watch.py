@@ -47,6 +47,21 @@ print(pathlib.Path("answer.txt").read_text().strip())
 sys.exit(int(pathlib.Path("code.txt").read_text()))
 """
 
+STUBBORN = """
+import os, pathlib, signal, time
+signal.signal(signal.SIGINT, lambda *_: pathlib.Path("asked.txt").touch())
+pathlib.Path("pid.txt").write_text(str(os.getpid()))
+print("began", flush=True)
+while True:
+    time.sleep(1)
+"""
+LEAVES = """
+import pathlib, subprocess, time
+child = subprocess.Popen(("sleep", "600"))
+pathlib.Path("pid.txt").write_text(str(child.pid))
+print("began", flush=True)
+time.sleep(0.5)
+"""
 WAIT = """import time
 import triton
 
@@ -199,6 +214,45 @@ def test_a_save_during_a_run_starts_anew(slow: Smith) -> None:
         assert all_gone([old])
 
 
+def test_an_interrupt_while_a_save_stops_the_run_is_not_lost(slow: Smith) -> None:
+    folder = slow.cwd
+    (folder / "stubborn.py").write_text(STUBBORN)
+    with watching(slow, "--path", "answer.txt", "--", "python3", "stubborn.py") as watch:
+        run = began(watch, folder)
+        say(folder, "second")
+        until = time.monotonic() + PATIENCE
+        while not (folder / "asked.txt").exists():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        assert watch.end() == 130
+        assert all_gone([run])
+
+
+def test_a_child_in_the_background_does_not_delay_the_verdict_and_ends_with_the_run(slow: Smith) -> None:
+    folder = slow.cwd
+    (folder / "leaves.py").write_text(LEAVES)
+    with watching(slow, "--path", "answer.txt", "--", "python3", "leaves.py") as watch:
+        left = began(watch, folder)
+        watch.until(" ok (run ")
+        assert all_gone([left])
+        assert watch.end() == 130
+
+
+def test_a_command_that_writes_what_is_watched_is_told(slow: Smith) -> None:
+    write = "import time; open('answer.txt', 'w').write(str(time.time()))"
+    with watching(slow, "--path", "answer.txt", "--", "python3", "-c", write) as watch:
+        watch.until("answer.txt was saved at each of the last 3 runs: does the command write this?")
+        assert watch.end() == 130
+
+
+def test_a_command_ends_with_a_watch_that_is_killed(slow: Smith) -> None:
+    say(slow.cwd, "never", seconds=600)
+    with watching(slow, "--path", "answer.txt", "--", "python3", "slow.py") as watch:
+        run = began(watch, slow.cwd)
+        watch.process.kill()
+        assert all_gone([run])
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_nothing_is_left_behind(slow: Smith, number: signal.Signals) -> None:
     say(slow.cwd, "never", seconds=600)
@@ -319,6 +373,9 @@ def test_a_save_during_a_build_starts_anew(compiler: Smith) -> None:
         (["--run", "env.list", "--", "true"], "--run and -- contradict"),
         (["--run", "env.list", "--lit", ""], "--run and --lit contradict"),
         ([], "nothing to run"),
+        (["kernel.compile", "my kernel.py"], """--run 'kernel.compile '"'"'my kernel.py'"'"''"""),
+        (["--run", "passes.list dump", "--env", "x"], "--run 'passes.list dump --env x'"),
+        (["--lit", "["], "is no regular expression"),
     ],
 )
 def test_what_cannot_be_watched(slow: Smith, argv: list[str], says: str) -> None:

@@ -23,8 +23,11 @@ from typing import Self
 
 from tritonsmith.errors import SmithError
 from tritonsmith.plan import stopping
+from tritonsmith.plan.process import lines_until, readable
 
 _SIZE = 1 << 20  # bytes of a request
+_CHECKED = 0.1  # seconds between looks whether who asked for a run is there
+_POLLED = 0.005  # seconds between looks whether a run has ended
 _OURS = "tritonsmith."
 
 
@@ -67,19 +70,21 @@ class ForkServer:
         self._start()
         reading, writing = os.pipe()
         child: _ServedRun | None = None
-        with open(reading, encoding="utf-8", errors="replace") as output:  # noqa: PTH123 - a descriptor
+        with open(reading, "rb", buffering=0) as output:  # noqa: PTH123 - a descriptor
             try:
                 try:
                     socket.send_fds(self._requests, [json.dumps(list(argv)).encode()], [writing])
                 finally:
                     os.close(writing)
                 child = _ServedRun(self._answer(None), self._answer)
-                for line in output:
-                    on_line(line.rstrip("\r\n"))
+                for line in lines_until(output, lambda: readable(self._requests, 0)):
+                    on_line(line)
             except BaseException:
                 if child:
-                    stopping.stop(child)
-                    child.wait()  # it may have ended by itself
+                    try:
+                        stopping.stop(child)
+                    finally:
+                        child.wait()  # it may have ended by itself
                 else:  # interrupted before it has a name: the server knows it
                     self.close()
                 raise
@@ -152,7 +157,7 @@ class _ForkedChild:
             elif until is not None and time.monotonic() > until:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
             else:
-                time.sleep(0.01)
+                time.sleep(_POLLED)
         return self.code
 
 
@@ -179,8 +184,10 @@ def _serve(requests: socket.socket) -> tuple[list[str], int] | None:
         child = _ForkedChild(pid)
         try:
             requests.sendall(f"{pid}\n".encode())
-            used = _until_ended(requests, ended)
-            requests.sendall(f"{child.wait()}\n".encode())
+            used = _modules_used(requests, ended)
+            code = _code(child, requests)
+            stopping.stop(child)  # what it has left running in its group
+            requests.sendall(f"{code}\n".encode())
         except OSError:  # nobody waits for it any more
             stopping.stop(child)
             return None
@@ -189,8 +196,8 @@ def _serve(requests: socket.socket) -> tuple[list[str], int] | None:
         _import(used)
 
 
-def _until_ended(requests: socket.socket, ended: int) -> list[str]:
-    """Wait for the end of a run; returns the modules that it has used.
+def _modules_used(requests: socket.socket, ended: int) -> list[str]:
+    """The modules that a run has used, at its end; none at once if it becomes another program.
 
     Raises:
         OSError: who asked for it is gone.
@@ -204,6 +211,20 @@ def _until_ended(requests: socket.socket, ended: int) -> list[str]:
         if not piece:
             return said.decode().split()
         said += piece
+
+
+def _code(child: _ForkedChild, requests: socket.socket) -> int:
+    """Wait for the end of a run.
+
+    Raises:
+        OSError: who asked for it is gone.
+    """
+    while True:
+        try:
+            return child.wait(_CHECKED)
+        except subprocess.TimeoutExpired:
+            if readable(requests, 0):
+                raise ConnectionResetError from None
 
 
 def _import(names: Sequence[str]) -> None:

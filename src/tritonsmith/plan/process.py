@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import locale
 import os
+import selectors
 import shutil
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn
 
 from tritonsmith.errors import FactError
 from tritonsmith.plan import locks, stopping
 
+_CHECKED = 0.1  # seconds between looks whether a silent program has ended
+_PIECE = 1 << 16  # bytes
 _PLAIN_LOCALES = ("C.UTF-8", "en_US.UTF-8")  # macOS has the second only
 
 
@@ -122,6 +129,16 @@ def exec_(argv: Sequence[str], change: Mapping[str, str]) -> NoReturn:
         raise FactError(f"cannot run {argv[0]}", why=error.strerror or str(error)) from error
 
 
+def exec_argv() -> None:
+    """Replace this process by the program that `sys.argv` names: what a `ForkServer` calls in a fork."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and so would the program
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        exec_(sys.argv, {})
+    except FactError as error:
+        sys.exit(f"error: {error.what}: {error.why}")
+
+
 def run_attached(argv: Sequence[str], *, change: Mapping[str, str] | None = None) -> int:
     """Run a program in our terminal: an editor, a user's own command.
 
@@ -174,15 +191,47 @@ def stream(
         stderr=subprocess.STDOUT,
         start_new_session=True,
         pass_fds=locks.inherited(),
-        encoding="utf-8",
-        errors="replace",
     )
     with process:  # whose exit waits: so the group is stopped before
         try:
             assert process.stdout is not None  # noqa: S101 - for the type checker
-            for line in process.stdout:
-                on_line(line.rstrip("\r\n"))
+            for line in lines_until(process.stdout, lambda: process.poll() is not None):
+                on_line(line)
             return process.wait()
         except BaseException:
             stopping.stop(process)
             raise
+
+
+def lines_until(output: IO[bytes], ended: Callable[[], bool]) -> Iterator[str]:
+    """Lines of a program without their ends, until nobody writes any more, or it has ended and is silent.
+
+    A child that it has left in the background may keep the pipe open for hours.
+
+    Args:
+        output: the pipe.
+        ended: whether the program itself has.
+    """
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")("replace"), translate=True)
+    rest = ""
+    while piece := _next_piece(output, ended):
+        *lines, rest = (rest + decoder.decode(piece)).split("\n")
+        yield from lines
+    if rest := rest + decoder.decode(b"", final=True):
+        yield from rest.split("\n")
+
+
+def _next_piece(output: IO[bytes], ended: Callable[[], bool]) -> bytes:
+    while True:
+        over = ended()  # before the last look: what it has written then is there
+        if readable(output, 0 if over else _CHECKED):
+            return os.read(output.fileno(), _PIECE)
+        if over:
+            return b""
+
+
+def readable(source: IO[bytes] | socket.socket, seconds: float) -> bool:
+    """Whether there is something to read, or the other side is gone, within so many seconds."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(source, selectors.EVENT_READ)
+        return bool(selector.select(seconds))

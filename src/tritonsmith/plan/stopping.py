@@ -60,17 +60,26 @@ def stop(process: ProcessGroup) -> None:
     """Stop a process group: INT, then TERM, then KILL, with time to react in between.
 
     Another ^C skips to the next signal at once.
+
+    Raises:
+        KeyboardInterrupt: ^C came meanwhile: whoever stops the group for another reason ends, too.
     """
+    interrupt: KeyboardInterrupt | None = None
     for number, grace in ((signal.SIGINT, GRACE_AFTER_INT), (signal.SIGTERM, GRACE_AFTER_TERM)):
         if not _signal_group(process, number):
-            return
+            break
         try:
             process.wait(timeout=grace)
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        except subprocess.TimeoutExpired:
+            continue
+        except KeyboardInterrupt as error:
+            interrupt = error
             continue
         break
-    _signal_group(process, signal.SIGKILL)
-    process.wait()
+    if _signal_group(process, signal.SIGKILL):
+        process.wait()
+    if interrupt:
+        raise interrupt
 
 
 class _Heard:

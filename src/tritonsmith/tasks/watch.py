@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
 
 from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.tasks import option_task
-from tritonsmith.tasks.option_fields import flag
+from tritonsmith.tasks.option_fields import again, flag
 from tritonsmith.tasks.options import ENV
 from tritonsmith.tasks.task import task
 
@@ -18,7 +19,7 @@ def watch(
     context: Any,
     run: str = flag("task to run, with its arguments: 'kernel.resources matmul.py'", ""),
     lit: str | None = flag("lit tests to run: a regular expression of their names", None),
-    env: str = ENV,
+    env: str = again(ENV, "dev", default=""),
     source: Path | None = flag("checkout to watch, instead of the current one", None),
     path: tuple[str, ...] = flag("file or folder to watch (repeatable)", ()),
 ) -> None:
@@ -29,8 +30,14 @@ def watch(
     from tritonsmith.watch.command import WatchedProgram, WatchedTask
     from tritonsmith.watch.lit_tests import WatchedTests
 
-    _, argv = option_task.command_line()
-    _one_of(run, lit, argv)
+    words, argv = option_task.command_line()
+    _one_of(run, lit, argv, words)
+    if run and env:
+        raise UsageError(
+            "--env is for --lit and a command; a task has its own", hints=[f"--run {f'{run} --env {env}'!r}"]
+        )
+    env = env or ENV.default
+    _check_filter(lit or "")
     if source and not argv:
         raise UsageError("--source is for a command after --", hints=["--run and --lit know what they need"])
     if source and not source.is_dir():
@@ -39,7 +46,8 @@ def watch(
     named = [_path(one) for one in path]
     if argv:
         needs = resolve.of_command(argv, named, env, source, space)
-        loop.follow(WatchedProgram(argv), needs.files, needs.build)
+        with WatchedProgram.server() as server:
+            loop.follow(WatchedProgram(server, argv), needs.files, needs.build)
     elif lit is not None:
         build, files = resolve.of_tests(named, env, space)
         loop.follow(WatchedTests(build, lit), files, build)
@@ -51,13 +59,23 @@ def watch(
             loop.follow(WatchedTask(server, words), needs.files, needs.build)
 
 
-def _one_of(run: str, lit: str | None, argv: list[str]) -> None:
+def _one_of(run: str, lit: str | None, argv: list[str], words: list[str]) -> None:
     given = [name for name, one in (("--run", run), ("--lit", lit is not None), ("--", argv)) if one]
     if not given:
-        hints = ["--run 'TASK ...'", "--lit FILTER", "a command: invoke watch -- COMMAND"]
+        named = words[words.index("watch") + 1 :]
+        task_ = shlex.quote(shlex.join(named)) if named else "'TASK ...'"
+        hints = [f"--run {task_}", "--lit FILTER", "a command: invoke watch -- COMMAND"]
         raise UsageError("nothing to run", hints=hints)
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} contradict each other", hints=["use one at a time"])
+
+
+def _check_filter(text: str) -> None:
+    try:
+        re.compile(text)
+    except re.error as error:
+        hints = ["a name is one, too: --lit Triton/canonicalize.mlir"]
+        raise UsageError(f"--lit {text!r} is no regular expression", why=str(error), hints=hints) from None
 
 
 def _path(text: str) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 _MARK = "\x1e"
+_KINDS = {"file", "table"}
 
 
 class _Records:
@@ -34,9 +35,12 @@ def record(kind: str, content: Any) -> str:
 
 
 def parse(line: str) -> dict[str, Any]:
-    """A record by its kind; empty for a line of text."""
-    found: dict[str, Any] = json.loads(line[1:]) if line.startswith(_MARK) else {}
-    return found
+    """A record by its kind; empty for a line of text, one that only begins as a record does included."""
+    try:
+        found = json.loads(line[1:]) if line.startswith(_MARK) else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) and found.keys() <= _KINDS else {}
 
 
 def made(path: Path) -> None:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from tritonsmith import untrusted
-from tritonsmith.plan import process
 from tritonsmith.plan.fork_server import ForkServer
 from tritonsmith.ui import recording, redact
 from tritonsmith.ui.tables import Grid
 from tritonsmith.watch.outcome import RunOutcome
 
 OnPart = Callable[[str | Grid], None]
-_CALLS = ("tritonsmith.ui.recording:begin", "tritonsmith.program:main")
+_TASK = ("tritonsmith.ui.recording:begin", "tritonsmith.program:main")
+_PROGRAM = "tritonsmith.plan.process:exec_argv"
 
 
 class WatchedCommand(Protocol):
@@ -47,7 +46,7 @@ class WatchedTask:
     @staticmethod
     def server() -> ForkServer:
         """What runs tasks; a context manager."""
-        return ForkServer(*_CALLS)
+        return ForkServer(*_TASK)
 
     def run(self, on_part: OnPart) -> RunOutcome:
         """See `WatchedCommand`."""
@@ -71,11 +70,17 @@ class WatchedProgram:
     """A command of the user's, in the current folder.
 
     Args:
+        server: which runs it, and ends with all that it runs when this process is killed.
         argv: program and arguments.
     """
 
-    def __init__(self, argv: Sequence[str]) -> None:
-        self._argv = tuple(argv)
+    def __init__(self, server: ForkServer, argv: Sequence[str]) -> None:
+        self._server, self._argv = server, tuple(argv)
+
+    @staticmethod
+    def server() -> ForkServer:
+        """What runs commands; a context manager."""
+        return ForkServer(_PROGRAM)
 
     def run(self, on_part: OnPart) -> RunOutcome:
         """See `WatchedCommand`."""
@@ -86,9 +91,4 @@ class WatchedProgram:
             parts.append(hide(line))
             on_part(parts[-1])
 
-        try:
-            code = process.stream(self._argv, cwd=Path.cwd(), env=os.environ, on_line=on_line)
-        except OSError as error:  # a build that failed may have left none
-            on_line(f"error: cannot run {self._argv[0]}: {error.strerror}")
-            return RunOutcome(1, tuple(parts))
-        return RunOutcome(code, tuple(parts))
+        return RunOutcome(self._server.run(self._argv, on_line), tuple(parts))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from tritonsmith.errors import InterruptedRunError
+from tritonsmith.ui import console
 from tritonsmith.watch import build as watched_build
 from tritonsmith.watch.build import WatchedBuild
 from tritonsmith.watch.command import OnPart, WatchedCommand
 from tritonsmith.watch.outcome import RunOutcome
 from tritonsmith.watch.report import WatchReport
 from tritonsmith.watch.saves import SavedError, Saves, WatchedFiles
+
+_RUNS = 3  # that a file may be saved in before we ask whether the command writes it
+_AT_ONCE = 1.0  # seconds after a run in which nobody saves again and again
 
 
 def follow(
@@ -32,18 +37,40 @@ def follow(
     attempts = _Attempts(command, build)
     report = WatchReport()
     saved: frozenset[Path] = frozenset()
+    own = _OwnSaves()
     with Saves(watched) as saves:
         while True:
             try:
                 with saves.heeded():
                     made, seconds = attempts.make(saved, report.part)
-            except (SavedError, InterruptedRunError):
-                if not saves.interrupted:
+            except (SavedError, InterruptedRunError) as error:
+                cause = error.__context__ if isinstance(error, InterruptedRunError) else error
+                if not isinstance(cause, SavedError):  # ^C, maybe while a save stopped the build
                     raise
-                saved |= saves.wait()
+                saved |= own.wait(saves)
                 continue
             report.run(made, saved, seconds)
-            saved = saves.wait()
+            saved = own.wait(saves)
+
+
+class _OwnSaves:
+    """Notices files that are saved in, or right after, one run after the other."""
+
+    def __init__(self) -> None:
+        self._again: Counter[Path] = Counter()
+
+    def wait(self, saves: Saves) -> frozenset[Path]:
+        """The next save; where it looks as if the command writes these files itself, a note says so once."""
+        began = time.monotonic()
+        saved = saves.wait()
+        at_once = saved if time.monotonic() - began < _AT_ONCE else frozenset()
+        self._again = Counter({path: self._again[path] + 1 for path in at_once})
+        if suspects := sorted(path.name for path, count in self._again.items() if count == _RUNS):
+            console.note(
+                f"{', '.join(suspects)} was saved at each of the last {_RUNS} runs: "
+                "does the command write this? Then let git ignore it, or name what to watch by --path"
+            )
+        return saved
 
 
 class _Attempts:

@@ -107,10 +107,12 @@ def _texts(path: Path, before: str, after: str) -> tuple[str, ...]:
 
 
 def _lines(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
-    """A unified diff without the lines for file names."""
-    old, new = ([_steady(line) for line in lines] for lines in (before, after))
+    """A unified diff without the lines for file names; changed lines are as they were printed."""
+    old, new = ([_Line(line) for line in lines] for lines in (before, after))
     found = difflib.unified_diff(old, new, lineterm="", n=_CONTEXT)
-    return (line for number, line in enumerate(found) if number > 1)
+    return (
+        _steady(line) if line.startswith(" ") else line for number, line in enumerate(found) if number > 1
+    )
 
 
 def changed_cells(before: Grid | None, after: Grid | None) -> Grid | None:
@@ -167,6 +169,21 @@ def _row(
         for head in heads
         if _steady(old.get(head, "")) != _steady(new.get(head, ""))
     }
+
+
+class _Line(str):
+    """A line that equals another one if nothing but times is different."""
+
+    __slots__ = ("_steady",)
+
+    def __init__(self, text: str) -> None:
+        self._steady = _steady(text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Line) and self._steady == other._steady
+
+    def __hash__(self) -> int:
+        return hash(self._steady)
 
 
 def _steady(text: str) -> str:

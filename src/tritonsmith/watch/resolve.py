@@ -109,7 +109,7 @@ def _build_of_task(name: str, values: Mapping[str, Any], space: Workspace) -> Wa
     opt, env, python = (_value(values, one) for one in ("triton_opt", "env", "python"))
     chosen = settings.load(env or "dev")
     if opt:
-        return build.of(Path(opt).resolve().parents[1], "opt", chosen, space)
+        return build.of(Path(opt).resolve().parent.parent, "opt", chosen, space)
     if env and not python:
         folder = space.env(chosen.name).build
         replays = group == "passes" and (folder / "bin" / _OPT).is_file()

@@ -46,9 +46,6 @@ class Saves:
 
     Args:
         watched: the files that matter.
-
-    Attributes:
-        interrupted: a save has interrupted the last body of `heeded`.
     """
 
     def __init__(self, watched: Sequence[WatchedFiles]) -> None:
@@ -57,7 +54,6 @@ class Saves:
         self._over = threading.Event()
         self._heeded = False
         self._ended = 0  # nanoseconds: the last run
-        self.interrupted = False
         self._digests: dict[Path, bytes] = {}
         self._main = threading.main_thread().ident or 0
         self._thread = threading.Thread(target=self._watch, name="saves", daemon=True)
@@ -81,7 +77,7 @@ class Saves:
         Raises:
             SavedError: a file was saved.
         """
-        self._heeded, self.interrupted = True, False
+        self._heeded = True
         try:
             if not self._found.empty():
                 self._hear()
@@ -105,7 +101,7 @@ class Saves:
 
     def _hear(self, _number: int = _SIGNAL, _frame: FrameType | None = None) -> None:
         if self._heeded and not self._found.empty():  # the signal may come after its save was taken
-            self._heeded, self.interrupted = False, True  # the next save does not interrupt the stopping
+            self._heeded = False  # the next save does not interrupt the stopping
             raise SavedError
 
     def _watch(self) -> None:

@@ -31,6 +31,10 @@ def main():
         child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         print("up", child.pid)
         time.sleep(600)
+    if "leave" in sys.argv:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        print("left", child.pid, flush=True)
+        time.sleep(0.3)
     if "die" in sys.argv:
         os.abort()
     if "import" in sys.argv:
@@ -107,6 +111,18 @@ def test_a_run_that_ends_while_it_is_stopped(server: ForkServer) -> None:
     lines: list[str] = []
     assert server.run(["program", "next"], lines.append) == 7
     assert "next" in lines[1]
+
+
+def test_what_a_run_leaves_in_the_background_ends_with_it(server: ForkServer) -> None:
+    left: list[psutil.Process] = []
+
+    def on_line(line: str) -> None:
+        if line.startswith("left "):
+            left.append(psutil.Process(int(line.split()[1])))
+
+    assert server.run(["program", "leave"], on_line) == 7
+    assert len(left) == 1
+    assert all_gone(left)
 
 
 def test_a_server_that_is_gone_says_so(server: ForkServer) -> None:

@@ -46,6 +46,42 @@ sys.exit(7)
     assert lines == [f"{tmp_path} x True", "error", "bad \N{REPLACEMENT CHARACTER} utf-8", "no end"]
 
 
+def test_a_child_in_the_background_that_keeps_the_pipe_open_is_not_waited_for(tmp_path: Path) -> None:
+    code = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+print(child.pid)
+sys.exit(4)
+"""
+    seen: list[psutil.Process] = []
+    try:
+        ended = process.stream(
+            python(code),
+            cwd=tmp_path,
+            env=os.environ,
+            on_line=lambda line: seen.append(psutil.Process(int(line))),
+        )
+        assert ended == 4
+        assert seen[0].is_running()
+    finally:
+        for one in seen:
+            one.kill()
+
+
+@pytest.mark.parametrize("ending", ["\\n", "\\r\\n", "\\r"])
+def test_lines_are_whole_however_they_come(tmp_path: Path, ending: str) -> None:
+    code = f"""
+import sys, time
+for piece in ("é".encode()[:1], "é".encode()[1:] + b"1{ending}", b"2{ending}", b"3"):
+    sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+    time.sleep(0.05)
+"""
+    seen: list[str] = []
+    assert process.stream(python(code), cwd=tmp_path, env=os.environ, on_line=seen.append) == 0
+    assert seen == ["é1", "2", "3"]
+
+
 def test_stream_gives_no_standard_input(tmp_path: Path) -> None:
     lines: list[str] = []
     argv = python("import sys; print(repr(sys.stdin.read()))")
@@ -112,7 +148,8 @@ def test_a_second_interrupt_takes_the_next_stair(monkeypatch: pytest.MonkeyPatch
             return code
 
         monkeypatch.setattr(started, "wait", interrupted)
-        stopping.stop(started)
+        with pytest.raises(KeyboardInterrupt):
+            stopping.stop(started)
         assert started.returncode == -9
     assert all_gone([child])
 

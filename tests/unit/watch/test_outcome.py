@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tritonsmith.ui import tables
+from tritonsmith.ui import recording, tables
 from tritonsmith.ui.tables import Grid
 from tritonsmith.watch.outcome import RunOutcome, compare
 
@@ -128,3 +128,15 @@ def test_a_file_that_only_one_run_made_is_a_change(name: str) -> None:
     assert [line for line in compare(ended, ran).diffs[name] if line.startswith("+")] == ["+module {", "+}"]
     assert [line for line in compare(ran, ended).diffs[name] if line.startswith("-")] == ["-module {", "-}"]
     assert compare(ran, ran).diffs == {}
+
+
+def test_changed_lines_are_as_they_were_printed_and_the_others_without_times() -> None:
+    before = RunOutcome(0, ("ready in 1.2 s", "took 3.1 s, answer 1"))
+    after = RunOutcome(0, ("ready in 1.4 s", "took 2.9 s, answer 2"))
+    lines = compare(before, after).diffs[""]
+    assert lines[1:] == (" ready in …", "-took 3.1 s, answer 1", "+took 2.9 s, answer 2")
+
+
+@pytest.mark.parametrize("rest", ["", "what a kernel prints", "[1]", '{"other": 1}', "[" * 100_000])
+def test_a_line_that_only_begins_as_a_record_is_text(rest: str) -> None:
+    assert recording.parse(f"\x1e{rest}") == {}

@@ -160,3 +160,9 @@ def test_files_that_git_ignores_do_not_count_and_new_ones_do(source: Path) -> No
     assert new.parent in watched.folders()
     new.unlink()
     assert watched.select([new]) == {new}
+
+
+def test_a_program_that_is_in_no_build(space: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "kernel.mlir").write_text("")
+    dump = str(tmp_path / "kernel.mlir")
+    assert of_task(space, "passes.replay", dump, "3", "--triton-opt", "/triton-opt").build is None
