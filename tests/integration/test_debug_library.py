@@ -123,6 +123,22 @@ def test_only_what_changed_is_compiled_again(site: Site) -> None:
         site.run("--undo")
 
 
+def test_a_changed_header_of_the_library_s_own_is_told_where_other_files_include_it(site: Site) -> None:
+    source = site.sources / "mlir" / "lib" / "Mini" / "Twice.cpp"
+    header, text = source.with_name("Own.h"), source.read_text(encoding="utf-8")
+    try:
+        header.write_text("#define OWN 0\n", encoding="utf-8")
+        source.write_text(f'{text}\n#include "Own.h"\n', encoding="utf-8")
+        assert "Own.h changed" not in site.run("--file", "Twice.cpp", "--llvm-source", site.sources)
+        header.write_text("#define OWN 1\n", encoding="utf-8")
+        said = " ".join(site.run("--file", "Twice.cpp").split())
+        assert "Own.h changed since the last run, and only Twice.cpp of MLIRMini is compiled" in said
+    finally:
+        header.unlink()
+        source.write_text(text, encoding="utf-8")
+        site.run("--undo")
+
+
 def test_many_files_share_a_precompiled_header_and_the_cache_knows_them_all(site: Site) -> None:
     said = site.run("MLIRMiniMany", "--llvm-source", site.sources)
     assert "Triton does not link MLIRMiniMany" in said

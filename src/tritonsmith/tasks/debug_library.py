@@ -98,7 +98,10 @@ def _check(
     if undo and (wanted.passes or wanted.files):
         raise UsageError(
             "--undo takes names of libraries",
-            hints=["invoke debug-library MLIRTransforms --undo, or --undo alone"],
+            hints=[
+                "invoke debug-library MLIRTransforms --undo, or --undo alone",
+                "to keep other files of that library in debug, name them again afterwards",
+            ],
         )
     if list_ and (undo or wanted or for_):
         raise UsageError("--list lists all libraries and builds nothing", hints=["omit the other flags"])

@@ -362,6 +362,12 @@ def _warnings(operations: Iterable[Operation], inputs: Inputs) -> Iterable[str]:
         if operation.kept and not operation.replacement.objects:
             count, name = len(operation.kept), operation.library.name
             yield f"{name}: {count} objects of other kinds (assembly) are reused as LLVM built them"
+        if operation.edited:
+            names, only = ", ".join(path.name for path in operation.edited), in_words(_replaced([operation]))
+            yield (
+                f"{names} changed since the last run, and only {only} is compiled with the change: "
+                "the library's other files are as LLVM built them; --whole-library compiles all"
+            )
     if inputs.llvm.dylib and any(relink.of_llvm(operation.library.name) for operation in operations):
         yield (
             "all of LLVM is linked statically as long as one of its libraries is a debug library: "

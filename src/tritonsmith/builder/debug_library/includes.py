@@ -22,10 +22,12 @@ class Reached:
     Attributes:
         public: names of LLVM's own headers, as written: `mlir/IR/Operation.h`.
         missing: names that are nowhere: generated headers, and those of other systems.
+        private: headers of the library's own.
     """
 
     public: frozenset[str]
     missing: frozenset[str]
+    private: frozenset[Path] = frozenset()
 
 
 def follow(sources: Iterable[Path], private: tuple[Path, ...], public: tuple[Path, ...]) -> Reached:
@@ -36,6 +38,7 @@ def follow(sources: Iterable[Path], private: tuple[Path, ...], public: tuple[Pat
         private: include folders of the library itself.
         public: include folders of the LLVM that it is compiled against.
     """
+    own: set[Path] = set()
     todo = list(sources)
     seen: set[Path] = set(todo)
     headers: set[str] = set()
@@ -58,7 +61,9 @@ def follow(sources: Iterable[Path], private: tuple[Path, ...], public: tuple[Pat
             if found is not None and found not in seen:
                 seen.add(found)
                 todo.append(found)
-    return Reached(frozenset(headers), frozenset(missing))
+                if not name.startswith(_OF_LLVM):
+                    own.add(found)
+    return Reached(frozenset(headers), frozenset(missing), frozenset(own))
 
 
 def _names(file: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -77,6 +78,7 @@ class Operation:
         kept: objects that are taken from the LLVM's own archive, or from where that names them.
         tables: generated headers that are made.
         steps: what makes the archive.
+        edited: the library's own headers that changed since, where only some of its files are compiled.
     """
 
     library: Library
@@ -85,6 +87,7 @@ class Operation:
     kept: tuple[Path, ...]
     tables: tuple[Table, ...]
     steps: tuple[Step, ...]
+    edited: tuple[Path, ...] = ()
 
 
 def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> Operation:
@@ -151,7 +154,14 @@ def prepare(name: str, objects: tuple[str, ...], bench: DebugLibraryContext) -> 
     )
     new = folder / own.name
     steps = (*(_configure(bench) if made.headers else ()), *_compile(made, bench, folder))
-    return Operation(library, Replacement(new, objects), rows, kept, tables, steps)
+    edited = _edited(reached.private, new) if objects else ()
+    return Operation(library, Replacement(new, objects), rows, kept, tables, steps, edited)
+
+
+def _edited(headers: Iterable[Path], archive: Path) -> tuple[Path, ...]:
+    """Headers that are newer than an archive: its other objects were compiled with what they were."""
+    since = archive.stat().st_mtime_ns if archive.is_file() else None
+    return tuple(sorted(path for path in headers if since and path.stat().st_mtime_ns > since))
 
 
 def _compile(made: Compilation, bench: DebugLibraryContext, folder: Path) -> tuple[Step, ...]:

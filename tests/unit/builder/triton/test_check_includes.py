@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from tests.unit.builder import made
 from tritonsmith.builder.triton import check_includes, recipe, suspects
 from tritonsmith.builder.triton.check_includes import IncludeCheck
+from tritonsmith.envs import unfinished_build
 from tritonsmith.envs.session import Session
+from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import StepError
 from tritonsmith.facts import ninja_deps
-from tritonsmith.plan import BuildObjects, Plan
+from tritonsmith.plan import BuildObjects, Plan, Step, Write
 from tritonsmith.plan.steps.base import CommandFailedError
 
 OUTPUT = """\
@@ -97,8 +99,19 @@ def test_for_a_header_that_changed_a_source_that_includes_it(tmp_path: Path) -> 
 class Ran:
     """A session in which each plan succeeds."""
 
+    task, log = "build-triton", Path("/log")
+
+    def __init__(self, env: EnvDir) -> None:
+        self.env = env
+
     def run(self, plan: Plan) -> None:
-        assert plan.steps
+        assert plan.title
+
+    def run_unseen(self, steps: tuple[Step, ...]) -> None:
+        (step,) = steps
+        assert isinstance(step, Write)
+        step.path.parent.mkdir(parents=True, exist_ok=True)
+        step.path.write_text(step.text, encoding="utf-8")
 
 
 def test_what_the_build_does_not_compile_is_not_called_well(tmp_path: Path) -> None:
@@ -108,6 +121,28 @@ def test_what_the_build_does_not_compile_is_not_called_well(tmp_path: Path) -> N
     (inputs.env.build / "compile_commands.json").write_text('[{"file": "/t/A.cpp"}]', encoding="utf-8")
     a, unused, other = Path("/t/A.cpp"), Path("/t/Unused.h"), Path("/t/Other.cpp")
     some = IncludeCheck(inputs, {a: a, unused: None, other: other}, "main")
-    assert check_includes.execute(some, cast("Session", Ran())) == (unused, other)
+    assert check_includes.execute(some, cast("Session", Ran(inputs.env))) == (unused, other)
     with pytest.raises(StepError, match="nothing was checked"):
-        check_includes.execute(replace(some, changed={other: other}), cast("Session", Ran()))
+        check_includes.execute(replace(some, changed={other: other}), cast("Session", Ran(inputs.env)))
+
+
+@pytest.mark.parametrize("receipt", [{}, {"settings": {"triton.build-type": "Release"}}])
+def test_a_folder_that_is_configured_otherwise_and_not_built_is_told_by_the_doctor(
+    receipt: dict[str, Any], tmp_path: Path
+) -> None:
+    inputs = made.inputs(precompiled=made.precompiled())
+    inputs = replace(inputs, env=replace(inputs.env, path=tmp_path))
+    some = IncludeCheck(inputs, {}, "main", receipt=receipt)
+    check_includes.execute(some, cast("Session", Ran(inputs.env)))
+    attempt = unfinished_build.read(inputs.env)
+    assert bool(attempt) == bool(receipt)
+    if attempt:
+        assert (attempt.what, attempt.settings) == ("only the includes were checked", receipt["settings"])
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_the_flags_reach_the_recipe(again: bool) -> None:
+    inputs = made.inputs(precompiled=made.precompiled())
+    some = IncludeCheck(inputs, {Path("/t/A.cpp"): Path("/t/A.cpp")}, "main", again=again)
+    before = recipe.before_compiles(inputs, again=again)
+    assert some.plan.steps[: len(before)] == before
