@@ -77,6 +77,17 @@ class Page:
         self.call("Page.navigate", url=path.as_uri() + fragment)
         self.wait("document.body?.dataset.shown !== undefined")
 
+    def read(self, path: Path) -> str:
+        """Open a file without a script, which asks for nothing and has no errors; its text."""
+        self.call("Page.navigate", url=path.as_uri())
+        self.wait("document.readyState === 'complete' && document.body.innerText.length > 100")
+        assert self.errors == []
+        assert [url for url in self.requests if url not in (path.as_uri(), "about:blank")] == []
+        assert (
+            self.js("getComputedStyle(document.querySelector('h1')).fontSize") == "20px"
+        )  # its style counts
+        return str(self.js("document.body.innerText"))
+
     def js(self, code: str) -> Any:
         """The value of an expression in the page; a promise is waited for."""
         made = self.call("Runtime.evaluate", expression=code, returnByValue=True, awaitPromise=True)

@@ -55,7 +55,7 @@ def test_a_rehearsal_and_its_page(smith: Smith, tmp_path: Path) -> None:
     assert (again["compiled"], again["kept"]) == (2, 2)  # an environment may be built anew
     require(chromium.found())
     with chromium.page(tmp_path / "profile") as page:
-        shown = _open(page, tmp_path / "page.html")
+        shown = page.read(tmp_path / "page.html")
     assert "not sure: 1 kernel compiles by neither" in shown
     assert "broken <b>" in shown
 
@@ -65,18 +65,7 @@ def test_the_page_of_a_study(smith: Smith, tmp_path: Path) -> None:
     smith("kernel.study", list_, "--triton", "wheel", "--target", "h100", "--out", "study", "--site", "site")
     require(chromium.found())
     with chromium.page(tmp_path / "profile") as page:
-        shown = _open(page, tmp_path / "site" / "index.html")
+        shown = page.read(tmp_path / "site" / "index.html")
         assert page.js("document.querySelectorAll('svg circle').length") == 4
         assert page.js("getComputedStyle(document.querySelector('circle')).stroke").startswith("rgb(")
     assert "tiled_matmul" in shown
-
-
-def _open(page: chromium.Page, path: Path) -> str:
-    """The text of a page that has no script, asks for nothing and has no errors."""
-    page.call("Page.navigate", url=path.as_uri())
-    page.wait("document.readyState === 'complete' && document.body.innerText.length > 100")
-    assert page.errors == []
-    assert [url for url in page.requests if url not in (path.as_uri(), "about:blank")] == []
-    assert page.js("getComputedStyle(document.querySelector('h1')).fontSize") == "20px"  # its style counts
-    text: str = page.js("document.body.innerText")
-    return text
