@@ -127,6 +127,22 @@ def at(repository: Path, path: Path) -> LinkedWorktree | None:
     return next((tree for tree in linked(repository) if tree.path == place), None)
 
 
+def commit_of(repository: Path, name: str) -> str:
+    """The commit that a branch (`origin`'s too), a tag or a hash names; empty if there is none."""
+    for candidate in () if name.startswith("-") else (name, f"refs/remotes/origin/{name}"):
+        commit = f"{candidate}^{{commit}}"
+        answer = git_reader.look(repository, "rev-parse", "--verify", "--quiet", commit)
+        if answer and answer.code == 0:
+            return answer.out
+    return ""
+
+
+def is_bare(repository: Path) -> bool:
+    """Whether a repository has no main worktree."""
+    answer = git_reader.look(repository, "config", "--type=bool", "core.bare")
+    return bool(answer and answer.out == "true")
+
+
 def branch_of(root: Path) -> str:
     """The branch that HEAD is on; empty if it is detached."""
     answer = git_reader.look(root, "symbolic-ref", "--quiet", "--short", "HEAD")

@@ -18,7 +18,7 @@ from tritonsmith.envs import settings as settings_
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.facts import git_history, git_worktrees
+from tritonsmith.facts import git_worktrees
 from tritonsmith.plan import MakeDir, Move, Plan, Run, Step, Write, digest
 from tritonsmith.plan.git_remote import GitRemote
 from tritonsmith.worktrees import record as records
@@ -117,10 +117,8 @@ def _own_clone(url: str, space: Workspace) -> TritonClone:
 
 def resolve(clone: TritonClone, ref: str) -> str:
     """The commit that a ref names in a clone; empty if there is none."""
-    if not clone.repository.is_dir():
-        return ""
-    with git_history.opened(clone.repository) as repository:
-        return git_history.resolve(repository, ref) or git_history.resolve(repository, f"v{ref}")
+    repository = clone.repository
+    return git_worktrees.commit_of(repository, ref) or git_worktrees.commit_of(repository, f"v{ref}")
 
 
 def up_to_date(clone: TritonClone, ref: str) -> bool:
@@ -219,9 +217,9 @@ def _branch(request: WorktreeRequest, clone: TritonClone, *, again: bool) -> tup
         UsageError: the new branch exists; `again` says that a killed run may have created it.
     """
     name = request.branch or request.ref
-    with git_history.opened(clone.repository) as repository:
-        exists = bool(git_history.resolve(repository, f"refs/heads/{name}"))
-        current = "" if repository.bare else git_worktrees.branch_of(clone.repository)
+    repository = clone.repository
+    exists = bool(git_worktrees.commit_of(repository, f"refs/heads/{name}"))
+    current = "" if git_worktrees.is_bare(repository) else git_worktrees.branch_of(repository)
     if request.branch and exists and not again:
         hints = [f"to check it out: {command('worktree.add', name)}", "or give a new branch another name"]
         raise UsageError(f"the branch {name!r} exists already", where=clone.repository, hints=hints)
@@ -282,10 +280,7 @@ def notes(record: WorktreeRecord) -> tuple[str, ...]:
 
 def _no_ref(ref: str, clone: TritonClone) -> FactError:
     hints = [f"bring it there: git -C {clone.root or clone.repository} fetch origin {ref}"]
-    if clone.repository.is_dir():
-        with git_history.opened(clone.repository) as repository:
-            if git_history.is_shallow(repository):
-                hints.insert(
-                    0, f"its history is cut off: git -C {clone.root or clone.repository} fetch --unshallow"
-                )
+    if (clone.repository / "shallow").is_file():
+        where = clone.root or clone.repository
+        hints.insert(0, f"its history is cut off: git -C {where} fetch --unshallow")
     return FactError(f"this clone has no commit {ref!r}", where=clone.root or clone.repository, hints=hints)

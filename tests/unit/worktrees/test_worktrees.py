@@ -152,6 +152,19 @@ def test_bare_and_partial_clones(
     assert not made.folder.exists()
 
 
+def test_a_clone_that_is_a_submodule(triton: Made, space: Workspace, make: Maker) -> None:
+    around = make("around")
+    around.commit("one", {"file": "1"})
+    allowed = ("-c", "protocol.file.allow=always")
+    around.git(*allowed, "submodule", "--quiet", "add", triton.path.as_uri(), "deep/triton")
+    inside = around.path / "deep" / "triton"
+    made = added(inside, space, "main")
+    assert (made.commit, made.folder) == (triton.git("rev-parse", "main"), inside.with_name("triton-wt-main"))
+    assert losses(made, space) == []
+    removed(made, space)
+    assert inside.is_dir()
+
+
 def test_from_within_another_worktree_it_goes_beside_the_clone(triton: Made, space: Workspace) -> None:
     first = added(triton.path, space)
     found = add.clone_of(settings.load(first.name), space, Path("/"))
