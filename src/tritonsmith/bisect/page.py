@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 from pathlib import Path
@@ -20,7 +20,11 @@ from tritonsmith.plan import files
 from tritonsmith.ui import redact
 from tritonsmith.ui.html_page import document, folded, table, tag, text
 from tritonsmith.ui.units import duration
+from tritonsmith.versions import version_key
 
+PointKind = Literal["release", "nightly", "pin", "commit"]
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _COLOURS = {Verdict.GOOD: "var(--better)", Verdict.BAD: "var(--worse)", Verdict.SKIP: "var(--soft)"}
 _CLASSES = {Verdict.GOOD: "better", Verdict.BAD: "worse", Verdict.SKIP: "soft"}
@@ -43,7 +47,7 @@ class BisectPoint:
     """
 
     name: str
-    kind: Literal["release", "nightly", "pin", "commit"]
+    kind: PointKind
     outcome: BisectOutcome
     date: str = ""
     subject: str = ""
@@ -90,6 +94,30 @@ class BisectFindings:
     stage: BisectTexts | None = None
     by_pass: BisectTexts | None = None
     notes: tuple[str, ...] = ()
+
+
+def points_of(
+    outcomes: Mapping[str, BisectOutcome], commits: Sequence[TritonCommit] = ()
+) -> tuple[BisectPoint, ...]:
+    """What was tested, in order of history: commits are searched where a bad release follows a good one.
+
+    Args:
+        outcomes: by release or commit, as `BisectSession.outcomes` has them.
+        commits: the range that was searched, oldest first; a commit of no range stands before these.
+    """
+    releases = sorted((name for name in outcomes if not _COMMIT.fullmatch(name)), key=version_key)
+    bad = (n for n, name in enumerate(releases) if outcomes[name].verdict is Verdict.BAD)
+    before = next(bad, len(releases))
+    points = [BisectPoint(name, "release", outcomes[name]) for name in releases]
+    placed = {one.commit for one in commits}
+    aside = (name for name in outcomes if _COMMIT.fullmatch(name) and name not in placed)
+    between = [BisectPoint(name, "commit", outcomes[name]) for name in aside]
+    between += (
+        BisectPoint(one.commit, "pin" if one.bump else "commit", outcomes[one.commit], one.date, one.subject)
+        for one in commits
+        if one.commit in outcomes
+    )
+    return (*points[:before], *between, *points[before:])
 
 
 def write(found: BisectFindings, path: Path) -> None:
@@ -261,7 +289,7 @@ def _upstream() -> str:
 
 def _name(suspect: TritonCommit | str) -> str:
     name = suspect if isinstance(suspect, str) else suspect.commit
-    return name[:_SHORT] if re.fullmatch(r"[0-9a-f]{40}", name) else name
+    return name[:_SHORT] if _COMMIT.fullmatch(name) else name
 
 
 def _shown(words: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.bisect.findings import CULPRIT, FINDINGS, commit
 from tritonsmith.bisect import page
+from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.bisect.page import BisectFindings
 
 
@@ -113,3 +114,29 @@ def test_a_long_diff_is_folded_and_cut(made: Path) -> None:
     reader = written(replace(FINDINGS, stage=stage), made)
     assert reader.of("summary") == ["4001 lines"]
     assert "1001 more lines are left out" in reader.of("p.soft")
+
+
+def test_commits_stand_where_a_bad_release_follows_a_good_one() -> None:
+    good, bad = BisectOutcome(Verdict.GOOD), BisectOutcome(Verdict.BAD)
+    first, bump, last = commit("1", "First"), replace(commit("3", "Bump"), bump=True), CULPRIT
+    outcomes = {
+        "3.10.0": bad,
+        last.commit: bad,
+        "3.6.0": good,
+        "3.9.0": bad,
+        first.commit: good,
+        "3.8.0": good,
+    }
+    outcomes |= {bump.commit: good, "4" * 40: bad}
+    points = page.points_of(outcomes, [first, commit("9", "Not tested"), bump, last])
+    assert [(point.name[:6], point.kind) for point in points] == [
+        ("3.6.0", "release"),
+        ("3.8.0", "release"),
+        ("444444", "commit"),
+        ("111111", "commit"),
+        ("333333", "pin"),
+        ("222222", "commit"),
+        ("3.9.0", "release"),
+        ("3.10.0", "release"),
+    ]
+    assert points[5].subject == CULPRIT.subject
