@@ -1,0 +1,146 @@
+"""The first bad commit of a clone, by real builds: what is built, what is shared, what stays untouched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.integration.harness import LLVM, Smith, capture, commit, git, plant, ready, require_llvm
+from tritonsmith.bisect.build import CommitBuilds
+from tritonsmith.bisect.commits import CommitSearch
+from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.envs import settings
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.facts import triton_history
+from tritonsmith.kernels.batch.spec import CompilerSpec
+
+pytestmark = pytest.mark.xdist_group("bisect commits")
+
+AMD = "third_party/amd/amd.c"
+NVIDIA = "third_party/nvidia/nvidia.c"
+INIT = "python/triton/__init__.py"
+PIN = "f" * 40
+
+
+@dataclass(frozen=True)
+class History:
+    """A clone of mini-Triton with commits of every kind.
+
+    Attributes:
+        clone: the user's.
+        hashes: what was done to the commit.
+        builds: that make its commits ready.
+    """
+
+    clone: Path
+    hashes: dict[str, str]
+    builds: CommitBuilds
+
+    def searched(self, shows: str, good: str, bad: str = "docs again") -> CommitSearch:
+        """A search for the commit from which on a Triton prints this, at its end."""
+
+        def test(triton: CompilerSpec) -> BisectOutcome:
+            told = printed(triton)
+            return BisectOutcome(Verdict.BAD if shows in told else Verdict.GOOD, told)
+
+        commits = triton_history.read(self.clone, self.hashes[good], self.hashes[bad])
+        search = CommitSearch(commits, self.builds, test)
+        assert [search.test(index).verdict for index in (0, len(commits) - 1)] == [Verdict.GOOD, Verdict.BAD]
+        search.run()
+        return search
+
+
+def printed(triton: CompilerSpec) -> str:
+    """Its version, and what its libraries say of themselves."""
+    return capture(
+        triton.python, "-c", "import triton; print(triton.__version__, triton.built_in())", cwd=Path("/")
+    )
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[History]:
+    require_llvm()
+    root = tmp_path_factory.mktemp("bisect")
+    clone = plant("mini_triton", root / "my clone")
+    hashes: dict[str, str] = {}
+
+    def change(what: str, file: str, old: str, new: str) -> None:
+        path = clone / file
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        assert old in text
+        path.write_text(text.replace(old, new, 1) if old else text + new, encoding="utf-8")
+        hashes[what] = commit(clone, what)
+
+    change("docs", "README.md", "", "More.\n")
+    change("nvidia", NVIDIA, "", "// more\n")
+    change("python culprit", INIT, '"3.6.0"', '"3.6.1"')
+    change("broken", AMD, "", "not C\n")
+    change("broken still", NVIDIA, "", "// again\n")
+    change("mended", AMD, "not C\n", "")
+    change("culprit", AMD, "gfx942", "gfx950")
+    change("python", INIT, "", "# more\n")
+    change("docs again", "README.md", "", "Even more.\n")
+    smith = Smith(root, cwd=clone)
+    file = root / "mine.toml"
+    file.write_text(f'[llvm]\ndir = "{LLVM}"\n[triton]\nbuild-type = "Debug"\n', encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in smith.environ.items():
+            patch.setenv(name, value)
+        builds = CommitBuilds(clone, settings.load(str(file), only_shown=True), Workspace(smith.home))
+        ready(smith, tmp_path_factory, builds.env(PIN).name)
+        yield History(clone, hashes, builds)
+
+
+@pytest.fixture(scope="module")
+def found(history: History) -> CommitSearch:
+    return history.searched("gfx950", "docs")
+
+
+def test_the_commit_that_changed_the_libraries_is_found(history: History, found: CommitSearch) -> None:
+    (culprit,) = found.state.culprits
+    assert found.commits[culprit].commit == history.hashes["culprit"]
+    assert "gfx950" in found.outcomes[culprit].figures
+
+
+def test_each_native_tree_is_built_once(history: History, found: CommitSearch) -> None:
+    built = list((history.builds.space.root / "bisect" / "libraries").iterdir())
+    tested = {found.commits[index].native for index in (0, len(found.commits) - 1, *found.outcomes)}
+    assert len(built) <= len(tested)
+    assert all(json.loads((folder / "built.json").read_text(encoding="utf-8"))["seconds"] for folder in built)
+
+
+def test_python_alone_is_found_over_one_library(history: History, found: CommitSearch) -> None:
+    assert found
+    before = set((history.builds.space.root / "bisect" / "libraries").iterdir())
+    search = history.searched("3.6.1", "docs", "python culprit")
+    (culprit,) = search.state.culprits
+    assert search.commits[culprit].commit == history.hashes["python culprit"]
+    good, bad = (history.builds.make(search.commits[index]) for index in (culprit - 1, culprit))
+    assert printed(good).startswith("3.6.0")
+    assert printed(bad).startswith("3.6.1")
+    library = "source/python/triton/_C/libtriton.so"
+    assert len({(Path(one.python).parents[1] / library).resolve() for one in (good, bad)}) == 1
+    assert len(set((history.builds.space.root / "bisect" / "libraries").iterdir()) - before) <= 1
+
+
+def test_what_does_not_compile_is_a_skip_with_the_compilers_words(history: History) -> None:
+    commits = triton_history.read(history.clone, history.hashes["docs"], history.hashes["docs again"])
+    numbers = {commit.commit: index for index, commit in enumerate(commits)}
+    search = CommitSearch(commits, history.builds, lambda _: BisectOutcome(Verdict.GOOD))
+    for name in ("broken", "broken still"):
+        outcome = search.test(numbers[history.hashes[name]])
+        assert outcome.verdict is Verdict.SKIP
+        assert "not C" in outcome.why or "error" in outcome.why
+    assert search.test(numbers[history.hashes["mended"]]).verdict is Verdict.GOOD
+
+
+def test_the_clone_of_the_user_stays_as_it_was(history: History, found: CommitSearch) -> None:
+    assert found
+    assert git(history.clone, "status", "--porcelain", "--ignored") == ""
+    assert git(history.clone, "worktree", "list").count("\n") == 0
+    assert git(history.clone, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+    assert git(history.clone, "rev-parse", "HEAD") == history.hashes["docs again"]
