@@ -1,10 +1,10 @@
 """The inner loop of Triton: an edit, a build, a run; plain CMake and Ninja against `build-triton`, in turns.
 
-`python benchmarks/inner_loop.py PLAIN OURS [--whole] [--runs N]`: two environments that are built, each from
-a worktree of its own at one commit, by `build-triton --debug --precompiled-headers off` and `... on`, without
-a compiler cache (`launcher = "none"` under `[cache]`) and else alike. What the plain side builds is what bare
-`ninja` builds; ours is what `--for opt` and `--for tests` build. The smallest of all runs counts: a busy
-machine only ever adds. The worktrees are changed and put back.
+`python benchmarks/inner_loop.py PLAIN OURS [--whole] [--edit NAME] [--runs N]`: two environments that are
+built, each from a worktree of its own at one commit, by `build-triton --debug --precompiled-headers off`
+and `... on`, without a compiler cache (`launcher = "none"` under `[cache]`) and else alike. What the plain
+side builds is what bare `ninja` builds; ours is what `--for opt` and `--for tests` build. The smallest of
+all runs counts: a busy machine only ever adds. The worktrees are changed and put back.
 """
 
 from __future__ import annotations
@@ -176,6 +176,8 @@ def main() -> None:
     parser.add_argument("plain")
     parser.add_argument("ours")
     parser.add_argument("--whole", action="store_true", help="also build everything from nothing, once")
+    names = [work.__name__ for work in SCENARIOS]
+    parser.add_argument("--edit", action="append", choices=names, help="only these (default: all)")
     parser.add_argument("--runs", type=int, default=3, help="of the quickest scenario; the others have one")
     parser.add_argument(
         "--sample", type=int, default=0, help="instead: so many compiles of each edit that costs many"
@@ -189,7 +191,8 @@ def main() -> None:
             print(f"{words}, {ours / plain:.2f}", flush=True)
         return
     print(f"{'':<18}{'plain: wall':>12}{'CPU':>9}{'ours: wall':>12}{'CPU':>9}{'wall':>7}{'CPU':>7}")
-    for work in (*((whole,) if given.whole else ()), *SCENARIOS):
+    edits = (work for work in SCENARIOS if work.__name__ in (given.edit or names))
+    for work in (*((whole,) if given.whole else ()), *edits):
         runs = given.runs if work is one_cpp else 1
         for one in sides:
             run(NINJA, "-C", str(one.build))  # what the scenario before left to do

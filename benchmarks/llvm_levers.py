@@ -1,9 +1,10 @@
 """What each lever does to a compile of LLVM at `-O0 -g`: the same random steps under each, in one run.
 
 `python benchmarks/llvm_levers.py --closure PATH --probe PATH [--sample N] [--seed N]`, as for
-llvm_closure.py. The steps are taken as `setup-mlir` wrote them (precompiled header, split DWARF); a lever
-is turned by a change of the command alone. CPU seconds and megabytes of object and .dwo, sums over the
-sample, and the ratio to the first row.
+llvm_closure.py; without `--probe`, PATH is any finished build folder that the tool configured, as Triton's.
+The steps are taken as the tool wrote them (precompiled header, split DWARF); a lever is turned by a change
+of the command alone. CPU seconds and megabytes of object and .dwo, sums over the sample, and the ratio to
+the first row.
 """
 
 from __future__ import annotations
@@ -34,24 +35,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--closure", type=Path, required=True, help="LLVM's finished build folder")
-    parser.add_argument("--probe", type=Path, required=True, help="Triton's, configured against it")
+    parser.add_argument("--closure", type=Path, required=True, help="finished build folder")
+    parser.add_argument("--probe", type=Path, help="Triton's, configured against it; else all is sampled")
+    parser.add_argument("--lever", action="append", choices=list(VARIANTS), help="only these (default: all)")
     parser.add_argument("--sample", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     built = options.closure.resolve()
-    used = BuildUsed(NINJA, built, 1, options.probe.resolve(), (), ("FileCheck",), phase="closure")
-    compiles = read(Side("closure", built), built, list(used.targets())).steps["compile"]
+    targets = ["all"]
+    if options.probe:
+        used = BuildUsed(NINJA, built, 1, options.probe.resolve(), (), ("FileCheck",), phase="closure")
+        targets = list(used.targets())
+    compiles = read(Side("closure", built), built, targets).steps["compile"]
     able = [step for step in compiles if PCH.search(step.command)]
     print(f"{len(able)} of {len(compiles)} compiles use a precompiled header")
     chosen = random.Random(options.seed).sample(able, options.sample)  # noqa: S311
-    sums = {name: [0.0, 0.0] for name in VARIANTS}
+    variants = {name: change for name, change in VARIANTS.items() if name in (options.lever or VARIANTS)}
+    sums = {name: [0.0, 0.0] for name in variants}
     for step in chosen:
-        for name, change in VARIANTS.items():  # the last one leaves the tree as it was
+        for name, change in variants.items():  # the last one leaves the tree as it was
             seconds, size = run(Step(step.build, step.output, change(step.command)))
             sums[name][0] += seconds
             sums[name][1] += size / 1e6
-    first = sums["plain -g"]
+    first = next(iter(sums.values()))
     for name, (cpu, disk) in sums.items():
         print(f"{name:32} {cpu:8.1f} s {cpu / first[0]:5.2f} {disk:8.1f} MB {disk / first[1]:5.2f}")
     return 0
