@@ -72,10 +72,12 @@ def test_lldb_finds_them_too(worktree: Smith, tmp_path: Path) -> None:
     require("lldb-19")
     build = worktree.build("second")
     stop = "breakpoint set --name mlir::triton::TritonDialect::initialize"
-    wanted = [word for line in (stop, "run", "source info") for word in ("-o", line)]
+    wanted = [word for line in (stop, "run", "source info", "frame variable") for word in ("-o", line)]
     program = ("--", build / "bin" / "triton-opt", worktree.cwd / "test" / "twice.mlir")
-    told = capture("lldb-19", "-x", "-b", "-s", build / "lldbinit", *wanted, *program, cwd=tmp_path)
+    told = capture("lldb-19", "-x", "-b", "-S", build / "lldbinit", *wanted, *program, cwd=tmp_path)
     assert f"{build}/source/lib/Dialect/Triton/IR/Dialect.cpp:" in told
+    assert "(mlir::triton::TritonDialect *) this = 0x" in told
+    assert "unable to locate" not in told
 
 
 def test_the_compilation_database_knows_nothing_of_it(worktree: Smith) -> None:

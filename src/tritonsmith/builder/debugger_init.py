@@ -25,7 +25,7 @@ def steps(build: Path, *, relative: bool, llvm: Path | None, phase: str) -> tupl
         return ()
     return (
         Write(build / GDB, "\n".join([*_usage("gdb -ix", build / GDB), *gdb, ""]), phase=phase),
-        Write(build / LLDB, "\n".join([*_usage("lldb -s", build / LLDB), *lldb, ""]), phase=phase),
+        Write(build / LLDB, "\n".join([*_usage("lldb -S", build / LLDB), *lldb, ""]), phase=phase),
     )
 
 

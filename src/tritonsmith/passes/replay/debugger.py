@@ -95,7 +95,7 @@ def command(name: str, tool: Replayer, argv: Sequence[str], place: str) -> tuple
         first = ("-ix", str(init)) if init else ()
         stops = ("-ex", "set breakpoint pending on", "-ex", f"break {place}", "-ex", "run")
         return (name, *first, *stops, "--args", *argv)
-    first = ("-s", str(init)) if init else ()
+    first = ("-S", str(init)) if init else ()  # -s comes after the program and its symbols
     file, _, line = place.rpartition(":")
     where = f"-f {Path(file).name} -l {line}" if file else f"-n {place}"
     return (name, *first, "-o", f"breakpoint set {where}", "-o", "run", "--", *argv)

@@ -127,7 +127,7 @@ python gdb.execute('set debug-file-directory ' + gdb.parameter('debug-file-direc
 EOF
 mkdir -p /home/dev/.local/share/tritonsmith/envs/dev/triton
 cat > /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit <<'EOF'
-# Written by tritonsmith. Use: lldb -s /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit, or `source` this file.
+# Written by tritonsmith. Use: lldb -S /home/dev/.local/share/tritonsmith/envs/dev/triton/lldbinit, or `source` this file.
 # Symbols are searched when a program is loaded, so these commands come first.
 settings append target.source-map . "/home/dev/.local/share/tritonsmith/envs/dev/triton"
 settings append target.debug-file-search-paths "/home/dev/.local/share/tritonsmith/envs/dev/triton"
