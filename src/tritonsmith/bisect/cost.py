@@ -50,6 +50,7 @@ class CostModel:
             for one in commits
         )
         self._changed = list(accumulate(compiles))
+        self._files = list(accumulate(one.sources for one in commits))
         self._tests: list[float] = []
         self._whole = float(self._table["whole-build"])
 
@@ -80,8 +81,7 @@ class CostModel:
         else:
             changed = abs(self._changed[index] - self._changed[at])
             build = min(self._whole, self._table["link"] + changed)
-            span = self._commits[min(at, index) + 1 : max(at, index) + 1]
-            files = sum(one.sources for one in span)
+            files = abs(self._files[index] - self._files[at])
             reasons.append(f"{files} native files differ from the last build, {self._commits[at].commit[:9]}")
         return ExpectedCost(llvm + build + test, tuple(reasons))
 
