@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from tritonsmith import configs
@@ -72,7 +74,8 @@ def of(file: Path, kernel: str, module: str = "") -> KernelSources:
         raise SmithError(f"{file.name} imports more than {_MOST} files of its package", where=root)
     found |= own
     for package in sorted(beside):
-        more = set(_reached(root, main, kernel, package, set())) - found
+        new = (name for name in _reached(root, main, kernel, package, set()) if name not in found)
+        more = set(islice(new, _FEW + 1))  # what is left out anyway is not read to its end
         found |= more if len(more) <= _FEW else set()
     return KernelSources(root, main, tuple((name, sum_of(root / name)) for name in sorted(found)))
 
@@ -155,18 +158,23 @@ def _files(root: Path, base: PurePosixPath, parts: list[str], main: str) -> Iter
 
 def _words(path: Path, kernel: str) -> Iterator[tuple[str, int]]:
     """What a file imports: dotted names, and how many levels up they start; `from a import b` is `a.b`."""
-    text = source.read(path)
+    yield from _words_of(source.read(path), kernel.partition(".")[0])
+
+
+@functools.lru_cache(maxsize=1024)  # the kernels of a list share most of their files
+def _words_of(text: str, kernel: str) -> tuple[tuple[str, int], ...]:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):  # of a newer Python, perhaps: the compile tells
-        return
-    body = (needed(tree, kernel.partition(".")[0]) if kernel else None) or tree.body
-    for node in (node for part in body for node in ast.walk(part)):
+        return ()
+    found: list[tuple[str, int]] = []
+    for node in (node for part in (kernel and needed(tree, kernel)) or tree.body for node in ast.walk(part)):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, 0) for alias in node.names)
+            found += ((alias.name, 0) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             head = f"{node.module}." if node.module else ""
-            yield from ((f"{head}{alias.name}", node.level) for alias in node.names)
+            found += ((f"{head}{alias.name}", node.level) for alias in node.names)
+    return tuple(found)
 
 
 def _others() -> frozenset[str]:
