@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.bisect.commits import NoLlvmError
 from tritonsmith.bisect.cost import LlvmState
 from tritonsmith.builder.llvm import setup_mlir
 from tritonsmith.builder.triton import commands, toolchain
@@ -20,7 +21,7 @@ from tritonsmith.envs import receipts, session
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir, Workspace
-from tritonsmith.errors import FactError
+from tritonsmith.errors import FactError, PreflightError, StepError
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts import git_reader
 from tritonsmith.facts.triton_history import TritonCommit
@@ -130,13 +131,26 @@ class CommitBuilds:
         settings = self._settings(commit)
         located = TritonSource(self.source, Plan("Triton's sources are present"))
         if not settings.llvm.dir and receipts.read(running.env.receipt("setup-mlir")) is None:
-            prepared, _ = setup_mlir.prepare(settings, self.space, located)
-            llvm = replace(running, task="setup-mlir", seconds={})
-            with locks.hold(self.space.lock, purpose=f"setup-mlir --env {settings.name}"):
-                commands.execute(prepared, llvm)
+            self._provide_llvm(commit, settings, located, running)
         prepared = commands.prepare_build(settings, self.space, located)
         commands.execute(prepared, running)
         running.run_unseen(tuple(self._keep(commit, running)))
+
+    def _provide_llvm(
+        self, commit: TritonCommit, settings: Settings, located: TritonSource, running: Session
+    ) -> None:
+        llvm = replace(running, task="setup-mlir", seconds={})
+        try:
+            prepared, _ = setup_mlir.prepare(settings, self.space, located)
+            with locks.hold(self.space.lock, purpose=f"setup-mlir --env {settings.name}"):
+                commands.execute(prepared, llvm)
+        except (FactError, PreflightError, StepError) as error:
+            raise NoLlvmError(
+                f"LLVM {commit.pin[:8]} is not to be had: {error.what}",
+                where=error.where,
+                why=error.why,
+                hints=error.hints,
+            ) from error
 
     def _keep(self, commit: TritonCommit, running: Session) -> Iterator[Step]:
         """Move the libraries out of the clone, where the next commit's will be."""

@@ -22,6 +22,10 @@ CandidateTest = Callable[[CompilerSpec], BisectOutcome]
 _OURS = ("No space left on device", "Disk quota exceeded", "out of memory")  # no fault of the commit
 
 
+class NoLlvmError(StepError):
+    """The LLVM of a pin cannot be had, so no commit that pins it can be tested."""
+
+
 class Builds(Protocol):
     """What makes commits ready to test: `build.CommitBuilds`."""
 
@@ -32,7 +36,11 @@ class Builds(Protocol):
         """The receipt of a commit's libraries; None if they must be built."""
 
     def make(self, commit: TritonCommit) -> CompilerSpec:
-        """Make a commit ready, and name the interpreter that has it."""
+        """Make a commit ready, and name the interpreter that has it.
+
+        Raises:
+            NoLlvmError: its LLVM cannot be had.
+        """
 
 
 class CommitSearch:
@@ -59,6 +67,7 @@ class CommitSearch:
         self.commits, self.costs = commits, CostModel(commits, builds.llvm_state, self._is_built)
         self._builds, self._test, self._record = builds, test, record
         self._prior = [likelihood(commit, vendor) for commit in commits]
+        self.missing: dict[str, str] = {}  # LLVM pin to the reason why it cannot be had
         outcomes = known or {}
         self.outcomes = {
             index: outcomes[commit.commit]
@@ -68,8 +77,11 @@ class CommitSearch:
 
     @property
     def state(self) -> Suspects:
-        """What is known now."""
-        verdicts = {index: outcome.verdict for index, outcome in self.outcomes.items()}
+        """What is known now; a commit whose LLVM cannot be had counts as skipped, tested or not."""
+        verdicts = {
+            index: Verdict.SKIP for index, commit in enumerate(self.commits) if commit.pin in self.missing
+        }
+        verdicts |= {index: outcome.verdict for index, outcome in self.outcomes.items()}
         return suspects(len(self.commits), verdicts)
 
     def run(self) -> Suspects:
@@ -107,10 +119,15 @@ class CommitSearch:
             why = _reason(error)
             if any(word in why for word in _OURS):
                 raise
+            if isinstance(error, NoLlvmError):
+                self.missing[commit.pin] = why
             return BisectOutcome(Verdict.SKIP, why=why, seconds=time.monotonic() - started)
         ready = time.monotonic()
         if not was_built:
-            self.costs.record_build(index, ready - started)
+            took = (self._builds.built(commit) or {}).get(
+                "seconds"
+            )  # without its LLVM, which others have now
+            self.costs.record_build(index, sum(took.values()) if took else ready - started)
         outcome = self._test(triton)
         ended = time.monotonic()
         self.costs.record_test(ended - ready)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tritonsmith.bisect.commits import CommitSearch
+from tritonsmith.bisect.commits import CommitSearch, NoLlvmError
 from tritonsmith.bisect.cost import CostModel, LlvmState, likelihood
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.errors import LockedError, StepError
@@ -176,3 +176,55 @@ def test_a_bump_is_the_likeliest_culprit_and_tests_the_unlikeliest() -> None:
     assert likelihood(bump, "nvidia") > likelihood(nvidia, "nvidia") > likelihood(amd, "nvidia")
     assert likelihood(amd, "") == likelihood(nvidia, "")
     assert likelihood(tests, "") == likelihood(amd, "nvidia")
+
+
+class NoLlvm(Workshop):
+    """Builds what does not pin NEW, whose LLVM cannot be had."""
+
+    def make(self, commit: TritonCommit) -> CompilerSpec:
+        if commit.pin == NEW:
+            self.made.append(commit.commit)
+            raise NoLlvmError("no LLVM", why="no archive has it")
+        return super().make(commit)
+
+
+def with_a_missing_pin() -> list[TritonCommit]:
+    """60 commits, 100 of a pin that cannot be had, and 60 of the first pin, which came back."""
+    commits = history(*["common"] * 60, "bump", *["common"] * 159)
+    return [replace(one, pin=OLD) if number >= 160 else one for number, one in enumerate(commits)]
+
+
+@pytest.mark.parametrize("culprit", [20, 60, 100, 159, 160, 161, 200])
+def test_a_pin_whose_llvm_cannot_be_had_is_tried_once(culprit: int) -> None:
+    commits, workshop = with_a_missing_pin(), NoLlvm()
+    search, tested = searched(commits, culprit, workshop)
+    assert culprit in search.state.culprits
+    assert len(tested) <= 12
+    assert sum(commits[index].pin == NEW for index in tested) <= 1
+    between = range(60, 161)
+    assert search.state.culprits == (between if culprit in between else range(culprit, culprit + 1))
+    if culprit in between:
+        assert search.missing == {NEW: "no LLVM: no archive has it"}
+        assert search.state.skipped == tuple(range(60, 160))
+
+
+def test_a_resumed_search_tries_a_missing_pin_again() -> None:
+    commits = with_a_missing_pin()
+    first, _ = searched(commits, 100, NoLlvm())
+    known = {commits[index].commit: outcome for index, outcome in first.outcomes.items()}
+    workshop = Workshop()
+    again = CommitSearch(commits, workshop, lambda _: BisectOutcome(Verdict.GOOD), known=known)
+    again.run()
+    assert workshop.made
+
+
+def test_the_seconds_of_an_llvm_are_not_those_of_a_build() -> None:
+    class Slow(Workshop):
+        def built(self, commit: TritonCommit) -> dict[str, Any] | None:
+            seconds = {"configure": 1.0, "build": 99.0}
+            return {"seconds": seconds} if commit.native in self.libraries else None
+
+    commits = history(*["common"] * 9)
+    search = CommitSearch(commits, Slow(), lambda _: BisectOutcome(Verdict.GOOD))
+    search.test(4)
+    assert search.seconds(0) <= 100 + search.costs.of(4).seconds
