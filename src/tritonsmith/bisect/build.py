@@ -91,6 +91,10 @@ class CommitBuilds:
             return "ready"
         return "source" if llvm.provider == "source" else "prebuilt"
 
+    def last(self, pin: str) -> str:
+        """The commit that was built last against the LLVM of a pin; empty if none was."""
+        return str((receipts.read(self.env(pin).receipt(_BUILD)) or {}).get("commit", ""))
+
     def make(self, commit: TritonCommit) -> CompilerSpec:
         """Make a commit ready, and name the interpreter that has it.
 

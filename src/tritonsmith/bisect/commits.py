@@ -35,6 +35,9 @@ class Builds(Protocol):
     def built(self, commit: TritonCommit) -> dict[str, Any] | None:
         """The receipt of a commit's libraries; None if they must be built."""
 
+    def last(self, pin: str) -> str:
+        """The commit that was built last against the LLVM of a pin; empty if none was."""
+
     def make(self, commit: TritonCommit) -> CompilerSpec:
         """Make a commit ready, and name the interpreter that has it.
 
@@ -64,7 +67,7 @@ class CommitSearch:
         known: Mapping[str, BisectOutcome] | None = None,
         record: Callable[[TritonCommit, BisectOutcome], None] = lambda _commit, _outcome: None,
     ) -> None:
-        self.commits, self.costs = commits, CostModel(commits, builds.llvm_state, self._is_built)
+        self.commits, self.costs = commits, CostModel(commits, builds.llvm_state, self._is_built, builds.last)
         self._builds, self._test, self._record = builds, test, record
         self._prior = [likelihood(commit, vendor) for commit in commits]
         self.missing: dict[str, str] = {}  # LLVM pin to the reason why it cannot be had

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from typing import Literal
 
@@ -34,6 +35,7 @@ class CostModel:
         commits: the range, oldest first.
         llvm: where the LLVM of a pin comes from.
         built: whether the libraries of a commit are there.
+        last: the commit that the build folder of a pin is at; empty if nothing was built there.
     """
 
     def __init__(
@@ -41,10 +43,13 @@ class CostModel:
         commits: Sequence[TritonCommit],
         llvm: Callable[[str], LlvmState],
         built: Callable[[TritonCommit], bool],
+        last: Callable[[str], str] = lambda _pin: "",
     ) -> None:
-        self._commits, self._llvm, self._built = commits, llvm, built
+        self._commits, self._built = commits, built
+        self._llvm, self._last = cache(llvm), cache(last)  # thousands of commits share a few pins
+        self._numbers = {commit.commit: number for number, commit in enumerate(commits)}
+        self._at: dict[str, int] = {}  # pin to the commit that was built last
         self._table = configs.load("bisect")["seconds"]
-        self._builds: dict[str, int] = {}  # pin to the commit that its build folder is at
         compiles = (
             (one.sources - one.headers) * self._table["source"] + one.headers * self._table["header"]
             for one in commits
@@ -57,9 +62,10 @@ class CostModel:
     def record_build(self, index: int, seconds: float) -> None:
         """Note that a commit was built; from there its neighbours are built incrementally."""
         pin = self._commits[index].pin
-        if not self._builds:
+        if self._folder(pin) is None:
             self._whole = max(seconds, float(self._table["link"]))
-        self._builds[pin] = index
+        self._at[pin] = index
+        self._llvm.cache_clear()
 
     def record_test(self, seconds: float) -> None:
         """Note how long the test of a Triton that was ready took."""
@@ -74,7 +80,7 @@ class CostModel:
         state = self._llvm(commit.pin)
         llvm = float(self._table[f"llvm-{state}"])
         reasons = [] if state == "ready" else [_LLVM[state].format(commit.pin[:8])]
-        at = self._builds.get(commit.pin)
+        at = self._folder(commit.pin)
         build = self._whole
         if at is None:
             reasons.append("a whole build")
@@ -84,6 +90,10 @@ class CostModel:
             files = abs(self._files[index] - self._files[at])
             reasons.append(f"{files} native files differ from the last build, {self._commits[at].commit[:9]}")
         return ExpectedCost(llvm + build + test, tuple(reasons))
+
+    def _folder(self, pin: str) -> int | None:
+        """The commit of this range that the build folder of a pin is at."""
+        return self._at.get(pin, self._numbers.get(self._last(pin)))
 
 
 _LLVM = {"prebuilt": "LLVM {} to be downloaded", "source": "LLVM {} to be built"}

@@ -53,12 +53,16 @@ class Workshop:
         self.broken, self.error = broken, error or StepError("cannot compile", why="A.cpp:1: error: no\nmore")
         self.libraries: set[str] = set()
         self.made: list[str] = []
+        self.at: dict[str, str] = {}
 
     def llvm_state(self, pin: str) -> LlvmState:
         return "ready" if pin == OLD else "source"
 
     def built(self, commit: TritonCommit) -> dict[str, Any] | None:
         return {} if commit.native in self.libraries else None
+
+    def last(self, pin: str) -> str:
+        return self.at.get(pin, "")
 
     def make(self, commit: TritonCommit) -> CompilerSpec:
         self.made.append(commit.commit)
@@ -169,6 +173,16 @@ def test_expected_costs_follow_what_was_built() -> None:
     )
     headers.record_build(1, 700.0)
     assert headers.of(3).seconds > costs.of(3).seconds
+
+
+def test_a_search_that_goes_on_knows_what_the_build_folder_holds() -> None:
+    commits = history(*["common"] * 9)
+    workshop = Workshop()
+    workshop.at[OLD] = commits[6].commit
+    search = CommitSearch(commits, workshop, lambda _: BisectOutcome(Verdict.GOOD))
+    assert search.seconds(5) == search.seconds(7) < search.seconds(2)
+    assert search.next() == (6,)  # nothing to compile
+    assert search.table()[0][1].reasons[0].endswith(commits[6].commit[:9])
 
 
 def test_a_bump_is_the_likeliest_culprit_and_tests_the_unlikeliest() -> None:
