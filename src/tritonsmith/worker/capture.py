@@ -115,7 +115,7 @@ def _compile(
     given = dict(options or {})
     row = recorder.row(src, target, chosen_options(target, given))
     return RecordedKernel(
-        recorder, row["key"], functools.partial(real, src, target=target, options=given, **more)
+        recorder, row["key"], src, functools.partial(real, src, target=target, options=given, **more)
     )
 
 
@@ -135,12 +135,8 @@ def _watch_tuning(recorder: Recorder, tuner: Any) -> None:
     run, bench, prune = tuner.run, tuner._bench, tuner.prune_configs  # noqa: SLF001 - Triton's own name
 
     def watched_run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = getattr(recorder.tuning, "configs", None)
-        recorder.tuning.configs = functools.partial(_configs, recorder, self)
-        try:
+        with recorder.configs_of(functools.partial(_configs, recorder, self)):
             return run(self, *args, **kwargs)
-        finally:
-            recorder.tuning.configs = before
 
     def watched_bench(self: Any, *args: Any, config: Any, **kwargs: Any) -> Any:
         with recorder.trial() as launches:

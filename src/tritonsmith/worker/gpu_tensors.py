@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from . import torch_compile
 from .fake_gpu import FakeGpu
 from .fake_torch import for_everyone, patch
 from .launches import Recorder, site
@@ -46,6 +47,7 @@ def install(torch: Any, gpu: FakeGpu, recorder: Recorder, request: Table) -> Non
         torch._C._set_only_lift_cpu_tensors(True)  # noqa: SLF001 - torch's own name
     _comparisons(torch, tensors.type, recorder)
     tensors.enter()
+    torch_compile.watch(torch, tensors.type, recorder, request)
     run = threading.Thread.run
 
     def in_thread(thread: threading.Thread) -> None:
@@ -133,6 +135,9 @@ class _Tensors:
 
             def tolist(self) -> Any:
                 return self.cpu().tolist()
+
+            def __coerce_same_metadata_as_tangent__(self, *_: Any) -> Any:  # asked by torch._functorch
+                return self
 
             def __deepcopy__(self, memo: Any) -> Any:
                 if id(self) in memo:
@@ -309,6 +314,8 @@ def _answers(torch: Any, gpu: FakeGpu, request: Table) -> None:
         ),
         **dict.fromkeys(("memory_allocated", "max_memory_allocated", "memory_reserved"), zero),
         **dict.fromkeys(("max_memory_reserved", "initial_seed"), zero),
+        **dict.fromkeys(("_exchange_device", "_maybe_exchange_device"), zero),
+        **dict.fromkeys(("set_stream", "_set_stream_by_id"), nothing),
         "_is_compiled": lambda: True,
         "_is_in_bad_fork": lambda: False,
         "mem_get_info": memory,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import hashlib
 import inspect
 import json
 import linecache
@@ -17,10 +18,10 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .frames import frames, package_name, shown
+from .frames import frames, is_library, package_name, shown
 from .specialization import specialization
 
 if TYPE_CHECKING:
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
 
 _PAUSE = 0.2  # seconds between two writes of counts: a process may be killed at any time
 _OURS = os.path.dirname(__file__)
-_BELOW = ("triton", "torch")  # packages whose frames are between a launch and the program
+_BELOW = (
+    "triton",
+    "torch",
+    "",
+)  # between a launch and the program; generated code is of no package
 
 
 class Recorder:
@@ -135,6 +140,16 @@ class Recorder:
         finally:
             self.tuning.trial = before
 
+    @contextlib.contextmanager
+    def configs_of(self, configs: Callable[[], list[Table]]) -> Iterator[None]:
+        """While an autotuner runs: its configs are those of what is launched."""
+        before = getattr(self.tuning, "configs", None)
+        self.tuning.configs = configs
+        try:
+            yield
+        finally:
+            self.tuning.configs = before
+
     def _flush(self) -> None:
         for key in self._changed:
             self._say(row=self._rows[key])
@@ -154,8 +169,9 @@ class Recorder:
 def site() -> str:
     """FILE:LINE of the call that launches a kernel: outside of Triton, torch and this tool."""
     for frame in frames():
-        if os.path.dirname(frame.f_code.co_filename) != _OURS and package_name(frame) not in _BELOW:
-            return f"{shown(os.path.abspath(frame.f_code.co_filename))}:{frame.f_lineno}"
+        name = frame.f_code.co_filename
+        if os.path.dirname(name) != _OURS and not (is_library(frame) or package_name(frame) in _BELOW):
+            return f"{shown(os.path.abspath(name))}:{frame.f_lineno}"
     return ""
 
 
@@ -199,8 +215,9 @@ class RecordedKernel:
     function = packed_metadata = module = None
     n_regs, n_spills, n_max_threads = 32, 0, 1024
 
-    def __init__(self, recorder: Recorder, key: str, compiled: Any) -> None:
+    def __init__(self, recorder: Recorder, key: str, src: Any, compiled: Any) -> None:
         self._recorder, self._key, self._compile = recorder, key, compiled
+        self.src, self.hash = src, hashlib.sha256(key.encode()).hexdigest()
 
     def launch_metadata(self, *_: Any) -> None:
         """Return nothing: no hook runs."""

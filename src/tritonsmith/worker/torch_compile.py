@@ -1,0 +1,241 @@
+"""`torch.compile` for tensors of the fake GPU: TorchInductor generates kernels for it, and launches them.
+
+torch._dynamo traces tensors of the GPU as torch's own, with the device `cuda:0`. TorchInductor's code then
+runs as it is, and its launches are counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .launches import Recorder, site
+from .stub_finder import ImportWatcher
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+_TIMES = 1.0  # milliseconds
+_HOOKS = "_ZN2at6detail12getCUDAHooksEv"
+_METHODS, _TABLE, _ABOVE = (
+    8,
+    64,
+    16,
+)  # methods that are tried; entries of a table; bytes in front of the first method
+_KEPT: list[Any] = []  # what C++ has the address of
+
+
+def watch(torch: Any, tensor_type: type, recorder: Recorder, request: Table) -> None:
+    """Change what is needed of torch's modules, once they are imported."""
+    changes: dict[str, Callable[[Any], None]] = {
+        "torch._dynamo.trace_rules": _skip,
+        "torch._dynamo.variables.builder": functools.partial(_plain, torch, tensor_type),
+        "torch._dynamo.variables.streams": functools.partial(_streams, torch),
+        "torch._subclasses.fake_tensor": _fake_tensors,
+        "torch._inductor.config": functools.partial(_settings, request),
+        "torch._inductor.select_algorithm": functools.partial(_choices, recorder),
+        "torch._inductor.compile_fx": functools.partial(_failures, torch, recorder),
+        "torch._inductor.codegen.triton": _fusions,
+        "torch._inductor.runtime.triton_helpers": _drivers,
+        "torch._inductor.runtime.triton_heuristics": functools.partial(_heuristics, recorder),
+    }
+
+    def changed(change: Callable[[Any], None]) -> Callable[..., None]:
+        def after(run: Callable[[], None], module: types.ModuleType) -> None:
+            run()
+            change(module)
+
+        return after
+
+    _allocations(torch, tensor_type)
+    _without_graphs(torch)
+    for name in set(changes) & set(sys.modules):
+        changes.pop(name)(sys.modules[name])
+    sys.meta_path.insert(0, ImportWatcher({name: changed(change) for name, change in changes.items()}))
+
+
+def _without_graphs(torch: Any) -> None:
+    """Launches are not recorded in graphs of CUDA, which `mode="reduce-overhead"` asks for."""
+    real = torch._TorchCompileInductorWrapper.apply_options  # noqa: SLF001 - torch's own name
+
+    def apply_options(self: Any, options: Any) -> None:
+        real(self, options)
+        if "triton.cudagraphs" in self.config:
+            self.config["triton.cudagraphs"] = False
+
+    torch._TorchCompileInductorWrapper.apply_options = apply_options  # noqa: SLF001
+
+
+def _skip(trace_rules: Any) -> None:
+    """This tool's own functions are not traced."""
+    here = os.path.dirname(__file__)
+    trace_rules.FORCE_SKIP_FILES.update(os.path.join(here, name) for name in os.listdir(here))
+
+
+def _accelerator(torch: Any) -> None:
+    """Autograd asks for the streams of a trace's tensors: C++ must say that this torch is built for a GPU.
+
+    `isBuilt` is one of the first methods of the object that knows. Which one differs between releases: one
+    after the other is replaced, until the accelerator is `cuda`.
+    """
+    ask = torch._C._accelerator_getAccelerator  # noqa: SLF001 - torch's own name
+    library = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
+    find = ctypes.CDLL(library)[_HOOKS]
+    find.restype = ctypes.c_void_p
+    table = ctypes.c_void_p.from_address(find())
+    real = table.value or 0
+    kind = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_void_p, ctypes.c_long)
+    yes, no = kind(lambda *_: 1), kind(lambda *_: 0)
+    for number in range(_METHODS):
+        changed = (ctypes.c_void_p * _TABLE)()
+        ctypes.memmove(changed, real - _ABOVE, ctypes.sizeof(changed))
+        at = number + _ABOVE // ctypes.sizeof(ctypes.c_void_p)
+        changed[at] = ctypes.cast(yes, ctypes.c_void_p).value
+        table.value = ctypes.addressof(changed) + _ABOVE
+        if ask() == torch.device("cuda"):
+            changed[at + 2] = ctypes.cast(
+                no, ctypes.c_void_p
+            ).value  # hasPrimaryContext: autograd asks for no stream
+            _KEPT.extend((yes, no, changed))
+            return
+    table.value = real
+
+
+def _plain(torch: Any, tensor_type: type, builder: Any) -> None:
+    """Tensors of the fake GPU are torch's own for a trace."""
+    torch._dynamo.config.traceable_tensor_subclasses.add(tensor_type)  # noqa: SLF001 - torch's own name
+    _accelerator(torch)
+    infer, dispatch = builder.infer_subclass_type, builder.VariableBuilder._type_dispatch  # noqa: SLF001
+
+    def infer_subclass_type(value: Any) -> Any:
+        return None if type(value) is tensor_type else infer(value)
+
+    def type_dispatch(_cls: Any = None) -> Table:
+        return {**dispatch(), tensor_type: builder.VariableBuilder.wrap_tensor}
+
+    builder.infer_subclass_type = infer_subclass_type
+    builder.VariableBuilder._type_dispatch = classmethod(type_dispatch)  # noqa: SLF001
+
+
+def _streams(torch: Any, streams: Any) -> None:
+    """A trace asks for the current stream only where there is an accelerator with streams."""
+    real = streams.SymbolicStreamState.__init__
+
+    def without(self: Any, *args: Any) -> None:
+        before = torch.accelerator.is_available
+        torch.accelerator.is_available = lambda: False
+        try:
+            real(self, *args)
+        finally:
+            torch.accelerator.is_available = before
+
+    streams.SymbolicStreamState.__init__ = without
+
+
+def _fake_tensors(fake_tensor: Any) -> None:
+    """A trace computes what is constant as where there is no GPU."""
+    fake_tensor.FakeTensorMode.avoid_device_init = property(lambda _: True)
+
+
+def _settings(request: Table, config: Any) -> None:
+    for name, value in request["inductor"].items():
+        with contextlib.suppress(AttributeError):  # releases of torch differ
+            setattr(config, name, value)
+
+
+def _failures(torch: Any, recorder: Recorder, module: Any) -> None:
+    """What TorchInductor cannot compile here runs as it is, and a note says that its kernels are missing."""
+    real = module.compile_fx
+
+    def compile_fx(model: Any, *args: Any, **kwargs: Any) -> Any:
+        errors = torch._dynamo.exc  # noqa: SLF001 - torch's own name
+        try:
+            return real(model, *args, **kwargs)
+        except Exception as error:  # whatever it is, the program goes on
+            if isinstance(error, errors.TorchDynamoException) and not isinstance(
+                error, errors.BackendCompilerFailed
+            ):
+                raise  # how torch._dynamo starts again
+            what = str(error).partition("\n")[0]
+            recorder.note(f"{site()}: TorchInductor's kernels are missing: {type(error).__name__}: {what}")
+            return model
+
+    module.compile_fx = functools.wraps(real)(compile_fx)
+
+
+def _allocations(torch: Any, tensor_type: type) -> None:
+    """Functions of C++ that generated code makes tensors with."""
+    made = torch._C._dynamo.guards  # noqa: SLF001 - torch's own name
+    real = getattr(made, "_reinterpret_tensor", None) or torch.ops.inductor._reinterpret_tensor  # noqa: SLF001
+
+    def empty(size: Any, stride: Any, dtype: Any) -> Any:
+        return torch.empty_strided(size, stride, dtype=dtype, device="cuda")
+
+    def reinterpret(tensor: Any, size: Any, stride: Any, offset: int = 0) -> Any:
+        if tensor_type is type(tensor):
+            return torch.as_strided(tensor, size, stride, torch.Tensor.storage_offset(tensor) + offset)
+        return real(tensor, size, stride, offset)
+
+    made._empty_strided_cuda, made._reinterpret_tensor = empty, reinterpret  # noqa: SLF001
+
+
+def _drivers(helpers: Any) -> None:
+    """Triton's driver is that of the fake GPU already."""
+    helpers.set_driver_to_gpu = lambda: None
+
+
+def _heuristics(recorder: Recorder, heuristics: Any) -> None:
+    """Kernels of generated code are not measured, and all configs of one are listed."""
+    tuner, result = heuristics.CachingAutotuner, heuristics.TritonCompileResult
+    run, make_launchers, make_launcher = tuner.run, tuner._make_launchers, result.make_launcher  # noqa: SLF001
+
+    def watched_run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with recorder.configs_of(lambda: getattr(self, "smith_configs", [])):
+            return run(self, *args, **kwargs)
+
+    def listed(self: Any) -> None:
+        make_launchers(self)
+        every = [one.config for one in self.launchers]
+        self.smith_configs = [_values(one) for one in every] if len(every) > 1 else []
+
+    def unread(self: Any) -> Any:
+        facts = {"shared": 0, "num_warps": self.config.num_warps, "num_ctas": 1, "cluster_dims": (1, 1, 1)}
+        vars(self.kernel).update(facts, _init_handles=lambda: None)  # what is read here is not compiled
+        return make_launcher(self)
+
+    tuner.run, tuner._make_launchers, result.make_launcher = watched_run, listed, unread  # noqa: SLF001
+    tuner.bench = lambda *_, **__: _TIMES
+
+
+def _values(config: Any) -> Table:
+    return {**config.kwargs, "num_warps": config.num_warps, "num_stages": config.num_stages}
+
+
+def _choices(recorder: Recorder, algorithms: Any) -> None:
+    """Of what `max_autotune` would measure, the first template of Triton's is taken."""
+
+    def benchmark(_cls: Any, choices: Any, *_: Any, **__: Any) -> dict[Any, float]:
+        ours = [one for one in choices if isinstance(one, algorithms.TritonTemplateCaller)]
+        if ours:
+            others = f"{len(choices) - 1} others are not recorded"
+            recorder.note(
+                f"{site()}: TorchInductor would measure templates: it takes the first, and {others}"
+            )
+        return {one: _TIMES if one in ours else 2 * _TIMES for one in choices}
+
+    for name in ("benchmark_in_current_process", "benchmark_in_sub_process"):
+        setattr(algorithms.AlgorithmSelectorCache, name, classmethod(benchmark))
+
+
+def _fusions(triton: Any) -> None:
+    """Nor is it measured whether a fusion pays."""
+    triton.TritonScheduling.benchmark_codegened_module = lambda _self, module, *_, **__: (
+        _TIMES,
+        module.__file__,
+    )
