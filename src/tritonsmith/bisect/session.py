@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -18,6 +19,7 @@ from tritonsmith.plan import digest, files, locks
 FILE = "session.json"
 SCHEMA = 1
 BY_HAND = "skipped by hand"
+_WHOLE = re.compile(r"[0-9a-f]{40}|\d+\.\d+\.\d+", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +36,7 @@ class BisectQuestion:
         command: program and arguments.
         folder: where the command runs.
         source: clone of Triton; empty if none was given.
+        env: environment whose settings builds of commits have.
         confirm: tests of one Triton whose verdicts must agree.
         timeout: seconds for one compile; None for the usual.
         releases_only: ends with the release step.
@@ -49,6 +52,7 @@ class BisectQuestion:
     command: tuple[str, ...] = ()
     folder: str = ""
     source: str = ""
+    env: str = ""
     confirm: int = 1
     timeout: int | None = None
     releases_only: bool = False
@@ -155,6 +159,21 @@ def find(name: str = "") -> BisectSession:
         what = f"{len(found)} bisects begin with {name!r}" if found else f"no bisect {name!r}"
         raise UsageError(what, where=root(), hints=did_you_mean(name, found or names))
     return read(root() / (name if name in names else found[0]))
+
+
+def known_name(session: BisectSession, triton: str) -> str:
+    """A release, or the commit among those tested that begins like this, or a whole commit.
+
+    Raises:
+        UsageError: neither.
+    """
+    found = {one.triton for one in session.tested if one.triton.startswith(triton)}
+    if triton in found or _WHOLE.fullmatch(triton):
+        return triton
+    if len(found) == 1:
+        return found.pop()
+    hints = ["a release (3.7.0), a commit with all 40 digits, or the beginning of one that was tested"]
+    raise UsageError(f"cannot skip {triton!r}", hints=hints)
 
 
 def read(folder: Path) -> BisectSession:

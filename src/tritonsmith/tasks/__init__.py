@@ -6,7 +6,7 @@ from typing import Any
 from invoke.collection import Collection
 from invoke.tasks import Task
 
-from tritonsmith.tasks import corpus, store, worktree
+from tritonsmith.tasks import bisect, corpus, store, worktree
 from tritonsmith.tasks.build_explain import explain as explain_build
 from tritonsmith.tasks.build_triton import build_triton
 from tritonsmith.tasks.cache import clear_cache
@@ -64,6 +64,9 @@ class _Group(Collection):
         return (found, self.configuration()) if found else super().task_with_config(name)
 
 
+_bisect = Collection(bisect.resume, bisect.status, bisect.log, bisect.skip)
+_bisect.add_task(bisect.run, default=True)  # `invoke bisect`
+
 namespace = Collection(
     up,
     setup_mlir,
@@ -83,6 +86,7 @@ namespace = Collection(
     test,
     lint,
     benchmark,
+    bisect=_bisect,
     build=Collection(explain=explain_build),
     cache=_Group(list=caches, aliased={"clear": clear_cache}),
     corpus=Collection(corpus.add, corpus.remove, list=corpus.listing),

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.tasks.kernel_options import CompileOptions, listed_kernels, parse_stages
+from tritonsmith.tasks.kernel_options import CompileOptions, compared_kernels, parse_stages
 from tritonsmith.tasks.option_fields import CommaLists, flag, word
 from tritonsmith.tasks.options import DRY_RUN, FAIL_ON, JOBS, JSON, OUT, SCHEDULER, TIMEOUT, WHEEL_ENV
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
     from tritonsmith.kernels.compare.diff import Comparison
-    from tritonsmith.kernels.compare.inputs import ComparedKernel
     from tritonsmith.kernels.compare.thresholds import Limit
 
 
@@ -43,7 +42,7 @@ def compare_(
     terms = () if fail_on is None else thresholds.parse(fail_on)  # empty: a variable of CI that is not set
     names = parse_stages(stage)
     first, second = spec.parse(side_a), spec.parse(side_b)
-    wanted = inputs.prepare(first, second, _kernels(kernel, what), out)
+    wanted = inputs.prepare(first, second, compared_kernels(kernel, what), out)
     if dry_run:
         output.plan(inputs.plan(wanted, env))
         return
@@ -51,26 +50,6 @@ def compare_(
         made = inputs.compile_missing(wanted, scheduler, jobs=jobs, timeout=timeout, env=env, silent=json)
         found = compare_diff.compare(*made, names=(first.label, second.label))
         _print(found, terms, out, diff=diff, stages=names, json=json)
-
-
-def _kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
-    from tritonsmith.errors import UsageError
-    from tritonsmith.kernels.batch import kernels_file
-    from tritonsmith.kernels.compare import inputs
-    from tritonsmith.tasks import output
-
-    if not kernel:
-        if what != CompileOptions():
-            raise UsageError(
-                "no kernel is given, so nothing is compiled", hints=["invoke kernel.compare A B FILE"]
-            )
-        return ()
-    if listed := kernels_file.named(kernel):
-        path, name = listed
-        entries = listed_kernels(path, name)
-        output.notes(kernels_file.own_targets(entries, what.target))
-        return inputs.listed(entries, path, what.flags())
-    return inputs.one(what.request(kernel))
 
 
 def _print(

@@ -24,6 +24,7 @@ from tritonsmith.tasks.options import (
 
 if TYPE_CHECKING:
     from tritonsmith.kernels.batch.kernel_list import ListedKernel
+    from tritonsmith.kernels.compare.inputs import ComparedKernel
     from tritonsmith.kernels.compile.request import CompileRequest
     from tritonsmith.kernels.compile.run import Toolchain
 
@@ -216,6 +217,31 @@ def listed_kernels(path: Path, name: str, by: ToolchainOptions | None = None) ->
     for text in (*notes, *kernels_file.changes(entries, path)):
         console.note(text)
     return entries
+
+
+def compared_kernels(kernel: str, what: CompileOptions) -> tuple[ComparedKernel, ...]:
+    """What several Tritons compile: a kernel, or those of a kernels file; nothing without one.
+
+    Raises:
+        SmithError: one of them makes no sense, or flags of a compile without a kernel.
+    """
+    from tritonsmith.kernels.batch import kernels_file
+    from tritonsmith.kernels.compare import inputs
+    from tritonsmith.ui import console
+
+    if not kernel:
+        if what != CompileOptions():
+            raise UsageError(
+                "no kernel is given, so nothing is compiled", hints=["invoke kernel.compare A B FILE"]
+            )
+        return ()
+    if listed := kernels_file.named(kernel):
+        path, name = listed
+        entries = listed_kernels(path, name)
+        for text in kernels_file.own_targets(entries, what.target):
+            console.note(text)
+        return inputs.listed(entries, path, what.flags())
+    return inputs.one(what.request(kernel))
 
 
 def target_of(stage: str) -> str:

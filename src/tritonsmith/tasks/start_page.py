@@ -20,6 +20,7 @@ GROUPS = {
         "kernel.inline-ptx", "kernel.capture",
     ),
     "upgrades": ("rehearse", "corpus.add", "corpus.list", "corpus.remove"),
+    "bisect": ("bisect.run", "bisect.resume", "bisect.status", "bisect.log", "bisect.skip"),
     "passes": (
         "passes.dump", "passes.import", "passes.list", "passes.show", "passes.diff", "passes.find",
         "passes.replay", "passes.isolate", "passes.reduce", "passes.report", "ir-env", "ir-override",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
@@ -24,11 +24,11 @@ class FailurePredicate:
 
     Attributes:
         compiles: of the kernels.
-        bad: the Triton whose failures are searched for.
+        bad: the Triton whose failures are searched for; it may have to be built.
     """
 
     compiles: KernelCompiles
-    bad: CompilerSpec
+    bad: Callable[[], CompilerSpec]
 
     def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
         """Compile by all of them."""
@@ -37,7 +37,7 @@ class FailurePredicate:
     def test(self, triton: CompilerSpec) -> BisectOutcome:
         """Compile, and compare the failures with those of the bad end."""
         try:
-            searched = dict(_failures(self.compiles.of(self.bad)))
+            searched = dict(_failures(self.compiles.of(self.bad())))
             mine = self.compiles.of(triton)
         except UntestableError as error:
             return BisectOutcome(Verdict.SKIP, why=error.what)

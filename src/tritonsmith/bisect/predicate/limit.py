@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
@@ -52,12 +52,12 @@ class LimitPredicate:
     Attributes:
         compiles: of the kernels.
         terms: what makes a Triton bad.
-        good: the Triton that signed terms are about.
+        good: the Triton that signed terms are about; it may have to be built.
     """
 
     compiles: KernelCompiles
     terms: tuple[Limit | TextTerm, ...]
-    good: CompilerSpec
+    good: Callable[[], CompilerSpec]
 
     def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
         """Compile by all of them."""
@@ -71,7 +71,7 @@ class LimitPredicate:
             return BisectOutcome(Verdict.SKIP, why=error.what)
         seconds = sum(point.seconds for manifest in mine for point in manifest.points)
         signed = any(isinstance(term, Limit) and term.change for term in self.terms)
-        base = self.compiles.of(self.good) if signed else mine
+        base = self.compiles.of(self.good()) if signed else mine
         paired = matching.pair(base, mine)
         if why := next(_missing(paired), ""):
             return BisectOutcome(Verdict.SKIP, why=why, seconds=seconds)

@@ -1,0 +1,248 @@
+"""`bisect`: verify both ends, search the releases, then the commits between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tritonsmith.bisect import ends, releases
+from tritonsmith.bisect.build import CommitBuilds
+from tritonsmith.bisect.commits import CommitSearch
+from tritonsmith.bisect.cost import ExpectedCost
+from tritonsmith.bisect.ends import BisectEnd
+from tritonsmith.bisect.outcome import BisectOutcome
+from tritonsmith.bisect.predicate.protocol import Predicate
+from tritonsmith.bisect.releases import ReleaseSearch
+from tritonsmith.bisect.search import Suspects
+from tritonsmith.bisect.session import BisectSession
+from tritonsmith.errors import SmithError
+from tritonsmith.facts import triton_history
+from tritonsmith.facts.triton_history import TritonCommit
+from tritonsmith.kernels.batch.spec import CompilerSpec
+
+SHORT = 12  # digits of a commit
+
+
+class NotReproducedError(SmithError):
+    """An end of the bisect is not what it was said to be."""
+
+    exit_code = 4
+
+
+class UndecidedError(SmithError):
+    """Some suspects cannot be tested, so there is a set of them and no culprit."""
+
+    exit_code = 5
+
+
+@dataclass(frozen=True)
+class BisectStep:
+    """Two neighbours between which it changed; with skips, several suspects between them.
+
+    Attributes:
+        good: the last good Triton.
+        bad: the first bad one.
+        suspects: those of which one is the culprit, the first bad one last.
+        outcomes: of all that was tested.
+        later_good: Tritons after `bad` that are good.
+    """
+
+    good: str
+    bad: str
+    suspects: tuple[str, ...]
+    outcomes: Mapping[str, BisectOutcome]
+    later_good: tuple[str, ...] = ()
+
+    @property
+    def decided(self) -> bool:
+        """Whether there is one suspect."""
+        return len(self.suspects) == 1
+
+
+@dataclass(frozen=True)
+class BisectAnswer:
+    """The result.
+
+    Attributes:
+        release: the step between releases; None where both ends are commits.
+        commit: the step between commits; None without a clone.
+        culprit: the first bad commit, if there is one.
+        notes: what else a person should know, each a sentence.
+    """
+
+    release: BisectStep | None
+    commit: BisectStep | None = None
+    culprit: TritonCommit | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def step(self) -> BisectStep:
+        """The narrowest one."""
+        found = self.commit or self.release
+        if found is None:  # neither stage ran: impossible, and a bug
+            raise AssertionError("a bisect without a step")
+        return found
+
+
+@dataclass
+class TritonBisect:
+    """A bisect that goes on from what its session has.
+
+    Attributes:
+        session: outcomes so far.
+        predicate: what decides.
+        good: the good end.
+        bad: the bad one.
+        builds: makes commits ready; None without a clone.
+        vendor: `nvidia` or `amd` if only one is asked about.
+        jobs: releases tested at once.
+        tell: gets a line for each outcome.
+    """
+
+    session: BisectSession
+    predicate: Predicate
+    good: BisectEnd
+    bad: BisectEnd
+    builds: CommitBuilds | None = None
+    vendor: str = ""
+    jobs: int = 1
+    tell: Callable[[str], None] = field(default=print)
+
+    def run(self) -> BisectAnswer:
+        """Search, and note the answer in the session.
+
+        Raises:
+            NotReproducedError: an end is not what it was said to be.
+            SmithError: a test has neither an answer nor a reason to skip; the session is kept.
+        """
+        try:
+            answer = self._run()
+        except NotReproducedError as error:
+            self.session = replace(self.session, answer=error.what).saved()
+            raise
+        said = "first bad" if answer.step.decided else "one of"
+        text = f"{said}: {', '.join(_short(one) for one in answer.step.suspects)}"
+        self.session = replace(self.session, answer=text).saved()
+        return answer
+
+    def costs(self) -> Iterator[tuple[str, BisectOutcome | None, ExpectedCost]]:
+        """What is next: each candidate of the stage that is not over, its outcome, and its expected cost."""
+        outcomes = self.session.outcomes
+        if self.good.release and self.bad.release:
+            search = self._releases()
+            state = search.state
+            if state.left or self.builds is None or self.session.question.releases_only:
+                for index, triton in enumerate(search.tritons):
+                    yield triton.label, outcomes.get(triton.label), search.cost(index)
+                return
+            good, bad = (search.tritons[index].label for index in (state.good, state.bad))
+        else:
+            good, bad = self.good.name, self.bad.name
+        commits = self._commits(good, bad)
+        for index, cost in commits.table():
+            commit = commits.commits[index].commit
+            yield commit, outcomes.get(commit), cost
+
+    @property
+    def _clone(self) -> Path | None:
+        return self.builds.clone if self.builds else None
+
+    def _run(self) -> BisectAnswer:
+        release = None
+        good, bad = self.good.name, self.bad.name
+        if self.good.release and self.bad.release:
+            release = self._search_releases()
+            good, bad = release.good, release.bad
+            if self.builds is None or self.session.question.releases_only:
+                return BisectAnswer(release, notes=tuple(releases.about_step(good, bad, self._clone)))
+        search = self._commits(good, bad)
+        self._verify(search, good, bad)
+        step = self._step(search.run(), [one.commit for one in search.commits])
+        culprit = next((one for one in search.commits if one.commit == step.bad), None)
+        return BisectAnswer(release, step, culprit if step.decided else None)
+
+    def _releases(self) -> ReleaseSearch:
+        names = ends.releases_between(self.good.release, self.bad.release)
+        given = {end.release: end.spec for end in (self.good, self.bad) if end.spec}
+        tritons = tuple(given.get(name) or CompilerSpec(name, version=name) for name in names)
+        return ReleaseSearch(
+            tritons, self.predicate, dict(self.session.outcomes), self._record, jobs=self.jobs
+        )
+
+    def _search_releases(self) -> BisectStep:
+        search = self._releases()
+        names = {"good": self.good.release, "bad": self.bad.release}
+        if against := releases.verdict_of_ends(*search.ends(), names):
+            raise _not_reproduced(*against)
+        return self._step(search.run(), [one.label for one in search.tritons])
+
+    def _commits(self, good: str, bad: str) -> CommitSearch:
+        builds = self.builds
+        if builds is None:
+            hints = ["--source CLONE names a clone of Triton"]
+            raise SmithError("commits need a clone", hints=hints)
+        first, last = (self._commit(name, builds.clone) for name in (good, bad))
+        commits = triton_history.read(builds.clone, first, last)
+        return CommitSearch(
+            commits,
+            builds,
+            self.predicate.test,
+            self.vendor,
+            self.session.outcomes,
+            lambda commit, outcome: self._record(commit.commit, outcome),
+        )
+
+    def _commit(self, name: str, clone: Path) -> str:
+        return releases.branch_point(name, clone) if "." in name else name
+
+    def _verify(self, search: CommitSearch, good: str, bad: str) -> None:
+        """Test both ends of a range of commits, be they ends of the bisect or branch points of releases."""
+        found: list[BisectOutcome] = []
+        names = {}
+        for end, name, index in (("good", good, 0), ("bad", bad, len(search.commits) - 1)):
+            commit = search.commits[index]
+            if index not in search.outcomes:
+                search.outcomes[index] = search.test(index)
+                self._record(commit.commit, search.outcomes[index])
+            found.append(search.outcomes[index])
+            short = commit.commit[:SHORT]
+            names[end] = short if commit.commit.startswith(name) else f"{short} ({name} branched there)"
+        if against := releases.verdict_of_ends(found[0], found[1], names):
+            hints = []
+            if "branched" in "".join(names.values()):
+                hints = list(releases.about_step(good, bad, self._clone))
+            raise _not_reproduced(*against, hints=hints)
+
+    def _step(self, state: Suspects, names: list[str]) -> BisectStep:
+        return BisectStep(
+            names[state.good],
+            names[state.bad],
+            tuple(names[index] for index in state.culprits),
+            self.session.outcomes,
+            tuple(names[index] for index in state.contradictions),
+        )
+
+    def _record(self, triton: str, outcome: BisectOutcome) -> None:
+        self.session = self.session.having(triton, outcome)
+        seen = ", ".join(filter(None, (outcome.figures, outcome.why)))
+        self.tell(f"{_short(triton)}: {outcome.verdict}: {seen} ({outcome.seconds:.0f} s)")
+
+
+def triton_of(end: BisectEnd, builds: CommitBuilds | None) -> CompilerSpec:
+    """The Triton of an end; that of a commit is built if need be."""
+    if end.spec:
+        return end.spec
+    if builds is None:
+        raise AssertionError("a commit as an end is parsed with a clone only")
+    (commit,) = triton_history.read(builds.clone, end.commit, end.commit)
+    return builds.make(commit)
+
+
+def _not_reproduced(what: str, outcome: BisectOutcome, hints: list[str] | None = None) -> NotReproducedError:
+    why = ", ".join(filter(None, (outcome.figures, outcome.why)))
+    return NotReproducedError(what, why=why, hints=hints or ["the other end, or another --when"])
+
+
+def _short(triton: str) -> str:
+    return triton if "." in triton else triton[:SHORT]

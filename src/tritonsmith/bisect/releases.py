@@ -1,0 +1,135 @@
+"""The releases of Triton, tested by their wheels: nothing is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith import configs
+from tritonsmith.bisect.cost import ExpectedCost
+from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.bisect.predicate.protocol import Predicate
+from tritonsmith.bisect.search import Suspects, choose, suspects
+from tritonsmith.errors import FactError
+from tritonsmith.facts import eras, triton_history
+from tritonsmith.kernels.batch import wheel_env
+from tritonsmith.kernels.batch.spec import CompilerSpec
+
+_MAINS = ("upstream/main", "origin/main", "main")
+
+
+@dataclass(frozen=True)
+class ReleaseSearch:
+    """A search for the first bad release.
+
+    Attributes:
+        tritons: all releases in order; the first one is good, the last one bad.
+        predicate: what decides.
+        known: outcomes so far, by release; it grows.
+        record: gets every outcome, before the next test begins.
+        jobs: releases tested at once.
+    """
+
+    tritons: tuple[CompilerSpec, ...]
+    predicate: Predicate
+    known: dict[str, BisectOutcome]
+    record: Callable[[str, BisectOutcome], None]
+    jobs: int = 1
+
+    @property
+    def state(self) -> Suspects:
+        """What is known now."""
+        verdicts = {
+            index: self.known[one.label].verdict
+            for index, one in enumerate(self.tritons)
+            if one.label in self.known
+        }
+        return suspects(len(self.tritons), verdicts)
+
+    def ends(self) -> tuple[BisectOutcome, BisectOutcome]:
+        """The outcomes of both ends."""
+        first, last = self.tritons[0], self.tritons[-1]
+        self._test([first, last])
+        return self.known[first.label], self.known[last.label]
+
+    def run(self) -> Suspects:
+        """Test until one suspect is left, or only those that cannot be tested."""
+        while chosen := choose(self.state, self.seconds, jobs=self.jobs):
+            self._test([self.tritons[index] for index in chosen])
+        return self.state
+
+    def seconds(self, index: int) -> float:
+        """Expected seconds of a test."""
+        return self.cost(index).seconds
+
+    def cost(self, index: int) -> ExpectedCost:
+        """Expected seconds of a test, and why."""
+        table = configs.load("bisect")["seconds"]
+        triton = self.tritons[index]
+        if triton.python or wheel_env.env_of(triton.version).python.exists():
+            return ExpectedCost(float(table["test"]), ("it is installed",))
+        return ExpectedCost(float(table["test"] + table["wheel"]), ("its wheel is to be installed",))
+
+    def _test(self, tritons: Sequence[CompilerSpec]) -> None:
+        todo = [one for one in tritons if one.label not in self.known]
+        if len(todo) > 1:
+            self.predicate.prepare(todo)
+        for one in todo:
+            self.known[one.label] = self.predicate.test(one)
+            self.record(one.label, self.known[one.label])
+
+
+def branch_point(release: str, clone: Path | None) -> str:
+    """The last commit of main in a release: of a clone that has the branch, or else of the table."""
+    if clone:
+        line = ".".join(release.split(".")[:2])
+        branches = (
+            f"upstream/release/{line}.x",
+            f"origin/release/{line}.x",
+            f"release/{line}.x",
+            f"v{release}",
+        )
+        for branch in branches:
+            for main in _MAINS:
+                try:
+                    if found := triton_history.branch_point(clone, branch, main):
+                        return found
+                except FactError:  # this clone has no such name
+                    continue
+    return eras.release(release).branch_point
+
+
+def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
+    """What lies between two releases: commits of main between two branch points, and picks of both."""
+    one, two = (eras.release(version).version for version in (good, bad))
+    if one == two:
+        yield f"{good} and {bad} are of one branch, release/{one}.x: the culprit is a commit picked into it"
+        return
+    points = [branch_point(version, clone)[:12] for version in (good, bad)]
+    if points[0] == points[1]:
+        yield f"both are cut from {points[0]}: a commit of release/{two}.x, or a fix that {one}.x has"
+        return
+    yield f"main between the branch points: {points[0]}..{points[1]} (release/{one}.x, release/{two}.x)"
+    yield f"or commits picked into release/{two}.x, or a fix that only {one}.x has: main orders neither"
+
+
+def verdict_of_ends(
+    good: BisectOutcome, bad: BisectOutcome, names: Mapping[str, str]
+) -> tuple[str, BisectOutcome] | None:
+    """What the ends say against a search, and the outcome that does; None if nothing.
+
+    Args:
+        good: outcome of the good end.
+        bad: of the bad one.
+        names: of both: `good` and `bad`.
+    """
+    for what, name, outcome, expected in (
+        ("reproduces at the good end", "good", good, Verdict.GOOD),
+        ("does not reproduce at the bad end", "bad", bad, Verdict.BAD),
+    ):
+        if outcome.verdict is Verdict.SKIP:
+            return f"the {name} end, {names[name]}, cannot be tested", outcome
+        if outcome.verdict is not expected:
+            return f"{what}, {names[name]}", outcome
+    return None

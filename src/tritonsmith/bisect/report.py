@@ -1,0 +1,172 @@
+"""The answer on the screen, as JSON, as a block to paste upstream, and as a log of `git bisect`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from tritonsmith.bisect.command import SHORT, BisectAnswer, BisectStep
+from tritonsmith.bisect.outcome import BisectOutcome
+from tritonsmith.bisect.session import BisectQuestion, BisectSession
+from tritonsmith.command_line import flag_words
+
+_PULL = "https://github.com/triton-lang/triton/pull"
+
+
+def predicate(question: BisectQuestion) -> str:
+    """What makes a Triton bad, in words."""
+    if question.command:
+        return f"`{shlex.join(question.command)}` fails"
+    if question.test:
+        return f"{question.test} fails"
+    return " or ".join(question.when) or "the compile fails as at the bad end"
+
+
+def repeat(question: BisectQuestion) -> str:
+    """The command that repeats the bisect."""
+    flags: dict[str, Any] = {"good": question.good, "bad": question.bad}
+    flags |= {"kernel": question.kernel} if question.kernel else {}
+    flags |= {name: value for name, value in question.flags.items() if value not in (None, "", ())}
+    flags |= {"when": question.when} if question.when else {}
+    flags |= {"test": question.test} if question.test else {}
+    flags |= {"source": question.source} if question.source else {}
+    flags |= {"confirm": question.confirm} if question.confirm > 1 else {}
+    flags |= {"releases_only": True} if question.releases_only else {}
+    words = [word for name, value in flags.items() for word in flag_words(name, value)]
+    rest = ["--", *question.command] if question.command else []
+    return shlex.join(["invoke", "bisect", *words, *rest])
+
+
+def verdict(answer: BisectAnswer) -> str:
+    """The answer in one line."""
+    step = answer.step
+    if not step.decided:
+        names = ", ".join(_short(one) for one in step.suspects)
+        return f"undecided: one of {names}; all but {_short(step.bad)} were skipped"
+    what = "release" if answer.commit is None else "commit"
+    return f"first bad {what}: {_short(step.bad)}; last good: {_short(step.good)}"
+
+
+def lines(session: BisectSession, answer: BisectAnswer) -> Iterator[str]:
+    """The answer and everything about it."""
+    yield verdict(answer)
+    step = answer.step
+    for name, triton in (("good", step.good), ("bad", step.bad)):
+        if triton in session.outcomes:
+            yield f"  {name}: {_short(triton)}: {_seen(session.outcomes[triton])}"
+    if answer.culprit:
+        yield from (f"  {text}" for text in _culprit(answer))
+    for name in step.suspects[:-1]:
+        yield f"  skipped: {_short(name)}: {_seen(session.outcomes[name])}"
+    if step.later_good:
+        later = ", ".join(_short(one) for one in step.later_good)
+        yield f"  good again: {later}: it changed more than once, or the test is flaky"
+    yield from (f"  {note}" for note in answer.notes)
+
+
+def upstream(session: BisectSession, answer: BisectAnswer, passes: str = "") -> str:
+    """A block of Markdown for an issue.
+
+    Args:
+        session: with all outcomes.
+        answer: the result.
+        passes: what the passes of both sides say; empty if nobody asked.
+    """
+    step, question = answer.step, session.question
+    rows = [
+        f"| {_short(one.triton)} | {one.outcome.verdict} | {_cell(one.outcome)} |" for one in session.tested
+    ]
+    about = [f"- {text}" for text in (*(_culprit(answer) if answer.culprit else ()), *answer.notes)]
+    return "\n".join(
+        (
+            f"**{verdict(answer)}**",
+            "",
+            f"Bad where: {predicate(question)}. Range: {question.good}..{question.bad}.",
+            *about,
+            *([f"- {passes}"] if passes else []),
+            *([] if step.decided else ["- skipped, so not to be told apart: see the table"]),
+            "",
+            "| Triton | verdict | figures |",
+            "|---|---|---|",
+            *rows,
+            "",
+            f"To repeat: `{repeat(question)}`",
+        )
+    )
+
+
+def as_json(session: BisectSession, answer: BisectAnswer, passes: str = "") -> dict[str, Any]:
+    """Everything."""
+    return {
+        "schema": 1,
+        "verdict": verdict(answer),
+        "decided": answer.step.decided,
+        "release": _step(answer.release),
+        "commit": _step(answer.commit),
+        "culprit": None
+        if answer.culprit is None
+        else {
+            "commit": answer.culprit.commit,
+            "subject": answer.culprit.subject,
+            "date": answer.culprit.date,
+            "pull": answer.culprit.pull,
+            "bump": answer.culprit.bump,
+            "undoes": answer.culprit.undoes,
+        },
+        "passes": passes or None,
+        "notes": list(answer.notes),
+        "tested": [{"triton": one.triton, **asdict(one.outcome)} for one in session.tested],
+        "session": session.folder.name,
+        "repeat": repeat(session.question),
+    }
+
+
+def git_log(session: BisectSession) -> Iterator[str]:
+    """What `git bisect replay` reads; releases, which have no commit of main, are comments."""
+    yield f"# {predicate(session.question)}".replace("\n", " ")
+    yield "git bisect start"
+    for one in session.tested:
+        seen = f"{one.triton}: {_seen(one.outcome)}".replace("\n", " ")
+        yield f"# {one.outcome.verdict}: {seen}"
+        if "." not in one.triton:
+            yield f"git bisect {one.outcome.verdict} {one.triton}"
+
+
+def _culprit(answer: BisectAnswer) -> Iterator[str]:
+    """Subject, date and pull request of the first bad commit, and what it is besides."""
+    if answer.culprit is None:
+        return
+    found = answer.culprit
+    yield f"{found.commit[:SHORT]} {found.subject}, {found.date}"
+    if found.pull:
+        yield f"{_PULL}/{found.pull}"
+    if found.bump:
+        yield f"it moves the LLVM pin to {found.pin}"
+    if found.undoes or found.named:
+        named = ", ".join(f"#{number}" for number in found.named)
+        yield f"it reverts something or lands it again{f': {named}' if named else ''}"
+
+
+def _step(step: BisectStep | None) -> dict[str, Any] | None:
+    if step is None:
+        return None
+    return {
+        "good": step.good,
+        "bad": step.bad,
+        "suspects": list(step.suspects),
+        "later_good": list(step.later_good),
+    }
+
+
+def _seen(outcome: BisectOutcome) -> str:
+    return ", ".join(filter(None, (outcome.figures, outcome.why)))
+
+
+def _cell(outcome: BisectOutcome) -> str:
+    return _seen(outcome).replace("|", "\\|").replace("\n", " ")
+
+
+def _short(triton: str) -> str:
+    return triton if "." in triton else triton[:SHORT]

@@ -1,0 +1,283 @@
+"""`bisect`: which release or commit of Triton changed what a kernel compiles to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.errors import UsageError
+from tritonsmith.tasks import output
+from tritonsmith.tasks.kernel_options import CompileOptions, compared_kernels
+from tritonsmith.tasks.option_fields import flag, word
+from tritonsmith.tasks.option_task import command_line
+from tritonsmith.tasks.options import ENV, JOBS, JSON, KERNEL, SCHEDULER, TIMEOUT
+from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tritonsmith.bisect.command import TritonBisect
+    from tritonsmith.bisect.predicate.protocol import Predicate
+    from tritonsmith.bisect.session import BisectQuestion, BisectSession
+    from tritonsmith.kernels.batch.spec import CompilerSpec
+    from tritonsmith.kernels.compare.inputs import ComparedKernel
+
+_NAME = word("bisect, by the beginning of its name; the last one if omitted", "")
+_EXPLAIN = flag("print what each candidate is expected to cost, and test nothing", default=False)
+
+
+@task(tables=True)
+def run(
+    context: Any,
+    what: CompileOptions,
+    kernel: str = KERNEL,
+    good: str = flag("Triton that is good: 3.4.0, pytorch:2.9, installed, or a commit", ""),
+    bad: str = flag("Triton that is bad, of the same kinds", ""),
+    when: tuple[str, ...] = flag("bad where: 'spills>0', 'ptx contains TEXT' (repeatable)", ()),
+    test: str = flag("bad where this pytest file fails: FILE or FILE::NAME", ""),
+    source: Path | None = flag("clone of Triton, to search commits after releases", None),
+    releases_only: bool = flag("end with the step between two releases", default=False),
+    confirm: int | None = flag(
+        "tests of each Triton, which must agree", None, least=1, example="--confirm 3"
+    ),
+    explain: bool = _EXPLAIN,
+    env: str = ENV,
+    scheduler: str = SCHEDULER,
+    jobs: int | None = JOBS,
+    timeout: int | None = TIMEOUT,
+    json: bool = JSON,
+) -> None:
+    """Find the release or commit of Triton that made a kernel or command bad."""
+    from tritonsmith.bisect import session
+    from tritonsmith.bisect.session import BisectQuestion
+
+    _, argv = command_line()
+    given = [name for name, one in (("a kernel", kernel), ("--test", test), ("a command", argv)) if one]
+    if len(given) != 1:
+        hints = ["FILE:KERNEL with --when LIMIT", "--test FILE", "-- COMMAND"]
+        text = f"{' and '.join(given)} contradict each other" if given else "nothing to test is given"
+        raise UsageError(text, hints=hints)
+    if when and not kernel:
+        raise UsageError("--when is about a kernel", hints=["omit --when: the exit code decides"])
+    question = BisectQuestion(
+        good=good,
+        bad=bad,
+        kernel=_absolute(kernel),
+        flags={name: list(one) if isinstance(one, tuple) else one for name, one in vars(what).items()},
+        when=when,
+        test=_absolute(test, "::"),
+        command=tuple(argv),
+        folder=str(Path.cwd()),
+        source=str(source or ""),
+        env=env,
+        confirm=confirm or 1,
+        timeout=timeout,
+        releases_only=releases_only,
+        content=_content(test, compared_kernels(kernel, what)),
+    )
+    _go_on(session.begin(question), scheduler, jobs, explain=explain, json=json)
+
+
+@task(tables=True)
+def resume(
+    context: Any,
+    bisect: str = _NAME,
+    explain: bool = _EXPLAIN,
+    scheduler: str = SCHEDULER,
+    jobs: int | None = JOBS,
+    json: bool = JSON,
+) -> None:
+    """Go on with a bisect that was stopped."""
+    from tritonsmith.bisect import session
+
+    found = session.find(bisect)
+    question = found.question
+    here = _content(question.test, compared_kernels(question.kernel, _options(question)))
+    if here != question.content:
+        raise UsageError(
+            "the tested file has changed since this bisect began, so its outcomes do not count",
+            where=question.kernel or question.test,
+            hints=["begin again: the same command as before"],
+        )
+    _go_on(found, scheduler, jobs, explain=explain, json=json)
+
+
+@task(tables=True)
+def status(context: Any, bisect: str = _NAME, json: bool = JSON) -> None:
+    """Show what a bisect has found so far."""
+    from dataclasses import asdict
+
+    from tritonsmith.bisect import report, session
+    from tritonsmith.ui import tables
+
+    found = session.find(bisect)
+    rows = [
+        [one.triton, one.outcome.verdict, one.outcome.figures, one.outcome.why, f"{one.outcome.seconds:.0f}"]
+        for one in found.tested
+    ]
+    if json:
+        tested = [{"triton": one.triton, **asdict(one.outcome)} for one in found.tested]
+        about = {"session": found.folder.name, "question": asdict(found.question)}
+        output.json({"schema": 1, **about, "tested": tested, "answer": found.answer or None})
+        return
+    console.out().print(f"{found.folder.name}: {report.repeat(found.question)}", markup=False)
+    heads = ["Triton", "verdict", "figures", "why", "s"]
+    console.out().print(tables.plain("tested", heads, rows, right=["s"]) if rows else "nothing tested yet")
+    console.out().print(found.answer or "not over: invoke bisect.resume", markup=False)
+
+
+@task()
+def log(context: Any, bisect: str = _NAME) -> None:
+    """Print a bisect as `git bisect replay` reads it."""
+    from tritonsmith.bisect import report, session
+
+    console.write("\n".join(report.git_log(session.find(bisect))))
+
+
+@task()
+def skip(
+    context: Any,
+    triton: str = word("release or commit, as bisect.status prints it"),
+    bisect: str = _NAME,
+) -> None:
+    """Skip a Triton in a bisect: it is not tested, and what it gave does not count."""
+    from tritonsmith.bisect import session
+    from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+
+    found = session.find(bisect)
+    with found.held():
+        found = session.read(found.folder)
+        name = session.known_name(found, triton)
+        found.having(name, BisectOutcome(Verdict.SKIP, why=session.BY_HAND))
+    console.note(f"{name} is skipped in {found.folder.name}")
+
+
+def _go_on(session: BisectSession, scheduler: str, jobs: int | None, *, explain: bool, json: bool) -> None:
+    from tritonsmith.bisect import report
+    from tritonsmith.bisect.command import UndecidedError
+    from tritonsmith.envs import workspace
+
+    bisect = _bisect(session, scheduler, jobs, silent=json)
+    if explain:
+        _print_costs(bisect, json=json)
+        return
+    workspace.default().claim()
+    with session.held():
+        if session.tested:
+            console.note(f"{len(session.tested)} outcomes are known already: {session.folder.name}")
+        answer = bisect.run()
+    passes = ""
+    if json:
+        output.json(report.as_json(bisect.session, answer, passes))
+    else:
+        for line in report.lines(bisect.session, answer):
+            console.out().print(line, markup=False)
+        if passes:
+            console.out().print(f"  {passes}", markup=False)
+        console.write("\n" + report.upstream(bisect.session, answer, passes))
+    if not answer.step.decided:
+        hints = ["what skipped them stands above: bisect.status has it, too"]
+        raise UndecidedError(report.verdict(answer), hints=hints)
+
+
+def _bisect(session: BisectSession, scheduler: str, jobs: int | None, *, silent: bool) -> TritonBisect:
+    """The bisect of a question, which may be another process's."""
+    from tritonsmith.bisect import ends
+    from tritonsmith.bisect.build import CommitBuilds
+    from tritonsmith.bisect.command import TritonBisect, triton_of
+    from tritonsmith.envs import settings, workspace
+
+    question = session.question
+    clone = Path(question.source) if question.source else None
+    good, bad = ends.parse(question.good, "--good", clone), ends.parse(question.bad, "--bad", clone)
+    kernels = compared_kernels(question.kernel, _options(question))
+    builds = CommitBuilds(clone, settings.load(question.env), workspace.default()) if clone else None
+    tritons = [lambda end=end: triton_of(end, builds) for end in (good, bad)]
+    predicate = _predicate(session, kernels, tritons, scheduler, jobs, silent=silent)
+    backends = {target.backend for kernel in kernels for target in kernel.asked.targets}
+    vendor = {"cuda": "nvidia", "hip": "amd"}[backends.pop()] if len(backends) == 1 else ""
+    return TritonBisect(session, predicate, good, bad, builds, vendor, jobs or 1, console.note)
+
+
+def _predicate(
+    session: BisectSession,
+    kernels: tuple[ComparedKernel, ...],
+    ends: Sequence[Callable[[], CompilerSpec]],
+    scheduler: str,
+    jobs: int | None,
+    *,
+    silent: bool,
+) -> Predicate:
+    from tritonsmith.bisect.predicate import command, limit
+    from tritonsmith.bisect.predicate.failing_compile import FailurePredicate
+    from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles
+    from tritonsmith.bisect.predicate.protocol import ConfirmedPredicate
+
+    question, scratch = session.question, session.folder / "tests"
+    times = question.confirm
+    if question.command or question.test:
+        command.check()
+    made: Predicate
+    if question.command:
+        made = command.CommandPredicate(question.command, Path(question.folder), scratch)
+    elif question.test:
+        made = command.PytestPredicate(question.test, scratch)
+    else:
+        compiles = KernelCompiles(
+            kernels, scratch, scheduler, jobs, question.timeout, silent=silent, again=times > 1
+        )
+        good, bad = ends
+        terms = limit.parse(question.when)
+        made = limit.LimitPredicate(compiles, terms, good) if terms else FailurePredicate(compiles, bad)
+    return ConfirmedPredicate(made, times) if times > 1 else made
+
+
+def _print_costs(bisect: TritonBisect, *, json: bool) -> None:
+    from tritonsmith.ui import tables
+
+    rows = list(bisect.costs())
+    if json:
+        costs = [
+            {
+                "triton": name,
+                "verdict": outcome.verdict if outcome else None,
+                "seconds": cost.seconds,
+                "reasons": list(cost.reasons),
+            }
+            for name, outcome, cost in rows
+        ]
+        output.json({"schema": 1, "candidates": costs})
+        return
+    cells = [
+        [name[:12], outcome.verdict if outcome else "", f"{cost.seconds:.0f}", "; ".join(cost.reasons)]
+        for name, outcome, cost in rows
+    ]
+    heads = ["Triton", "verdict", "expected s", "because"]
+    console.out().print(tables.plain("candidates", heads, cells, right=["expected s"]))
+
+
+def _options(question: BisectQuestion) -> CompileOptions:
+    flags: dict[str, Any] = {
+        name: tuple(one) if isinstance(one, list) else one for name, one in question.flags.items()
+    }
+    return CompileOptions(**flags)
+
+
+def _absolute(text: str, separator: str = ":") -> str:
+    """FILE or FILE:NAME with the file absolute; MODULE:NAME stays."""
+    head, found, tail = text.partition(separator)
+    path = Path(head).expanduser().absolute()
+    return f"{path}{found}{tail}" if text and path.exists() else text
+
+
+def _content(test: str, kernels: tuple[ComparedKernel, ...]) -> str:
+    """Digest of all files that are tested."""
+    from tritonsmith.kernels.compile import source_tree
+    from tritonsmith.plan import digest
+
+    file = Path(test.partition("::")[0])
+    if test and not file.is_file():
+        raise UsageError("--test: no such file", where=file, hints=["--test FILE or FILE::NAME, of pytest"])
+    tests = [file.read_bytes().hex()] if test else []
+    return digest(tests, [source_tree.of(one.asked.file, one.asked.kernel).key for one in kernels])
