@@ -126,6 +126,13 @@ class TritonBisect:
         self.session = replace(self.session, answer=text).saved()
         return answer
 
+    def triton(self, name: str) -> CompilerSpec:
+        """The Triton of a release or a commit."""
+        if "." not in name:
+            return triton_of(BisectEnd(name, commit=name), self.builds)
+        given = next((end.spec for end in (self.good, self.bad) if end.release == name), None)
+        return given or CompilerSpec(name, version=name)
+
     def costs(self) -> Iterator[tuple[str, BisectOutcome | None, ExpectedCost]]:
         """What is next: each candidate of the stage that is not over, its outcome, and its expected cost."""
         outcomes = self.session.outcomes
@@ -164,8 +171,7 @@ class TritonBisect:
 
     def _releases(self) -> ReleaseSearch:
         names = ends.releases_between(self.good.release, self.bad.release)
-        given = {end.release: end.spec for end in (self.good, self.bad) if end.spec}
-        tritons = tuple(given.get(name) or CompilerSpec(name, version=name) for name in names)
+        tritons = tuple(self.triton(name) for name in names)
         return ReleaseSearch(
             tritons, self.predicate, dict(self.session.outcomes), self._record, jobs=self.jobs
         )

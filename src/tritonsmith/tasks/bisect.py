@@ -17,7 +17,7 @@ from tritonsmith.ui import console
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tritonsmith.bisect.command import TritonBisect
+    from tritonsmith.bisect.command import BisectAnswer, TritonBisect
     from tritonsmith.bisect.predicate.protocol import Predicate
     from tritonsmith.bisect.session import BisectQuestion, BisectSession
     from tritonsmith.kernels.batch.spec import CompilerSpec
@@ -138,7 +138,7 @@ def log(context: Any, bisect: str = _NAME) -> None:
 @task()
 def skip(
     context: Any,
-    triton: str = word("release or commit, as bisect.status prints it"),
+    candidate: str = word("release or commit, as bisect.status prints it"),
     bisect: str = _NAME,
 ) -> None:
     """Skip a Triton in a bisect: it is not tested, and what it gave does not count."""
@@ -148,7 +148,7 @@ def skip(
     found = session.find(bisect)
     with found.held():
         found = session.read(found.folder)
-        name = session.known_name(found, triton)
+        name = session.known_name(found, candidate)
         found.having(name, BisectOutcome(Verdict.SKIP, why=session.BY_HAND))
     console.note(f"{name} is skipped in {found.folder.name}")
 
@@ -167,7 +167,7 @@ def _go_on(session: BisectSession, scheduler: str, jobs: int | None, *, explain:
         if session.tested:
             console.note(f"{len(session.tested)} outcomes are known already: {session.folder.name}")
         answer = bisect.run()
-    passes = ""
+    passes = _passes(bisect, answer, silent=json)
     if json:
         output.json(report.as_json(bisect.session, answer, passes))
     else:
@@ -198,6 +198,25 @@ def _bisect(session: BisectSession, scheduler: str, jobs: int | None, *, silent:
     backends = {target.backend for kernel in kernels for target in kernel.asked.targets}
     vendor = {"cuda": "nvidia", "hip": "amd"}[backends.pop()] if len(backends) == 1 else ""
     return TritonBisect(session, predicate, good, bad, builds, vendor, jobs or 1, console.note)
+
+
+def _passes(bisect: TritonBisect, answer: BisectAnswer, *, silent: bool) -> str:
+    """Where the compiles of a kernel by both sides of the step part; empty for a command or a test."""
+    from tritonsmith.bisect import culprit
+
+    question = bisect.session.question
+    if not question.kernel or not answer.step.decided:
+        return ""
+    kernel = compared_kernels(question.kernel, _options(question))[0]
+    checkout = bisect.builds.source if bisect.builds and bisect.builds.source.is_dir() else None
+    return culprit.parting(
+        kernel.asked,
+        bisect.triton(answer.step.good),
+        bisect.triton(answer.step.bad),
+        bisect.session.folder / "passes",
+        checkout,
+        silent=silent,
+    )
 
 
 def _predicate(

@@ -45,13 +45,13 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--jobs": ["passes.reduce"],
     "--json": ["store.gc"],
     "--kernel": [
+        "bisect.run kernel.resources kernel.show",
         "cache.list clear-cache",
         "corpus.remove",
         "ir-env",
         "ir-override",
         "kernel.compare",
         "kernel.compile",
-        "kernel.resources kernel.show",
         "passes.diff",
         "passes.dump",
     ],
@@ -79,6 +79,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--regex": ["passes.find", "passes.isolate"],
     "--signature": ["kernel.aot"],
     "--source": [
+        "bisect.run",
         "kernel.aot",
         "kernel.inline-ptx",
         "kernel.study",
@@ -97,6 +98,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--timeout": ["passes.isolate passes.reduce"],
     "--to": ["passes.diff", "rehearse"],
     "--triton": ["ir-env", "kernel.study", "pins"],
+    "--when": ["bisect.run", "passes.isolate"],
 }
 
 
