@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from tritonsmith.bisect.command import SHORT, BisectAnswer, BisectStep
+from tritonsmith.bisect.cost import ExpectedCost
 from tritonsmith.bisect.outcome import BisectOutcome
 from tritonsmith.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.command_line import flag_words
+from tritonsmith.ui import tables
+from tritonsmith.ui.tables import Grid
 
 _PULL = "https://github.com/triton-lang/triton/pull"
 
@@ -121,6 +124,31 @@ def as_json(session: BisectSession, answer: BisectAnswer, passes: str = "") -> d
         "session": session.folder.name,
         "repeat": repeat(session.question),
     }
+
+
+def tested(session: BisectSession) -> Grid:
+    """All outcomes."""
+    rows = [
+        [
+            _short(one.triton),
+            one.outcome.verdict,
+            one.outcome.figures,
+            one.outcome.why,
+            f"{one.outcome.seconds:.0f}",
+        ]
+        for one in session.tested
+    ]
+    return tables.plain("tested", ["Triton", "verdict", "figures", "why", "s"], rows, right=["s"])
+
+
+def costs(rows: Sequence[tuple[str, BisectOutcome | None, ExpectedCost]]) -> Grid:
+    """Candidates, and what each is expected to cost."""
+    cells = [
+        [_short(name), outcome.verdict if outcome else "", f"{cost.seconds:.0f}", "; ".join(cost.reasons)]
+        for name, outcome, cost in rows
+    ]
+    heads = ["Triton", "verdict", "expected s", "because"]
+    return tables.plain("candidates", heads, cells, right=["expected s"])
 
 
 def git_log(session: BisectSession) -> Iterator[str]:

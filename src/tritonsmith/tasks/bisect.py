@@ -109,21 +109,15 @@ def status(context: Any, bisect: str = _NAME, json: bool = JSON) -> None:
     from dataclasses import asdict
 
     from tritonsmith.bisect import report, session
-    from tritonsmith.ui import tables
 
     found = session.find(bisect)
-    rows = [
-        [one.triton, one.outcome.verdict, one.outcome.figures, one.outcome.why, f"{one.outcome.seconds:.0f}"]
-        for one in found.tested
-    ]
     if json:
         tested = [{"triton": one.triton, **asdict(one.outcome)} for one in found.tested]
         about = {"session": found.folder.name, "question": asdict(found.question)}
         output.json({"schema": 1, **about, "tested": tested, "answer": found.answer or None})
         return
     console.out().print(f"{found.folder.name}: {report.repeat(found.question)}", markup=False)
-    heads = ["Triton", "verdict", "figures", "why", "s"]
-    console.out().print(tables.plain("tested", heads, rows, right=["s"]) if rows else "nothing tested yet")
+    console.out().print(report.tested(found) if found.tested else "nothing tested yet")
     console.out().print(found.answer or "not over: invoke bisect.resume", markup=False)
 
 
@@ -138,10 +132,10 @@ def log(context: Any, bisect: str = _NAME) -> None:
 @task()
 def skip(
     context: Any,
-    candidate: str = word("release or commit, as bisect.status prints it"),
+    candidate: str = word("release, or commit with all digits"),
     bisect: str = _NAME,
 ) -> None:
-    """Skip a Triton in a bisect: it is not tested, and what it gave does not count."""
+    """Skip a Triton in a bisect: it is not tested, or its outcome is dropped."""
     from tritonsmith.bisect import session
     from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 
@@ -253,7 +247,7 @@ def _predicate(
 
 
 def _print_costs(bisect: TritonBisect, *, json: bool) -> None:
-    from tritonsmith.ui import tables
+    from tritonsmith.bisect import report
 
     rows = list(bisect.costs())
     if json:
@@ -268,12 +262,7 @@ def _print_costs(bisect: TritonBisect, *, json: bool) -> None:
         ]
         output.json({"schema": 1, "candidates": costs})
         return
-    cells = [
-        [name[:12], outcome.verdict if outcome else "", f"{cost.seconds:.0f}", "; ".join(cost.reasons)]
-        for name, outcome, cost in rows
-    ]
-    heads = ["Triton", "verdict", "expected s", "because"]
-    console.out().print(tables.plain("candidates", heads, cells, right=["expected s"]))
+    console.out().print(report.costs(rows))
 
 
 def _options(question: BisectQuestion) -> CompileOptions:

@@ -62,5 +62,5 @@ def lines() -> Iterator[str]:
         yield f"  {console.typed(command).ljust(width)}  # {about}"
     yield ""
     yield console.typed("invoke --list: what each task does. invoke --help TASK: its flags.")
-    yield "Aliases (see --list): cache.clear env.install-triton passes.env passes.override"
+    yield "Aliases: bisect cache.clear env.install-triton passes.env passes.override"
     yield 'Completion: eval "$(tritonsmith --print-completion-script=bash)"  # zsh, fish'

@@ -19,6 +19,7 @@ from tritonsmith.tasks.option_task import OptionTask, from_argv, to_argv
 from tritonsmith.tasks.task import task
 
 _ALIASES = {
+    "bisect": "bisect.run",
     "cache.clear": "clear-cache",
     "env.install-triton": "env-triton",
     "passes.env": "ir-env",

@@ -26,6 +26,10 @@ from tests.unit.passes.streams import HEAD, banner, module, split
 from tests.unit.store import made as stores
 from tests.unit.tasks.conftest import Smith
 from tests.unit.ui.fitting import check
+from tritonsmith.bisect import report as bisect_report
+from tritonsmith.bisect.cost import ExpectedCost
+from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.bisect.session import BisectQuestion, BisectSession, TestedTriton
 from tritonsmith.doctor import registry
 from tritonsmith.doctor import report as doctor
 from tritonsmith.envs import workspace
@@ -214,6 +218,19 @@ def _store_gc(_: World) -> Iterable[Grid]:
     return ()
 
 
+def _bisect_costs(_: World) -> Iterable[Grid]:
+    outcome = BisectOutcome(Verdict.SKIP, "spills 4472", KERNEL * 3, 12.0)
+    cost = ExpectedCost(912.0, ("LLVM 86b69c31 to be built", "39 native files differ from the last build"))
+    yield bisect_report.costs([("ab" * 20, outcome, cost), ("3.7.1", None, cost)])
+
+
+def _bisect_status(_: World) -> Iterable[Grid]:
+    outcome = BisectOutcome(Verdict.SKIP, "spills 4472", KERNEL * 3, 12.0)
+    tested = (TestedTriton("ab" * 20, outcome), TestedTriton("3.7.1", outcome))
+    question = BisectQuestion(good="3.6.0", bad="3.9.0")
+    yield bisect_report.tested(BisectSession(Path("/"), question, tested))
+
+
 def _worktree_list(_: World) -> Iterable[Grid]:
     record = WorktreeRecord("wt-release-3.4.x", "/home/me/triton", "/", "release/3.4.x", "ab" * 20, "dev", 0)
     row = WorktreeRow(record, "", "topic", "ab" * 20, dirty=True, pin="cd" * 20)
@@ -331,6 +348,9 @@ def _capture(_: World) -> list[Grid]:
 
 
 SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
+    "bisect.resume": _bisect_costs,
+    "bisect.run": _bisect_costs,
+    "bisect.status": _bisect_status,
     "build-triton": _phases,
     "cache.list": _cache,
     "clear-cache": _clear,
