@@ -9,8 +9,9 @@ clean      git bisect, a whole build of Triton at each step, as `git bisect run`
 halving    git bisect's order, and this tool's builds: incremental, none for a native tree that is there
 bisect     this tool's order, too
 
-Every way keeps the LLVMs that it has. Costs are those of configs/bisect.toml, with an LLVM that is downloaded
-and with one that must be built. The two ends are verified by all ways, so they are not counted.
+Costs are those of configs/bisect.toml, with LLVMs that the store has, that are downloaded, and that must be
+built; builds of `clean` are plain ones, by the ratios of docs/performance.md. Every way keeps the LLVMs that
+it has. All verify the two ends, which is not counted.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from tritonsmith.versions import version_key
 VENDOR: Literal["nvidia"] = "nvidia"
 TIP = "main"
 _FIRST = (3, 0)  # the oldest release whose prebuilt LLVM can still be had
+_PLAIN = {"whole-build": 1488 / 590, "llvm-source": 1 / 0.38}  # without what this tool does about builds
 _HOUR = 3600.0
 _RUN = 4  # commits that one breakage keeps from building, on average
 
@@ -63,9 +65,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.costs = CostModel(self.commits, self._llvm, lambda one: (one.native, one.pin) in self.trees)
-        table = configs.load("bisect")["seconds"]
-        self._whole = float(table["whole-build"])
-        self._test = float(table["test"])
+        self._table: dict[str, float] = configs.load("bisect")["seconds"]
         for end in (0, len(self.commits) - 1):  # verified before the search
             self.test(end)
         self.seconds = 0.0
@@ -75,12 +75,12 @@ class Machine:
         one = self.commits[index]
         expected = self.costs.of(index).seconds
         if self.clean:
-            llvm = float(configs.load("bisect")["seconds"][f"llvm-{self._llvm(one.pin)}"])
-            expected = llvm + self._whole + self._test
+            parts = ("whole-build", f"llvm-{self._llvm(one.pin)}", "test")
+            expected = sum(self._table[part] * _PLAIN.get(part, 1.0) for part in parts)
         self.seconds += expected / 2 if broken else expected
         self.pins.add(one.pin)
         if not broken and (one.native, one.pin) not in self.trees:
-            self.costs.record_build(index, self._whole)
+            self.costs.record_build(index, self._table["whole-build"])
             self.trees.add((one.native, one.pin))
 
     def _llvm(self, pin: str) -> LlvmState:
@@ -154,7 +154,11 @@ def main() -> int:
     parser.add_argument("--broken", type=float, default=0.0, metavar="SHARE", help="that do not build (0)")
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)  # noqa: S311 - no secret
-    scenarios: dict[LlvmState, str] = {"prebuilt": "LLVM downloaded", "source": "LLVM built from source"}
+    scenarios: dict[LlvmState, str] = {
+        "ready": "LLVMs in the store",
+        "prebuilt": "LLVMs downloaded",
+        "source": "LLVMs built from source",
+    }
     for llvm, words in scenarios.items():
         print(f"{words}; means of {arguments.culprits} culprits\n")
         print("| releases | commits | pins | clean: steps | h | halving: steps | h | bisect: steps | h | |")
