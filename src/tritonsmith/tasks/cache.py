@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tritonsmith.facts.cache_roots import Root, RootKind
     from tritonsmith.facts.installed_tritons import InstalledTriton
     from tritonsmith.facts.triton_cache import Content
+    from tritonsmith.kernels.rehearse.kept import KeptResults
 
 _GROUPS = 20  # rows of the summary
 
@@ -40,16 +41,21 @@ def listing(
     from tritonsmith.caches import list_ as use_case
     from tritonsmith.envs import workspace
     from tritonsmith.facts import cache_roots
+    from tritonsmith.kernels.rehearse import kept
 
     wanted = _filters(which)
     space = workspace.default()
     roots = (clear.named(which.root),) if which.root else cache_roots.find(os.environ, space)
     installed = _installed(which.stale)
     found = use_case.make(roots, wanted, limit=limit or 0, installed=installed, now=time.time())
+    results = () if which.root else kept.find(space)
     if json:
-        console.out().print_json(data=use_case.as_json(found))
-    else:
-        _show_listing(found, filtered=wanted.any)
+        rehearsed = [{"path": str(one.folder), "kernels": one.kernels, "bytes": one.bytes} for one in results]
+        console.out().print_json(data={**use_case.as_json(found), "rehearsed": rehearsed})
+        return
+    _show_listing(found, filtered=wanted.any)
+    if results:
+        _show_rehearsed(results)
 
 
 @task(tables=True, name="clear-cache", aliases=["cache.clear"])
@@ -60,6 +66,7 @@ def clear_cache(
     inductor: bool = flag("also the kernels in TorchInductor's cache", default=False),
     envs: bool = flag("also the caches of the tool's environments", default=False),
     all: bool = flag("all of these, and Triton's other default caches", default=False),  # noqa: A002 - the flag's name
+    rehearsed: bool = flag("only what rehearse keeps: kernels by each Triton", default=False),
     override: bool = flag("also the overrides, which are written by hand; --all keeps them", default=False),
     yes: bool = YES,
     dry_run: bool = DRY_RUN,
@@ -72,6 +79,11 @@ def clear_cache(
     from tritonsmith.facts import cache_roots, triton_processes
 
     wanted, root = _filters(which), which.root
+    if rehearsed:
+        if wanted.any or root or dump or inductor or envs or all or override:
+            raise UsageError("--rehearsed is for all that rehearse keeps", hints=["omit the other flags"])
+        _clear_rehearsed(yes=yes, dry_run=dry_run)
+        return
     flags: dict[RootKind, bool] = {
         "jit": all,
         "dump": dump or all,
@@ -99,6 +111,36 @@ def clear_cache(
     console.out().print(f"cleared {summary.total(prepared.doomed)}", markup=False)
     if there := clear.stayed(prepared):
         console.note(f"still there, or there again: {summary.total(there)}; a program compiles them now")
+
+
+def _clear_rehearsed(*, yes: bool, dry_run: bool) -> None:
+    from tritonsmith.envs import workspace
+    from tritonsmith.kernels.rehearse import kept
+
+    space = workspace.default()
+    found = kept.find(space)
+    plan = kept.plan(found, space)
+    if dry_run:
+        output.plan(plan)
+        return
+    what = formats.size(sum(one.bytes for one in found))
+    if not found:
+        console.out().print("nothing to clear", markup=False)
+        return
+    _show_rehearsed(found)
+    if not output.agreed(f"Clear {what}?", yes=yes):
+        raise SmithError("nothing was cleared")
+    with kept.held([one.folder for one in found], space, "clear-cache --rehearsed"):
+        space.run(plan, "clear-cache")
+    console.out().print(f"cleared {what}", markup=False)
+
+
+def _show_rehearsed(found: Iterable[KeptResults]) -> None:
+    from tritonsmith.ui import tables
+
+    rows = [[one.folder.name, str(one.kernels), formats.size(one.bytes), str(one.folder)] for one in found]
+    head = ["Triton", "kernels", "size", "folder"]
+    console.out().print(tables.plain("kept by rehearse", head, rows, right=["kernels", "size"]))
 
 
 def _filters(which: EntryOptions) -> Filters:

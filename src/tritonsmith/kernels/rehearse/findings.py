@@ -74,15 +74,20 @@ class RehearsalFinding:
         return command("kernel.compare", self.folders[0], self.folders[1], diff=True)
 
     def search(self, file: Path, a: CompilerSpec, b: CompilerSpec) -> str:
-        """The command that shows which release in between did it.
+        """The command that finds who did it: the commit; the release, where `bisect` has no question for it.
 
         Args:
             file: the list of kernels.
             a: the first Triton.
             b: the second.
         """
+        kernel = f"{file}:{self.kernel}"
+        if a.version and b.version and self.finding != LAUNCHES:
+            return command(
+                "bisect", good=a.label, bad=b.label, kernel=kernel, when=self.limit, target=self.target
+            )
         tritons = ",".join((a.label, *between(a, b), b.label))
-        return command("kernel.study", f"{file}:{self.kernel}", triton=tritons, target=self.target)
+        return command("kernel.study", kernel, triton=tritons, target=self.target)
 
 
 @dataclass(frozen=True)

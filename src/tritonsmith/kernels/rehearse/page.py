@@ -99,7 +99,7 @@ def _body(
 def _finding(one: RehearsalFinding, compared: Compared, wanted: UpgradeRehearsal) -> list[str]:
     error = compared.pair.b.point.error
     more = [
-        tag("div", "which release did it"),
+        tag("div", "who did it"),
         tag("pre", text(one.search(wanted.file, wanted.a, wanted.b))),
         tag("div", "what differs in the stages"),
         tag("pre", text(one.differences)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,10 +17,11 @@ from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compare import inputs, kept_metrics, matching
 from tritonsmith.kernels.compare.diff import Compared, Comparison
 from tritonsmith.kernels.compare.inputs import ComparedKernel
-from tritonsmith.kernels.compile import disassemblers, output_lock, source_tree
+from tritonsmith.kernels.compile import disassemblers, source_tree
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.request import CompileRequest
-from tritonsmith.plan import Plan, digest, files, locks
+from tritonsmith.kernels.rehearse import kept as kept_results
+from tritonsmith.plan import Plan, digest
 
 _FOREIGN = re.compile(r"[^\w.+-]")
 
@@ -64,6 +64,11 @@ class UpgradeRehearsal:
         """All compiles; entries that ask for the same share one."""
         every = [one.a for one in self.kernels] + [one.b for one in self.kernels]
         return tuple({job.out: job for job in every}.values())
+
+    @property
+    def folders(self) -> tuple[Path, Path]:
+        """Of the results of both."""
+        return _folder(self.a), _folder(self.b)
 
     def plan(self) -> Plan:
         """All of it, what is kept too."""
@@ -150,7 +155,8 @@ def execute(
         SmithError: as `batch.run.run`.
     """
     jobs = rehearsal.jobs
-    with _held(rehearsal):
+    purpose = f"rehearse from {rehearsal.a.label} to {rehearsal.b.label}"
+    with kept_results.held(rehearsal.folders, workspace.default(), purpose):
         kept = sum(resume.rest(job, resume.kept(job, "")) is None for job in jobs)
         made = run.run(jobs, scheduler, count=count, timeout=timeout, resume=True, silent=silent)
         manifests = {job.out: manifest for job, manifest in zip(jobs, made, strict=True)}
@@ -181,28 +187,6 @@ def _compared(
         yield Compared(replace(pair, kernel=kernel.name), first, second)
 
 
-@contextmanager
-def _held(rehearsal: UpgradeRehearsal) -> Iterator[None]:
-    """Lock the folders of both Tritons' results."""
-    space = workspace.default()
-    space.claim()
-    folders = sorted({_folder(side) for side in (rehearsal.a, rehearsal.b)})
-    for folder in folders:
-        files.make_folder(output_lock.scratch(folder, space))
-    purpose = f"rehearse from {rehearsal.a.label} to {rehearsal.b.label}"
-    first, second = (
-        locks.hold(
-            output_lock.scratch(folder, space) / "lock",
-            purpose=purpose,
-            busy=f"in the results of {folder.name}",
-            hints=["wait for it to end"],
-        )
-        for folder in folders
-    )
-    with first, second:
-        yield
-
-
 def _job(side: CompilerSpec, kernel: ComparedKernel, key: str) -> CompileJob:
     return CompileJob(kernel.asked, side, _folder(side) / key, keyed=True)
 
@@ -211,9 +195,9 @@ def _folder(side: CompilerSpec) -> Path:
     """The results of a release, or of an environment or interpreter, whose compiles are repeated."""
     root = workspace.default().root / "kernels"
     if side.version:
-        return root / "releases" / side.version
+        return root / kept_results.RELEASES / side.version
     name = _FOREIGN.sub("_", Path(side.env or side.python).name)
-    return root / "rehearsed" / f"{name}-{digest(side.env, side.python)[:8]}"
+    return root / kept_results.OTHERS / f"{name}-{digest(side.env, side.python)[:8]}"
 
 
 def _key(entry: ListedKernel, kernel: ComparedKernel) -> str:

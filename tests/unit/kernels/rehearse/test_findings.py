@@ -118,7 +118,13 @@ def test_each_finding_has_the_commands_that_go_on() -> None:
     (found,) = verdict(other("03 matmul", "ok", "failed")).findings
     old, new = (spec.CompilerSpec(text, version=text) for text in ("3.7.0", "3.9.0"))
     assert shlex.split(found.search(Path("/c/kernels.toml"), old, new)) == [
-        "invoke", "kernel.study", "/c/kernels.toml:03 matmul", "--triton", "3.7.0,3.8.0,3.9.0",
+        "invoke", "bisect", "--good", "3.7.0", "--bad", "3.9.0", "--kernel", "/c/kernels.toml:03 matmul",
         "--target", "cuda:90:32",
+    ]  # fmt: skip
+    (spilled,) = verdict(one("k", NVIDIA, {**NVIDIA, "spill_store_bytes": 8})).findings
+    assert "--when 'spills>+0' --target cuda:90:32" in spilled.search(Path("/c/kernels.toml"), old, new)
+    own = spec.CompilerSpec("debug", env="debug")
+    assert shlex.split(spilled.search(Path("/c/kernels.toml"), old, own)) == [
+        "invoke", "kernel.study", "/c/kernels.toml:k", "--triton", "3.7.0,debug", "--target", "cuda:90:32",
     ]  # fmt: skip
     assert found.differences == "invoke kernel.compare /out /out --diff"

@@ -18,8 +18,9 @@ from tritonsmith.kernels.batch import kernel_list, spec
 from tritonsmith.kernels.compare import kept_metrics
 from tritonsmith.kernels.compile import targets
 from tritonsmith.kernels.compile.request import CompileRequest
-from tritonsmith.kernels.rehearse import rehearsal
+from tritonsmith.kernels.rehearse import kept, rehearsal
 from tritonsmith.kernels.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
+from tritonsmith.tasks import cache
 from tritonsmith.tasks.rehearse import rehearse
 
 LIST = """
@@ -144,8 +145,29 @@ def test_entries_that_ask_for_the_same_share_a_compile(
 
 
 def test_one_rehearsal_at_a_time(prepared: Prepare) -> None:
-    with rehearsal._held(prepared()), pytest.raises(LockedError, match="another run is busy in the results"):
+    busy = kept.held(prepared().folders, workspace.default(), "a test")
+    with busy, pytest.raises(LockedError, match="another run is busy in the results"):
         run(prepared())
+
+
+def test_what_is_kept_is_listed_and_cleared(
+    prepared: Prepare, tritons: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(prepared())
+    cache.listing(Context(), json=True)
+    listed = json.loads(capsys.readouterr().out)["rehearsed"]
+    assert [(Path(one["path"]), one["kernels"]) for one in listed] == [
+        (folder, 2) for folder in sorted(prepared().folders)
+    ]
+    cache.clear_cache(Context(), rehearsed=True, dry_run=True)
+    assert f"rm -rf -- {listed[0]['path']}" in capsys.readouterr().out
+    with pytest.raises(Exit, match="--rehearsed is for all"):
+        cache.clear_cache(Context(), rehearsed=True, kernel="one")
+    cache.clear_cache(Context(), rehearsed=True, yes=True)
+    assert not any(folder.exists() for folder in prepared().folders)
+    cache.clear_cache(Context(), rehearsed=True, yes=True)
+    assert capsys.readouterr().out.endswith("nothing to clear\n")
+    assert (run(prepared()).kept, counts(tritons)) == (0, [6, 6])
 
 
 def test_sides(listed: Path) -> None:
