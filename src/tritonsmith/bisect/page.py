@@ -144,11 +144,11 @@ def _body(found: BisectFindings) -> Iterator[str]:
     yield from (tag("p", text(_shown(note))) for note in found.notes)
     yield tag("h2", "Tested, in order of history")
     yield _timeline(found.points)
-    heads = ["Triton", "as", "of", "verdict", "figures", "time", ""]
+    heads = ["Triton", "kind", "date", "verdict", "figures", "time", ""]
     yield table(heads, map(_tested, found.points), numbers=["time"])
     if len(found.suspects) > 1:
         yield tag("h2", "Suspects: one of these")
-        yield table(["Triton", "of", "subject", "pull request"], map(_suspect, found.suspects))
+        yield table(["Triton", "date", "subject", "pull request"], map(_suspect, found.suspects))
     if found.stage:
         changes = normalize_diff.of(found.stage.good, found.stage.bad, found.stage.stage)
         yield tag("h2", text(f"The stage {found.stage.what}, good to bad"))
@@ -174,13 +174,15 @@ def _verdict(found: BisectFindings) -> str:
 def _culprit(suspect: TritonCommit | str) -> Iterator[str]:
     if isinstance(suspect, TritonCommit):
         yield tag("p", tag("strong", text(suspect.subject)))
-        yield tag("p", " · ".join([_commit(suspect.commit), text(suspect.date), *_pull(suspect)]))
+        yield tag(
+            "p", " · ".join(filter(None, (_commit(suspect.commit), text(suspect.date[:10]), *_pull(suspect))))
+        )
 
 
 def _suspect(suspect: TritonCommit | str) -> list[str]:
     if isinstance(suspect, str):
         return [text(suspect), "", "", ""]
-    return [_commit(suspect.commit), text(suspect.date), text(suspect.subject), "".join(_pull(suspect))]
+    return [_commit(suspect.commit), text(suspect.date[:10]), text(suspect.subject), *_pull(suspect)]
 
 
 def _tested(point: BisectPoint) -> list[str]:
@@ -280,7 +282,7 @@ def _commit(commit: str) -> str:
 
 def _pull(commit: TritonCommit) -> list[str]:
     number = commit.pull
-    return [tag("a", text(f"#{number}"), href=f"{_upstream()}/pull/{number}")] if number else []
+    return [tag("a", text(f"#{number}"), href=f"{_upstream()}/pull/{number}")] if number else [""]
 
 
 def _upstream() -> str:
