@@ -84,7 +84,13 @@ def test_a_pass_alone_brings_its_file_and_one_program(site: Site) -> None:
 
     assert "MLIRMini: only Quotient.cpp, Twice.cpp" in site.run("--file", "Quotient.cpp", *answer)
     assert site.has_lines("Quotient.cpp")
-    site.run("--undo")
+    assert "links Quotient.cpp of MLIRMini at -O0 -g" in site.run("--undo", "--pass", "mini-twice")
+    assert site.has_lines("Quotient.cpp")
+    assert not site.has_lines("Twice.cpp")
+    assert capture(site.answer) == ANSWER
+    assert "Twice.cpp is not in debug by itself" in site.run("--undo", "--file", "Twice.cpp", code=2)
+    assert "LLVM's own libraries" in site.run("--undo", "--file", "Quotient.cpp")
+    assert not (site.folder / "MLIRMini").exists()
     site.run("--file", "Quotient.cpp", *answer)
     assert not site.has_lines("Twice.cpp")
     assert "MLIRMini: 2 files" in site.run("--file", "Quotient.cpp", "--whole-library")

@@ -34,7 +34,7 @@ def debug_library(
     pass_: CommaList = flag("only the files of these passes: cse,early-cse,nvvm-reflect", ()),
     file: CommaList = flag("only these files: CSE.cpp, or the end of a path", ()),
     whole_library: bool = flag("all files of their libraries, with --pass and --file", default=False),
-    undo: bool = flag("restore LLVM's own libraries: all, or the named ones", default=False),
+    undo: bool = flag("restore LLVM's own: all, or the named libraries, passes or files", default=False),
     list_: bool = flag("list the libraries and their state, and build nothing", default=False),
     env: str = ENV,
     source: str = SOURCE,
@@ -65,8 +65,8 @@ def debug_library(
     _check(wanted, undo=undo, list_=list_, as_json=json, for_=for_, listed=chosen.llvm.debug_libraries)
     space, located = commands.find_triton(chosen)
     inputs = command.gather(chosen, space, located)
-    if undo:
-        outcome = command.undo(wanted.libraries, inputs)
+    if undo and not (wanted.passes or wanted.files):
+        outcome = command.undo(wanted, inputs)
     else:
         tree = sources.of(inputs)
         if tree.steps and dry_run:
@@ -78,7 +78,7 @@ def debug_library(
         if list_:
             _list(command.listing(inputs, tree), as_json=json)
             return
-        outcome = command.operate(wanted, inputs, tree, jobs)
+        outcome = command.undo(wanted, inputs, tree) if undo else command.operate(wanted, inputs, tree, jobs)
     _tell(outcome)
     if dry_run:
         output.plan(outcome.prepared.plan)
@@ -95,14 +95,6 @@ def debug_library(
 def _check(
     wanted: LibraryRequest, *, undo: bool, list_: bool, as_json: bool, for_: str, listed: tuple[str, ...]
 ) -> None:
-    if undo and (wanted.passes or wanted.files):
-        raise UsageError(
-            "--undo takes names of libraries",
-            hints=[
-                "invoke debug-library MLIRTransforms --undo, or --undo alone",
-                "to keep other files of that library in debug, name them again afterwards",
-            ],
-        )
     if list_ and (undo or wanted or for_):
         raise UsageError("--list lists all libraries and builds nothing", hints=["omit the other flags"])
     if wanted.whole and not (wanted.passes or wanted.files):

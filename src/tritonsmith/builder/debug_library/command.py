@@ -229,38 +229,67 @@ def in_words(replaced: Mapping[str, Replacement]) -> str:
     )
 
 
-def undo(only: Iterable[str], inputs: Inputs) -> DebugLibraryOutcome:
-    """Prepare the removal of some or all debug libraries.
+def undo(wanted: LibraryRequest, inputs: Inputs, tree: SourceTree | None = None) -> DebugLibraryOutcome:
+    """Prepare the removal of debug libraries, or of files from them.
 
     Args:
-        only: their names; none for all.
+        wanted: what is removed; everything if it names nothing.
         inputs: of the env's Triton.
+        tree: the sources, which are there; None if only libraries are named.
 
     Raises:
-        UsageError: a library that is not in debug, or that the env file wants so.
+        UsageError: a library or a file that is not in debug, or that the env file wants so.
+        FactError: something does not agree any more.
     """
     env = inputs.env
-    linked, gone = relink.read(env, inputs.llvm), tuple(only)
+    table = bench(inputs, tree) if tree else None
+    chosen: Objects = dict.fromkeys(wanted.libraries, ())
+    found: tuple[str, ...] = ()
+    if table:
+        chosen, found, _ = _named(wanted, table)
+    linked = relink.read(env, inputs.llvm)
     present = tuple(dict.fromkeys((*linked, *relink.made(env))))
-    for name in gone:
+    operations = []
+    for name, objects in chosen.items():
         if name not in present:
             raise UsageError(
                 f"{name} is not a debug library in this environment", hints=did_you_mean(name, present)
             )
+        if objects and table and (others := _without(objects, name, linked)):
+            operations.append(debug_library_plan.prepare(name, others, table))
+    narrowed = _replaced(operations)
     listed = inputs.settings.llvm.debug_libraries
-    if kept := sorted(set(gone or linked) & set(listed)):
+    if kept := sorted(set(chosen or linked) & set(listed)):
         raise UsageError(
             f"the env file lists {', '.join(kept)} in debug-libraries",
             hints=["remove them from debug-libraries under [llvm]"],
         )
-    gone = gone or tuple(name for name in present if name not in listed)
-    left = {name: one for name, one in linked.items() if name not in gone}
-    plan = relinked(inputs, left, (), f"{', '.join(gone) or 'nothing'} as LLVM built it")
+    gone = tuple(name for name in chosen or present if name not in (*listed, *narrowed))
+    left = {name: one for name, one in linked.items() if name not in gone} | narrowed
+    steps = [step for operation in operations for step in operation.steps]
+    plan = relinked(inputs, left, steps, f"{', '.join(gone or found) or 'nothing'} as LLVM built it")
     folders = tuple(relink.folder(env) / name for name in gone)
     remove = (Remove(folders, env.root, phase=PHASE_UNDO),) if folders else ()
     receipt = _receipt(inputs, left, (receipts.read(env.receipt(TASK)) or {}).get("sources", ""))
     prepared = PreparedBuild(Plan(plan.title, (*plan.steps, *remove)), (), receipt)
-    return DebugLibraryOutcome(prepared, (), (), (), left, inputs)
+    return DebugLibraryOutcome(prepared, tuple(operations), (), found, left, inputs)
+
+
+def _without(objects: Iterable[str], name: str, linked: Mapping[str, Replacement]) -> tuple[str, ...]:
+    """The objects of a library that stay in debug.
+
+    Raises:
+        UsageError: one is not in debug, or all of the library is.
+    """
+    there = linked[name].objects if name in linked else ()
+    if strange := sorted(set(objects).difference(there)):
+        file = Path(strange[0]).stem
+        now = in_words({name: linked[name]}) if name in linked else "nothing"
+        raise UsageError(
+            f"{file} is not in debug by itself; of {name} that is {now}",
+            hints=[f"restore the whole library: invoke debug-library {name} --undo"],
+        )
+    return tuple(one for one in there if one not in objects)
 
 
 def with_listed(prepared: PreparedBuild) -> PreparedBuild:
