@@ -138,6 +138,19 @@ def test_what_does_not_compile_is_a_skip_with_the_compilers_words(history: Histo
     assert search.test(numbers[history.hashes["mended"]]).verdict is Verdict.GOOD
 
 
+def test_a_build_that_was_killed_before_its_receipt_is_made_again(
+    history: History, found: CommitSearch
+) -> None:
+    (culprit,) = found.state.culprits
+    commit = found.commits[culprit]
+    before = printed(history.builds.make(commit))
+    folder = history.builds.libraries(commit)
+    (folder / "built.json").unlink()
+    (folder / "libtriton.so").write_bytes(b"half of it")
+    assert history.builds.built(commit) is None
+    assert printed(history.builds.make(commit)) == before
+
+
 def test_the_clone_of_the_user_stays_as_it_was(history: History, found: CommitSearch) -> None:
     assert found
     assert git(history.clone, "status", "--porcelain", "--ignored") == ""
