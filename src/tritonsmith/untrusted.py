@@ -150,15 +150,19 @@ def read_json(path: Path, limit: int = LIMIT) -> Any:
     return json_of(read_bytes(path, limit))
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path, limit: int = TOML_LIMIT) -> dict[str, Any]:
     """Parse a TOML file.
+
+    Args:
+        path: the file.
+        limit: maximum size in bytes.
 
     Raises:
         OSError: as `read_bytes` does.
         UnreadableError: invalid, nested too deeply, or with a number that is too large.
     """
     try:
-        table: dict[str, Any] = _shallow(tomllib.loads(read_bytes(path, TOML_LIMIT).decode("utf-8")))
+        table: dict[str, Any] = _shallow(tomllib.loads(read_bytes(path, limit).decode("utf-8")))
     except RecursionError:
         raise UnreadableError("nested too deeply") from None
     except UnreadableError:

@@ -114,9 +114,8 @@ def _compile(
     target = target or triton.runtime.driver.active.get_current_target()
     given = dict(options or {})
     row = recorder.row(src, target, chosen_options(target, given))
-    return RecordedKernel(
-        recorder, row["key"], src, functools.partial(real, src, target=target, options=given, **more)
-    )
+    compiled = functools.partial(real, src, target=target, options=given, **more)
+    return RecordedKernel(recorder, row["key"], compiled, src)
 
 
 def chosen_options(target: Any, options: Table) -> Table:

@@ -215,7 +215,7 @@ class RecordedKernel:
     function = packed_metadata = module = None
     n_regs, n_spills, n_max_threads = 32, 0, 1024
 
-    def __init__(self, recorder: Recorder, key: str, src: Any, compiled: Any) -> None:
+    def __init__(self, recorder: Recorder, key: str, compiled: Any, src: Any = None) -> None:
         self._recorder, self._key, self._compile = recorder, key, compiled
         self.src, self.hash = src, hashlib.sha256(key.encode()).hexdigest()
 

@@ -17,6 +17,7 @@ versions = ">=3.4"                # by which Tritons; all of them if left out
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from tritonsmith import untrusted
+from tritonsmith import configs, untrusted
 from tritonsmith.errors import ConfigError, UsageError, did_you_mean
 from tritonsmith.kernels.compile import notebook, signature, source, targets
 from tritonsmith.kernels.compile.request import CompileRequest
@@ -169,13 +170,14 @@ def read(path: Path) -> tuple[ListedKernel, ...]:
         UsageError: there is no such file.
     """
     try:
-        table = untrusted.read_toml(path)
+        table = untrusted.read_toml(path, configs.load("kernels")["file"]["limit"])
     except FileNotFoundError:
         near = [one.name for one in path.parent.glob(f"*{SUFFIX}")]
         hints = did_you_mean(path.name, near) if near else ["docs/kernels-file.md describes the format"]
         raise UsageError("no such file", where=path, hints=hints) from None
     except OSError as error:
-        raise ConfigError("cannot read this file", where=path, why=error.strerror) from error
+        hints = ["split it into several files"] if error.errno == errno.EFBIG else []
+        raise ConfigError("cannot read this file", where=path, why=error.strerror, hints=hints) from error
     except ValueError as error:
         raise ConfigError("this file is not valid TOML", where=path, why=str(error)) from error
     _check(table, _TOP, str(path))
