@@ -77,6 +77,17 @@ def test_sources_that_reach_the_dialect_use_the_header(first: Smith) -> None:
     assert '#include "triton/Dialect/Triton/IR/Dialect.h"' in told
 
 
+def test_a_configure_alone_makes_nothing_of_the_header_again(first: Smith) -> None:
+    def made() -> dict[Path, int]:
+        folder = header_of(first, "first").parent
+        return {path: path.stat().st_mtime_ns for path in folder.iterdir() if path.suffix in {".o", ".pch"}}
+
+    before = made()
+    first(*BUILD, "--env", first.root / "first.toml", "--reconfigure")
+    assert before == made()
+    assert before
+
+
 def test_a_second_worktree_takes_the_header_and_its_users_from_the_cache(second: Smith) -> None:
     one, other = header_of(second, "first"), header_of(second, "second")
     assert one.read_bytes() == other.read_bytes()
