@@ -89,10 +89,10 @@ def _release(text: str, version: str) -> BisectEnd:
 
 def _pytorch(text: str) -> str:
     release = pytorch_pins.find(text).release
-    if not release.wheel.version:
+    if not release.cuda.version:
         hints = ["name the Triton itself: 3.4.0"]
         raise FactError(f"the Triton of PyTorch {release.version} is unknown", hints=hints)
-    return release.wheel.version
+    return release.cuda.version
 
 
 def _installed(text: str) -> BisectEnd:

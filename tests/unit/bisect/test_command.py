@@ -1,0 +1,206 @@
+"""A bisect over releases by a test that is not a compile: what it answers, and where it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tritonsmith.bisect import ends, report, session
+from tritonsmith.bisect.command import BisectAnswer, NotReproducedError, TritonBisect
+from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.bisect.predicate.protocol import ConfirmedPredicate
+from tritonsmith.bisect.session import BisectQuestion, BisectSession
+from tritonsmith.errors import FactError, UsageError
+from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.versions import version_key
+
+pytestmark = pytest.mark.unit
+
+GOOD, BAD, SKIP = Verdict.GOOD, Verdict.BAD, Verdict.SKIP
+QUESTION = BisectQuestion(
+    good="3.0.0", bad="3.9.0", kernel="/k.py:k", when=("spills>0",), flags={"sweep": ["a"]}
+)
+
+
+@dataclass
+class FakePredicate:
+    """Bad from one release on; remembers what it tested.
+
+    Attributes:
+        culprit: the first bad release.
+        others: verdicts that are not so.
+        asked: in order.
+        stops: after how many tests ^C comes; never if negative.
+    """
+
+    culprit: str
+    others: Mapping[str, Verdict] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    stops: int = -1
+
+    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
+        """Nothing."""
+
+    def test(self, triton: CompilerSpec) -> BisectOutcome:
+        """By number."""
+        if len(self.asked) == self.stops:
+            raise KeyboardInterrupt
+        self.asked.append(triton.label)
+        bad = version_key(triton.version) >= version_key(self.culprit)
+        verdict = self.others.get(triton.label, BAD if bad else GOOD)
+        return BisectOutcome(verdict, f"spills {int(bad)}", "broken" if verdict is SKIP else "")
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+
+
+def bisect(
+    predicate: FakePredicate, question: BisectQuestion = QUESTION, *, jobs: int = 1
+) -> tuple[BisectAnswer, BisectSession]:
+    told: list[str] = []
+    good, bad = ends.parse(question.good, "--good"), ends.parse(question.bad, "--bad")
+    one = TritonBisect(session.begin(question), predicate, good, bad, jobs=jobs, tell=told.append)
+    answer = one.run()
+    assert len(told) == len(set(told)) == len(predicate.asked)
+    return answer, one.session
+
+
+RELEASES = ends.releases_between("3.0.0", "3.9.0")
+
+
+@pytest.mark.parametrize("culprit", RELEASES[1:])
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_the_first_bad_release_is_found_and_nothing_is_tested_twice(culprit: str, jobs: int) -> None:
+    predicate = FakePredicate(culprit)
+    answer, made = bisect(predicate, jobs=jobs)
+    step = answer.step
+    assert (step.good, step.bad, step.decided) == (RELEASES[RELEASES.index(culprit) - 1], culprit, True)
+    assert predicate.asked[:2] == ["3.0.0", "3.9.0"]
+    assert len(predicate.asked) == len(set(predicate.asked)) <= (7 if jobs == 1 else len(RELEASES))
+    assert made.answer == f"first bad: {culprit}"
+    assert report.verdict(answer) == f"first bad release: {culprit}; last good: {step.good}"
+
+
+def test_patch_releases_stand_in_order() -> None:
+    assert ends.releases_between("3.3.0", "3.6.0") == ("3.3.0", "3.3.1", "3.4.0", "3.5.0", "3.5.1", "3.6.0")
+
+
+@pytest.mark.parametrize(
+    ("culprit", "others", "what"),
+    [
+        ("9.0.0", {}, "does not reproduce at the bad end, 3.9.0"),
+        ("3.0.0", {}, "reproduces at the good end, 3.0.0"),
+        ("3.5.0", {"3.0.0": SKIP}, "the good end, 3.0.0, cannot be tested"),
+        ("3.5.0", {"3.9.0": SKIP}, "the bad end, 3.9.0, cannot be tested"),
+    ],
+)
+def test_an_end_that_is_not_what_it_was_said_to_be_is_an_answer(
+    culprit: str, others: Mapping[str, Verdict], what: str
+) -> None:
+    predicate = FakePredicate(culprit, others)
+    with pytest.raises(NotReproducedError, match=what) as error:
+        bisect(predicate)
+    assert error.value.exit_code == 4
+    assert error.value.why
+    assert "spills" in error.value.why
+    assert predicate.asked == ["3.0.0", "3.9.0"]
+    assert session.find().answer == what
+
+
+def test_where_only_skips_are_left_the_answer_is_a_set() -> None:
+    answer, made = bisect(FakePredicate("3.4.0", {"3.4.0": SKIP, "3.3.1": SKIP}))
+    assert answer.step.suspects == ("3.3.1", "3.4.0", "3.5.0")
+    assert not answer.step.decided
+    assert report.verdict(answer) == "undecided: one of 3.3.1, 3.4.0, 3.5.0; all but 3.5.0 were skipped"
+    assert "  skipped: 3.4.0: spills 1, broken" in report.lines(made, answer)
+    assert made.answer == "one of: 3.3.1, 3.4.0, 3.5.0"
+
+
+@pytest.mark.parametrize("stops", range(6))
+def test_what_was_stopped_goes_on_and_tests_nothing_again(stops: int) -> None:
+    first = FakePredicate("3.5.0", stops=stops)
+    with pytest.raises(KeyboardInterrupt):
+        bisect(first)
+    again = FakePredicate("3.5.0")
+    answer, made = bisect(again)
+    whole = FakePredicate("3.5.0")
+    bisect(whole)  # of a finished question: from the beginning
+    assert first.asked + again.asked == whole.asked
+    assert answer.step.bad == "3.5.0"
+    assert session.read(made.folder).outcomes == made.outcomes
+
+
+def test_a_skip_by_hand_counts_and_the_log_has_it() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        bisect(FakePredicate("3.5.0", stops=2))
+    found = session.find()
+    assert [one.triton for one in found.tested] == ["3.0.0", "3.9.0"]
+    name = session.known_name(found, "3.5.0")
+    found.having(name, BisectOutcome(SKIP, why=session.BY_HAND)).having("ab" * 20, BisectOutcome(BAD, "x\ny"))
+    answer, made = bisect(FakePredicate("3.5.0"))
+    assert answer.step.suspects == ("3.5.0", "3.5.1")
+    lines = list(report.git_log(made))
+    assert "# skip: 3.5.0: skipped by hand" in lines
+    assert [line for line in lines if not line.startswith("#")] == [
+        "git bisect start", f"git bisect bad {'ab' * 20}",
+    ]  # fmt: skip
+
+
+def test_sessions_are_found_by_the_beginning_of_their_names() -> None:
+    with pytest.raises(UsageError, match="no bisect was begun"):
+        session.find()
+    one = session.begin(QUESTION).saved()
+    two = session.begin(BisectQuestion(good="pytorch:2.9", bad="3.9.0")).saved()
+    assert session.find("3.0.0").folder == one.folder
+    assert session.find("pytorch_2.9").question == two.question
+    assert session.read(one.folder).question.when == ("spills>0",)
+    assert session.read(one.folder).question == QUESTION
+    with pytest.raises(UsageError, match="no bisect 'x'"):
+        session.find("x")
+    with pytest.raises(UsageError, match="cannot skip"):
+        session.known_name(one, "abc")
+    (one.folder / session.FILE).write_text('{"schema": 1}')
+    with pytest.raises(FactError, match="cannot read this bisect"):
+        session.find("3.0.0")
+
+
+def test_ends_are_releases_or_what_pytorch_depends_on() -> None:
+    assert ends.parse("v3.4", "--good").release == "3.4.0"
+    assert ends.parse("pytorch:2.9", "--good").release == "3.5.1"
+    for text in ("", "abc", "debug"):
+        with pytest.raises(UsageError, match="--good"):
+            ends.parse(text, "--good")
+    with pytest.raises(UsageError, match=r"--good 3.9.0 is not older than --bad 3.6.0"):
+        ends.releases_between("3.9.0", "3.6.0")
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"), [([BAD, BAD, BAD], BAD), ([GOOD, GOOD, GOOD], GOOD), ([BAD, GOOD, BAD], SKIP)]
+)
+def test_a_flaky_test_is_a_skip(verdicts: list[Verdict], expected: Verdict) -> None:
+    left = iter(verdicts)
+    inner = FakePredicate("3.5.0")
+    flaky: Callable[[CompilerSpec], BisectOutcome] = lambda _: BisectOutcome(next(left), "exit code 1")  # noqa: E731
+    object.__setattr__(inner, "test", flaky)
+    outcome = ConfirmedPredicate(inner, 3).test(CompilerSpec("3.5.0", version="3.5.0"))
+    assert outcome.verdict is expected
+    if expected is SKIP:
+        assert outcome.why == "flaky: 2 bad, 1 good of 3 tests"
+
+
+def test_the_block_for_upstream_has_the_table_and_the_command() -> None:
+    answer, made = bisect(FakePredicate("3.5.0"))
+    block = report.upstream(made, answer, "passes: they part at tritongpu-pipeline")
+    assert block.startswith("**first bad release: 3.5.0; last good: 3.4.0**")
+    assert "| 3.5.0 | bad | spills 1 |" in block
+    assert "main between the branch points: 5389ed797..abce3c88f" in block
+    assert "- passes: they part at tritongpu-pipeline" in block
+    again = "invoke bisect --good 3.0.0 --bad 3.9.0 --kernel /k.py:k --sweep a --when 'spills>0'"
+    assert block.endswith(f"To repeat: `{again}`")
+    content = report.as_json(made, answer)
+    assert (content["decided"], content["release"]["bad"], content["repeat"]) == (True, "3.5.0", again)
