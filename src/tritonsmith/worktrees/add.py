@@ -18,7 +18,7 @@ from tritonsmith.envs import settings as settings_
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.facts import git_worktrees
+from tritonsmith.facts import git, git_worktrees
 from tritonsmith.plan import MakeDir, Move, Plan, Run, Step, Write, digest
 from tritonsmith.plan.git_remote import GitRemote
 from tritonsmith.worktrees import record as records
@@ -82,10 +82,12 @@ def clone_of(settings: Settings, space: Workspace, cwd: Path) -> TritonClone:
     if located.root == space.sources / f"triton-{settings.name}":
         return _own_clone(settings.triton.source, space)
     repository = git_worktrees.repository_of(located.root)
-    if repository is None:
+    top = (located.root / ".git").exists() or repository == located.root.resolve()
+    if repository is None or not top:  # one around it is not Triton's
         raise FactError(
             "this folder is not in a git repository",
             where=located.root,
+            why=git.head(located.root, dirt=False).problem or None,  # somebody else's, perhaps
             hints=["give a clone of Triton: --source PATH_OR_URL"],
         )
     main = repository.parent if repository.name == ".git" else located.root
@@ -102,11 +104,11 @@ def _own_clone(url: str, space: Workspace) -> TritonClone:
         "remote.origin.promisor": "true",
         "remote.origin.partialclonefilter": "blob:none",
     }
-    git = ("git", "-C", str(root))
+    inside = ("git", "-C", str(root))
     commands = [
         ("git", "init", "--quiet", "--bare", str(root)),
-        *((*git, "config", *setting) for setting in settings.items()),
-        (*git, "fetch", "--filter=blob:none", "--tags", "origin"),
+        *((*inside, "config", *setting) for setting in settings.items()),
+        (*inside, "fetch", "--filter=blob:none", "--tags", "origin"),
     ]
     steps = (
         MakeDir(space.sources, phase="Triton's clone"),

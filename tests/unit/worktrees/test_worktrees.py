@@ -165,6 +165,20 @@ def test_a_clone_that_is_a_submodule(triton: Made, space: Workspace, make: Maker
     assert inside.is_dir()
 
 
+def test_a_folder_that_is_no_clone_and_a_damaged_one(triton: Made, space: Workspace, tmp_path: Path) -> None:
+    for folder, told in (
+        (tmp_path / "unpacked", ""),
+        (triton.path / "an archive in another repository", ""),
+        (triton.path, "fatal: "),
+    ):
+        folder.mkdir(exist_ok=True)
+        if told:
+            (folder / ".git" / "HEAD").write_text("nonsense")
+        with pytest.raises(FactError, match="not in a git repository") as caught:
+            add.clone_of(settings.load("dev", {"triton.source": str(folder)}), space, Path("/"))
+        assert told in (caught.value.why or "")
+
+
 def test_from_within_another_worktree_it_goes_beside_the_clone(triton: Made, space: Workspace) -> None:
     first = added(triton.path, space)
     found = add.clone_of(settings.load(first.name), space, Path("/"))
