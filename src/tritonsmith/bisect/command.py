@@ -67,12 +67,14 @@ class BisectAnswer:
     Attributes:
         release: the step between releases; None where both ends are commits.
         commit: the step between commits; None without a clone.
+        commits: of the range that was searched, as the clone's history has them; none without a clone.
         culprit: the first bad commit, if there is one.
         notes: what else a person should know, each a sentence.
     """
 
     release: BisectStep | None
     commit: BisectStep | None = None
+    commits: tuple[TritonCommit, ...] = ()
     culprit: TritonCommit | None = None
     notes: tuple[str, ...] = ()
 
@@ -167,7 +169,7 @@ class TritonBisect:
         self._verify(search, good, bad)
         step = self._step(search.run(), [one.commit for one in search.commits])
         culprit = next((one for one in search.commits if one.commit == step.bad), None)
-        return BisectAnswer(release, step, culprit if step.decided else None)
+        return BisectAnswer(release, step, tuple(search.commits), culprit if step.decided else None)
 
     def _releases(self) -> ReleaseSearch:
         names = ends.releases_between(self.good.release, self.bad.release)

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tritonsmith.bisect.command import BisectAnswer, TritonBisect
+    from tritonsmith.bisect.culprit import PartingPass
     from tritonsmith.bisect.predicate.protocol import Predicate
     from tritonsmith.bisect.session import BisectQuestion, BisectSession
     from tritonsmith.kernels.batch.spec import CompilerSpec
     from tritonsmith.kernels.compare.inputs import ComparedKernel
 
 _NAME = word("bisect, by the beginning of its name; the last one if omitted", "")
+_TESTS = "tests"  # in the folder of a bisect
 _EXPLAIN = flag("print what each candidate is expected to cost, and test nothing", default=False)
 
 
@@ -161,14 +163,16 @@ def _go_on(session: BisectSession, scheduler: str, jobs: int | None, *, explain:
         if session.tested:
             console.note(f"{len(session.tested)} outcomes are known already: {session.folder.name}")
         answer = bisect.run()
-    passes = _passes(bisect, answer, silent=json)
+    parted, page = _shown(bisect, answer, silent=json)
+    passes = parted.said if parted else ""
     if json:
-        output.json(report.as_json(bisect.session, answer, passes))
+        output.json({**report.as_json(bisect.session, answer, passes), "page": str(page)})
     else:
         for line in report.lines(bisect.session, answer):
             console.out().print(line, markup=False)
         if passes:
             console.out().print(f"  {passes}", markup=False)
+        console.out().print(f"  page: {page}", markup=False)
         console.write("\n" + report.upstream(bisect.session, answer, passes))
     if not answer.step.decided:
         hints = ["what skipped them stands above: bisect.status has it, too"]
@@ -194,23 +198,23 @@ def _bisect(session: BisectSession, scheduler: str, jobs: int | None, *, silent:
     return TritonBisect(session, predicate, good, bad, builds, vendor, jobs or 1, console.note)
 
 
-def _passes(bisect: TritonBisect, answer: BisectAnswer, *, silent: bool) -> str:
-    """Where the compiles of a kernel by both sides of the step part; empty for a command or a test."""
-    from tritonsmith.bisect import culprit
+def _shown(bisect: TritonBisect, answer: BisectAnswer, *, silent: bool) -> tuple[PartingPass | None, Path]:
+    """Where the compiles of a kernel by both sides of the step part, and the page; none for a command."""
+    from tritonsmith.bisect import culprit, findings, page
+    from tritonsmith.bisect.predicate import kernel_compiles
 
-    question = bisect.session.question
-    if not question.kernel or not answer.step.decided:
-        return ""
-    kernel = compared_kernels(question.kernel, _options(question))[0]
-    checkout = bisect.builds.source if bisect.builds and bisect.builds.source.is_dir() else None
-    return culprit.parting(
-        kernel.asked,
-        bisect.triton(answer.step.good),
-        bisect.triton(answer.step.bad),
-        bisect.session.folder / "passes",
-        checkout,
-        silent=silent,
-    )
+    session, question = bisect.session, bisect.session.question
+    parted = compiles = None
+    if question.kernel and answer.step.decided:
+        kernel = compared_kernels(question.kernel, _options(question))[0]
+        checkout = bisect.builds.source if bisect.builds and bisect.builds.source.is_dir() else None
+        good, bad = bisect.triton(answer.step.good), bisect.triton(answer.step.bad)
+        parted = culprit.parting(kernel.asked, good, bad, session.folder / "passes", checkout, silent=silent)
+        folders = [kernel_compiles.folder(session.folder / _TESTS, one, kernel) for one in (good, bad)]
+        compiles = (folders[0], folders[1])
+    path = session.folder / "report.html"
+    page.write(findings.of(session, answer, parted, compiles), path)
+    return parted, path
 
 
 def _predicate(
@@ -227,7 +231,7 @@ def _predicate(
     from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles
     from tritonsmith.bisect.predicate.protocol import ConfirmedPredicate
 
-    question, scratch = session.question, session.folder / "tests"
+    question, scratch = session.question, session.folder / _TESTS
     times = question.confirm
     if question.command or question.test:
         command.check()

@@ -19,6 +19,11 @@ from tritonsmith.plan import Plan, Remove
 Manifests = tuple[Manifest, ...]
 
 
+def folder(out: Path, triton: CompilerSpec, kernel: ComparedKernel) -> Path:
+    """Where the compiles of one kernel by one Triton are."""
+    return out / folder_name(triton.label) / kernel.name
+
+
 class UntestableError(FactError):
     """This Triton cannot compile these kernels at all; another one may."""
 
@@ -75,9 +80,8 @@ class KernelCompiles:
         return self._known.pop(triton.label) if self.again else self._known[triton.label]
 
     def _jobs(self, triton: CompilerSpec) -> tuple[CompileJob, ...]:
-        folder = self.out / folder_name(triton.label)
         return tuple(
-            CompileJob(kernel.asked, triton, folder / kernel.name)
+            CompileJob(kernel.asked, triton, folder(self.out, triton, kernel))
             for kernel in self.kernels
             if not triton.triton or kernel.versions.contains(triton.triton, prereleases=True)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tritonsmith.errors import FactError
@@ -103,30 +103,48 @@ def layouts(before: str, after: str) -> tuple[IrChange, ...]:
     return _changes(_layouts(before), _layouts(after))
 
 
-def divergence(one: ComparedRun, other: ComparedRun) -> Divergence:
+def divergence(one: ComparedRun, other: ComparedRun, *, lasting: bool = False) -> Divergence:
     """The first pass at which two runs diverge.
 
     Passes are paired by their names. A pass that only one of them has parts them if it changed something.
     Runs for two targets do not part where the name of the target is all that differs. LLVM's passes and the
     assembly count where both runs printed them.
+
+    Args:
+        one: a run.
+        other: another one.
+        lasting: the first pass after the last one that left the same in both: what parts them earlier makes
+            no difference in the end.
+    """
+    found, same = None, 0
+    for passes, step in _steps(one, other, lasting=lasting):
+        found, same = (found or step, same) if step else (None, passes)
+        if found and not lasting:
+            break
+    return found or Divergence(same, None, None)
+
+
+def _steps(one: ComparedRun, other: ComparedRun, *, lasting: bool) -> Iterator[tuple[int, Divergence | None]]:
+    """Common passes so far, and whether the runs differ: before the first one, and after each.
+
+    Passes of which neither run shows what they left are the same; for `lasting` they tell nothing.
     """
     kinds = {dump.kind for dump in one.dumps} & {dump.kind for dump in other.dumps}
     mine, yours = _passes(one.dumps, kinds), _passes(other.dumps, kinds)
     pairs = line_alignment.pairs([dump.label for dump in mine], [dump.label for dump in yours])
-    if pairs:
-        first, second = mine[pairs[0][0]], yours[pairs[0][1]]
-        if first.when == "before" and _differ(one, first, other, second):
-            return Divergence(0, first, second, already=True)
-    same, at, there = 0, 0, 0
-    for here, over in [*pairs, (len(mine), len(yours))]:
+    first = (mine[pairs[0][0]], yours[pairs[0][1]]) if pairs else None
+    apart = first and first[0].when == "before" and _differ(one, first[0], other, first[1])
+    yield 0, Divergence(0, *first, already=True) if first and apart else None
+    at, there = 0, 0
+    for same, (here, over) in enumerate([*pairs, (len(mine), len(yours))]):
         alone = next((dump for dump in mine[at:here] if dump.changed), None)
         foreign = next((dump for dump in yours[there:over] if dump.changed), None)
         if alone or foreign:
-            return Divergence(same, alone, foreign)
-        if here < len(mine) and _left_differs(one, mine[here], other, yours[over]):
-            return Divergence(same, mine[here], yours[over])
-        same, at, there = same + 1, here + 1, over + 1
-    return Divergence(len(pairs), None, None)
+            yield same, Divergence(same, alone, foreign)
+        if here < len(mine) and (not lasting or shows(mine[here]) or shows(yours[over])):
+            differ = _left_differs(one, mine[here], other, yours[over])
+            yield same + 1, Divergence(same, mine[here], yours[over]) if differ else None
+        at, there = here + 1, over + 1
 
 
 def said(found: Divergence) -> str:

@@ -106,6 +106,23 @@ def test_the_pass_that_left_something_else_is_the_first(tmp_path: Path) -> None:
     assert "the first difference is at licm (1 here, 1 there)" in diff.said(found)
 
 
+def test_runs_that_meet_again_part_for_good_at_a_later_pass(tmp_path: Path) -> None:
+    one = run(tmp_path / "a", [("cse", module(ADD)), ("licm", module(ADD)), ("dce", module(MUL))], "x")
+    two = run(tmp_path / "b", [("cse", module(ADD)), ("licm", module(MUL)), ("dce", module(MUL))], "y")
+    assert diff.divergence(one, two).one == one.dumps[0]
+    found = diff.divergence(one, two, lasting=True)
+    assert (found.one, found.other) == (one.dumps[2], two.dumps[2])
+
+
+def test_passes_that_show_nothing_in_both_do_not_make_runs_meet(tmp_path: Path) -> None:
+    runs = [
+        run(tmp_path / name, [("cse", module(ADD)), ("dce", left)], left)
+        for name, left in (("a", module(ADD)), ("b", module(MUL)))
+    ]
+    found = diff.divergence(runs[0], runs[1], lasting=True)
+    assert (found.one, found.other) == (runs[0].dumps[0], runs[1].dumps[0])
+
+
 def test_a_pass_that_only_one_has_parts_them_if_it_changes_something(tmp_path: Path) -> None:
     same = [("cse", module(ADD)), ("dce", module(ADD))]
     plain = run(tmp_path / "a", same, module(ADD))

@@ -1,0 +1,66 @@
+"""Where two compiles of one kernel part, by the newest wheel with other options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.harness import Smith
+from tritonsmith.bisect import culprit
+from tritonsmith.bisect.culprit import Level
+from tritonsmith.kernels.batch import spec
+from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels.compile.request import CompileRequest
+
+EXAMPLE = Path(culprit.__file__).parents[1] / "kernels" / "examples" / "tiled_matmul.py"
+SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=128,TILE_N=128,TILE_K=64"
+
+
+@pytest.fixture
+def asked() -> CompileRequest:
+    """A kernel with a loop that Triton pipelines."""
+    return CompileRequest(EXAMPLE, "tiled_matmul", SIGNATURE, (targets.parse("a100"),))
+
+
+@pytest.fixture
+def python(with_wheel: Smith, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The interpreter of that environment, in its workspace."""
+    monkeypatch.setenv("TRITONSMITH_HOME", str(with_wheel.home))
+    return str(with_wheel.env("wheel") / "venv" / "bin" / "python")
+
+
+def test_a_pass_that_does_something_else(asked: CompileRequest, python: str, tmp_path: Path) -> None:
+    sides = [spec.parse(f"{python},num_stages={stages}") for stages in (3, 1)]
+    found = culprit.parting(asked, sides[0], sides[1], tmp_path / "out")
+    assert found.level is Level.PASSES
+    assert "pipeline" in found.name or "latencies" in found.name
+    assert found.good != found.bad
+    assert f"passes: {found.name} is the first pass" in found.said
+    assert found.file == ""
+
+
+def test_the_same_compiler_leaves_the_assembler_only(
+    asked: CompileRequest, python: str, tmp_path: Path
+) -> None:
+    side = spec.parse(python)
+    found = culprit.parting(asked, side, side, tmp_path / "out")
+    assert found.level is Level.ASSEMBLER
+    assert (found.name, found.good, found.bad) == ("", "", "")
+
+
+def test_other_values_differ_from_the_front_end_on(
+    asked: CompileRequest, python: str, tmp_path: Path
+) -> None:
+    found = culprit.parting(asked, spec.parse(python), spec.parse(f"{python},TILE_K=32"), tmp_path / "out")
+    assert found.level is Level.FRONT_END
+    assert "tt.func" in found.good
+    assert found.good != found.bad
+
+
+def test_a_kernel_that_cannot_be_compiled_is_not_compared(
+    asked: CompileRequest, python: str, tmp_path: Path
+) -> None:
+    found = culprit.parting(asked, spec.parse(python), spec.parse("0.1.0"), tmp_path / "out")
+    assert found.level is Level.UNKNOWN
+    assert found.said.startswith("passes: not comparable: ")
