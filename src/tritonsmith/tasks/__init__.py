@@ -66,6 +66,7 @@ class _Group(Collection):
 
 _bisect = Collection(bisect.resume, bisect.status, bisect.log, bisect.skip)
 _bisect.add_task(bisect.run, default=True)  # `invoke bisect`
+bisect.run.group = "bisect"
 
 namespace = Collection(
     up,

@@ -31,9 +31,11 @@ class OptionTask(Task[Any]):
 
     Attributes:
         tables: it prints some, and so it takes `--wide`.
+        group: the group whose name alone means this task, too; empty for most.
     """
 
     tables = False
+    group = ""
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
@@ -43,7 +45,7 @@ class OptionTask(Task[Any]):
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:  # noqa: ARG002 - Invoke's
         """The arguments, for the command line of this process."""
         words, _ = command_line()
-        names = {name.rpartition(".")[2] for name in (self.name, *self.aliases)}
+        names = {name.rpartition(".")[2] for name in (self.name, *self.aliases)} | {self.group} - {""}
         places = (place for place, one in enumerate(words) if one.rpartition(".")[2] in names)
         return self.arguments(words[next(places, len(words)) + 1 :])
 

@@ -167,3 +167,9 @@ def test_no_other_task_has_an_alias() -> None:
 def test_a_task_runs_by_its_alias(smith: Smith) -> None:
     answer = smith("passes.env", "no-such-profile")
     assert (answer.code, "no-such-profile" in answer.err) == (2, True)
+
+
+def test_a_group_that_means_its_task_takes_the_tasks_words(smith: Smith) -> None:
+    said = [smith(name, "nowhere.py:kernel", "--bad", "3.9.0") for name in ("bisect", "bisect.run")]
+    assert said[0] == said[1]
+    assert "No idea what" not in said[0].err
