@@ -36,7 +36,7 @@ def test_a_culprit_is_a_commit_and_its_pass_is_beside(tmp_path: Path) -> None:
     assert made.stage is None, "nothing was kept of either compile"
 
 
-def test_llvms_passes_are_compared_as_llvms(tmp_path: Path) -> None:
+def test_llvms_passes_are_compared_as_llvms() -> None:
     parted = PartingPass(Level.LLVM, "passes: licm is the first", "licm", "", "good", "bad")
     made = findings.of(SESSION, BisectAnswer(STEP), parted)
     assert made.by_pass is not None
