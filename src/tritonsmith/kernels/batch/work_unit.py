@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import tarfile
 import uuid
@@ -15,10 +14,10 @@ import zstandard
 
 from tritonsmith.envs import workspace
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import SmithError, UsageError
+from tritonsmith.errors import SmithError
 from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
-from tritonsmith.kernels.compile import run, source
+from tritonsmith.kernels.compile import run, source_tree
 from tritonsmith.kernels.compile.manifest import FILE, Manifest
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
@@ -36,13 +35,15 @@ class RemoteJob:
         side: whose Triton compiles: a release, or what has the same name or path there.
         timeout: seconds for one point; None for the usual.
         env: of a side that names no Triton.
-        files: the kernel's, and modules beside it that it imports: name to content.
+        main: the kernel's file.
+        files: that, and what it imports of its own package and of modules beside it: name to content.
     """
 
     asked: CompileRequest
     side: CompilerSpec
     timeout: int | None
     env: str
+    main: str
     files: tuple[tuple[str, bytes], ...]
 
 
@@ -78,9 +79,14 @@ def pack(asked: CompileRequest, side: CompilerSpec, timeout: int | None, env: st
     """A unit for another machine: see `RemoteJob`.
 
     Raises:
-        SmithError: the file cannot be read, or imports a package beside it, which cannot be sent.
+        SmithError: a file cannot be read, or they are too many.
     """
-    return RemoteJob(asked, side, timeout, env, tuple(_files(asked)))
+    if asked.from_ir:
+        sent = [(asked.file.name, asked.file.read_bytes())]
+        return RemoteJob(asked, side, timeout, env, asked.file.name, tuple(sent))
+    tree = source_tree.of(asked.file, asked.kernel)
+    sent = [(name, (tree.root / name).read_bytes()) for name, _ in tree.sums]
+    return RemoteJob(asked, side, timeout, env, tree.main, tuple(sent))
 
 
 def compile_there(parcel: RemoteJob) -> RemoteResult | SmithError:
@@ -89,8 +95,9 @@ def compile_there(parcel: RemoteJob) -> RemoteResult | SmithError:
         place = wheel_env.place_of(parcel.side, 1, parcel.timeout, parcel.env)
         with _scratch(place.space) as scratch:
             for name, content in parcel.files:
+                files.make_folder((scratch / name).parent)
                 files.write(scratch / name, content)
-            file = scratch / parcel.asked.file.name
+            file = scratch / parcel.main
             try:
                 made = _compiled(replace(parcel.asked, file=file), place, scratch)
             except SmithError as error:
@@ -146,40 +153,6 @@ def _scratch(space: Workspace) -> Iterator[Path]:
 
 def _run(space: Workspace, *steps: Copy | Extract | MakeDir | Remove) -> None:
     space.run(Plan("unit", steps), "kernel.unit", quiet=True)
-
-
-def _files(asked: CompileRequest) -> Iterator[tuple[str, bytes]]:
-    """The kernel's file and, again and again, the modules beside it that what is found imports."""
-    folder = asked.file.parent
-    waiting, found = [asked.file], {asked.file}
-    while waiting:
-        file = waiting.pop()
-        yield file.name, file.read_bytes() if file.suffix != ".py" else source.read(file).encode()
-        for name in () if asked.from_ir else _imports(source.read(file)):
-            if (folder / name / "__init__.py").is_file():
-                raise UsageError(
-                    f"{file.name} imports the package {name}; packages are not sent to other machines",
-                    where=folder / name,
-                    hints=[
-                        "install the package on the workers",
-                        "or put the code that the kernel needs into one file",
-                    ],
-                )
-            module = folder / f"{name}.py"
-            if module.is_file() and module not in found:
-                found.add(module)
-                waiting.append(module)
-
-
-def _imports(text: str) -> frozenset[str]:
-    """First names of all modules that a file imports, wherever in it."""
-    try:
-        nodes = list(ast.walk(ast.parse(text)))
-    except (SyntaxError, ValueError):  # of a newer Python, perhaps: the worker tells
-        return frozenset()
-    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
-    return frozenset(name.partition(".")[0] for name in names)
 
 
 def _tar(folder: Path) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.kernels.compare import compiler
 from tritonsmith.envs import workspace
-from tritonsmith.errors import DownloadError, SmithError, UsageError
+from tritonsmith.errors import DownloadError, SmithError
 from tritonsmith.kernels.batch import spec, work_unit
 from tritonsmith.kernels.batch.work_unit import RemoteJob, RemoteResult
 from tritonsmith.kernels.compile import targets
@@ -67,11 +67,23 @@ def test_modules_beside_the_file_go_with_it(tmp_path: Path) -> None:
     (tmp_path / "one.py").write_text("def f():\n    from two import x\n    from . import three\n")
     for name in ("two", "three"):
         (tmp_path / f"{name}.py").write_text("import k\n")
-    assert sorted(name for name, _ in parcel(file, python).files) == ["k.py", "one.py", "two.py"]
-    (tmp_path / "math").mkdir()
-    (tmp_path / "math" / "__init__.py").touch()
-    with pytest.raises(UsageError, match="imports the package math"):
-        parcel(file, python)
+    names = ["k.py", "one.py", "three.py", "two.py"]
+    assert [name for name, _ in parcel(file, python).files] == names
+
+
+def test_a_kernel_of_a_package_goes_with_the_package(tmp_path: Path) -> None:
+    python = compiler.make(tmp_path / "venv")
+    ops = tmp_path / "pack" / "ops"
+    ops.mkdir(parents=True)
+    for name in (ops.parent / "__init__.py", ops / "__init__.py", ops / "helpers.py"):
+        name.touch()
+    file = compiler.kernel(tmp_path).rename(ops / "k.py")
+    file.write_text(f"from pack.ops import helpers\n{file.read_text()}")
+    sent = parcel(file, python)
+    assert (sent.main, len(sent.files)) == ("pack/ops/k.py", 4)
+    answer = work_unit.compile_there(sent)
+    assert isinstance(answer, RemoteResult)
+    assert answer.manifest.file == str(file)
 
 
 def test_a_damaged_answer_is_refused(tmp_path: Path) -> None:
