@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from packaging.specifiers import SpecifierSet
 
 from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.machine import Machine
-from tritonsmith.plan import Copy, MakeDir, Move, Plan, Remove, Run, Stamp, Step, digest, stamped
+from tritonsmith.plan import Copy, Plan, Stamp, Step, digest
 from tritonsmith.versions import version_key
+from tritonsmith.wheels import cuda_package
 
 PHASE = "CUDA headers and tools"
-_MACOS_PLATFORMS = {"arm64": "manylinux2014_aarch64", "x86_64": "manylinux2014_x86_64"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ def components(checkout: TritonCheckout, workspace: Workspace, *, proton: bool) 
         version = versions.get(row["wanted"])
         if version is None or (row.get("proton") and not proton):
             continue
-        package, at = _package(row, version)
+        package, at = cuda_package.package_of(row, version)
         unpacked = workspace.toolchain / f"{package['name']}-{at}"
         source = unpacked / str(package["path"]).format(major=version_key(at)[0])
         requirement, dest = f"{package['name']}=={at}", _home(checkout) / row["dest"]
@@ -75,7 +71,7 @@ def components(checkout: TritonCheckout, workspace: Workspace, *, proton: bool) 
 def json_prefix(checkout: TritonCheckout, workspace: Workspace) -> Path:
     """Prefix with `include/nlohmann/json.hpp`, for `JSON_SYSPATH`."""
     table = configs.load("toolchain")["json"]
-    return _unpacked(_json_requirement(checkout), workspace) / str(table["path"])
+    return cuda_package.unpacked(_json_requirement(checkout), workspace) / str(table["path"])
 
 
 def plan(
@@ -96,7 +92,7 @@ def plan(
     requirements = dict.fromkeys((*(part.requirement for part in parts), _json_requirement(checkout)))
     steps: list[Step] = []
     for requirement in requirements:
-        steps += _unpack(requirement, workspace, machine, python)
+        steps += cuda_package.unpack(requirement, workspace, machine, python, PHASE)
     steps += [_copy(part, workspace, checkout.root) for part in parts]
     return Plan("CUDA headers and tools", tuple(steps))
 
@@ -129,35 +125,6 @@ def _state(file: Path) -> tuple[int, int]:
     return seen.st_size, seen.st_mtime_ns
 
 
-def _unpack(requirement: str, workspace: Workspace, machine: Machine, python: Path) -> Iterator[Step]:
-    target = _unpacked(requirement, workspace)
-    partial = target.with_name(f"{target.name}.partial")
-    platform: tuple[str, ...] = ()
-    if machine.system == "Darwin" and requirement.startswith("nvidia-"):
-        platform = ("--platform", _MACOS_PLATFORMS[machine.arch])
-    pip = (
-        *(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"),
-        *("--only-binary=:all:", *platform, "--target", str(partial), requirement),
-    )
-    steps = (
-        MakeDir(workspace.toolchain, phase=PHASE),
-        Remove((partial, target), workspace.root, phase=PHASE),
-        Run(pip, cwd=workspace.toolchain, phase=PHASE),
-        Move(partial, target, phase=PHASE),
-    )
-    yield from stamped(steps, workspace.toolchain / f".{target.name}.done", target)
-
-
-def _package(row: dict[str, Any], version: str) -> tuple[dict[str, Any], str]:
-    """The registry package that holds a version, and the version to take of it."""
-    for package in row["packages"]:
-        if SpecifierSet(package["range"]).contains(version):
-            first = package.get("first")
-            at = first if first and version_key(version) < version_key(first) else version
-            return package, at
-    raise LookupError(f"configs/toolchain.toml has no package for {row['name']} {version}")
-
-
 def _home(checkout: TritonCheckout) -> Path:
     if checkout.has("nvidia-backend"):
         return checkout.root / "third_party" / "nvidia" / "backend"
@@ -167,7 +134,3 @@ def _home(checkout: TritonCheckout) -> Path:
 def _json_requirement(checkout: TritonCheckout) -> str:
     table = configs.load("toolchain")["json"]
     return f"{table['package']}=={checkout.json_version or table['default']}"
-
-
-def _unpacked(requirement: str, workspace: Workspace) -> Path:
-    return workspace.toolchain / requirement.replace("==", "-")

@@ -1,0 +1,71 @@
+"""Parts of CUDA from packages of the registry: `configs/toolchain.toml` says which package has which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.facts.machine import Machine
+from tritonsmith.plan import MakeDir, Move, Remove, Run, Step, stamped
+from tritonsmith.versions import version_key
+
+_MACOS_PLATFORMS = {"arm64": "manylinux2014_aarch64", "x86_64": "manylinux2014_x86_64"}
+
+
+def unpacked(requirement: str, workspace: Workspace) -> Path:
+    """The folder that a package is unpacked in."""
+    return workspace.toolchain / requirement.replace("==", "-")
+
+
+def unpack(
+    requirement: str,
+    workspace: Workspace,
+    machine: Machine,
+    python: Path,
+    phase: str,
+    verify: Sequence[str] = (),
+) -> Iterator[Step]:
+    """Steps that unpack a package; pip compares the archive with the checksum of the index.
+
+    Args:
+        requirement: the package, with its exact version.
+        workspace: where packages are unpacked.
+        machine: macOS takes the Linux packages, as upstream does.
+        python: interpreter with pip.
+        phase: of the steps.
+        verify: a program of the package and its arguments, which must succeed.
+    """
+    target = unpacked(requirement, workspace)
+    partial = target.with_name(f"{target.name}.partial")
+    platform: tuple[str, ...] = ()
+    if machine.system == "Darwin" and requirement.startswith("nvidia-"):
+        platform = ("--platform", _MACOS_PLATFORMS[machine.arch])
+    pip = (
+        *(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"),
+        *("--only-binary=:all:", *platform, "--target", str(partial), requirement),
+    )
+    check = (
+        [Run((str(partial / verify[0]), *verify[1:]), cwd=workspace.toolchain, phase=phase)] if verify else []
+    )
+    steps = (
+        MakeDir(workspace.toolchain, phase=phase),
+        Remove((partial, target), workspace.root, phase=phase),
+        Run(pip, cwd=workspace.toolchain, phase=phase),
+        *check,
+        Move(partial, target, phase=phase),
+    )
+    yield from stamped(steps, workspace.toolchain / f".{target.name}.done", target)
+
+
+def package_of(row: dict[str, Any], version: str) -> tuple[dict[str, Any], str]:
+    """The registry package that holds a version, and the version to take of it."""
+    for package in row["packages"]:
+        if SpecifierSet(package["range"]).contains(version):
+            first = package.get("first")
+            at = first if first and version_key(version) < version_key(first) else version
+            return package, at
+    raise LookupError(f"configs/toolchain.toml has no package for {row['name']} {version}")

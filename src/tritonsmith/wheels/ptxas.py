@@ -1,0 +1,162 @@
+"""ptxas of any CUDA, from the registry's packages, beside whatever Triton brings along."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, UsageError, did_you_mean
+from tritonsmith.facts.machine import Machine
+from tritonsmith.facts.variables import covers
+from tritonsmith.plan import Plan
+from tritonsmith.plan.process import query
+from tritonsmith.versions import version_key
+from tritonsmith.wheels import cuda_package
+
+PHASE = "ptxas"
+_WANTED = re.compile(r"\d+\.\d+(\.\d+)?", re.ASCII)
+_AVAILABLE = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
+_SAYS = re.compile(r"\bV(\d+\.\d+\.\d+)")
+_PATIENCE = 60.0  # seconds for the index
+
+
+@dataclass(frozen=True)
+class RegistryPtxas:
+    """A ptxas of the registry.
+
+    Attributes:
+        version: in full: `12.9.86`.
+        path: where it is, or will be.
+        requirement: its package.
+        plan: the steps that put it there; none if it is there.
+    """
+
+    version: str
+    path: Path
+    requirement: str
+    plan: Plan
+
+
+def known() -> tuple[str, ...]:
+    """The versions that `configs/toolchain.toml` lists, the oldest first."""
+    return tuple(configs.load("toolchain")["ptxas"]["versions"])
+
+
+def available(version: str, python: Path) -> tuple[str, ...]:
+    """The versions that the package index has of the package that a version is in, the oldest first.
+
+    Raises:
+        FactError: the index does not answer.
+    """
+    package = _package(version)["name"]
+    argv = (str(python), "-m", "pip", "index", "versions", package, "--disable-pip-version-check")
+    answer = query(argv, timeout=_PATIENCE)
+    found = _AVAILABLE.search(answer.out) if answer and answer.code == 0 else None
+    if found is None:
+        said = answer.err.splitlines()[-1:] if answer else []
+        hints = ["check that pip can reach its index; behind a proxy, set https_proxy"]
+        raise FactError(f"the package index tells no versions of {package}", why="\n".join(said), hints=hints)
+    return tuple(sorted(found[1].split(", "), key=version_key))
+
+
+def resolve(wanted: str, python: Path) -> str:
+    """A version in full: `13.0` is the newest 13.0 that is known; the index is asked for others.
+
+    Raises:
+        UsageError: it is no version, or there is no such ptxas.
+        FactError: the index does not answer.
+    """
+    if not _WANTED.fullmatch(wanted):
+        raise UsageError(f"no version of ptxas: {wanted!r}", hints=["give a CUDA release: 12.9, or 13.0.88"])
+    found = _newest(wanted, known())
+    if found is None:
+        there = available(wanted, python)
+        found = _newest(wanted, there)
+        if found is None:
+            hints = [*did_you_mean(wanted, there), f"there are {', '.join(there)}"]
+            raise UsageError(f"the package index has no ptxas {wanted}", hints=hints)
+    return found
+
+
+def prepare(version: str, space: Workspace, machine: Machine, python: Path) -> RegistryPtxas:
+    """The ptxas of a version in full, and the steps that unpack and run it once.
+
+    Args:
+        version: of the package.
+        space: whose folder it goes to.
+        machine: for which.
+        python: an interpreter with pip.
+    """
+    package = _package(version)
+    requirement = f"{package['name']}=={version}"
+    inside = str(package["path"]).format(major=version_key(version)[0])
+    steps = cuda_package.unpack(requirement, space, machine, python, PHASE, (inside, "--version"))
+    todo = tuple(step for step in steps if not (step.stamp and step.stamp.holds()))
+    path = cuda_package.unpacked(requirement, space) / inside
+    return RegistryPtxas(version, path, requirement, Plan(f"ptxas {version}", todo))
+
+
+def install(wanted: RegistryPtxas, space: Workspace, *, silent: bool = False) -> None:
+    """Put it there, and hold what it says of itself against the version of its package.
+
+    Raises:
+        SmithError: pip failed, or it does not run here.
+        FactError: it is another version.
+    """
+    if wanted.plan.steps:
+        space.claim()
+        space.run(wanted.plan, "toolchain.ptxas", quiet=silent)
+    if (says := version_of(wanted.path)) != wanted.version:
+        what = f"this ptxas says that it is {says or 'none'}, its package is {wanted.version}"
+        raise FactError(what, where=wanted.path, hints=[f"remove {wanted.path.parent}, and run again"])
+
+
+def version_of(program: Path) -> str:
+    """`12.9.86`, by `ptxas --version`; empty if it does not run or says nothing of the kind."""
+    answer = query((str(program), "--version"))
+    found = _SAYS.search(answer.out) if answer and answer.code == 0 else None
+    return found[1] if found else ""
+
+
+def variables(program: Path, version: str | None = None) -> Mapping[str, str]:
+    """What makes a release of Triton run this ptxas, for every GPU.
+
+    Args:
+        program: the ptxas.
+        version: of Triton; empty for the newest, None for all of them.
+    """
+    rows = configs.load("gpus")["nvidia"]["ptxas"]
+    own = [row for row in rows if version is None or covers(version, row["since"], row.get("until", ""))]
+    return dict.fromkeys((row["variable"] for row in own), str(program))
+
+
+def pip_python(other: Path) -> Path:
+    """An interpreter with pip: the tool's own, or another."""
+    return Path(sys.executable) if find_spec("pip") else other
+
+
+def _newest(wanted: str, versions: tuple[str, ...]) -> str | None:
+    fitting = [one for one in versions if one == wanted or one.startswith(f"{wanted}.")]
+    return max(fitting, key=version_key) if fitting else None
+
+
+def _package(version: str) -> dict[str, Any]:
+    """The row of the package in which a version is.
+
+    Raises:
+        UsageError: it is too old.
+    """
+    table = configs.load("toolchain")
+    if version_key(version) < version_key(table["ptxas"]["oldest"]):
+        raise UsageError(
+            f"no package has ptxas {version}", hints=[f"the oldest is {table['ptxas']['oldest']}"]
+        )
+    row = next(row for row in table["component"] if row["name"] == "ptxas")
+    return cuda_package.package_of(row, version)[0]
