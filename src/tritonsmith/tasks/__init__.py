@@ -7,6 +7,7 @@ from invoke.collection import Collection
 from invoke.tasks import Task
 
 from tritonsmith.tasks import bisect, corpus, store, worktree
+from tritonsmith.tasks.blame import blame
 from tritonsmith.tasks.build_explain import explain as explain_build
 from tritonsmith.tasks.build_triton import build_triton
 from tritonsmith.tasks.cache import clear_cache
@@ -43,6 +44,7 @@ from tritonsmith.tasks.purge_wheels import purge_wheels
 from tritonsmith.tasks.rehearse import rehearse
 from tritonsmith.tasks.setup_mlir import setup_mlir
 from tritonsmith.tasks.system_packages import packages
+from tritonsmith.tasks.toolchain import ptxas
 from tritonsmith.tasks.up import up
 from tritonsmith.tasks.watch import watch
 
@@ -77,6 +79,7 @@ namespace = Collection(
     debug_library,
     watch,
     rehearse,
+    blame,
     doctor,
     pins,
     env_triton,
@@ -125,6 +128,7 @@ namespace = Collection(
         list=store.listing,
     ),
     system=Collection(packages=packages),
+    toolchain=Collection(ptxas),
     worktree=Collection(worktree.add, worktree.remove, list=worktree.listing),
 )
 

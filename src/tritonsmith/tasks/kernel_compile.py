@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import CompileOptions, PoolOptions, parse_stages
 from tritonsmith.tasks.option_fields import CommaLists, flag, word
 from tritonsmith.tasks.options import DRY_RUN, FROM_CACHE, JSON, OUT
 from tritonsmith.tasks.task import task
+
+if TYPE_CHECKING:
+    from tritonsmith.kernels.compile.run import Toolchain
 
 
 @task(tables=True, name="compile")
@@ -20,6 +23,7 @@ def compile_(
     kernel: str = word("FILE[:KERNEL], MODULE:KERNEL, or a kernels file", ""),
     stage: CommaLists = flag("keep only this stage: ttgir, ptx, sass ... (repeatable)", ()),
     from_cache: str = FROM_CACHE,
+    ptxas: str = flag("CUDA release of the ptxas to use: 12.9, 13.0.88", "", unset="Triton's own"),
     out: Path | None = OUT,
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
@@ -33,6 +37,8 @@ def compile_(
     stages = parse_stages(stage)
     wanted = what.requests(kernel, stages=stages, from_cache=from_cache, by=by)
     where = by.toolchain(*wanted)
+    if ptxas:
+        where = _with_ptxas(where, ptxas, dry_run=dry_run)
     if dry_run:
         for prepared in run.prepare_all(wanted, where, out):
             output.compile_of(prepared, everything=all_)
@@ -55,3 +61,20 @@ def compile_(
             why="\n".join(report.failures_of_all([one.manifest for one in made])),
             hints=["the log is in the folder of the point; the manifest has the full message"],
         )
+
+
+def _with_ptxas(where: Toolchain, wanted: str, *, dry_run: bool) -> Toolchain:
+    """The toolchain with another ptxas, which is installed if need be."""
+    from dataclasses import replace
+
+    from tritonsmith.facts import machine
+    from tritonsmith.wheels import ptxas
+
+    python = ptxas.pip_python(where.python)
+    found = ptxas.prepare(ptxas.resolve(wanted, python), where.space, machine.read(), python)
+    if dry_run and found.plan.steps:
+        output.plan(found.plan)
+    elif not dry_run:
+        ptxas.install(found, where.space)
+    flags = {**where.flags, "ptxas": found.version}
+    return replace(where, flags=flags, variables=ptxas.variables(found.path))

@@ -7,8 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import CompileOptions, listed_kernels
-from tritonsmith.tasks.option_fields import OutFile, again, flag, word
-from tritonsmith.tasks.options import CORPUS, DRY_RUN, FAIL_ON, JOBS, JSON, OUT_FILE, SCHEDULER, TIMEOUT
+from tritonsmith.tasks.option_fields import OutFile, again, word
+from tritonsmith.tasks.options import (
+    CORPUS,
+    DRY_RUN,
+    FAIL_ON,
+    JOBS,
+    JSON,
+    OUT_FILE,
+    SCHEDULER,
+    TIMEOUT,
+    TODAY,
+    TOMORROW,
+)
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
@@ -22,8 +33,8 @@ def rehearse(
     what: CompileOptions,
     kernels: str = word("kernels file, or FILE:NAME; the corpus if omitted", ""),
     corpus: Path | None = CORPUS,
-    from_: str = flag("Triton of today: a version, environment or interpreter", ""),
-    to: str = flag("Triton of tomorrow, of the same kinds", ""),
+    from_: str = TODAY,
+    to: str = TOMORROW,
     fail_on: str | None = FAIL_ON,
     out: OutFile | None = again(OUT_FILE, "in the workspace"),
     scheduler: str = SCHEDULER,

@@ -9,7 +9,9 @@ from tritonsmith import __version__
 from tritonsmith.ui import console
 
 GROUPS = {
-    "set up": ("up", "setup-mlir", "system.packages", "env.list", "env.explain", "env.allow"),
+    "set up": (
+        "up", "setup-mlir", "toolchain.ptxas", "system.packages", "env.list", "env.explain", "env.allow",
+    ),
     "build": (
         "build-triton", "install-triton", "link-compile-commands", "build.explain", "debug-library", "watch",
     ),
@@ -19,7 +21,7 @@ GROUPS = {
         "kernel.compile", "kernel.show", "kernel.resources", "kernel.compare", "kernel.study", "kernel.aot",
         "kernel.inline-ptx", "kernel.capture",
     ),
-    "upgrades": ("rehearse", "corpus.add", "corpus.list", "corpus.remove"),
+    "upgrades": ("rehearse", "blame", "corpus.add", "corpus.list", "corpus.remove"),
     "bisect": ("bisect.run", "bisect.resume", "bisect.status", "bisect.log", "bisect.skip"),
     "passes": (
         "passes.dump", "passes.import", "passes.list", "passes.show", "passes.diff", "passes.find",

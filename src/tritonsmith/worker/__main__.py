@@ -6,6 +6,7 @@
     bindings JSON        list which binding adds which pass, and where its arguments appear
     rehearse JSON        list the bindings that a backend calls, with their arguments; compiles nothing
     replay REQUEST       run passes, each on its own input
+    stage REQUEST        run one stage of the pipeline on the text of the stage before
     capture REQUEST      record the launches of this process from here on: called, not started
     reduce               run passes on one piece of IR after the other
 
@@ -30,6 +31,7 @@ COMMANDS = {  # module and function of each
     "bindings": ("introspect", "print_bindings"),
     "rehearse": ("introspect", "print_rehearsal"),
     "replay": ("replay", "replay_all"),
+    "stage": ("stage", "run_stage"),
     "reduce": ("reduce", "answer_requests"),
     "capture": ("capture", "start"),
 }

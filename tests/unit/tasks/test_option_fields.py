@@ -40,12 +40,13 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--file": ["debug-library", "env.allow", "passes.import", "passes.reduce"],
     "--force": ["build-triton install-triton setup-mlir", "store.import"],
     "--from-cache": ["kernel.compile kernel.show passes.dump", "kernel.resources"],
-    "--from": ["passes.replay", "rehearse"],
+    "--from": ["blame rehearse", "passes.replay"],
     "--function": ["kernel.inline-ptx", "kernel.show"],
     "--jobs": ["passes.reduce"],
     "--json": ["store.gc"],
     "--kernel": [
         "bisect.run kernel.resources kernel.show",
+        "blame",
         "cache.list clear-cache",
         "corpus.remove",
         "ir-env",
@@ -56,7 +57,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "passes.dump",
     ],
     "--kernels": ["corpus.add kernel.study", "rehearse"],
-    "--list": ["debug-library", "doctor"],
+    "--list": ["debug-library", "doctor", "toolchain.ptxas"],
     "--llvm": ["build.explain", "passes.dump", "system.packages"],
     "--name": [
         "benchmark",
@@ -96,7 +97,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "kernel.study",
     ],
     "--timeout": ["passes.isolate passes.reduce"],
-    "--to": ["passes.diff", "rehearse"],
+    "--to": ["blame rehearse", "passes.diff"],
     "--triton": ["ir-env", "kernel.study", "pins"],
     "--when": ["bisect.run", "passes.isolate"],
 }

@@ -51,6 +51,7 @@ class Toolchain:
         timeout: seconds for one point.
         flags: those that name this place again, for a shell.
         programs: of this machine, that Triton does not bring along.
+        variables: set for the compiler.
     """
 
     python: Path
@@ -60,6 +61,7 @@ class Toolchain:
     timeout: int
     flags: Mapping[str, str] = field(default_factory=dict)
     programs: HostPrograms = field(default_factory=HostPrograms)
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def output(self, asked: CompileRequest, kernel: str) -> Path:
         """The default output folder of a kernel."""
@@ -344,6 +346,7 @@ def run_step(where: Toolchain, asked_file: Path, work: Path, phase: str) -> Run:
     environ: tuple[tuple[str, str | None], ...] = (
         *((name, None) for name in configs.load("kernels")["variables"]["unset"]),
         *where.programs.linker,
+        *where.variables.items(),
     )
     return Run(argv, cwd=work, env=environ, phase=phase)
 

@@ -1,0 +1,1 @@
+"""Which component changed a kernel: Triton's passes, LLVM, or ptxas."""

@@ -1,0 +1,90 @@
+"""Run single stages of the pipeline on the text of another stage: `llir` to `ptx`, `ttgir` to `llir`.
+
+`triton.compile` begins with an IR file too, but not with `llir`, and runs all that follows.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from . import parent_death
+from .ptxas import read_tail
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+PARSED = ("ttir", "ttgir")  # modules of MLIR; other stages take texts
+SHOWN = 3000  # bytes of what was printed, in an error
+
+
+def run_stage(request_path: str) -> int:
+    """Run the stage that a request names, on its file; the result is a line of JSON."""
+    parent_death.interrupt()
+    with open(request_path, encoding="utf-8") as file:
+        request = json.load(file)
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(os.path.dirname(request["out"]), "cache")
+    log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    assembled: list[list[str]] = []
+    hear_ptxas(assembled)
+    try:
+        content = made(request)
+    except Exception as error:  # noqa: BLE001 - whatever the compiler raises is the answer
+        traceback.print_exc()
+        sys.stderr.flush()
+        said = [line for line in read_tail(request["log"], SHOWN).splitlines() if "error:" in line]
+        result: Table = {"error": "\n".join([f"{type(error).__name__}: {error}", *said[:3]])}
+    else:
+        with open(request["out"], "wb") as out:
+            out.write(content if isinstance(content, bytes) else str(content).encode())
+        result = {"error": "", "argv": assembled[-1] if assembled else []}
+    with open(request["result"], "w", encoding="utf-8") as results:
+        results.write(json.dumps(result) + "\n")
+    return 0
+
+
+def made(request: Table) -> Any:
+    """What the stage makes of the file."""
+    from triton._C.libtriton import ir, llvm
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler.compiler import make_backend
+
+    target = GPUTarget(*request["target"])
+    backend = make_backend(target)
+    options = backend.parse_options(dict(request["options"]))
+    stages: Table = {}
+    if "language" in inspect.signature(backend.add_stages).parameters:  # since 3.4
+        from triton.backends.compiler import Language
+
+        backend.add_stages(stages, options, Language.TRITON)
+    else:
+        backend.add_stages(stages, options)
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    source: Any
+    if request["of"] in PARSED:
+        source = ir.parse_mlir_module(request["file"], context)
+        source.context = context  # Triton's own stages take the context from there
+    else:
+        with open(request["file"], encoding="utf-8") as file:
+            source = file.read()
+        llvm.init_targets()  # the stage before does that
+    metadata = {"target": target, "hash": "", **vars(options)}
+    return stages[request["stage"]](source, metadata)
+
+
+def hear_ptxas(assembled: list[list[str]]) -> None:
+    """Keep the command lines of all ptxas that make something."""
+
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "subprocess.Popen" and "-o" in arguments[1] and "ptxas" in str(arguments[0]):
+            assembled.append([str(word) for word in arguments[1]])
+
+    sys.addaudithook(heard)
