@@ -35,10 +35,9 @@ def specialization(src: Any, note: Callable[[str], None]) -> Table:
         try:
             found["constexprs"][path] = encoded(_value(value))
         except (TypeError, RequestRefusedError):
-            text = (
-                f"{path} of {src.fn.__name__} is a {type(_value(value)).__name__}, which no signature can say"
-            )
-            note(text)
+            what = getattr(_value(value), "__name__", "")
+            kind = f"{type(_value(value)).__name__}{what and f' ({what})'}"
+            note(f"{path} of {src.fn.__name__} is a {kind}, which no signature can say")
             found["unwritten"].append(path)
     for key, name, value in _attributes(src.attrs):
         path = _dotted(key, names)

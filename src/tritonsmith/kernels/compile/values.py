@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from tritonsmith import brackets
 
 _LITERALS = {"none": None, "true": True, "false": False}
+_DTYPES = re.compile(
+    r"(?=.*tl\.)\((tl\.\w+|-?\d+)(,\s*(tl\.\w+|-?\d+))*,?\)"
+)  # a tuple of dtypes and integers
 DTYPE = "dtype"  # {"dtype": "float16"}: how JSON carries a value of tl.dtype
 
 
@@ -26,6 +30,8 @@ def parse(text: str) -> Any:
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        if _DTYPES.fullmatch(text):
+            return tuple(map(parse, split(text[1:-1].rstrip(","))))
         return _number(text)
     return value if _plain(value) else text
 

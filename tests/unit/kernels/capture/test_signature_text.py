@@ -18,7 +18,11 @@ def about(**more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "value", [1, 1.5, True, None, "relu", "a,b", "16", "it's", {"dtype": "float16"}, [1, [2, "x,y"]], [True]]
+    "value",
+    [
+        *(1, 1.5, True, None, "relu", "a,b", "16", "it's", {"dtype": "float16"}, [1, [2, "x,y"]], [True]),
+        *([{"dtype": "float16"}], [{"dtype": "float16"}, -8]),
+    ],
 )
 def test_constants_come_back(value: Any) -> None:
     text = signature_text.signature(
@@ -55,4 +59,4 @@ def test_types_hints_and_ones() -> None:
 
 def test_what_no_signature_can_say() -> None:
     with pytest.raises(ValueError, match="cannot be written in a signature"):
-        signature_text.spelled([{"dtype": "float16"}, 1])
+        signature_text.spelled([{"dtype": "float16"}, 1.5])
