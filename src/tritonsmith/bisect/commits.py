@@ -71,6 +71,7 @@ class CommitSearch:
         self._builds, self._test, self._record = builds, test, record
         self._prior = [likelihood(commit, vendor) for commit in commits]
         self.missing: dict[str, str] = {}  # LLVM pin to the reason why it cannot be had
+        self.unbuildable: set[str] = set()  # keys of native trees
         outcomes = known or {}
         self.outcomes = {
             index: outcomes[commit.commit]
@@ -80,9 +81,11 @@ class CommitSearch:
 
     @property
     def state(self) -> Suspects:
-        """What is known now; a commit whose LLVM cannot be had counts as skipped, tested or not."""
+        """What is known now; without its LLVM, or with a tree that cannot be built, a commit is skipped."""
         verdicts = {
-            index: Verdict.SKIP for index, commit in enumerate(self.commits) if commit.pin in self.missing
+            index: Verdict.SKIP
+            for index, commit in enumerate(self.commits)
+            if commit.pin in self.missing or commit.native in self.unbuildable
         }
         verdicts |= {index: outcome.verdict for index, outcome in self.outcomes.items()}
         return suspects(len(self.commits), verdicts)
@@ -124,6 +127,8 @@ class CommitSearch:
                 raise
             if isinstance(error, NoLlvmError):
                 self.missing[commit.pin] = why
+            elif not was_built:
+                self.unbuildable.add(commit.native)
             return BisectOutcome(Verdict.SKIP, why=why, seconds=time.monotonic() - started)
         ready = time.monotonic()
         if not was_built:

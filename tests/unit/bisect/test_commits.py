@@ -131,6 +131,14 @@ def test_what_cannot_be_built_is_skipped_with_the_reason_and_left_in_the_answer(
     assert len(tested) == len(set(tested))
 
 
+def test_a_native_tree_that_cannot_be_built_is_tried_once() -> None:
+    commits = history("common", "common", *["python"] * 8, "common", "common")
+    workshop = Workshop(*(commit.commit for commit in commits[1:10]))
+    search, tested = searched(commits, 6, workshop)
+    assert list(search.state.culprits) == list(range(1, 11))
+    assert len([number for number in tested if 1 <= number < 10]) == 1
+
+
 @pytest.mark.parametrize(
     "error",
     [StepError("cannot link", why="ld: No space left on device"), LockedError("somebody builds there")],
