@@ -58,7 +58,7 @@ class ComponentGroup:
         """In words: the axis, and what of it."""
         if len(self.parts) == 1:
             one = self.parts[0]
-            return one.what if one.axis in one.what else f"{one.axis} ({one.what})"
+            return one.what if one.axis.partition(" ")[0] in one.what else f"{one.axis} ({one.what})"
         return " and ".join(self.axes)
 
 
