@@ -1,0 +1,83 @@
+"""A bisect over two real wheels: what it finds, what it refuses, and a kill before each of its changes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.integration.harness import SMITH, Smith, preloaded
+from tritonsmith.kernels import smoke_test
+
+EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
+KERNEL = (
+    "--kernel",
+    "matmul.py:tiled_matmul",
+    "--signature",
+    "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32",
+    "--target",
+    "h100",
+)
+GOOD = "3.8.0"  # the last but one: nothing lies between
+ENDS = ("--good", GOOD, "--bad", "installed")
+NEWER = f"import sys, triton; print(triton.__version__); sys.exit(triton.__version__ != '{GOOD}')"
+
+
+@pytest.fixture
+def smith(with_wheel: Smith, tmp_path: Path) -> Smith:
+    """Somebody whose active environment has the newest Triton."""
+    shutil.copy(EXAMPLE, tmp_path / "matmul.py")
+    here = with_wheel.beside(tmp_path)
+    active = str(with_wheel.env("wheel") / "venv")
+    return replace(here, more={**here.more, "VIRTUAL_ENV": active})
+
+
+def test_a_command_finds_the_release(smith: Smith) -> None:
+    done = smith("bisect", *ENDS, "--json", "--", "python", "-c", NEWER)
+    told = json.loads(done.out)
+    newest = told["release"]["bad"]
+    assert (told["decided"], told["release"]["good"], told["release"]["suspects"]) == (True, GOOD, [newest])
+    assert [(one["triton"], one["verdict"], one["figures"]) for one in told["tested"]] == [
+        (GOOD, "good", f"exit code 0: {GOOD}"),
+        (newest, "bad", f"exit code 1: {newest}"),
+    ]
+    name = told["session"]
+    assert f"first bad: {newest}" in smith("bisect.status", name).out
+    assert smith("bisect.log", name).out.startswith("# `python -c ")
+
+
+def test_a_kernel_that_is_as_bad_before_is_no_culprit(smith: Smith) -> None:
+    error = smith("bisect", *ENDS, *KERNEL, "--when", "registers>1", code=4).error
+    assert f"reproduces at the good end, {GOOD}" in error
+    assert "registers" in error
+    error = smith("bisect", *ENDS, *KERNEL, code=4).error
+    assert "does not reproduce at the bad end" in error
+    assert "compiles" in error
+
+
+def test_the_passes_of_two_releases_are_compared_or_said_to_be_not_comparable(smith: Smith) -> None:
+    told = json.loads(smith("bisect", *ENDS, *KERNEL, "--when", "compile_seconds!=+0", "--json").out)
+    assert told["passes"].startswith("passes: ")
+    assert "print" in told["passes"]
+    assert {one["verdict"] for one in told["tested"]} == {"good", "bad"}
+
+
+def test_what_was_killed_before_any_change_goes_on(smith: Smith) -> None:
+    folder = smith.home / "bisects"
+    at = 0
+    while True:
+        command = (SMITH, "bisect", *ENDS, "--json", "--", "python", "-c", f"{NEWER} + {at} * 0")
+        done = preloaded().run(command, cwd=smith.cwd, env=smith.environ, timeout=300, death=(at, folder))
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        told = json.loads(smith(*command[1:]).out)
+        assert (told["decided"], told["release"]["good"]) == (True, GOOD), at
+        assert len(told["tested"]) == 2
+        at += 1
+    assert at > 6
+    assert not list(folder.glob("*/.*.tritonsmith"))
