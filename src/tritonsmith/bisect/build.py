@@ -17,6 +17,7 @@ from tritonsmith.bisect.cost import LlvmState
 from tritonsmith.builder.llvm import setup_mlir
 from tritonsmith.builder.triton import commands, toolchain
 from tritonsmith.builder.triton.source import TritonSource
+from tritonsmith.command_line import command
 from tritonsmith.envs import receipts, session
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
@@ -146,7 +147,7 @@ class CommitBuilds:
         llvm = replace(running, task="setup-mlir", seconds={})
         try:
             prepared, _ = setup_mlir.prepare(settings, self.space, located)
-            with locks.hold(self.space.lock, purpose=f"setup-mlir --env {settings.name}"):
+            with locks.hold(self.space.lock, purpose=command("setup-mlir", env=settings.name)):
                 commands.execute(prepared, llvm)
         except (FactError, PreflightError, StepError) as error:
             raise NoLlvmError(
