@@ -287,7 +287,7 @@ def _without(objects: Iterable[str], name: str, linked: Mapping[str, Replacement
         now = in_words({name: linked[name]}) if name in linked else "nothing"
         raise UsageError(
             f"{file} is not in debug by itself; of {name} that is {now}",
-            hints=[f"restore the whole library: invoke debug-library {name} --undo"],
+            hints=[f"restore the whole library: {command('debug-library', name, undo=True)}"],
         )
     return tuple(one for one in there if one not in objects)
 
