@@ -130,7 +130,7 @@ def _clear_rehearsed(*, yes: bool, dry_run: bool) -> None:
     _show_rehearsed(found)
     if not output.agreed(f"Clear {what}?", yes=yes):
         raise SmithError("nothing was cleared")
-    with kept.held([one.folder for one in found], space, "clear-cache --rehearsed"):
+    with kept.held([one.folder for one in found], space, "clear-cache"):
         space.run(plan, "clear-cache")
     console.out().print(f"cleared {what}", markup=False)
 
