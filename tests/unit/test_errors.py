@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonsmith import errors
+from tritonsmith.bisect.command import NotReproducedError, UndecidedError
 from tritonsmith.errors import SmithError, did_you_mean
 
 
@@ -30,7 +31,12 @@ def test_parts_that_are_unknown_are_left_out() -> None:
 
 @pytest.mark.parametrize("kind", kinds())
 def test_exit_codes(kind: type[SmithError]) -> None:
-    special = {errors.UsageError: 2, errors.InterruptedRunError: 130}
+    special = {
+        errors.UsageError: 2,
+        NotReproducedError: 4,
+        UndecidedError: 5,
+        errors.InterruptedRunError: 130,
+    }
     assert kind.exit_code == special.get(kind, 1)
 
 

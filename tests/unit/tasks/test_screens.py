@@ -34,13 +34,21 @@ from tritonsmith.doctor import registry
 from tritonsmith.doctor import report as doctor
 from tritonsmith.envs import workspace
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
+from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.kernels.blame import components
+from tritonsmith.kernels.blame import report as blame
+from tritonsmith.kernels.blame.axes import AxisRow
+from tritonsmith.kernels.blame.blame import Blamed, BlameRequest
+from tritonsmith.kernels.blame.verdict import Flip
 from tritonsmith.kernels.capture import report as capture_report
 from tritonsmith.kernels.compare import diff
 from tritonsmith.kernels.compare import report as compare
 from tritonsmith.kernels.compare.diff import Compared, Comparison
+from tritonsmith.kernels.compare.inputs import ComparedKernel
 from tritonsmith.kernels.compile import report as compiles
 from tritonsmith.kernels.compile import targets
 from tritonsmith.kernels.compile.manifest import Manifest
+from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.corpus import report as corpus_report
 from tritonsmith.kernels.normalize.diff import Diff
 from tritonsmith.kernels.rehearse import findings as rehearse_findings
@@ -231,6 +239,20 @@ def _bisect_status(_: World) -> Iterable[Grid]:
     yield bisect_report.tested(BisectSession(Path("/"), question, tested))
 
 
+def _blame(world: World) -> Iterable[Grid]:
+    sides = [CompilerSpec(f"3.{number}.0", version=f"3.{number}.0") for number in (6, 9)]
+    asked = CompileRequest(world.folder / "k.py", KERNEL, "", (targets.parse("h100"),))
+    kernel = ComparedKernel(KERNEL, asked)
+    request = BlameRequest(kernel, sides[0], sides[1], (), None, (), world.folder)
+    groups = components.groups(components.of("cuda", ("ttir", "ttgir", "llir", "ptx", "cubin")))
+    figures = {"registers": 255, "spills": 29560, "code": 1234567}
+    flips = tuple(Flip(group, figures, "ptxas fatal: " + KERNEL * 3) for group in groups)
+    rows = tuple(AxisRow("ptxas", "ptx of 3.6.0", f"ptxas 12.{minor}.86", figures) for minor in (8, 9))
+    both = (figures, figures)
+    one = Blamed("cuda-90-32", "cuda:90:32", both, both, flips, (), rows, ())
+    return [grid for grid in blame.blocks(request, one) if isinstance(grid, Grid)]
+
+
 def _worktree_list(_: World) -> Iterable[Grid]:
     record = WorktreeRecord("wt-release-3.4.x", "/home/me/triton", "/", "release/3.4.x", "ab" * 20, "dev", 0)
     row = WorktreeRow(record, "", "topic", "ab" * 20, dirty=True, pin="cd" * 20)
@@ -351,6 +373,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "bisect.resume": _bisect_costs,
     "bisect.run": _bisect_costs,
     "bisect.status": _bisect_status,
+    "blame": _blame,
     "build-triton": _phases,
     "cache.list": _cache,
     "clear-cache": _clear,
