@@ -105,6 +105,12 @@ DRY = (  # these would build, install or delete
 BUILDS = ("setup-mlir", "build-triton", "install-triton", "link-compile-commands", "build.explain")
 NOT_RUN = {  # why, by how a command begins
     "benchmark": "minutes, on an idle machine",
+    "bisect": "wheels of two releases; test_bisect.py has them",
+    "bisect.log": "as above",
+    "bisect.resume": "as above",
+    "bisect.skip": "as above",
+    "bisect.status": "as above",
+    "blame": "wheels of two releases; test_blame.py has a compiler with a planted change",
     "build.explain --cache-debug": "test_rebuild.py has the two builds that it compares",
     "debug-library": "test_debug_library.py has an LLVM that is small enough",
     "kernel.capture": "programs with torch; test_kernel_capture.py has one without",
