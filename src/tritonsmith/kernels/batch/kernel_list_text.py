@@ -1,4 +1,4 @@
-"""Lists of kernels as TOML: the inverse of `kernel_list.read`."""
+"""Kernels files as TOML that a person can read and edit: the inverse of `kernel_list.read`."""
 
 from __future__ import annotations
 
@@ -10,26 +10,34 @@ from tomlkit.items import Table
 
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
 
+_LINES = ("configs", "notes")  # one line for each part
 
-def render(kernels: Iterable[ListedKernel], head: str) -> str:
-    """The text of a file that lists these kernels.
+
+def render(
+    rows: Iterable[Mapping[str, Any]], head: str = "", captured: Mapping[str, Any] | None = None
+) -> str:
+    """The text of a file that lists kernels.
 
     Args:
-        kernels: in the order of the file.
+        rows: keys and values of each kernel, in the order of the file.
         head: a comment for who reads it.
+        captured: how the list came to be, if a program was watched.
     """
     document = tomlkit.document()
     for line in head.splitlines():
         document.add(tomlkit.comment(line))
     document.add("schema", tomlkit.item(1))
-    rows = tomlkit.aot()
-    for kernel in kernels:
-        rows.append(_row(kernel))
-    document.add("kernel", rows)
+    if captured is not None:
+        document.add("captured", _table(captured))
+    every = tomlkit.aot()
+    for row in rows:
+        every.append(_table(row))
+    document.add("kernel", every)
     return tomlkit.dumps(document)
 
 
-def _row(kernel: ListedKernel) -> Table:
+def row(kernel: ListedKernel) -> dict[str, Any]:
+    """Keys and values of a kernel that was read from a list."""
     keys = {
         "name": kernel.name,
         "file": kernel.file,
@@ -46,16 +54,20 @@ def _row(kernel: ListedKernel) -> Table:
         "where": list(kernel.launched_from),
         "sha256": kernel.sha256,
     }
+    wanted = ("signature",) if not kernel.arguments else ()
+    return {key: value for key, value in keys.items() if value or key in wanted}
+
+
+def _table(content: Mapping[str, Any]) -> Table:
     table = tomlkit.table()
-    for key, value in keys.items():
-        if value or (key == "signature" and not kernel.arguments):
-            table.add(key, tomlkit.item(_inline(value)))
+    for key, value in content.items():
+        table.add(key, tomlkit.item(_inline(value, lines=key in _LINES)))
     table.add(tomlkit.nl())
     return table
 
 
-def _inline(value: Any) -> Any:
-    """Tables in one line; a list of them with one in each."""
+def _inline(value: Any, *, lines: bool = False) -> Any:
+    """Tables and lists in one line; in one for each part if `lines`."""
     if isinstance(value, Mapping):
         table = tomlkit.inline_table()
         table.update({key: _inline(one) for key, one in value.items()})
@@ -63,5 +75,5 @@ def _inline(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         array = tomlkit.array()
         array.extend(_inline(one) for one in value)
-        return array.multiline(multiline=any(isinstance(one, Mapping) for one in value))
+        return array.multiline(multiline=lines and bool(value))
     return value

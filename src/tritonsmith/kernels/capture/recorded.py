@@ -12,6 +12,7 @@ from typing import Any
 
 from tritonsmith import untrusted
 from tritonsmith.kernels.capture import signature_text
+from tritonsmith.kernels.compile import values
 
 _FEW = 8  # grids and call sites of one kernel
 
@@ -132,7 +133,7 @@ def entries(found: Recording, files: Mapping[str, Path], target: str, near: Path
             "kernel": about["kernel"],
             "signature": text,
             "targets": [target],
-            "options": about["options"],
+            "options": _spelled(about["options"]),
             "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
             "count": one.count,
             "grid": [[int(part) for part in text.split(",")] for text, _ in one.grids.most_common(_FEW)],
@@ -141,9 +142,17 @@ def entries(found: Recording, files: Mapping[str, Path], target: str, near: Path
         if about["module"] not in ("", "__main__") and about["file"] not in files:
             entry["module"] = about["module"]
         if one.configs:
-            entry["configs"] = one.configs
+            entry["configs"] = [_spelled(config) for config in one.configs]
         made.append(entry)
     return made
+
+
+def _spelled(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as a list has them: what TOML cannot say, and texts, as `values.parse` takes them."""
+    return {
+        name: values.spell(value) if value is None or isinstance(value, (dict, str)) else value
+        for name, value in options.items()
+    }
 
 
 def moved(found: Iterable[Launches], texts: Mapping[str, str], passing: Iterable[Path]) -> dict[str, str]:

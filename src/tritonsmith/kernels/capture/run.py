@@ -16,7 +16,8 @@ from tritonsmith.command_line import command
 from tritonsmith.envs import settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.kernels.capture import recorded, toml_text
+from tritonsmith.kernels.batch import kernel_list_text
+from tritonsmith.kernels.capture import recorded
 from tritonsmith.kernels.compile import describe, gpu_models
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan import MakeDir, Plan, Remove, Write, process
@@ -261,7 +262,7 @@ def _write(
         "target": str(prepared.target),
         "notes": list(found.notes),
     }
-    text = toml_text.render(captured, kernels)
+    text = kernel_list_text.render(kernels, captured=captured)
     space.run(Plan("list", (Write(out, text, phase="list"),)), _TASK, quiet=True, log=log)
     return kernels
 

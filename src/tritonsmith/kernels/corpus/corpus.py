@@ -214,7 +214,9 @@ def _key(entry: ListedKernel) -> str:
 
 
 def _write(corpus: Corpus, kernels: Iterable[ListedKernel]) -> Write:
-    return Write(corpus.file, kernel_list_text.render(kernels, _HEAD), phase=_PHASE)
+    return Write(
+        corpus.file, kernel_list_text.render(map(kernel_list_text.row, kernels), _HEAD), phase=_PHASE
+    )
 
 
 def _copies(corpus: Corpus, tree: KernelSources) -> Iterator[Step]:

@@ -82,8 +82,8 @@ def test_an_entry_has_all_that_its_list_says_and_a_copy(program: Path, here: Cor
     assert first.sha256
     assert (here.folder / second.file).read_text() == (program.parent / "two.py").read_text()
     assert (here.folder / second.file).with_name("near.py").is_file()
-    (again,) = (kernel_list_text.render(here.kernels(), corpus._HEAD) for _ in "1")
-    assert again == here.file.read_text()
+    rows = map(kernel_list_text.row, here.kernels())
+    assert kernel_list_text.render(rows, corpus._HEAD) == here.file.read_text()
 
 
 def test_what_is_added_again_is_the_same_or_changed(program: Path, here: Corpus) -> None:
