@@ -271,3 +271,25 @@ def _check(table: Mapping[str, Any], known: Mapping[str, type], where: str) -> N
             raise ConfigError(f"unknown key {key!r}", where=where, hints=did_you_mean(key, known))
         if type(value) is not known[key]:
             raise ConfigError(f"{key} must be {_KINDS[known[key]]}, not {value!r}", where=where)
+
+
+def row(kernel: ListedKernel) -> dict[str, Any]:
+    """Keys and values of a kernel that was read from a list."""
+    keys = {
+        "name": kernel.name,
+        "file": kernel.file,
+        "kernel": kernel.kernel,
+        "module": kernel.module,
+        "signature": kernel.signature,
+        "arguments": None if kernel.signature else kernel.arguments,
+        "targets": [target.asked_again() for target in kernel.targets],
+        "options": kernel.options,
+        "versions": str(kernel.versions),
+        "configs": kernel.configs,
+        "count": kernel.count,
+        "grid": [list(grid) for grid in kernel.grids],
+        "where": list(kernel.launched_from),
+        "sha256": kernel.sha256,
+    }
+    wanted = ("signature",) if not kernel.arguments else ()
+    return {key: value for key, value in keys.items() if value or key in wanted}

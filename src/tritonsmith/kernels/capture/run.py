@@ -16,9 +16,8 @@ from tritonsmith.command_line import command
 from tritonsmith.envs import settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
-from tritonsmith.kernels.batch import kernel_list_text
 from tritonsmith.kernels.capture import recorded
-from tritonsmith.kernels.compile import describe, gpu_models
+from tritonsmith.kernels.compile import describe, gpu_models, kernel_list_text
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan import MakeDir, Plan, Remove, Write, process
 from tritonsmith.plan.steps.base import CommandFailedError, Tap

@@ -6,7 +6,7 @@ import ast
 import functools
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -20,6 +20,7 @@ from tritonsmith.worker.needed_statements import needed
 _MOST = 2000  # files: who imports more has no kernel's helpers in mind
 _FEW = 100  # files of another package: small ones come along, such as `packaging`
 _INIT = "__init__.py"
+_Files = Callable[[PurePosixPath, str], tuple[str, ...]]
 _INSTALLED = ("site-packages", "dist-packages")  # what lies there beside a file is not the file's own
 
 
@@ -69,18 +70,21 @@ def of(file: Path, kernel: str, module: str = "") -> KernelSources:
     around = [name for name in map(str, PurePosixPath(main).parents) if name != "."]
     found = {f"{folder}/{_INIT}" for folder in around if (root / folder / _INIT).is_file()}
     beside: set[str] = set()
-    own = set(_reached(root, main, kernel, "", beside))
+    files = functools.cache(lambda base, words: tuple(_files(root, base, words, main)))
+    own = set(_reached(root, main, kernel, "", beside, files))
     if len(own) > _MOST:
         raise SmithError(f"{file.name} imports more than {_MOST} files of its package", where=root)
     found |= own
     for package in sorted(beside):
-        new = (name for name in _reached(root, main, kernel, package, set()) if name not in found)
+        new = (name for name in _reached(root, main, kernel, package, set(), files) if name not in found)
         more = set(islice(new, _FEW + 1))  # what is left out anyway is not read to its end
         found |= more if len(more) <= _FEW else set()
     return KernelSources(root, main, tuple((name, sum_of(root / name)) for name in sorted(found)))
 
 
-def _reached(root: Path, main: str, kernel: str, package: str, beside: set[str]) -> Iterator[str]:
+def _reached(
+    root: Path, main: str, kernel: str, package: str, beside: set[str], files: _Files
+) -> Iterator[str]:
     """The kernel's file and what it imports of its own package and of another one; a little too many at most.
 
     Args:
@@ -89,13 +93,14 @@ def _reached(root: Path, main: str, kernel: str, package: str, beside: set[str])
         kernel: name of the function.
         package: the other one; empty for none.
         beside: gets the names of all others that are imported.
+        files: `_files` of this tree; many files import the same.
     """
     seen = {main}
     waiting = [main]
     while waiting and len(seen) <= _MOST + 1:
         name = waiting.pop()
         yield name
-        for imported in _imported(root, name, main, kernel if name == main else "", package, beside):
+        for imported in _imported(root, name, main, kernel if name == main else "", package, beside, files):
             if imported not in seen:
                 seen.add(imported)
                 waiting.append(imported)
@@ -113,31 +118,34 @@ def _root(file: Path, module: str) -> Path:
     return folder
 
 
-def _imported(root: Path, name: str, main: str, kernel: str, package: str, beside: set[str]) -> Iterator[str]:
+def _imported(
+    root: Path, name: str, main: str, kernel: str, package: str, beside: set[str], files: _Files
+) -> Iterator[str]:
     """Files of a tree that one of its files imports: see `_reached`."""
     if not name.endswith(".py"):
         return
     here = PurePosixPath(name).parent
     own = PurePosixPath(main).parts[0] if "/" in main else ""
     for words, level in _words(root / name, kernel):
-        parts = words.split(".") if words else []
+        first = words.partition(".")[0]
         if level:
             base = (here, *here.parents)[level - 1] if level <= len(here.parts) + 1 else None
             if base is not None:
-                yield from _files(root, base, parts, main)
-        elif parts[0] == own or parts[0] == package or not (own or root.name in _INSTALLED):
-            if parts[0] == own or parts[0] not in _others():
-                yield from _files(root, PurePosixPath(), parts, main)
-        elif parts[0] not in _others():
-            beside.add(parts[0])
+                yield from files(base, words)
+        elif first in (own, package) or not (own or root.name in _INSTALLED):
+            if first == own or first not in _others():
+                yield from files(PurePosixPath(), words)
+        elif first not in _others():
+            beside.add(first)
 
 
-def _files(root: Path, base: PurePosixPath, parts: list[str], main: str) -> Iterator[str]:
+def _files(root: Path, base: PurePosixPath, words: str, main: str) -> Iterator[str]:
     """The files of `a.b.c` below a folder, as far as they exist; without packages around the kernel's file.
 
     What is imported from such a package, and is no module in it (or `*`), is in its `__init__.py`.
     """
     around = PurePosixPath(main).parents
+    parts = words.split(".") if words else []
     place = base
     for number, part in enumerate(parts, 1):
         folder, module = place / part, place / f"{part}.py"
@@ -174,9 +182,10 @@ def _words_of(text: str, kernel: str) -> tuple[tuple[str, int], ...]:
         elif isinstance(node, ast.ImportFrom):
             head = f"{node.module}." if node.module else ""
             found += ((f"{head}{alias.name}", node.level) for alias in node.names)
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
+@functools.cache
 def _others() -> frozenset[str]:
     """Modules that are never a kernel's own, whatever lies beside its file."""
     return frozenset({"triton", *sys.stdlib_module_names, *configs.load("kernels")["stand-ins"]["modules"]})

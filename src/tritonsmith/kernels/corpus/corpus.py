@@ -17,9 +17,9 @@ from typing import Literal
 from tritonsmith.command_line import command
 from tritonsmith.envs import workspace
 from tritonsmith.errors import SmithError, UsageError, did_you_mean
-from tritonsmith.kernels.batch import kernel_list, kernel_list_text, kernels_file
+from tritonsmith.kernels.batch import kernel_list, kernels_file
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
-from tritonsmith.kernels.compile import output_lock, source_tree, targets
+from tritonsmith.kernels.compile import kernel_list_text, output_lock, source_tree, targets
 from tritonsmith.kernels.compile.folder_name import folder_name
 from tritonsmith.kernels.compile.source_tree import KernelSources
 from tritonsmith.plan import Copy, Plan, RemoveWritten, Step, Write, files, locks
@@ -214,9 +214,7 @@ def _key(entry: ListedKernel) -> str:
 
 
 def _write(corpus: Corpus, kernels: Iterable[ListedKernel]) -> Write:
-    return Write(
-        corpus.file, kernel_list_text.render(map(kernel_list_text.row, kernels), _HEAD), phase=_PHASE
-    )
+    return Write(corpus.file, kernel_list_text.render(map(kernel_list.row, kernels), _HEAD), phase=_PHASE)
 
 
 def _copies(corpus: Corpus, tree: KernelSources) -> Iterator[Step]:

@@ -12,7 +12,8 @@ from invoke.exceptions import Exit
 from tests.unit.kernels.compare import compiler
 from tritonsmith.envs import workspace
 from tritonsmith.errors import LockedError, UsageError
-from tritonsmith.kernels.batch import kernel_list, kernel_list_text
+from tritonsmith.kernels.batch import kernel_list
+from tritonsmith.kernels.compile import kernel_list_text
 from tritonsmith.kernels.corpus import corpus
 from tritonsmith.kernels.corpus.corpus import Corpus, CorpusUpdate
 from tritonsmith.tasks import corpus as tasks
@@ -82,7 +83,7 @@ def test_an_entry_has_all_that_its_list_says_and_a_copy(program: Path, here: Cor
     assert first.sha256
     assert (here.folder / second.file).read_text() == (program.parent / "two.py").read_text()
     assert (here.folder / second.file).with_name("near.py").is_file()
-    rows = map(kernel_list_text.row, here.kernels())
+    rows = map(kernel_list.row, here.kernels())
     assert kernel_list_text.render(rows, corpus._HEAD) == here.file.read_text()
 
 

@@ -1,4 +1,4 @@
-"""Kernels files as TOML that a person can read and edit: the inverse of `kernel_list.read`."""
+"""Kernels files as TOML that a person can read and edit: the inverse of `batch.kernel_list.read`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 import tomlkit
 from tomlkit.items import Table
-
-from tritonsmith.kernels.batch.kernel_list import ListedKernel
 
 _LINES = ("configs", "notes")  # one line for each part
 
@@ -34,28 +32,6 @@ def render(
         every.append(_table(row))
     document.add("kernel", every)
     return tomlkit.dumps(document)
-
-
-def row(kernel: ListedKernel) -> dict[str, Any]:
-    """Keys and values of a kernel that was read from a list."""
-    keys = {
-        "name": kernel.name,
-        "file": kernel.file,
-        "kernel": kernel.kernel,
-        "module": kernel.module,
-        "signature": kernel.signature,
-        "arguments": None if kernel.signature else kernel.arguments,
-        "targets": [target.asked_again() for target in kernel.targets],
-        "options": kernel.options,
-        "versions": str(kernel.versions),
-        "configs": kernel.configs,
-        "count": kernel.count,
-        "grid": [list(grid) for grid in kernel.grids],
-        "where": list(kernel.launched_from),
-        "sha256": kernel.sha256,
-    }
-    wanted = ("signature",) if not kernel.arguments else ()
-    return {key: value for key, value in keys.items() if value or key in wanted}
 
 
 def _table(content: Mapping[str, Any]) -> Table:
