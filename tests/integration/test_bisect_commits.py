@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from tests.integration.harness import LLVM, Smith, capture, commit, git, plant, ready, require_llvm
+from tritonsmith.bisect import tested_file
 from tritonsmith.bisect.build import CommitBuilds
 from tritonsmith.bisect.commits import CommitSearch
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.bisect.predicate.checkout_test import TestPredicate
+from tritonsmith.bisect.tested_file import TestFile
 from tritonsmith.envs import settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts import triton_history
@@ -23,6 +26,8 @@ pytestmark = pytest.mark.xdist_group("bisect commits")
 AMD = "third_party/amd/amd.c"
 NVIDIA = "third_party/nvidia/nvidia.c"
 INIT = "python/triton/__init__.py"
+OPS = "include/triton/Dialect/Triton/IR/TritonOps.td"
+LIT = "test/twice.mlir"
 PIN = "f" * 40
 
 
@@ -39,6 +44,13 @@ class History:
     clone: Path
     hashes: dict[str, str]
     builds: CommitBuilds
+
+    def by_test(self, test: TestFile, scratch: Path) -> CommitSearch:
+        """A search by a test, from `docs again` to `lit back`."""
+        builds = replace(self.builds, tests=test.needed, programs=test.lit)
+        commits = triton_history.read(self.clone, self.hashes["docs again"], self.hashes["lit back"])
+        predicate = TestPredicate(test, scratch, lambda: builds.make(commits[-1]))
+        return CommitSearch(commits, builds, predicate.test)
 
     def searched(self, shows: str, good: str, bad: str = "docs again") -> CommitSearch:
         """A search for the commit from which on a Triton prints this, at its end."""
@@ -84,6 +96,13 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[History]:
     change("culprit", AMD, "gfx942", "gfx950")
     change("python", INIT, "", "# more\n")
     change("docs again", "README.md", "", "Even more.\n")
+    change("lit fails otherwise", LIT, "CHECK-NEXT: %{{.*}} = tt.twice", "CHECK-NEXT: %{{.*}} = tt.thrice")
+    change("lit mended", LIT, "thrice", "twice")
+    change("lit culprit", OPS, 'Op<Triton_Dialect, "twice">', 'Op<Triton_Dialect, "double">')
+    test = (clone / LIT).read_text(encoding="utf-8")
+    (clone / LIT).unlink()
+    hashes["lit gone"] = commit(clone, "lit gone")
+    change("lit back", LIT, "", test)
     smith = Smith(root, cwd=clone)
     file = root / "mine.toml"
     file.write_text(f'[llvm]\ndir = "{LLVM}"\n[triton]\nbuild-type = "Debug"\n', encoding="utf-8")
@@ -156,4 +175,31 @@ def test_the_clone_of_the_user_stays_as_it_was(history: History, found: CommitSe
     assert git(history.clone, "status", "--porcelain", "--ignored") == ""
     assert git(history.clone, "worktree", "list").count("\n") == 0
     assert git(history.clone, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
-    assert git(history.clone, "rev-parse", "HEAD") == history.hashes["docs again"]
+    assert git(history.clone, "rev-parse", "HEAD") == history.hashes["lit back"]
+
+
+def test_the_commit_that_breaks_a_lit_test_is_found_with_each_commits_own_test(
+    history: History, tmp_path: Path
+) -> None:
+    test = tested_file.parse(LIT, history.clone, history.hashes["lit back"])
+    search = history.by_test(test, tmp_path)
+    outcomes = [search.test(index) for index in range(len(search.commits))]
+    assert [one.verdict for one in outcomes] == [
+        Verdict.GOOD, Verdict.SKIP, Verdict.GOOD, Verdict.BAD, Verdict.SKIP, Verdict.BAD,
+    ]  # fmt: skip
+    assert "custom op 'tt.twice' is unknown" in outcomes[3].figures
+    assert (outcomes[1].why, outcomes[4].why) == ("it fails in another way", f"this commit has no {LIT}")
+    assert "tt.thrice" in outcomes[1].figures
+
+
+def test_a_lit_test_outside_the_clone_is_the_same_for_all_commits(history: History, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.mlir"
+    mine.write_text((history.clone / LIT).read_text(encoding="utf-8"), encoding="utf-8")
+    test = tested_file.parse(str(mine), history.clone, history.hashes["lit back"])
+    search = history.by_test(test, tmp_path)
+    assert [search.test(index).verdict for index in (1, 4)] == [Verdict.GOOD, Verdict.BAD]
+    mine.write_text("// XFAIL: *\n" + mine.read_text(encoding="utf-8"), encoding="utf-8")
+    assert [search.test(index).figures[:5] for index in (1, 4)] == ["XPASS", "XFAIL"]
+    mine.write_text("// REQUIRES: a-gpu\n" + mine.read_text(encoding="utf-8"), encoding="utf-8")
+    outcome = search.test(1)
+    assert (outcome.verdict, outcome.figures) == (Verdict.SKIP, "UNSUPPORTED")

@@ -12,19 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tritonsmith import untrusted
 from tritonsmith.bisect.commits import NoLlvmError
 from tritonsmith.bisect.cost import LlvmState
 from tritonsmith.builder.llvm import setup_mlir
-from tritonsmith.builder.triton import commands, toolchain
+from tritonsmith.builder.triton import commands, ninja_targets, toolchain
 from tritonsmith.builder.triton.source import TritonSource
 from tritonsmith.command_line import command
 from tritonsmith.envs import receipts, session
-from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.schema import Purpose, Settings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import FactError, PreflightError, StepError
 from tritonsmith.facts import checkout as checkouts
-from tritonsmith.facts import git_reader
+from tritonsmith.facts import git_reader, lit_tests
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.plan import Link, MakeDir, Move, Plan, Remove, Run, Step, Write, digest, locks, stamped
@@ -40,6 +41,7 @@ _LINKED = {
     "language": f"{_PACKAGE}/language/extra",
     "tools": f"{_PACKAGE}/tools/extra",
 }
+_BUILT = "build"  # among a commit's files: programs and the configuration of its lit tests
 _SHORT = 12  # digits of a commit in a folder's name
 
 
@@ -52,12 +54,16 @@ class CommitBuilds:
         settings: of the environment whose compiler, cache and LLVM are used.
         space: the workspace, in which everything goes.
         packages: folders of Python packages that a test needs beside Triton: PyTorch's.
+        tests: paths of the tests in a commit, which it gets besides.
+        programs: build `triton-opt` and what else the lit tests run, not the Python module.
     """
 
     clone: Path
     settings: Settings
     space: Workspace
     packages: tuple[Path, ...] = ()
+    tests: tuple[str, ...] = ()
+    programs: bool = False
 
     @property
     def source(self) -> Path:
@@ -115,7 +121,8 @@ class CommitBuilds:
         return CompilerSpec(commit.commit[:_SHORT], python=str(python))
 
     def _settings(self, commit: TritonCommit) -> Settings:
-        triton = replace(self.settings.triton, source=str(self.source), wheel="", for_="python", targets=())
+        purpose: Purpose = "tests" if self.programs else "python"
+        triton = replace(self.settings.triton, source=str(self.source), wheel="", for_=purpose, targets=())
         return replace(self.settings, name=self.env(commit.pin).name, triton=triton)
 
     def _own_clone(self) -> tuple[Step, ...]:
@@ -158,33 +165,40 @@ class CommitBuilds:
             ) from error
 
     def _keep(self, commit: TritonCommit, running: Session) -> Iterator[Step]:
-        """Move the libraries out of the clone, where the next commit's will be."""
-        folder = self.libraries(commit)
-        made = sorted((self.source / _PACKAGE / "_C").glob("libtriton*.so"))
+        """Move what was built out of the clone, where the next commit's will be."""
+        folder, checkout = self.libraries(commit), checkouts.read(self.source)
+        if self.programs:
+            place, into, wanted = running.env.build / "bin", f"{_BUILT}/bin", "triton-opt"
+            names = ninja_targets.resolve(self._settings(commit).triton, self.source)
+            made = [place / name for name in names if (place / name).is_file()]
+        else:
+            place, into, wanted = self.source / _PACKAGE / "_C", f"{_PACKAGE}/_C", "libtriton"
+            made = sorted(place.glob("libtriton*.so"))
         if not made:
-            raise FactError(
-                "the build made no libtriton", where=self.source / _PACKAGE / "_C", hints=[str(running.log)]
-            )
-        links = {f"{_PACKAGE}/_C/{library.name}": folder / library.name for library in made}
-        checkout = checkouts.read(self.source)
-        for part in toolchain.components(checkout, self.space, proton=False):
+            raise FactError(f"the build made no {wanted}", where=place, hints=[str(running.log)])
+        links = {f"{into}/{one.name}": folder / one.name for one in made}
+        if self.programs and (llvm := (receipts.read(running.env.receipt(_BUILD)) or {}).get("llvm")):
+            links[f"{into}/FileCheck"] = Path(llvm) / "bin" / "FileCheck"
+        for part in () if self.programs else toolchain.components(checkout, self.space, proton=False):
             # Headers of several packages lie together in the clone; a program has its place with its version.
             links[str(part.dest.relative_to(self.source))] = part.dest if part.tree else part.source
         yield Remove((folder,), self.space.root, phase=PHASE)
         yield MakeDir(folder, phase=PHASE)
-        yield from (Move(library, folder / library.name, phase=PHASE) for library in made)
+        yield from (Move(one, folder / one.name, phase=PHASE) for one in made)
         content = {
             "commit": commit.commit,
             "version": checkout.version,
             "links": {name: str(target) for name, target in links.items()},
             "seconds": running.seconds,
+            "site": self._site(running.env),
         }
         yield Write(folder / "built.json", receipts.render("bisect", content), phase=PHASE)
 
     def _assemble(self, commit: TritonCommit, running: Session) -> Path:
         """Give a commit an interpreter, which imports its Python files and libraries; its path."""
         receipt = self.built(commit) or {}
-        folder = running.env.path / "commits" / commit.commit[:_SHORT]
+        flavor = "-lit" if self.programs else "-pytest" if self.tests else ""
+        folder = running.env.path / "commits" / f"{commit.commit[:_SHORT]}{flavor}"
         files, base = folder / "source", venv.base_interpreter(self.settings.python.interpreter)
         site = folder / "lib" / f"python{base.minor}" / "site-packages"
         about = site / f"triton-{receipt['version']}+git{commit.commit[:8]}.dist-info"
@@ -219,21 +233,35 @@ class CommitBuilds:
                 phase=PHASE,
             ),
             Write(about / "entry_points.txt", f"{points}\n", phase=PHASE),
+            *self._lit(running.env, files, receipt.get("site", "")),
         )
         python = folder / "bin" / "python"
         running.run_unseen(stamped(steps, folder.with_suffix(".done"), python))
         return python
 
+    def _site(self, env: EnvDir) -> str:
+        """The configuration of the lit tests that CMake has made; empty where Python is tested."""
+        file = env.build / "test" / lit_tests.SITE
+        return untrusted.read_text(file) if self.programs and file.is_file() else ""
+
+    def _lit(self, env: EnvDir, files: Path, site: str) -> Iterator[Step]:
+        """Lit, and a configuration of the tests that names a commit's files and programs, not the clone's."""
+        if not self.programs:
+            return
+        moved = site.replace(str(env.build), str(files / _BUILT)).replace(str(self.source), str(files))
+        yield Write(files / _BUILT / "test" / lit_tests.SITE, moved, phase=PHASE)
+        yield Link(files.parent / "bin" / "lit", env.venv / "bin" / "lit", phase=PHASE)
+
     def _python_paths(self, commit: TritonCommit) -> tuple[str, ...]:
-        """Folders of a commit with what Python imports."""
-        backends = self.settings.triton.backends
-        wanted = [_PACKAGE, *(f"third_party/{name}/{part}" for name in backends for part in _LINKED)]
-        return self._there(commit, *wanted)
+        """Folders of a commit with what Python imports, and its tests."""
+        backends = () if self.programs else self.settings.triton.backends
+        wanted = [f"third_party/{name}/{part}" for name in backends for part in _LINKED]
+        return self._there(commit, *([] if self.programs else [_PACKAGE]), *wanted, *self.tests)
 
     def _links(self, commit: TritonCommit, paths: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         """Links of upstream's editable install: their path and what they lead to, in the commit."""
         for path in paths:
-            if path == _PACKAGE:
+            if not path.startswith("third_party/"):
                 continue
             _, backend, part = path.split("/")
             place = _LINKED[part].format(backend=backend)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tritonsmith import untrusted
 
+SITE = "lit.site.cfg.py"  # what CMake configures of the tests
 _SUFFIXES = (".mlir", ".ll", ".py", ".td", ".test", ".txt")
 _RUN = re.compile(rb"RUN:\s*(.*)")
 _PROGRAM = re.compile(r"[A-Za-z][\w.+-]*$")
@@ -24,6 +25,11 @@ def programs(checkout: Path) -> tuple[str, ...]:
         for line in _RUN.findall(untrusted.read_bytes(path)):
             found.update(_called(line.decode("utf-8", errors="replace")))
     return tuple(sorted(found))
+
+
+def is_lit(path: str, text: str) -> bool:
+    """Whether a file is a test of lit's: it says what to run, and Python's own tests do not."""
+    return not path.endswith(".py") or ("RUN:" in text and "test" in Path(path).parts[:1])
 
 
 def _called(line: str) -> Iterator[str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tritonsmith.bisect.culprit import PartingPass
     from tritonsmith.bisect.predicate.protocol import Predicate
     from tritonsmith.bisect.session import BisectQuestion, BisectSession
+    from tritonsmith.bisect.tested_file import TestFile
     from tritonsmith.kernels.batch.spec import CompilerSpec
     from tritonsmith.kernels.compare.inputs import ComparedKernel
 
@@ -37,7 +38,7 @@ def run(
     good: str = flag("Triton that is good: 3.4.0, pytorch:2.9, installed, or a commit", ""),
     bad: str = flag("Triton that is bad, of the same kinds", ""),
     when: tuple[str, ...] = flag("bad where: 'spills>0', 'ptx contains TEXT' (repeatable)", ()),
-    test: str = flag("bad where this pytest file fails: FILE or FILE::NAME", ""),
+    test: str = flag("bad where this test of pytest or lit fails: FILE or FILE::NAME", ""),
     source: Path | None = flag("clone of Triton, to search commits after releases", None),
     releases_only: bool = flag("end with the step between two releases", default=False),
     confirm: int | None = flag(
@@ -51,6 +52,8 @@ def run(
     json: bool = JSON,
 ) -> None:
     """Find the release or commit of Triton that made a kernel or command bad."""
+    from dataclasses import replace
+
     from tritonsmith.bisect import session
     from tritonsmith.bisect.session import BisectQuestion
 
@@ -76,8 +79,8 @@ def run(
         confirm=confirm or 1,
         timeout=timeout,
         releases_only=releases_only,
-        content=_content(test, compared_kernels(kernel, what)),
     )
+    question = replace(question, content=_content(question))
     _go_on(session.begin(question), scheduler, jobs, explain=explain, json=json)
 
 
@@ -95,7 +98,7 @@ def resume(
 
     found = session.find(bisect)
     question = found.question
-    here = _content(question.test, compared_kernels(question.kernel, _options(question)))
+    here = _content(question)
     if here != question.content:
         raise UsageError(
             "the tested file has changed since this bisect began, so its outcomes do not count",
@@ -190,9 +193,12 @@ def _bisect(session: BisectSession, scheduler: str, jobs: int | None, *, silent:
     clone = Path(question.source) if question.source else None
     good, bad = ends.parse(question.good, "--good", clone), ends.parse(question.bad, "--bad", clone)
     kernels = compared_kernels(question.kernel, _options(question))
-    builds = CommitBuilds(clone, settings.load(question.env), workspace.default()) if clone else None
+    test = _test(question)
+    needed, programs = (test.needed, test.lit) if test else ((), False)
+    given = settings.load(question.env)
+    builds = CommitBuilds(clone, given, workspace.default(), (), needed, programs) if clone else None
     tritons = [lambda end=end: triton_of(end, builds) for end in (good, bad)]
-    predicate = _predicate(session, kernels, tritons, scheduler, jobs, silent=silent)
+    predicate = _predicate(session, kernels, test, tritons, scheduler, jobs, silent=silent)
     backends = {target.backend for kernel in kernels for target in kernel.asked.targets}
     vendor = {"cuda": "nvidia", "hip": "amd"}[backends.pop()] if len(backends) == 1 else ""
     return TritonBisect(session, predicate, good, bad, builds, vendor, jobs or 1, console.note)
@@ -220,6 +226,7 @@ def _shown(bisect: TritonBisect, answer: BisectAnswer, *, silent: bool) -> tuple
 def _predicate(
     session: BisectSession,
     kernels: tuple[ComparedKernel, ...],
+    test: TestFile | None,
     ends: Sequence[Callable[[], CompilerSpec]],
     scheduler: str,
     jobs: int | None,
@@ -227,24 +234,25 @@ def _predicate(
     silent: bool,
 ) -> Predicate:
     from tritonsmith.bisect.predicate import command, limit
+    from tritonsmith.bisect.predicate.checkout_test import TestPredicate
     from tritonsmith.bisect.predicate.failing_compile import FailurePredicate
     from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles
     from tritonsmith.bisect.predicate.protocol import ConfirmedPredicate
 
     question, scratch = session.question, session.folder / _TESTS
     times = question.confirm
-    if question.command or question.test:
+    if question.command or test:
         command.check()
     made: Predicate
+    good, bad = ends
     if question.command:
         made = command.CommandPredicate(question.command, Path(question.folder), scratch)
-    elif question.test:
-        made = command.PytestPredicate(question.test, scratch)
+    elif test:
+        made = TestPredicate(test, scratch, bad)
     else:
         compiles = KernelCompiles(
             kernels, scratch, scheduler, jobs, question.timeout, silent=silent, again=times > 1
         )
-        good, bad = ends
         terms = limit.parse(question.when)
         made = limit.LimitPredicate(compiles, terms, good) if terms else FailurePredicate(compiles, bad)
     return ConfirmedPredicate(made, times) if times > 1 else made
@@ -283,13 +291,21 @@ def _absolute(text: str, separator: str = ":") -> str:
     return f"{path}{found}{tail}" if text and path.exists() else text
 
 
-def _content(test: str, kernels: tuple[ComparedKernel, ...]) -> str:
-    """Digest of all files that are tested."""
+def _content(question: BisectQuestion) -> str:
+    """Digest of all files that are tested; what commits have of their own does not change."""
     from tritonsmith.kernels.compile import source_tree
     from tritonsmith.plan import digest
 
-    file = Path(test.partition("::")[0])
-    if test and not file.is_file():
-        raise UsageError("--test: no such file", where=file, hints=["--test FILE or FILE::NAME, of pytest"])
-    tests = [file.read_bytes().hex()] if test else []
+    kernels = compared_kernels(question.kernel, _options(question))
+    test = _test(question)
+    tests = [Path(test.path).read_bytes().hex()] if test and not test.of_commit else []
     return digest(tests, [source_tree.of(one.asked.file, one.asked.kernel).key for one in kernels])
+
+
+def _test(question: BisectQuestion) -> TestFile | None:
+    from tritonsmith.bisect import ends, tested_file
+
+    if not question.test:
+        return None
+    clone = Path(question.source) if question.source else None
+    return tested_file.parse(question.test, clone, ends.parse(question.bad, "--bad", clone).commit)

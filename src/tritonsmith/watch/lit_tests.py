@@ -9,6 +9,7 @@ from typing import Any
 
 from tritonsmith import untrusted
 from tritonsmith.errors import FactError
+from tritonsmith.facts import lit_tests
 from tritonsmith.plan import files, process
 from tritonsmith.ui import redact, tables
 from tritonsmith.ui.tables import Grid
@@ -17,7 +18,6 @@ from tritonsmith.watch.command import OnPart
 from tritonsmith.watch.outcome import RunOutcome
 
 _GOOD = ("PASS", "XFAIL", "UNSUPPORTED", "SKIPPED", "EXCLUDED")
-_SITE = "lit.site.cfg.py"  # what CMake configures of the tests
 
 
 class WatchedTests:
@@ -37,8 +37,10 @@ class WatchedTests:
         if not lit.is_file():
             hints = ["invoke build-triton installs it into the environment"]
             raise FactError("this environment has no lit", where=lit, hints=hints)
-        if not (self._folder / _SITE).is_file():
-            raise FactError("this build has no lit tests", where=self._folder, why=f"it has no {_SITE}")
+        if not (self._folder / lit_tests.SITE).is_file():
+            raise FactError(
+                "this build has no lit tests", where=self._folder, why=f"it has no {lit_tests.SITE}"
+            )
 
     def run(self, on_part: OnPart) -> RunOutcome:
         """See `WatchedCommand`."""

@@ -12,10 +12,12 @@ import pytest
 from tests.unit.kernels.compare.making import point, written
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.bisect.predicate import command, limit
+from tritonsmith.bisect.predicate.checkout_test import TestPredicate
 from tritonsmith.bisect.predicate.command import CommandPredicate
 from tritonsmith.bisect.predicate.failing_compile import FailurePredicate
 from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles, Manifests, UntestableError
 from tritonsmith.bisect.predicate.limit import LimitPredicate
+from tritonsmith.bisect.tested_file import TestFile
 from tritonsmith.errors import StepError, UsageError
 from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
@@ -158,3 +160,38 @@ def test_a_pythonpath_with_a_triton_is_refused(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "triton" / "__init__.py").touch()
     with pytest.raises(UsageError, match="PYTHONPATH has a Triton"):
         command.check()
+
+
+PYTESTS = {
+    "good": "def test_a(): pass\ndef test_b(): assert False, 'always'\n",
+    "bad": "def test_a(): raise ValueError('0x12 is wrong')\ndef test_b(): pass\n",
+    "bad again": "def test_a(): raise ValueError('0x77 is wrong')\n",
+    "otherwise": "def test_a(): raise KeyError('x')\n",
+    "unreadable": "def test_a(:\n",
+}
+
+
+def test_a_test_is_bad_where_it_fails_as_at_the_bad_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test = TestFile("python/test/test_x.py", of_commit=True)
+    for name, text in PYTESTS.items():
+        file = tmp_path / name / "source" / test.path
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+        (tmp_path / name / "bin").mkdir()
+        (tmp_path / name / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "none" / "bin").mkdir(parents=True)
+    (tmp_path / "none" / "bin" / "python").symlink_to(sys.executable)
+    monkeypatch.setenv("PYTHONPATH", next(folder for folder in sys.path if folder.endswith("site-packages")))
+    monkeypatch.setattr(
+        wheel_env, "place_of", lambda one: SimpleNamespace(python=tmp_path / one.label / "bin" / "python")
+    )
+    predicate = TestPredicate(test, tmp_path / "tests", lambda: spec("bad"))
+    outcomes = {name: predicate.test(spec(name)) for name in (*PYTESTS, "none")}
+    assert {name: one.verdict for name, one in outcomes.items()} == {
+        "good": GOOD, "bad": BAD, "bad again": BAD, "otherwise": SKIP, "unreadable": SKIP, "none": SKIP,
+    }  # fmt: skip
+    assert outcomes["otherwise"].why == "it fails in another way"
+    assert outcomes["unreadable"].why.startswith("pytest did not test it: ")
+    assert outcomes["none"].why == f"this commit has no {test.path}"

@@ -1,15 +1,15 @@
-"""A user's command, or a test, by the interpreter of each Triton; exit codes as in `git bisect run`."""
+"""A user's command, by the interpreter of each Triton; exit codes as in `git bisect run`."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
-from tritonsmith.errors import SmithError, StepError, UsageError
+from tritonsmith.errors import StepError, UsageError
 from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compile.folder_name import folder_name
@@ -18,7 +18,6 @@ from tritonsmith.plan import files, process
 SKIP = 125
 ABORT = 128  # and above; below zero where a signal ended it
 _SHOWN = 100  # characters of the last line
-_PYTEST = {0: Verdict.GOOD, 1: Verdict.BAD}  # the others: interrupted, internal, usage, no test collected
 
 
 @dataclass(frozen=True)
@@ -59,42 +58,21 @@ class CommandPredicate:
         return BisectOutcome(Verdict.BAD if code else Verdict.GOOD, figures, seconds=seconds)
 
 
-@dataclass(frozen=True)
-class PytestPredicate:
-    """A file of tests, by the pytest beside each Triton.
-
-    Attributes:
-        file: the tests; `FILE::NAME` for one.
-        scratch: folder for Triton's caches, and for what pytest prints.
-    """
-
-    file: str
-    scratch: Path
-
-    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
-        """Nothing: tests run one by one."""
-
-    def test(self, triton: CompilerSpec) -> BisectOutcome:
-        """Run them."""
-        try:
-            python = wheel_env.place_of(triton).python
-        except UsageError as error:
-            return BisectOutcome(Verdict.SKIP, why=error.what)
-        if process.capture((str(python), "-c", "import pytest")) is None:
-            hints = [f"{python} -m pip install pytest"]
-            raise SmithError("--test needs pytest beside each Triton", where=python, hints=hints)
-        began = time.monotonic()
-        argv = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", self.file)
-        code, log, last = run(argv, python, Path.cwd(), self.scratch / folder_name(triton.label))
-        seconds = time.monotonic() - began
-        figures = f"exit code {code}" + (f": {last}" if last else "")
-        verdict = _PYTEST.get(code, Verdict.SKIP)
-        why = f"pytest did not test it: {log}" if verdict is Verdict.SKIP else ""
-        return BisectOutcome(verdict, figures, why, seconds)
-
-
-def run(argv: Sequence[str], python: Path, cwd: Path, scratch: Path) -> tuple[int, Path, str]:
+def run(
+    argv: Sequence[str],
+    python: Path,
+    cwd: Path,
+    scratch: Path,
+    variables: Mapping[str, str | None] | None = None,
+) -> tuple[int, Path, str]:
     """Run a program with an interpreter first on PATH, and caches of Triton's of its own.
+
+    Args:
+        argv: program and arguments.
+        python: the interpreter.
+        cwd: where it runs.
+        scratch: folder for the caches, and for what is printed.
+        variables: of the environment, which are set or (None) not passed on.
 
     Returns:
         Exit code, file with what it printed, and the last line of that.
@@ -111,6 +89,7 @@ def run(argv: Sequence[str], python: Path, cwd: Path, scratch: Path) -> tuple[in
         "TRITON_HOME": str(scratch),
         "TRITON_CACHE_DIR": str(scratch / "cache"),
     }
+    environ = process.changed(environ, variables or {})
     last = ""
 
     def heard(line: str) -> None:
@@ -125,6 +104,11 @@ def run(argv: Sequence[str], python: Path, cwd: Path, scratch: Path) -> tuple[in
         except OSError as error:
             raise StepError(f"cannot run {argv[0]}", why=error.strerror or str(error)) from error
     return code, log, last[:_SHOWN]
+
+
+def python_path(folder: Path) -> str:
+    """`PYTHONPATH` with one more folder, last."""
+    return os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH", ""), str(folder))))
 
 
 def check() -> None:

@@ -1,0 +1,196 @@
+"""A test of Triton's own, or one like it: by lit over a commit's programs, or by pytest over its Python."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import untrusted
+from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.bisect.predicate import command
+from tritonsmith.bisect.tested_file import TestFile
+from tritonsmith.envs import settings, workspace
+from tritonsmith.errors import SmithError, UsageError
+from tritonsmith.facts import lit_tests
+from tritonsmith.kernels.batch import wheel_env
+from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.kernels.compile.folder_name import folder_name
+from tritonsmith.passes.reduce import failure
+from tritonsmith.plan import files, process
+from tritonsmith.wheels import venv
+
+Failures = dict[str, str]  # name of a test to how it fails
+
+_GOOD = ("PASS", "FLAKYPASS", "XFAIL")
+_BAD = ("FAIL", "XPASS", "TIMEOUT")
+_CHECK = re.compile(r"^.*?:\d+:\d+: error: (?P<text>\S+: .*)\n(?P<line>.*)$", re.MULTILINE)  # FileCheck's
+_QUOTE = re.compile(r"^# \| ?", re.MULTILINE)  # before each line that a program has printed
+_FAILED = re.compile(r"^FAILED (?P<name>\S+(?: \S+)*?)(?: - (?P<text>.*))?$", re.MULTILINE)
+_WIDTH = "1000"  # columns, so that pytest does not cut its summary
+_ENV = "bisect-pytest"  # the environment that has pytest for Tritons that have none
+
+
+@dataclass(frozen=True)
+class TestRun:
+    """What the tests of one Triton gave.
+
+    Attributes:
+        failures: test to how it fails; empty if all pass.
+        figures: in words.
+        why: the reason if nothing was tested; empty otherwise.
+    """
+
+    __test__ = False  # no test class of pytest's
+
+    failures: Failures
+    figures: str = ""
+    why: str = ""
+
+
+@dataclass
+class TestPredicate:
+    """Bad where a test fails as it fails at the bad end.
+
+    Attributes:
+        file: the test.
+        scratch: folder for Triton's caches, and for what is printed.
+        bad: the Triton whose failures are searched for; it may have to be built.
+    """
+
+    __test__ = False
+
+    file: TestFile
+    scratch: Path
+    bad: Callable[[], CompilerSpec]
+    _known: dict[str, TestRun] = field(default_factory=dict)
+
+    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
+        """Nothing: tests run one by one."""
+
+    def test(self, triton: CompilerSpec) -> BisectOutcome:
+        """Run them, and compare the failures with those of the bad end."""
+        began = time.monotonic()
+        try:
+            mine = self._run(triton)
+            searched = mine if not mine.failures else self._searched(triton, mine)
+        except UsageError as error:
+            return BisectOutcome(Verdict.SKIP, why=error.what)
+        seconds = time.monotonic() - began
+        if mine.why:
+            return BisectOutcome(Verdict.SKIP, mine.figures, mine.why, seconds)
+        same = [name for name, how in searched.failures.items() if mine.failures.get(name) == how]
+        if same and mine.failures:
+            return BisectOutcome(Verdict.BAD, mine.figures, seconds=seconds)
+        if any(name in searched.failures for name in mine.failures):
+            return BisectOutcome(Verdict.SKIP, mine.figures, "it fails in another way", seconds)
+        return BisectOutcome(Verdict.GOOD, mine.figures, seconds=seconds)
+
+    def _searched(self, triton: CompilerSpec, mine: TestRun) -> TestRun:
+        """How the bad end fails; it is tested once."""
+        bad = self.bad()
+        if bad.label not in self._known:
+            self._known[bad.label] = mine if bad.label == triton.label else self._run(bad)
+        return self._known[bad.label]
+
+    def _run(self, triton: CompilerSpec) -> TestRun:
+        python = wheel_env.place_of(triton).python
+        scratch = self.scratch / folder_name(triton.label)
+        return (_by_lit if self.file.lit else _by_pytest)(self.file, python, scratch)
+
+
+def _by_lit(file: TestFile, python: Path, scratch: Path) -> TestRun:
+    """Run a lit test with the programs of a commit."""
+    sources = python.parents[1] / "source"
+    suite = sources / "build" / "test"
+    if file.of_commit and not (sources / file.path).is_file():
+        return TestRun({}, why=f"this commit has no {file.path}")
+    if not (suite / lit_tests.SITE).is_file():
+        return TestRun({}, why="the build of this commit has configured no lit tests")
+    test = suite / Path(file.path).relative_to("test") if file.of_commit else _alone(file, suite, scratch)
+    with files.scratch("lit-") as folder:
+        told = folder / "tests.json"
+        argv = ("lit", "-v", "--output", str(told), str(test))
+        code, log, last = command.run(argv, python, scratch, scratch, {"LIT_OPTS": None, "LIT_FILTER": None})
+        results: list[dict[str, Any]] = untrusted.read_json(told)["tests"] if told.is_file() else []
+    if len(results) != 1 or results[0]["code"] not in (*_GOOD, *_BAD):
+        said = results[0]["code"] if results else f"exit code {code}: {last}"
+        return TestRun({}, said, f"lit did not test it: {log}")
+    result = str(results[0]["code"])
+    if result in _GOOD:
+        return TestRun({}, result)
+    how = _lit_failure(str(results[0].get("output", "")), result)
+    return TestRun({Path(file.path).name: how}, f"{result}: {how}")
+
+
+def _alone(file: TestFile, suite: Path, scratch: Path) -> Path:
+    """The path of a test in a suite of its own, with the commit's configuration."""
+    here = scratch / "suite"
+    files.make_folder(here)
+    text = (
+        f"lit_config.load_config(config, {str(suite / lit_tests.SITE)!r})\n"
+        f"config.test_source_root = {str(Path(file.path).parent)!r}\nconfig.test_exec_root = {str(here)!r}\n"
+    )
+    files.write_atomically(here / lit_tests.SITE, text)
+    return here / Path(file.path).name
+
+
+def _lit_failure(log: str, result: str) -> str:
+    """How a lit test fails: what the compiler said, or the line of the test that is not found."""
+    log = _QUOTE.sub("", log)
+    found = failure.of(log, timeout=result == "TIMEOUT")
+    check = _CHECK.search(log)
+    if found.kind in ("assertion", "fatal error", "signal", "timeout") or (not check and found.text):
+        return str(found)
+    return f"{check['text']}: {check['line'].strip()}" if check else result
+
+
+def _by_pytest(file: TestFile, python: Path, scratch: Path) -> TestRun:
+    """Run tests by the pytest beside a Triton, or else by the tool's."""
+    sources = python.parents[1] / "source"
+    path = sources / file.path if file.of_commit else Path(file.path)
+    if not path.is_file():
+        return TestRun({}, why=f"this commit has no {file.path}")
+    environ: dict[str, str | None] = {"COLUMNS": _WIDTH, "PYTEST_ADDOPTS": None}
+    if process.capture((str(python), "-c", "import pytest")) is None:
+        environ["PYTHONPATH"] = command.python_path(_pytest())
+    name = f"{path}::{file.name}" if file.name else str(path)
+    argv = ("python", "-m", "pytest", "-q", "-rf", "--color=no", "-p", "no:cacheprovider", name)
+    cwd = sources if file.of_commit else Path.cwd()
+    code, log, last = command.run(argv, python, cwd, scratch, environ)
+    figures = f"exit code {code}" + (f": {last}" if last else "")
+    if code not in (0, 1):  # interrupted, internal, usage, no test collected
+        return TestRun({}, figures, f"pytest did not test it: {log}")
+    found = {} if code == 0 else dict(_pytest_failures(untrusted.read_text(log)))
+    if code and not found:
+        return TestRun({}, figures, f"pytest names no failed test: {log}")
+    return TestRun(found, figures)
+
+
+def _pytest_failures(log: str) -> list[tuple[str, str]]:
+    return [
+        (match["name"].partition("::")[2], str(failure.of(match["text"] or "")))
+        for match in _FAILED.finditer(log)
+    ]
+
+
+def _pytest() -> Path:
+    """The packages of an environment with pytest, made on demand.
+
+    Raises:
+        SmithError: it could not be made.
+    """
+    space = workspace.default()
+    env, base = space.env(_ENV), venv.base_interpreter(settings.load("wheel").python.interpreter)
+    try:
+        space.claim()
+        space.run(venv.plan(env, base, ("pytest",)), "bisect")
+    except SmithError as error:
+        hints = ["check that pip can reach its index", "or install pytest beside each Triton"]
+        raise SmithError(
+            "pytest could not be installed", where=env.path, why=error.why, hints=hints
+        ) from error
+    return venv.site_packages(env, base)
