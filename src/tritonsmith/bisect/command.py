@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tritonsmith.bisect import ends, releases
+from tritonsmith.bisect import commit_range, ends, releases
 from tritonsmith.bisect.build import CommitBuilds
+from tritonsmith.bisect.commit_range import CommitRange
 from tritonsmith.bisect.commits import CommitSearch
 from tritonsmith.bisect.cost import ExpectedCost
 from tritonsmith.bisect.ends import BisectEnd
@@ -148,7 +149,7 @@ class TritonBisect:
             good, bad = (search.tritons[index].label for index in (state.good, state.bad))
         else:
             good, bad = self.good.name, self.bad.name
-        commits = self._commits(good, bad)
+        commits = self._commits(self._range(good, bad))
         for index, cost in commits.table():
             commit = commits.commits[index].commit
             yield commit, outcomes.get(commit), cost
@@ -165,11 +166,11 @@ class TritonBisect:
             good, bad = release.good, release.bad
             if self.builds is None or self.session.question.releases_only:
                 return BisectAnswer(release, notes=tuple(releases.about_step(good, bad, self._clone)))
-        search = self._commits(good, bad)
-        self._verify(search, good, bad)
+        search, span = self._verified(good, bad)
         step = self._step(search.run(), [one.commit for one in search.commits])
         culprit = next((one for one in search.commits if one.commit == step.bad), None)
-        return BisectAnswer(release, step, tuple(search.commits), culprit if step.decided else None)
+        notes = ("a commit of the release branch, not of main",) if span.picked else ()
+        return BisectAnswer(release, step, tuple(search.commits), culprit if step.decided else None, notes)
 
     def _releases(self) -> ReleaseSearch:
         names = ends.releases_between(self.good.release, self.bad.release)
@@ -185,15 +186,18 @@ class TritonBisect:
             raise _not_reproduced(*against)
         return self._step(search.run(), [one.label for one in search.tritons])
 
-    def _commits(self, good: str, bad: str) -> CommitSearch:
-        builds = self.builds
-        if builds is None:
+    def _range(self, good: str, bad: str) -> CommitRange:
+        if self.builds is None:
             hints = ["--source CLONE names a clone of Triton"]
             raise SmithError("commits need a clone", hints=hints)
-        first, last = (self._commit(name, builds.clone) for name in (good, bad))
-        commits = triton_history.read(builds.clone, first, last)
+        return commit_range.between(good, bad, self.builds.clone, self.session.outcomes)
+
+    def _commits(self, span: CommitRange) -> CommitSearch:
+        builds = self.builds
+        if builds is None:
+            raise AssertionError("a range of commits is of a clone")
         return CommitSearch(
-            commits,
+            triton_history.read(builds.clone, span.first, span.last),
             builds,
             self.predicate.test,
             self.vendor,
@@ -201,26 +205,30 @@ class TritonBisect:
             lambda commit, outcome: self._record(commit.commit, outcome),
         )
 
-    def _commit(self, name: str, clone: Path) -> str:
-        return releases.branch_point(name, clone) if "." in name else name
+    def _verified(self, good: str, bad: str) -> tuple[CommitSearch, CommitRange]:
+        """A search whose ends are tested, be they ends of the bisect or branch points of releases."""
+        span = self._range(good, bad)
+        search = self._commits(span)
+        self._test_ends(search)
+        if (picked := self._range(good, bad)) != span:  # the newer branch point is good
+            span, search = picked, self._commits(picked)
+            self._test_ends(search)
+        names = {
+            name: commit[:SHORT] + (f" ({what})" if what else "")
+            for name, commit, what in (("good", span.first, span.good), ("bad", span.last, span.bad))
+        }
+        outcomes = search.outcomes
+        if against := releases.verdict_of_ends(outcomes[0], outcomes[len(search.commits) - 1], names):
+            both = "." in good and "." in bad
+            hints = list(releases.about_step(good, bad, self._clone)) if both else []
+            raise _not_reproduced(*against, hints=hints)
+        return search, span
 
-    def _verify(self, search: CommitSearch, good: str, bad: str) -> None:
-        """Test both ends of a range of commits, be they ends of the bisect or branch points of releases."""
-        found: list[BisectOutcome] = []
-        names = {}
-        for end, name, index in (("good", good, 0), ("bad", bad, len(search.commits) - 1)):
-            commit = search.commits[index]
+    def _test_ends(self, search: CommitSearch) -> None:
+        for index in (0, len(search.commits) - 1):
             if index not in search.outcomes:
                 search.outcomes[index] = search.test(index)
-                self._record(commit.commit, search.outcomes[index])
-            found.append(search.outcomes[index])
-            short = commit.commit[:SHORT]
-            names[end] = short if commit.commit.startswith(name) else f"{short} ({name} branched there)"
-        if against := releases.verdict_of_ends(found[0], found[1], names):
-            hints = []
-            if "branched" in "".join(names.values()):
-                hints = list(releases.about_step(good, bad, self._clone))
-            raise _not_reproduced(*against, hints=hints)
+                self._record(search.commits[index].commit, search.outcomes[index])
 
     def _step(self, state: Suspects, names: list[str]) -> BisectStep:
         return BisectStep(

@@ -12,7 +12,7 @@ from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.bisect.predicate.protocol import Predicate
 from tritonsmith.bisect.search import Suspects, choose, suspects
 from tritonsmith.errors import FactError
-from tritonsmith.facts import eras, triton_history
+from tritonsmith.facts import eras, git_history, triton_history
 from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
 
@@ -83,14 +83,7 @@ class ReleaseSearch:
 def branch_point(release: str, clone: Path | None) -> str:
     """The last commit of main in a release: of a clone that has the branch, or else of the table."""
     if clone:
-        line = ".".join(release.split(".")[:2])
-        branches = (
-            f"upstream/release/{line}.x",
-            f"origin/release/{line}.x",
-            f"release/{line}.x",
-            f"v{release}",
-        )
-        for branch in branches:
+        for branch in (*_branches(release), f"v{release}"):
             for main in _MAINS:
                 try:
                     if found := triton_history.branch_point(clone, branch, main):
@@ -98,6 +91,25 @@ def branch_point(release: str, clone: Path | None) -> str:
                 except FactError:  # this clone has no such name
                     continue
     return eras.release(release).branch_point
+
+
+def commit_of(release: str, clone: Path) -> str:
+    """The commit of a release: its tag, or the end of its branch if it is the last one; empty if unknown."""
+    wheels = next((row.wheels for row in eras.releases() if release in row.wheels), ())
+    branches = _branches(release) if not wheels or release == wheels[-1] else ()
+    with git_history.opened(clone) as repository:
+        found = (git_history.resolve(repository, name) for name in (f"refs/tags/v{release}", *branches))
+        return next(filter(None, found), "")
+
+
+def line(release: str) -> str:
+    """`3.7` of `3.7.1`."""
+    return ".".join(release.split(".")[:2])
+
+
+def _branches(release: str) -> tuple[str, ...]:
+    name = f"release/{line(release)}.x"
+    return f"upstream/{name}", f"origin/{name}", name
 
 
 def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:

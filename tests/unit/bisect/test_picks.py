@@ -1,0 +1,163 @@
+"""What was picked into release branches, in small repositories of git: searched where main is good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tests.unit.repositories import Made
+from tritonsmith.bisect import commit_range, ends, session
+from tritonsmith.bisect.build import CommitBuilds
+from tritonsmith.bisect.command import BisectAnswer, NotReproducedError, TritonBisect
+from tritonsmith.bisect.cost import LlvmState
+from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.bisect.session import BisectQuestion
+from tritonsmith.errors import FactError
+from tritonsmith.facts.triton_history import TritonCommit
+from tritonsmith.kernels.batch.spec import CompilerSpec
+
+pytestmark = pytest.mark.unit
+
+HERE = "lib/here"  # the file that makes a commit bad
+
+
+@dataclass
+class Ready:
+    """Builds that take no time.
+
+    Attributes:
+        clone: whose commits they make ready.
+    """
+
+    clone: Path
+
+    def llvm_state(self, _pin: str) -> LlvmState:
+        return "ready"
+
+    def built(self, _commit: TritonCommit) -> dict[str, Any] | None:
+        return {}
+
+    def last(self, _pin: str) -> str:
+        return ""
+
+    def make(self, commit: TritonCommit) -> CompilerSpec:
+        return CompilerSpec(commit.commit[:12], python="/python")
+
+
+@dataclass
+class InTree:
+    """Bad where a commit, or the tag of a release, has the file.
+
+    Attributes:
+        made: the repository.
+        asked: what was tested, in order.
+    """
+
+    made: Made
+    asked: list[str] = field(default_factory=list)
+
+    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
+        """Nothing."""
+
+    def test(self, triton: CompilerSpec) -> BisectOutcome:
+        self.asked.append(triton.label)
+        name = f"v{triton.version}" if triton.version else triton.label
+        bad = HERE in self.made.git("ls-tree", "-r", "--name-only", name)
+        return BisectOutcome(Verdict.BAD if bad else Verdict.GOOD)
+
+
+@dataclass(frozen=True)
+class Branches:
+    """A Triton with release/3.6.x (3.6.0) and release/3.7.x (3.7.0, 3.7.1), and what makes it bad."""
+
+    made: Made
+    commits: dict[str, str]
+
+    def bisect(self, good: str, bad: str) -> BisectAnswer:
+        one, other = (ends.parse(text, "--good", self.made.path) for text in (good, bad))
+        begun = session.begin(BisectQuestion(good=good, bad=bad, when=("x",)))
+        builds = cast("CommitBuilds", Ready(self.made.path))
+        return TritonBisect(begun, InTree(self.made), one, other, builds, tell=lambda _: None).run()
+
+
+@pytest.fixture
+def branches(
+    make: Callable[[str], Made], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str], Branches]:
+    """Makes them, with the file from one commit on, and until another."""
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+
+    def built(culprit: str, fix: str = "") -> Branches:
+        made = make("triton")
+        commits: dict[str, str] = {}
+
+        def commit(name: str) -> None:
+            content: dict[str, str | None] = {f"lib/{name}.cpp": "1"}
+            content |= {HERE: "1"} if name == culprit else {HERE: None} if name == fix else {}
+            commits[name] = made.commit(name, content)
+
+        commit("start")
+        commit("point 3.6")
+        for line, later in (("3.6", "main 1"), ("3.7", "main 3")):
+            made.git("checkout", "--quiet", "-b", f"release/{line}.x")
+            for number in (0, 1) if line == "3.7" else (0,):
+                commit(f"pick {line}.{number}")
+                commit(f"version {line}.{number}")
+                made.git("tag", f"v{line}.{number}")
+            made.git("checkout", "--quiet", "main")
+            commit(later)
+            if line == "3.6":
+                commit("main 2")
+                commit("point 3.7")
+        return Branches(made, commits)
+
+    return built
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "culprit", "last_good"),
+    [
+        ("3.6.0", "3.7.1", "main 2", "main 1"),
+        ("3.6.0", "3.7.0", "pick 3.7.0", "point 3.7"),
+        ("3.6.0", "3.7.1", "pick 3.7.1", "version 3.7.0"),
+        ("3.7.0", "3.7.1", "pick 3.7.1", "version 3.7.0"),
+        ("start", "3.7.0", "version 3.7.0", "pick 3.7.0"),
+        ("version 3.6.0", "main 3", "point 3.7", "main 2"),
+        ("main 1", "pick 3.7.1", "pick 3.7.0", "point 3.7"),
+    ],
+)
+def test_the_culprit_is_found_on_main_or_among_the_picks(
+    branches: Callable[[str], Branches], good: str, bad: str, culprit: str, last_good: str
+) -> None:
+    made = branches(culprit)
+    answer = made.bisect(made.commits.get(good, good), made.commits.get(bad, bad))
+    assert answer.commit
+    assert (answer.commit.good, answer.commit.bad) == (made.commits[last_good], made.commits[culprit])
+    assert answer.culprit
+    assert answer.culprit.subject == culprit
+    assert bool(answer.notes) == (bad[0] == "3" and not culprit.startswith("main"))
+
+
+def test_a_fix_that_only_the_older_branch_has_is_named(branches: Callable[[str, str], Branches]) -> None:
+    made = branches("start", "pick 3.6.0")
+    with pytest.raises(
+        NotReproducedError, match=r"reproduces at the good end.*3\.6\.0 branched there"
+    ) as error:
+        made.bisect("3.6.0", "3.7.0")
+    assert any("a fix that only 3.6.x has" in hint for hint in error.value.hints)
+
+
+def test_a_release_that_the_clone_lacks_is_an_error(branches: Callable[[str], Branches]) -> None:
+    made = branches("pick 3.7.1")
+    made.made.git("tag", "--delete", "v3.7.0")
+    with pytest.raises(FactError, match=r"neither a tag nor a branch of release 3\.7\.0"):
+        commit_range.between("3.7.0", "3.7.1", made.made.path, {})
+    made.made.git("tag", "--delete", "v3.7.1")
+    point, tip = made.commits["point 3.7"], made.commits["version 3.7.1"]
+    known = {point: BisectOutcome(Verdict.GOOD)}
+    found = commit_range.between("3.6.0", "3.7.1", made.made.path, known)
+    assert (found.first, found.last, found.picked) == (point, tip, True)  # the end of its branch
