@@ -15,6 +15,7 @@ from tritonsmith.bisect.build import CommitBuilds
 from tritonsmith.bisect.commits import CommitSearch
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.bisect.predicate.checkout_test import TestPredicate
+from tritonsmith.bisect.predicate.protocol import one_by_one
 from tritonsmith.bisect.tested_file import TestFile
 from tritonsmith.envs import settings
 from tritonsmith.envs.workspace import Workspace
@@ -50,7 +51,7 @@ class History:
         builds = replace(self.builds, tests=test.needed, programs=test.lit)
         commits = triton_history.read(self.clone, self.hashes["docs again"], self.hashes["lit back"])
         predicate = TestPredicate(test, scratch, lambda: builds.make(commits[-1]))
-        return CommitSearch(commits, builds, predicate.test)
+        return CommitSearch(commits, builds, predicate.outcomes)
 
     def searched(self, shows: str, good: str, bad: str = "docs again") -> CommitSearch:
         """A search for the commit from which on a Triton prints this, at its end."""
@@ -60,8 +61,8 @@ class History:
             return BisectOutcome(Verdict.BAD if shows in told else Verdict.GOOD, told)
 
         commits = triton_history.read(self.clone, self.hashes[good], self.hashes[bad])
-        search = CommitSearch(commits, self.builds, test)
-        assert [search.test(index).verdict for index in (0, len(commits) - 1)] == [Verdict.GOOD, Verdict.BAD]
+        search, last = CommitSearch(commits, self.builds, one_by_one(test)), len(commits) - 1
+        assert [one.verdict for one in search.test(0, last)] == [Verdict.GOOD, Verdict.BAD]
         search.run()
         return search
 
@@ -149,12 +150,13 @@ def test_python_alone_is_found_over_one_library(history: History, found: CommitS
 def test_what_does_not_compile_is_a_skip_with_the_compilers_words(history: History) -> None:
     commits = triton_history.read(history.clone, history.hashes["docs"], history.hashes["docs again"])
     numbers = {commit.commit: index for index, commit in enumerate(commits)}
-    search = CommitSearch(commits, history.builds, lambda _: BisectOutcome(Verdict.GOOD))
-    for name in ("broken", "broken still"):
-        outcome = search.test(numbers[history.hashes[name]])
+    search = CommitSearch(commits, history.builds, one_by_one(lambda _: BisectOutcome(Verdict.GOOD)))
+    wanted = [numbers[history.hashes[name]] for name in ("broken", "broken still", "mended")]
+    broken, still, mended = search.test(*wanted)
+    for outcome in (broken, still):
         assert outcome.verdict is Verdict.SKIP
         assert "not C" in outcome.why or "error" in outcome.why
-    assert search.test(numbers[history.hashes["mended"]]).verdict is Verdict.GOOD
+    assert mended.verdict is Verdict.GOOD
 
 
 def test_a_build_that_was_killed_before_its_receipt_is_made_again(
@@ -183,7 +185,7 @@ def test_the_commit_that_breaks_a_lit_test_is_found_with_each_commits_own_test(
 ) -> None:
     test = tested_file.parse(LIT, history.clone, history.hashes["lit back"])
     search = history.by_test(test, tmp_path)
-    outcomes = [search.test(index) for index in range(len(search.commits))]
+    outcomes = search.test(*range(len(search.commits)))
     assert [one.verdict for one in outcomes] == [
         Verdict.GOOD, Verdict.SKIP, Verdict.GOOD, Verdict.BAD, Verdict.SKIP, Verdict.BAD,
     ]  # fmt: skip
@@ -197,9 +199,9 @@ def test_a_lit_test_outside_the_clone_is_the_same_for_all_commits(history: Histo
     mine.write_text((history.clone / LIT).read_text(encoding="utf-8"), encoding="utf-8")
     test = tested_file.parse(str(mine), history.clone, history.hashes["lit back"])
     search = history.by_test(test, tmp_path)
-    assert [search.test(index).verdict for index in (1, 4)] == [Verdict.GOOD, Verdict.BAD]
+    assert [one.verdict for one in search.test(1, 4)] == [Verdict.GOOD, Verdict.BAD]
     mine.write_text("// XFAIL: *\n" + mine.read_text(encoding="utf-8"), encoding="utf-8")
-    assert [search.test(index).figures[:5] for index in (1, 4)] == ["XPASS", "XFAIL"]
+    assert [one.figures[:5] for one in search.test(1, 4)] == ["XPASS", "XFAIL"]
     mine.write_text("// REQUIRES: a-gpu\n" + mine.read_text(encoding="utf-8"), encoding="utf-8")
-    outcome = search.test(1)
+    (outcome,) = search.test(1)
     assert (outcome.verdict, outcome.figures) == (Verdict.SKIP, "UNSUPPORTED")

@@ -1,4 +1,4 @@
-"""`kernel.study` with the newest wheel: by processes of this machine, and by a real Dask cluster."""
+"""Many units of work with the newest wheel: by processes of this machine, and by a real Dask cluster."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ import pytest
 
 from tests.integration.harness import DEAD, Smith, interrupt, wait_for
 from tests.support import all_gone
+from tritonsmith.bisect.predicate.command import CommandPredicate
+from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.worker import FOLDER
 
 DASK = Path(sys.executable).with_name("dask")
@@ -33,6 +35,14 @@ def k{number}(p, N: tl.constexpr):
     tl.store(p + offsets, twice(tl.load(p + offsets)) + {number})
 """
 HELPER = "import triton\n\n@triton.jit\ndef twice(x):\n    return x * 2\n"
+MEET = """
+import os, pathlib, time
+mine = pathlib.Path(os.environ["TRITON_HOME"])
+(mine / "here").touch()
+while len(list(mine.parent.glob("*/here"))) < 2:
+    time.sleep(0.01)
+print(os.getppid())
+"""
 SLOW = """import time
 import triton
 import triton.language as tl
@@ -190,6 +200,18 @@ def test_a_worker_that_is_killed_loses_nothing(
         out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     assert numbers(list(csv.DictReader(io.StringIO(out)))) == numbers(rows)
+
+
+def test_commands_of_a_bisect_run_at_once_on_a_cluster(
+    smith: Smith, cluster: Cluster, tmp_path: Path
+) -> None:
+    tritons = [CompilerSpec(label, python=python(smith)) for label in "ab"]
+    tested = CommandPredicate(
+        ("python", "-c", MEET), tmp_path, tmp_path / "tests", scheduler=cluster.address, jobs=2
+    )
+    found = {triton.label: outcome.figures for triton, outcome in tested.outcomes(tritons)}
+    workers = {f"exit code 0: {process.pid}" for process in cluster.workers}
+    assert (set(found), set(found.values())) == ({"a", "b"}, workers)
 
 
 def _compiles(family: list[psutil.Process]) -> bool:

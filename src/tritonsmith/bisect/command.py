@@ -99,7 +99,7 @@ class TritonBisect:
         bad: the bad one.
         builds: makes commits ready; None without a clone.
         vendor: `nvidia` or `amd` if only one is asked about.
-        jobs: releases tested at once.
+        jobs: releases tested at once, and commits that share a build.
         tell: gets a line for each outcome.
     """
 
@@ -167,6 +167,11 @@ class TritonBisect:
             if self.builds is None or self.session.question.releases_only:
                 return BisectAnswer(release, notes=tuple(releases.about_step(good, bad, self._clone)))
         search, span = self._verified(good, bad)
+        if self.jobs > 1:
+            those = (
+                "those with the same native files" if search.shared_trees else "none, as no two share a build"
+            )
+            self.tell(f"--jobs {self.jobs}: commits are built one by one; tested at once: {those}")
         step = self._step(search.run(), [one.commit for one in search.commits])
         culprit = next((one for one in search.commits if one.commit == step.bad), None)
         notes = ("a commit of the release branch, not of main",) if span.picked else ()
@@ -199,10 +204,11 @@ class TritonBisect:
         return CommitSearch(
             triton_history.read(builds.clone, span.first, span.last),
             builds,
-            self.predicate.test,
+            self.predicate.outcomes,
             self.vendor,
             self.session.outcomes,
             lambda commit, outcome: self._record(commit.commit, outcome),
+            self.jobs,
         )
 
     def _verified(self, good: str, bad: str) -> tuple[CommitSearch, CommitRange]:
@@ -225,10 +231,9 @@ class TritonBisect:
         return search, span
 
     def _test_ends(self, search: CommitSearch) -> None:
-        for index in (0, len(search.commits) - 1):
-            if index not in search.outcomes:
-                search.outcomes[index] = search.test(index)
-                self._record(search.commits[index].commit, search.outcomes[index])
+        todo = [index for index in (0, len(search.commits) - 1) if index not in search.outcomes]
+        for group in [todo] if self.jobs > 1 else [[index] for index in todo]:
+            search.test(*group)
 
     def _step(self, state: Suspects, names: list[str]) -> BisectStep:
         return BisectStep(

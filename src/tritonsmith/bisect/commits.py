@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from tritonsmith.bisect.cost import CostModel, ExpectedCost, LlvmState, likelihood
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.bisect.predicate.protocol import CandidateTests
 from tritonsmith.bisect.search import Suspects, choose, suspects
 from tritonsmith.errors import FactError, PreflightError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.kernels.batch.spec import CompilerSpec
 
-CandidateTest = Callable[[CompilerSpec], BisectOutcome]
 _OURS = ("No space left on device", "Disk quota exceeded", "out of memory")  # no fault of the commit
 
 
@@ -46,29 +47,40 @@ class Builds(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class _MadeCommit:
+    """A commit that is ready to test: its number, its Triton, and the seconds that this took."""
+
+    index: int
+    triton: CompilerSpec
+    seconds: float
+
+
 class CommitSearch:
     """A search for the first bad commit of a range.
 
     Args:
         commits: the range (`triton_history.read`); the first one is good, the last one bad.
         builds: makes commits ready.
-        test: what decides. It gets an interpreter that has the commit's Triton.
+        tests: what decides. They get interpreters that have the commits' Tritons.
         vendor: `nvidia` or `amd` if the question is about one vendor's code; empty for both.
         known: outcomes so far, by hash: of a search that is resumed, or skips of the user's.
         record: gets every outcome, before the next step begins.
+        jobs: commits tested at once, where one build serves them all.
     """
 
     def __init__(
         self,
         commits: Sequence[TritonCommit],
         builds: Builds,
-        test: CandidateTest,
+        tests: CandidateTests,
         vendor: str = "",
         known: Mapping[str, BisectOutcome] | None = None,
         record: Callable[[TritonCommit, BisectOutcome], None] = lambda _commit, _outcome: None,
+        jobs: int = 1,
     ) -> None:
         self.commits, self.costs = commits, CostModel(commits, builds.llvm_state, self._is_built, builds.last)
-        self._builds, self._test, self._record = builds, test, record
+        self._builds, self._tests, self._record, self.jobs = builds, tests, record, jobs
         self._prior = [likelihood(commit, vendor) for commit in commits]
         self.missing: dict[str, str] = {}  # LLVM pin to the reason why it cannot be had
         self.unbuildable: set[str] = set()  # keys of native trees
@@ -97,15 +109,18 @@ class CommitSearch:
             SmithError: what is no fault of a commit: a full disk, a missing compiler, an interrupt.
         """
         while next_ := self.next():
-            index = next_[0]
-            outcome = self.test(index)
-            self.outcomes[index] = outcome
-            self._record(self.commits[index], outcome)
+            if made := self._made(next_[0]):
+                self._test([made, *self._beside(made)])
         return self.state
 
-    def next(self, jobs: int = 1) -> tuple[int, ...]:
-        """The commits to test now; none when the search is over."""
-        return choose(self.state, self.seconds, jobs=jobs, prior=self._prior)
+    @property
+    def shared_trees(self) -> bool:
+        """Whether one build serves several commits of the range, so that they may be tested at once."""
+        return len({(one.native, one.pin) for one in self.commits}) < len(self.commits)
+
+    def next(self) -> tuple[int, ...]:
+        """The commit to test now; none when the search is over."""
+        return choose(self.state, self.seconds, prior=self._prior)
 
     def seconds(self, index: int) -> float:
         """Expected seconds of a test."""
@@ -115,8 +130,36 @@ class CommitSearch:
         """What each commit that is left would cost, for `--explain`."""
         return [(index, self.costs.of(index)) for index in self.state.left]
 
-    def test(self, index: int) -> BisectOutcome:
-        """Build a commit if need be, and test it; one that cannot be built is a skip with the reason."""
+    def test(self, *indices: int) -> list[BisectOutcome]:
+        """Build commits one by one where need be, then test them at once, and record each outcome.
+
+        One that cannot be built is a skip with the reason.
+        """
+        self._test([made for index in indices if (made := self._made(index))])
+        return [self.outcomes[index] for index in indices]
+
+    def _beside(self, first: _MadeCommit) -> list[_MadeCommit]:
+        """Others that are worth a test now and need no build, as libraries of theirs are there."""
+        if self.jobs == 1:
+            return []
+        state = self.state
+        built = tuple(index for index in state.left if self._is_built(self.commits[index]))
+        chosen = choose(replace(state, left=built), self.seconds, jobs=self.jobs, prior=self._prior)
+        others = [index for index in chosen if index != first.index][: self.jobs - 1]
+        return [made for index in others if (made := self._made(index))]
+
+    def _test(self, made: Sequence[_MadeCommit]) -> None:
+        by_label = {one.triton.label: one for one in made}
+        began = time.monotonic()
+        with closing(self._tests([one.triton for one in made])) as found:
+            for triton, outcome in found:
+                took = time.monotonic() - began
+                self.costs.record_test(took)
+                one = by_label[triton.label]
+                self._have(one.index, replace(outcome, seconds=one.seconds + took))
+
+    def _made(self, index: int) -> _MadeCommit | None:
+        """A commit, built if need be; None if it cannot be, which is recorded."""
         commit, started = self.commits[index], time.monotonic()
         was_built = self._is_built(commit)
         try:
@@ -129,17 +172,19 @@ class CommitSearch:
                 self.missing[commit.pin] = why
             elif not was_built:
                 self.unbuildable.add(commit.native)
-            return BisectOutcome(Verdict.SKIP, why=why, seconds=time.monotonic() - started)
-        ready = time.monotonic()
+            self._have(index, BisectOutcome(Verdict.SKIP, why=why, seconds=time.monotonic() - started))
+            return None
+        seconds = time.monotonic() - started
         if not was_built:
             took = (self._builds.built(commit) or {}).get(
                 "seconds"
             )  # without its LLVM, which others have now
-            self.costs.record_build(index, sum(took.values()) if took else ready - started)
-        outcome = self._test(triton)
-        ended = time.monotonic()
-        self.costs.record_test(ended - ready)
-        return replace(outcome, seconds=ended - started)
+            self.costs.record_build(index, sum(took.values()) if took else seconds)
+        return _MadeCommit(index, triton, seconds)
+
+    def _have(self, index: int, outcome: BisectOutcome) -> None:
+        self.outcomes[index] = outcome
+        self._record(self.commits[index], outcome)
 
     def _is_built(self, commit: TritonCommit) -> bool:
         return self._builds.built(commit) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,11 +74,10 @@ class ReleaseSearch:
 
     def _test(self, tritons: Sequence[CompilerSpec]) -> None:
         todo = [one for one in tritons if one.label not in self.known]
-        if len(todo) > 1:
-            self.predicate.prepare(todo)
-        for one in todo:
-            self.known[one.label] = self.predicate.test(one)
-            self.record(one.label, self.known[one.label])
+        with closing(self.predicate.outcomes(todo)) as found:
+            for one, outcome in found:
+                self.known[one.label] = outcome
+                self.record(one.label, outcome)
 
 
 def branch_point(release: str, clone: Path | None) -> str:

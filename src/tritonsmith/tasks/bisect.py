@@ -246,9 +246,10 @@ def _predicate(
     made: Predicate
     good, bad = ends
     if question.command:
-        made = command.CommandPredicate(question.command, Path(question.folder), scratch)
+        folder = Path(question.folder)
+        made = command.CommandPredicate(question.command, folder, scratch, scheduler, jobs or 1)
     elif test:
-        made = TestPredicate(test, scratch, bad)
+        made = TestPredicate(test, scratch, bad, scheduler, jobs or 1)
     else:
         compiles = KernelCompiles(
             kernels, scratch, scheduler, jobs, question.timeout, silent=silent, again=times > 1

@@ -11,7 +11,7 @@ import pytest
 from tritonsmith.bisect import ends, report, session
 from tritonsmith.bisect.command import BisectAnswer, NotReproducedError, TritonBisect
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
-from tritonsmith.bisect.predicate.protocol import ConfirmedPredicate
+from tritonsmith.bisect.predicate.protocol import ConfirmedPredicate, Outcomes, one_by_one
 from tritonsmith.bisect.session import BisectQuestion, BisectSession
 from tritonsmith.errors import FactError, UsageError
 from tritonsmith.kernels.batch.spec import CompilerSpec
@@ -41,8 +41,9 @@ class FakePredicate:
     asked: list[str] = field(default_factory=list)
     stops: int = -1
 
-    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
-        """Nothing."""
+    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+        """One by one."""
+        return one_by_one(self.test)(tritons)
 
     def test(self, triton: CompilerSpec) -> BisectOutcome:
         """By number."""

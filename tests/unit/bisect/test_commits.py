@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from tritonsmith.bisect.commits import CommitSearch, NoLlvmError
 from tritonsmith.bisect.cost import CostModel, LlvmState, likelihood
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.errors import LockedError, StepError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.kernels.batch.spec import CompilerSpec
@@ -83,7 +85,11 @@ def searched(
         return BisectOutcome(Verdict.BAD if numbers[triton.label] >= culprit else Verdict.GOOD)
 
     search = CommitSearch(
-        commits, workshop, test, vendor, record=lambda commit, _: tested.append(numbers[commit.commit])
+        commits,
+        workshop,
+        one_by_one(test),
+        vendor,
+        record=lambda commit, _: tested.append(numbers[commit.commit]),
     )
     search.run()
     return search, tested
@@ -156,7 +162,7 @@ def test_a_search_goes_on_with_what_is_known() -> None:
         commits[16].commit: BisectOutcome(Verdict.BAD),
         commits[8].commit: BisectOutcome(Verdict.SKIP),
     }
-    search = CommitSearch(commits, Workshop(), lambda _: BisectOutcome(Verdict.BAD), known=known)
+    search = CommitSearch(commits, Workshop(), one_by_one(lambda _: BisectOutcome(Verdict.BAD)), known=known)
     assert (search.state.bad, search.state.skipped) == (16, (8,))
     assert list(search.run().culprits) == [1]
 
@@ -187,7 +193,7 @@ def test_a_search_that_goes_on_knows_what_the_build_folder_holds() -> None:
     commits = history(*["common"] * 9)
     workshop = Workshop()
     workshop.at[OLD] = commits[6].commit
-    search = CommitSearch(commits, workshop, lambda _: BisectOutcome(Verdict.GOOD))
+    search = CommitSearch(commits, workshop, one_by_one(lambda _: BisectOutcome(Verdict.GOOD)))
     assert search.seconds(5) == search.seconds(7) < search.seconds(2)
     assert search.next() == (6,)  # nothing to compile
     assert search.table()[0][1].reasons[0].endswith(commits[6].commit[:9])
@@ -235,7 +241,7 @@ def test_a_resumed_search_tries_a_missing_pin_again() -> None:
     first, _ = searched(commits, 100, NoLlvm())
     known = {commits[index].commit: outcome for index, outcome in first.outcomes.items()}
     workshop = Workshop()
-    again = CommitSearch(commits, workshop, lambda _: BisectOutcome(Verdict.GOOD), known=known)
+    again = CommitSearch(commits, workshop, one_by_one(lambda _: BisectOutcome(Verdict.GOOD)), known=known)
     again.run()
     assert workshop.made
 
@@ -247,6 +253,42 @@ def test_the_seconds_of_an_llvm_are_not_those_of_a_build() -> None:
             return {"seconds": seconds} if commit.native in self.libraries else None
 
     commits = history(*["common"] * 9)
-    search = CommitSearch(commits, Slow(), lambda _: BisectOutcome(Verdict.GOOD))
+    search = CommitSearch(commits, Slow(), one_by_one(lambda _: BisectOutcome(Verdict.GOOD)))
     search.test(4)
     assert search.seconds(0) <= 100 + search.costs.of(4).seconds
+
+
+@pytest.mark.parametrize("culprit", range(1, 24))
+def test_commits_that_need_no_build_are_tested_at_once(culprit: int) -> None:
+    commits = history("common", *["python"] * 11, "common", *["python"] * 11)
+    workshop, numbers = Workshop(), {commit.commit: number for number, commit in enumerate(commits)}
+    rounds: list[tuple[int, ...]] = []
+
+    def tests(tritons: Sequence[CompilerSpec]) -> Outcomes:
+        indices = [numbers[one.label] for one in tritons]
+        rounds.append(tuple(indices))
+        for one in reversed(tritons):  # the last one ends first
+            yield one, BisectOutcome(Verdict.BAD if numbers[one.label] >= culprit else Verdict.GOOD)
+
+    search = CommitSearch(commits, workshop, tests, jobs=3)
+    search.test(0, len(commits) - 1)
+    assert list(search.run().culprits) == [culprit]
+    tested = [index for indices in rounds for index in indices]
+    assert len(tested) == len(set(tested))
+    assert max(map(len, rounds)) == 3
+    assert len(rounds) <= 5  # one by one it takes up to seven
+    assert len(workshop.libraries) == 2
+
+
+def test_commits_that_must_be_built_are_tested_one_by_one() -> None:
+    commits = history(*["common"] * 20)
+    rounds: list[int] = []
+
+    def tests(tritons: Sequence[CompilerSpec]) -> Outcomes:
+        rounds.append(len(tritons))
+        return one_by_one(lambda _: BisectOutcome(Verdict.GOOD))(tritons)
+
+    search = CommitSearch(commits, Workshop(), tests, jobs=4)
+    assert not search.shared_trees
+    assert list(search.run().culprits) == [19]
+    assert set(rounds) == {1}

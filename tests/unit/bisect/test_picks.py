@@ -15,6 +15,7 @@ from tritonsmith.bisect.build import CommitBuilds
 from tritonsmith.bisect.command import BisectAnswer, NotReproducedError, TritonBisect
 from tritonsmith.bisect.cost import LlvmState
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.bisect.session import BisectQuestion
 from tritonsmith.errors import FactError
 from tritonsmith.facts.triton_history import TritonCommit
@@ -60,8 +61,9 @@ class InTree:
     made: Made
     asked: list[str] = field(default_factory=list)
 
-    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
-        """Nothing."""
+    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+        """One by one."""
+        return one_by_one(self.test)(tritons)
 
     def test(self, triton: CompilerSpec) -> BisectOutcome:
         self.asked.append(triton.label)

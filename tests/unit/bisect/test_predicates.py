@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import venv
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from tritonsmith.bisect.predicate.command import CommandPredicate
 from tritonsmith.bisect.predicate.failing_compile import FailurePredicate
 from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles, Manifests, UntestableError
 from tritonsmith.bisect.predicate.limit import LimitPredicate
+from tritonsmith.bisect.predicate.protocol import ConfirmedPredicate
 from tritonsmith.bisect.tested_file import TestFile
 from tritonsmith.errors import StepError, UsageError
 from tritonsmith.kernels.batch import wheel_env
@@ -195,3 +197,44 @@ def test_a_test_is_bad_where_it_fails_as_at_the_bad_end(
     assert outcomes["otherwise"].why == "it fails in another way"
     assert outcomes["unreadable"].why.startswith("pytest did not test it: ")
     assert outcomes["none"].why == f"this commit has no {test.path}"
+
+
+MEET = """
+import pathlib, sys, time
+mine, end = pathlib.Path(sys.prefix), time.monotonic() + 60
+(mine / "here").touch()
+while time.monotonic() < end and len(list(mine.parent.glob("*/here"))) < 2:
+    time.sleep(0.01)
+sys.exit(len(list(mine.parent.glob("*/here"))) != 2 or mine.name == "bad")
+"""
+
+
+def test_commands_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+    tritons = [CompilerSpec(name, python=_interpreter(tmp_path / name)) for name in ("fine", "bad")]
+    tested = CommandPredicate(("python", "-c", MEET), tmp_path, tmp_path / "tests", jobs=2)
+    confirmed = ConfirmedPredicate(tested, 2)
+    for predicate in (tested, confirmed):
+        found = {triton.label: outcome.verdict for triton, outcome in predicate.outcomes(tritons)}
+        assert found == {"fine": GOOD, "bad": BAD}
+
+
+def test_an_error_of_one_of_several_commands_ends_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITONSMITH_HOME", str(tmp_path / "home"))
+    tritons = [CompilerSpec(name, python=_interpreter(tmp_path / name)) for name in ("waits", "ends")]
+    program = "import sys, time; sys.exit(128) if sys.prefix.endswith('ends') else time.sleep(600)"
+    tested = CommandPredicate(("python", "-c", program), tmp_path, tmp_path / "tests", jobs=2)
+    with pytest.raises(StepError, match="the command ended the bisect: exit code 128"):
+        list(tested.outcomes(tritons))
+
+
+def test_a_machine_without_the_folder_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StepError, match="this machine has no such folder"):
+        command.run(("true",), Path(sys.executable), tmp_path / "elsewhere", tmp_path / "tests")
+
+
+def _interpreter(folder: Path) -> str:
+    venv.create(folder, symlinks=True)
+    return str(folder / "bin" / "python")

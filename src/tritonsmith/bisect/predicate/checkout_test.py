@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tritonsmith import untrusted
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
-from tritonsmith.bisect.predicate import command
+from tritonsmith.bisect.predicate import command, pool
+from tritonsmith.bisect.predicate.protocol import Outcomes
 from tritonsmith.bisect.tested_file import TestFile
 from tritonsmith.envs import settings, workspace
 from tritonsmith.errors import SmithError, UsageError
@@ -20,7 +23,7 @@ from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compile.folder_name import folder_name
 from tritonsmith.passes.reduce import failure
-from tritonsmith.plan import files, process
+from tritonsmith.plan import files, locks, process
 from tritonsmith.wheels import venv
 
 Failures = dict[str, str]  # name of a test to how it fails
@@ -42,6 +45,7 @@ class TestRun:
         failures: test to how it fails; empty if all pass.
         figures: in words.
         why: the reason if nothing was tested; empty otherwise.
+        seconds: that it took.
     """
 
     __test__ = False  # no test class of pytest's
@@ -49,6 +53,7 @@ class TestRun:
     failures: Failures
     figures: str = ""
     why: str = ""
+    seconds: float = 0.0
 
 
 @dataclass
@@ -59,6 +64,8 @@ class TestPredicate:
         file: the test.
         scratch: folder for Triton's caches, and for what is printed.
         bad: the Triton whose failures are searched for; it may have to be built.
+        scheduler: address of a Dask scheduler, whose workers see the same folders; empty for this machine.
+        jobs: runs of pytest at once.
     """
 
     __test__ = False
@@ -66,22 +73,33 @@ class TestPredicate:
     file: TestFile
     scratch: Path
     bad: Callable[[], CompilerSpec]
+    scheduler: str = ""
+    jobs: int = 1
     _known: dict[str, TestRun] = field(default_factory=dict)
 
-    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
-        """Nothing: tests run one by one."""
+    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+        """Run pytest for several Tritons at once; lit one by one: commits of one build share its folder."""
+        jobs = 1 if self.file.lit else min(self.jobs, len(tritons))
+        if jobs > 1 and not self.scheduler:
+            _pytest()
+        run, scheduler = partial(_run, self.file, self.scratch), "" if self.file.lit else self.scheduler
+        with closing(pool.results(run, tritons, scheduler, jobs)) as runs:
+            for triton, mine in runs:
+                yield triton, self._outcome(triton, mine)
 
     def test(self, triton: CompilerSpec) -> BisectOutcome:
         """Run them, and compare the failures with those of the bad end."""
-        began = time.monotonic()
-        try:
-            mine = self._run(triton)
-            searched = mine if not mine.failures else self._searched(triton, mine)
-        except UsageError as error:
-            return BisectOutcome(Verdict.SKIP, why=error.what)
-        seconds = time.monotonic() - began
+        return self._outcome(triton, _run(self.file, self.scratch, triton))
+
+    def _outcome(self, triton: CompilerSpec, mine: TestRun) -> BisectOutcome:
+        searched, seconds = mine, mine.seconds
+        if mine.failures:
+            searched = self._searched(triton, mine)
         if mine.why:
             return BisectOutcome(Verdict.SKIP, mine.figures, mine.why, seconds)
+        if searched.why:
+            why = f"how the bad end fails is unknown: {searched.why}"
+            return BisectOutcome(Verdict.SKIP, mine.figures, why, seconds)
         same = [name for name, how in searched.failures.items() if mine.failures.get(name) == how]
         if same and mine.failures:
             return BisectOutcome(Verdict.BAD, mine.figures, seconds=seconds)
@@ -93,13 +111,20 @@ class TestPredicate:
         """How the bad end fails; it is tested once."""
         bad = self.bad()
         if bad.label not in self._known:
-            self._known[bad.label] = mine if bad.label == triton.label else self._run(bad)
+            same = bad.label == triton.label
+            self._known[bad.label] = mine if same else _run(self.file, self.scratch / "bad end", bad)
         return self._known[bad.label]
 
-    def _run(self, triton: CompilerSpec) -> TestRun:
+
+def _run(file: TestFile, scratch: Path, triton: CompilerSpec) -> TestRun:
+    """Run the tests for one Triton."""
+    began, own = time.monotonic(), scratch / folder_name(triton.label)
+    try:
         python = wheel_env.place_of(triton).python
-        scratch = self.scratch / folder_name(triton.label)
-        return (_by_lit if self.file.lit else _by_pytest)(self.file, python, scratch)
+    except UsageError as error:
+        return TestRun({}, why=error.what)
+    run = (_by_lit if file.lit else _by_pytest)(file, python, own)
+    return replace(run, seconds=time.monotonic() - began)
 
 
 def _by_lit(file: TestFile, python: Path, scratch: Path) -> TestRun:
@@ -187,7 +212,10 @@ def _pytest() -> Path:
     env, base = space.env(_ENV), venv.base_interpreter(settings.load("wheel").python.interpreter)
     try:
         space.claim()
-        space.run(venv.plan(env, base, ("pytest",)), "bisect")
+        made = venv.plan(env, base, ("pytest",))
+        if not all(step.stamp and step.stamp.holds() for step in made.steps):
+            with locks.hold(env.lock, purpose="bisect"):
+                space.run(made, "bisect")
     except SmithError as error:
         hints = ["check that pip can reach its index", "or install pytest beside each Triton"]
         raise SmithError(

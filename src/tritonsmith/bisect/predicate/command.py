@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.bisect.predicate import pool
+from tritonsmith.bisect.predicate.protocol import Outcomes
 from tritonsmith.errors import StepError, UsageError
 from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
@@ -28,14 +31,19 @@ class CommandPredicate:
         argv: program and arguments; `python` is the interpreter that has the Triton.
         cwd: where it runs.
         scratch: folder for Triton's caches, and for what the command prints.
+        scheduler: address of a Dask scheduler, whose workers see the same folders; empty for this machine.
+        jobs: commands at once.
     """
 
     argv: tuple[str, ...]
     cwd: Path
     scratch: Path
+    scheduler: str = ""
+    jobs: int = 1
 
-    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
-        """Nothing: commands run one by one, since nobody knows what they share."""
+    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+        """Run it for several Tritons, as many at once as was asked for."""
+        return pool.results(self.test, tritons, self.scheduler, self.jobs)
 
     def test(self, triton: CompilerSpec) -> BisectOutcome:
         """Run it.
@@ -81,6 +89,11 @@ def run(
         StepError: it cannot be started.
     """
     files.make_folder(scratch)
+    if not cwd.is_dir():
+        hints = ["share it over the network, at the same path", "or omit --scheduler"]
+        raise StepError(
+            "this machine has no such folder to test in", where=f"{cwd} on {platform.node()}", hints=hints
+        )
     log = scratch / "log"
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
     environ |= {

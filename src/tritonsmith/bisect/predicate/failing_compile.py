@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles, Manifests, UntestableError
+from tritonsmith.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compile.manifest import Point
 from tritonsmith.passes.reduce import failure
@@ -30,9 +31,11 @@ class FailurePredicate:
     compiles: KernelCompiles
     bad: Callable[[], CompilerSpec]
 
-    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
-        """Compile by all of them."""
-        self.compiles.prepare(tritons)
+    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+        """Compile by all of them in one pool, then look at each."""
+        if len(tritons) > 1:
+            self.compiles.prepare(tritons)
+        return one_by_one(self.test)(tritons)
 
     def test(self, triton: CompilerSpec) -> BisectOutcome:
         """Compile, and compare the failures with those of the bad end."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles, UntestableError
+from tritonsmith.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compare import kept_metrics, matching, metrics, thresholds
@@ -59,9 +60,11 @@ class LimitPredicate:
     terms: tuple[Limit | TextTerm, ...]
     good: Callable[[], CompilerSpec]
 
-    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
-        """Compile by all of them."""
-        self.compiles.prepare(tritons)
+    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+        """Compile by all of them in one pool, then look at each."""
+        if len(tritons) > 1:
+            self.compiles.prepare(tritons)
+        return one_by_one(self.test)(tritons)
 
     def test(self, triton: CompilerSpec) -> BisectOutcome:
         """Compile, measure, and look at each term."""

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.kernels.batch.spec import CompilerSpec
 
+Outcomes = Generator[tuple[CompilerSpec, BisectOutcome], None, None]
+CandidateTests = Callable[[Sequence[CompilerSpec]], Outcomes]
+
+
+def one_by_one(test: Callable[[CompilerSpec], BisectOutcome]) -> CandidateTests:
+    """Tests of several Tritons, one after another."""
+    return lambda tritons: ((one, test(one)) for one in tritons)
+
 
 class Predicate(Protocol):
-    """Tests one Triton after another."""
+    """Tests Tritons."""
 
-    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
-        """Do at once, for several Tritons that are tested next, what can be done at once."""
+    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+        """Test several Tritons, at once where that can be: their outcomes as they come.
+
+        Raises:
+            SmithError: as `test` does.
+        """
 
     def test(self, triton: CompilerSpec) -> BisectOutcome:
         """Whether a Triton is bad.
@@ -39,15 +51,22 @@ class ConfirmedPredicate:
     inner: Predicate
     times: int
 
-    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
-        """As that one does."""
-        self.inner.prepare(tritons)
+    def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:
+        """One outcome of all tests of each."""
+        began = time.monotonic()
+        every: dict[str, list[BisectOutcome]] = defaultdict(list)
+        for _ in range(self.times):
+            for triton, outcome in self.inner.outcomes(tritons):
+                every[triton.label].append(outcome)
+                if len(every[triton.label]) == self.times:
+                    yield triton, self._agreed(every[triton.label], time.monotonic() - began)
 
     def test(self, triton: CompilerSpec) -> BisectOutcome:
         """One outcome of all tests."""
-        began = time.monotonic()
-        every = [self.inner.test(triton) for _ in range(self.times)]
-        seconds = time.monotonic() - began
+        ((_, outcome),) = self.outcomes((triton,))
+        return outcome
+
+    def _agreed(self, every: Sequence[BisectOutcome], seconds: float) -> BisectOutcome:
         seen = Counter(one.verdict for one in every)
         if len(seen) == 1:
             return replace(every[-1], seconds=seconds)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Executor, Future
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,11 @@ from tritonsmith.errors import SmithError, StepError
 from tritonsmith.kernels.batch import dask
 from tritonsmith.kernels.batch.processes import ATTEMPTS, Processes
 
+K = TypeVar("K")
 T = TypeVar("T")
+
+_TICK = 1.0  # seconds between looks at the pool
+_ALONE = 30.0  # seconds without any worker, until what is left is given up
 
 
 class DiedError(StepError):
@@ -35,6 +40,24 @@ class ExecutorPool:
     slots: int
     remote: bool
     alive: Callable[[], bool]
+
+    def results(self, submitted: Mapping[Future[T], K]) -> Iterator[tuple[K, T | SmithError]]:
+        """What comes of the units, as it comes; a `DiedError` for those that no worker is left for."""
+        pending = dict(submitted)
+        seen = time.monotonic()
+        while pending:
+            done, _ = wait(pending, timeout=_TICK, return_when=FIRST_COMPLETED)
+            for future in done:
+                found = self.result(future)
+                yield pending.pop(future), found
+            now = time.monotonic()
+            seen = now if self.alive() else seen
+            if now - seen > _ALONE:
+                lost = DiedError(
+                    "no worker is left", hints=["start a worker, then run the same command again"]
+                )
+                yield from ((unit, lost) for unit in pending.values())
+                return
 
     def result(self, future: Future[T]) -> T | SmithError:
         """The result of a finished unit; a `DiedError` if its worker died.

@@ -7,7 +7,7 @@ import math
 import shlex
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,8 +31,6 @@ __all__ = ["CompileJob", "run"]
 
 _MOST = 32  # points of a unit: a larger sweep is cut, so that many can work at it
 _PHASE = "compile"
-_TICK = 1.0  # seconds between looks at the pool
-_ALONE = 30.0  # seconds without any worker, until what is left is given up
 _MIB = 1 << 20
 
 Result = Manifest | SmithError
@@ -175,20 +173,10 @@ def _results(
             pending[_submit(unit, workers, timeout, env)] = unit
         except SmithError as error:  # what cannot be sent
             yield unit, error
-    seen = time.monotonic()
-    while pending:
-        done, _ = wait(pending, timeout=_TICK, return_when=FIRST_COMPLETED)
-        for future in done:
-            unit = pending.pop(future)
-            found = workers.result(future)
-            yield unit, work_unit.unpack(found, unit.job.out) if isinstance(found, RemoteResult) else found
-            progress.update(len(todo) - len(pending), len(todo), unit.job.title)
-        now = time.monotonic()
-        seen = now if workers.alive() else seen
-        if now - seen > _ALONE:
-            lost = DiedError("no worker is left", hints=["start a worker, then run the same command again"])
-            yield from ((unit, lost) for unit in pending.values())
-            return
+    over = len(todo) - len(pending)
+    for number, (unit, found) in enumerate(workers.results(pending), over + 1):
+        yield unit, work_unit.unpack(found, unit.job.out) if isinstance(found, RemoteResult) else found
+        progress.update(number, len(todo), unit.job.title)
 
 
 def _submit(

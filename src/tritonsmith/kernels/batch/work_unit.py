@@ -72,7 +72,7 @@ def compile_here(asked: CompileRequest, place: Toolchain, out: Path) -> Manifest
             _run(place.space, Copy(made.folder, out, tree=True, phase=_PHASE))
             return replace(made, folder=out)
     except SmithError as error:
-        return _plain(error)
+        return plain(error)
 
 
 def pack(asked: CompileRequest, side: CompilerSpec, timeout: int | None, env: str) -> RemoteJob:
@@ -101,14 +101,14 @@ def compile_there(parcel: RemoteJob) -> RemoteResult | SmithError:
             try:
                 made = _compiled(replace(parcel.asked, file=file), place, scratch)
             except SmithError as error:
-                return _told_otherwise(_plain(error), file, parcel.asked.file)
+                return _told_otherwise(plain(error), file, parcel.asked.file)
             points = tuple(
                 replace(one, error=one.error.replace(str(file), str(parcel.asked.file)))
                 for one in made.points
             )
             return RemoteResult(replace(made, file=str(parcel.asked.file), points=points), _tar(made.folder))
     except SmithError as error:
-        return _plain(error)
+        return plain(error)
 
 
 def unpack(answer: RemoteResult, out: Path) -> Manifest:
@@ -169,7 +169,7 @@ def _told_otherwise(error: SmithError, there: Path, here: Path) -> SmithError:
     return type(error)(error.what, where=where, why=why, hints=error.hints)
 
 
-def _plain(error: SmithError) -> SmithError:
+def plain(error: SmithError) -> SmithError:
     """One that can be sent between processes: those with more in them are told by what they say."""
     if type(error).__init__ is SmithError.__init__:
         return error
