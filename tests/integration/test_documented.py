@@ -112,6 +112,8 @@ NOT_RUN = {  # why, by how a command begins
     "bisect.status": "as above",
     "blame": "wheels of two releases; test_blame.py has a compiler with a planted change",
     "build.explain --cache-debug": "test_rebuild.py has the two builds that it compares",
+    "doctor --since": "a history, and a report; test_doctor_since.py has both",
+    "doctor.compare": "as above",
     "debug-library": "test_debug_library.py has an LLVM that is small enough",
     "kernel.capture": "programs with torch; test_kernel_capture.py has one without",
     "kernel.study": "ten releases of Triton and a clone of its sources",

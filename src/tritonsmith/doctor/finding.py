@@ -11,7 +11,7 @@ from tritonsmith.plan import Step
 
 Status = Literal["ok", "note", "warning", "error", "crashed", "not applicable"]
 SCHEMA = 2
-_GRAVITY: tuple[Status, ...] = ("not applicable", "ok", "note", "warning", "error", "crashed")
+GRAVITY: tuple[Status, ...] = ("not applicable", "ok", "note", "warning", "error", "crashed")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def as_json(findings: tuple[Finding, ...]) -> dict[str, Any]:
 
 def worst(findings: tuple[Finding, ...]) -> Status:
     """The most severe status among findings."""
-    return max((finding.status for finding in findings), key=_GRAVITY.index, default="ok")
+    return max((finding.status for finding in findings), key=GRAVITY.index, default="ok")
 
 
 def _table(finding: Finding) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def _wanted(requires: str, subject: DoctorContext) -> tuple[str, ...]:
 def llvm_revision(subject: DoctorContext) -> Iterator[Finding]:
     """Read from the library itself the LLVM that it was really built from, whatever its version says."""
     python = subject.need_packages()
-    package = _package(python)
+    package = package_of(python)
     libraries = libtriton.find(package) if package else ()
     if package is None or not libraries:
         raise NotApplicableError(
@@ -181,7 +181,7 @@ def bindings(subject: DoctorContext) -> Iterator[Finding]:
 def imports(subject: DoctorContext) -> Iterator[Finding]:
     """What is on disk may still not load: a missing GLIBCXX, an undefined symbol."""
     python = subject.need_packages()
-    names = ["triton"] if _package(python) else []
+    names = ["triton"] if package_of(python) else []
     names += [one.name for one in python.distributions if one.name == "torch"][:1]
     for name in names:
         yield _imported(name, python)
@@ -212,8 +212,8 @@ def _imported(name: str, python: PythonEnv) -> Finding:
 def ptxas(subject: DoctorContext) -> Iterator[Finding]:
     """Every compile for NVIDIA runs ptxas, and old wheels contain one for another architecture."""
     python = subject.need_packages()
-    package = _package(python)
-    found = [path for pattern in _PTXAS for path in sorted(package.glob(pattern))] if package else []
+    package = package_of(python)
+    found = list(installed_ptxas(package)) if package else []
     named = subject.environ.get("TRITON_PTXAS_PATH")
     found += [Path(named)] if named else []
     for path in found:
@@ -240,7 +240,13 @@ def _assembler(path: Path, subject: DoctorContext) -> Finding:
     return ok(f"{path.name} {version}", path)
 
 
-def _package(python: PythonEnv) -> Path | None:
+def installed_ptxas(package: Path) -> tuple[Path, ...]:
+    """Every ptxas that came with a Triton."""
+    return tuple(path for pattern in _PTXAS for path in sorted(package.glob(pattern)))
+
+
+def package_of(python: PythonEnv) -> Path | None:
+    """The folder that `import triton` finds in an interpreter; None if it finds none, or no whole package."""
     finders = import_resolution.finders(python.sites, python.distributions)
     found = import_resolution.find(python.path, finders)
     return found.folder if found and not found.namespace and found.folder.is_dir() else None

@@ -21,6 +21,7 @@ _PATH = re.compile(_START + r"[^\s'\"`,;:|()<>]+")
 _QUOTED = re.compile(r"(?<=(['\"`]))/[^'\"`\n]+(?=\1)")
 _BETWEEN = re.compile(r"(:|;|, )(?=/(?!/))")  # the paths of a list
 _HOMES = (Path("/home"), Path("/Users"))
+_SOMEONES = re.compile(r"((?<![\w.])/(?:home|Users)/)[^/\s:;,'\"]+")
 _SHORT = 3  # letters; a shorter name occurs in other words
 
 
@@ -42,6 +43,13 @@ class Redactor:
         for folder, label in self.folders:
             text = re.sub(rf"{re.escape(folder)}(?![\w.-])", label, text)
         return self._unnamed(_PATH.sub(lambda match: _last_part(match[0]), text))
+
+    def in_place(self, text: str) -> str:
+        """Redact secrets, names and homes only: of `/opt/cuda-12/lib64` the whole path is to be compared."""
+        text = redact.hidden(text)
+        for folder, label in self.folders:
+            text = re.sub(rf"{re.escape(folder)}(?![\w.-])", label, text)
+        return self._unnamed(_SOMEONES.sub(r"\1<user>", text))
 
     def path(self, text: str) -> str:
         """Redact a text that is one path, or a list of paths: a space does not end a path."""

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from tritonsmith.doctor import registry
+from tritonsmith import __version__
+from tritonsmith.doctor import finding, history, registry, snapshot
+from tritonsmith.doctor import since as sinces
+from tritonsmith.doctor.check import Check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding
+from tritonsmith.doctor.since import SinceAnswer
+from tritonsmith.doctor.snapshot import Snapshot
 from tritonsmith.envs import settings, workspace
 from tritonsmith.envs.schema import Settings
 from tritonsmith.errors import UsageError
 from tritonsmith.plan import Plan
+from tritonsmith.ui import console
 
 _DEFAULT = "dev"
 
@@ -40,13 +50,68 @@ def last_used(space: workspace.Workspace) -> str:
     return max(newest, key=lambda name: newest[name], default=_DEFAULT)
 
 
+@dataclass(frozen=True)
+class Examination:
+    """What a run of the doctor found.
+
+    Attributes:
+        env: name of the environment.
+        findings: of all checks that ran.
+        setup: versions and variables; None if only some checks ran.
+        since: what differs from an earlier setup; None if nobody asked.
+    """
+
+    env: str
+    findings: tuple[Finding, ...]
+    setup: Snapshot | None = None
+    since: SinceAnswer | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """What `doctor --json` prints (docs/doctor.md)."""
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        told: dict[str, Any] = finding.as_json(self.findings)
+        told |= {"tritonsmith": __version__, "when": when, "env": self.env}
+        told |= {"setup": self.setup} if self.setup is not None else {}
+        return told | ({"since": self.since.as_json()} if self.since else {})
+
+
+def examined(
+    subject: DoctorContext,
+    chosen: Iterable[Check],
+    *,
+    deep: bool = False,
+    since: str = "",
+    whole: bool = True,
+) -> Examination:
+    """Run checks; keep the setup of a `whole` run in the environment's history, and compare it with another.
+
+    Another interpreter than the environment's own choice is not part of its history.
+
+    Raises:
+        UsageError, SmithError: nothing is known of the time that `since` names.
+    """
+    if since:
+        sinces.check(since)
+    findings = registry.examine(subject, chosen)
+    if not whole and not since:
+        return Examination(subject.settings.name, findings)
+    setup = snapshot.read(subject)
+    try:
+        answer = sinces.answer(since, subject, setup) if since else None
+    finally:  # where the history is too short for an answer, it begins now
+        problem = history.keep(subject, findings, setup, deep=deep) if whole and not subject.python else ""
+        if problem:
+            console.note(f"the history of this environment is not kept: {problem}")
+    return Examination(subject.settings.name, findings, setup, answer)
+
+
 def examine(chosen: Settings) -> tuple[Finding, ...]:
     """Check the machine and one environment, without running anything in it."""
-    return registry.examine(DoctorContext(chosen, workspace.default()), registry.chosen())
+    return examined(DoctorContext(chosen, workspace.default()), registry.chosen()).findings
 
 
 def mending(findings: tuple[Finding, ...]) -> Plan:
     """A plan with the fixes of all findings that can be fixed safely; empty if there are none."""
-    steps = dict.fromkeys(step for finding in findings if finding.wrong for step in finding.fix)
+    steps = dict.fromkeys(step for found in findings if found.wrong for step in found.fix)
     notes = tuple(f"{found.check}: {found.seen}" for found in findings if found.wrong and found.fix)
     return Plan("apply fixes that can be undone", tuple(steps), notes)

@@ -146,6 +146,11 @@ class EnvDir:
         """The lock file."""
         return self.path / "lock"
 
+    @property
+    def history(self) -> Path:
+        """The setups that the doctor has seen, oldest first."""
+        return self.path / "doctor-history.json"
+
     def receipt(self, task: str) -> Path:
         """The receipt of a task's last success."""
         return self.path / "receipts" / f"{task}.json"

@@ -6,7 +6,7 @@ from typing import Any
 from invoke.collection import Collection
 from invoke.tasks import Task
 
-from tritonsmith.tasks import bisect, corpus, store, worktree
+from tritonsmith.tasks import bisect, corpus, doctor, store, worktree
 from tritonsmith.tasks.blame import blame
 from tritonsmith.tasks.build_explain import explain as explain_build
 from tritonsmith.tasks.build_triton import build_triton
@@ -14,7 +14,6 @@ from tritonsmith.tasks.cache import clear_cache
 from tritonsmith.tasks.cache import listing as caches
 from tritonsmith.tasks.debug_library import debug_library
 from tritonsmith.tasks.dev import benchmark, lint, test
-from tritonsmith.tasks.doctor import doctor
 from tritonsmith.tasks.env import allow, explain, listing
 from tritonsmith.tasks.env_triton import env_triton
 from tritonsmith.tasks.install_triton import install_triton
@@ -69,6 +68,9 @@ class _Group(Collection):
 _bisect = Collection(bisect.resume, bisect.status, bisect.log, bisect.skip)
 _bisect.add_task(bisect.run, default=True)  # `invoke bisect`
 bisect.run.group = "bisect"
+_doctor = Collection(doctor.compare)
+_doctor.add_task(doctor.run, default=True)  # `invoke doctor`
+doctor.run.group = "doctor"
 
 namespace = Collection(
     up,
@@ -80,7 +82,6 @@ namespace = Collection(
     watch,
     rehearse,
     blame,
-    doctor,
     pins,
     env_triton,
     purge_wheels,
@@ -94,6 +95,7 @@ namespace = Collection(
     build=Collection(explain=explain_build),
     cache=_Group(list=caches, aliased={"clear": clear_cache}),
     corpus=Collection(corpus.add, corpus.remove, list=corpus.listing),
+    doctor=_doctor,
     env=_Group(allow=allow, explain=explain, list=listing, aliased={"install-triton": env_triton}),
     kernel=Collection(
         kernel_aot,

@@ -16,7 +16,7 @@ GROUPS = {
         "build-triton", "install-triton", "link-compile-commands", "build.explain", "debug-library", "watch",
     ),
     "worktrees": ("worktree.add", "worktree.list", "worktree.remove"),
-    "diagnose": ("doctor", "pins"),
+    "diagnose": ("doctor.run", "doctor.compare", "pins"),
     "kernels": (
         "kernel.compile", "kernel.show", "kernel.resources", "kernel.compare", "kernel.study", "kernel.aot",
         "kernel.inline-ptx", "kernel.capture",
@@ -64,5 +64,5 @@ def lines() -> Iterator[str]:
         yield f"  {console.typed(command).ljust(width)}  # {about}"
     yield ""
     yield console.typed("invoke --list: what each task does. invoke --help TASK: its flags.")
-    yield "Aliases: bisect cache.clear env.install-triton passes.env passes.override"
+    yield "Aliases: bisect cache.clear doctor env.install-triton passes.env passes.override"
     yield 'Completion: eval "$(tritonsmith --print-completion-script=bash)"  # zsh, fish'

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.doctor.conftest import VERSIONS, Programs, leave
-from tritonsmith.doctor import run
+from tritonsmith.doctor import history, run
 from tritonsmith.doctor.context import DoctorContext
-from tritonsmith.doctor.finding import Finding
+from tritonsmith.doctor.finding import Finding, worst
 from tritonsmith.envs import workspace
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
@@ -88,4 +88,5 @@ def test_a_whole_examination(programs: Programs) -> None:
     found = run.examine(Settings("dev"))
     assert {"machine", "tools", "sources", "builds"} <= {one.group for one in found}
     assert "crashed" not in {one.status for one in found}
-    assert not workspace.default().root.exists()
+    (entry,) = history.read(workspace.default().env("dev").history)
+    assert entry.worst == worst(found)

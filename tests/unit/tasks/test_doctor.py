@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.facts import fakes
 from tests.unit.tasks.conftest import Smith
+from tritonsmith import __version__
 from tritonsmith.doctor import registry
 from tritonsmith.envs import receipts, workspace
 from tritonsmith.errors import SmithError
@@ -52,7 +53,13 @@ def test_everything_as_json(smith: Smith) -> None:
     report = json.loads(smith("doctor", "--json").out)
     assert {row["id"] for row in report["findings"]} == {check.id for check in registry.ALL if not check.deep}
     assert "crashed" not in {row["status"] for row in report["findings"]}
-    assert not workspace.default().root.exists()
+    assert report["setup"]["python"] == ""
+    assert (report["env"], report["tritonsmith"]) == ("dev", __version__)
+    root = workspace.default().root
+    assert {path.name for path in root.rglob("*") if path.is_file() and path.parent != root} == {
+        "doctor-history.json",
+        "doctor-history.lock",
+    }
 
 
 @pytest.mark.parametrize(("free", "code"), [(1.0, 1), (500.0, 0)])

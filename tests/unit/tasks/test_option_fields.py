@@ -57,7 +57,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "passes.dump",
     ],
     "--kernels": ["corpus.add kernel.study", "rehearse"],
-    "--list": ["debug-library", "doctor", "toolchain.ptxas"],
+    "--list": ["debug-library", "doctor.run", "toolchain.ptxas"],
     "--llvm": ["build.explain", "passes.dump", "system.packages"],
     "--name": [
         "benchmark",
@@ -69,7 +69,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "worktree.remove",
     ],
     "--older-than": ["cache.list clear-cache", "store.gc"],
-    "--only": ["doctor", "test"],
+    "--only": ["doctor.run", "test"],
     "--option": ["passes.isolate passes.reduce passes.replay"],
     "--out": [],  # a folder or a file, of many tasks each
     "--pass": ["debug-library", "passes.reduce"],
@@ -78,6 +78,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--python": ["passes.import"],
     "--ref": ["pins", "worktree.add"],
     "--regex": ["passes.find", "passes.isolate"],
+    "--report": ["doctor.compare", "doctor.run"],
     "--signature": ["kernel.aot"],
     "--source": [
         "bisect.run",

@@ -21,6 +21,7 @@ from tritonsmith.tasks.task import task
 _ALIASES = {
     "bisect": "bisect.run",
     "cache.clear": "clear-cache",
+    "doctor": "doctor.run",
     "env.install-triton": "env-triton",
     "passes.env": "ir-env",
     "passes.override": "ir-override",

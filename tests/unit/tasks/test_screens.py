@@ -30,7 +30,7 @@ from tritonsmith.bisect import report as bisect_report
 from tritonsmith.bisect.cost import ExpectedCost
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.bisect.session import BisectQuestion, BisectSession, TestedTriton
-from tritonsmith.doctor import registry
+from tritonsmith.doctor import changes, registry, saved_report
 from tritonsmith.doctor import report as doctor
 from tritonsmith.envs import workspace
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
@@ -369,6 +369,27 @@ def _capture(_: World) -> list[Grid]:
     return [capture_report.table([{**kernel, **calls}], "12345 launches for cuda:90:32")]
 
 
+def _setups(_: World) -> list[Grid]:
+    then = {
+        "gpu": "NVIDIA H200 (9.0)",
+        "ptxas": "12.8",
+        "driver-cuda": "12.8",
+        "triton-llvm": "22.0.0git f6ded0be897e",
+    }
+    now = {
+        "gpu": "",
+        "ptxas": "13.4",
+        "driver-cuda": "12.8",
+        "triton-llvm": "",
+        "$TRITON_ALWAYS_COMPILE": "1",
+    }
+    checks = [{"id": "variables.contradictory", "then": "not applicable", "now": "not run"}]
+    return [
+        changes.table(changes.between(then, now), "last good, 2026-11-20 14:30", "now"),
+        saved_report.table(checks, "laptop.json 2026-11-20", "cluster.json 2026-11-21"),
+    ]
+
+
 SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "bisect.resume": _bisect_costs,
     "bisect.run": _bisect_costs,
@@ -378,7 +399,8 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "cache.list": _cache,
     "clear-cache": _clear,
     "debug-library": _library,
-    "doctor": lambda _: [doctor.listing(registry.ALL)],
+    "doctor.compare": _setups,
+    "doctor.run": lambda world: [doctor.listing(registry.ALL), *_setups(world)],
     "env-triton": _phases,
     "env.explain": _run("env.explain", "--env", "debug"),
     "env.list": _run("env.list"),
