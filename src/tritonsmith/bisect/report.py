@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from tritonsmith.bisect.command import SHORT, BisectAnswer, BisectStep
@@ -15,7 +16,9 @@ from tritonsmith.command_line import flag_words
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
-_PULL = "https://github.com/triton-lang/triton/pull"
+_UPSTREAM = "https://github.com/triton-lang/triton"
+_PULL = f"{_UPSTREAM}/pull"
+_CLONE = "CLONE"  # stands for a folder of the user's in what others read
 
 
 def predicate(question: BisectQuestion) -> str:
@@ -40,6 +43,20 @@ def repeat(question: BisectQuestion) -> str:
     words = [word for name, value in flags.items() for word in flag_words(name, value)]
     rest = ["--", *question.command] if question.command else []
     return shlex.join(["invoke", "bisect", *words, *rest])
+
+
+def without_places(question: BisectQuestion) -> BisectQuestion:
+    """The question as somebody else can ask it: paths from the folder of the call, or names alone."""
+    here = f"{question.folder}/" if question.folder else ""
+
+    def plain(text: str) -> str:
+        if here and text.startswith(here):
+            return text.removeprefix(here)
+        file, found, name = text.partition(":")
+        return f"{Path(file).name}{found}{name}" if Path(file).is_absolute() else text
+
+    source = _CLONE if question.source else ""
+    return replace(question, kernel=plain(question.kernel), test=plain(question.test), source=source)
 
 
 def verdict(answer: BisectAnswer) -> str:
@@ -77,7 +94,7 @@ def upstream(session: BisectSession, answer: BisectAnswer, passes: str = "") -> 
         answer: the result.
         passes: what the passes of both sides say; empty if nobody asked.
     """
-    step, question = answer.step, session.question
+    step, question = answer.step, without_places(session.question)
     rows = [
         f"| {_short(one.triton)} | {one.outcome.verdict} | {_cell(one.outcome)} |" for one in session.tested
     ]
@@ -95,7 +112,8 @@ def upstream(session: BisectSession, answer: BisectAnswer, passes: str = "") -> 
             "|---|---|---|",
             *rows,
             "",
-            f"To repeat: `{repeat(question)}`",
+            f"To repeat: `{repeat(question)}`"
+            + (f", where {_CLONE} is a clone of {_UPSTREAM}" if question.source else ""),
         )
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -202,6 +202,26 @@ def test_the_block_for_upstream_has_the_table_and_the_command() -> None:
     assert "main between the branch points: 5389ed797..abce3c88f" in block
     assert "- passes: they part at tritongpu-pipeline" in block
     again = "invoke bisect --good 3.0.0 --bad 3.9.0 --kernel /k.py:k --sweep a --when 'spills>0'"
-    assert block.endswith(f"To repeat: `{again}`")
+    assert block.endswith(f"To repeat: `{again.replace('/k.py', 'k.py')}`")
     content = report.as_json(made, answer)
     assert (content["decided"], content["release"]["bad"], content["repeat"]) == (True, "3.5.0", again)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"kernel": "/home/me/work/sub/k.py:k"}, {"kernel": "sub/k.py:k"}),
+        ({"kernel": "/home/me/workshop/k.py:k"}, {"kernel": "k.py:k"}),
+        ({"kernel": "package.module:k"}, {"kernel": "package.module:k"}),
+        ({"test": "/home/me/t.py::test_a[x/y]"}, {"test": "t.py::test_a[x/y]"}),
+        ({"test": "test/TritonGPU/loop.mlir"}, {"test": "test/TritonGPU/loop.mlir"}),
+        (
+            {"kernel": "/home/me/work/k.py", "source": "/home/me/triton"},
+            {"kernel": "k.py", "source": "CLONE"},
+        ),
+    ],
+)
+def test_what_others_read_names_no_folder_of_the_user(given: dict[str, str], shown: dict[str, str]) -> None:
+    asked = BisectQuestion(good="3.0.0", bad="3.9.0", folder="/home/me/work", **given)  # type: ignore[arg-type]
+    assert report.without_places(asked) == replace(asked, **shown)  # type: ignore[arg-type]
+    assert "/home" not in report.repeat(report.without_places(asked))
