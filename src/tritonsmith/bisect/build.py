@@ -114,7 +114,7 @@ class CommitBuilds:
             locks.hold(self.source.with_suffix(".lock"), purpose="bisect"),
             session.opened(_BUILD, env.name) as running,
         ):
-            running.run_unseen(self._own_clone())
+            running.run_unseen(borrowed_clone(self.clone, self.source, self.space))
             if self.built(commit) is None:
                 self._build(commit, running)
             python = self._assemble(commit, running)
@@ -124,18 +124,6 @@ class CommitBuilds:
         purpose: Purpose = "tests" if self.programs else "python"
         triton = replace(self.settings.triton, source=str(self.source), wheel="", for_=purpose, targets=())
         return replace(self.settings, name=self.env(commit.pin).name, triton=triton)
-
-    def _own_clone(self) -> tuple[Step, ...]:
-        """A clone without a copy of the objects; what is in the user's later is in it, too."""
-        partial, done = self.source.with_name(f"{self.source.name}.partial"), f".{self.source.name}.done"
-        copy = ("git", "clone", "--quiet", "--shared", "--no-checkout", str(self.clone), str(partial))
-        steps = (
-            MakeDir(self.space.sources, phase=PHASE),
-            Remove((partial, self.source), self.space.root, phase=PHASE),
-            Run(copy, cwd=self.space.sources, phase=PHASE),
-            Move(partial, self.source, phase=PHASE),
-        )
-        return stamped(steps, self.space.sources / done, self.source)
 
     def _build(self, commit: TritonCommit, running: Session) -> None:
         move = ("git", "checkout", "--quiet", "--force", "--detach", commit.commit)
@@ -278,3 +266,16 @@ class CommitBuilds:
             why = answer.err if answer else "git takes too long"
             raise FactError("git cannot read this commit", where=f"{self.clone} at {commit.commit}", why=why)
         return tuple(name for name in answer.out.split("\0") if name)
+
+
+def borrowed_clone(clone: Path, source: Path, space: Workspace) -> tuple[Step, ...]:
+    """Steps that make a clone without a copy of the objects; what is in the user's later is in it, too."""
+    partial, done = source.with_name(f"{source.name}.partial"), f".{source.name}.done"
+    copy = ("git", "clone", "--quiet", "--shared", "--no-checkout", str(clone), str(partial))
+    steps = (
+        MakeDir(space.sources, phase=PHASE),
+        Remove((partial, source), space.root, phase=PHASE),
+        Run(copy, cwd=space.sources, phase=PHASE),
+        Move(partial, source, phase=PHASE),
+    )
+    return stamped(steps, space.sources / done, source)

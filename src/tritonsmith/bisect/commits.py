@@ -28,7 +28,7 @@ class NoLlvmError(StepError):
 
 
 class Builds(Protocol):
-    """What makes commits ready to test: `build.CommitBuilds`."""
+    """What makes commits ready to test: `build.CommitBuilds`, and `llvm_build.LlcBuilds`."""
 
     def llvm_state(self, pin: str) -> LlvmState:
         """Where the LLVM of a pin comes from."""
@@ -40,7 +40,7 @@ class Builds(Protocol):
         """The commit that was built last against the LLVM of a pin; empty if none was."""
 
     def make(self, commit: TritonCommit) -> CompilerSpec:
-        """Make a commit ready, and name the interpreter that has it.
+        """Make a commit ready, and name the interpreter that has it, or the llc.
 
         Raises:
             NoLlvmError: its LLVM cannot be had.
@@ -165,7 +165,7 @@ class CommitSearch:
         try:
             triton = self._builds.make(commit)
         except (FactError, PreflightError, StepError) as error:
-            why = _reason(error)
+            why = reason(error)
             if any(word in why for word in _OURS):
                 raise
             if isinstance(error, NoLlvmError):
@@ -190,6 +190,6 @@ class CommitSearch:
         return self._builds.built(commit) is not None
 
 
-def _reason(error: FactError | PreflightError | StepError) -> str:
+def reason(error: FactError | PreflightError | StepError) -> str:
     """A failure in one or two lines: what, and the first line of why."""
     return ": ".join(filter(None, (error.what, (error.why or "").strip().partition("\n")[0])))

@@ -36,6 +36,7 @@ class BisectQuestion:
         command: program and arguments.
         folder: where the command runs.
         source: clone of Triton; empty if none was given.
+        llvm_source: clone of LLVM, searched if the culprit is a bump; empty if none was given.
         env: environment whose settings builds of commits have.
         confirm: tests of one Triton whose verdicts must agree.
         timeout: seconds for one compile; None for the usual.
@@ -57,12 +58,14 @@ class BisectQuestion:
     timeout: int | None = None
     releases_only: bool = False
     content: str = ""
+    llvm_source: str = ""
 
     @property
     def name(self) -> str:
-        """Of its folder: the ends, and a digest of everything."""
+        """Of its folder: the ends, and a digest of everything that outcomes depend on."""
         ends = "-".join(_plain(text) for text in (self.good, self.bad))
-        return f"{ends}-{digest(json.dumps(asdict(self), sort_keys=True))[:8]}"
+        searched = {name: value for name, value in asdict(self).items() if name != "llvm_source"}
+        return f"{ends}-{digest(json.dumps(searched, sort_keys=True))[:8]}"
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ def begin(question: BisectQuestion) -> BisectSession:
     """The unfinished session of this question, or a new one, which is not on disk yet."""
     folder = root() / question.name
     if (folder / FILE).is_file() and not (old := read(folder)).answer:
-        return old
+        return replace(old, question=question)
     return BisectSession(folder, question)
 
 

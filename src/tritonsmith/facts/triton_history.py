@@ -96,7 +96,7 @@ class TritonCommit:
 
 
 @dataclass(frozen=True)
-class _Change:
+class FileChange:
     """A file before and after: mode and blob, as one word each; None where it is not there."""
 
     path: str
@@ -153,7 +153,7 @@ def _merge_base(repository: Repo, one: str, other: str) -> str:
 
 def _followed(repository: Repo, clone: Path, first: str, last: str) -> Iterator[TritonCommit]:
     before, pin, key = "", "", 0
-    for head, changes in (*_log(clone, "-1", first), *_log(clone, f"{first}..{last}")):
+    for head, changes in (*log(clone, "-1", first), *log(clone, f"{first}..{last}")):
         commit, parents, date, subject = head
         apart = not before or parents[0] != before  # the start; or history came by a merge from there
         if apart:
@@ -201,20 +201,26 @@ def _weight(path: str, content: str | None) -> int:
     return int.from_bytes(hashlib.blake2b(f"{path}\0{content}".encode(), digest_size=_WIDTH).digest())
 
 
-def _tree(clone: Path, commit: str) -> Iterator[_Change]:
+def _tree(clone: Path, commit: str) -> Iterator[FileChange]:
     """All files of a commit, as if it had added them."""
     for entry in _output(clone, "ls-tree", "-r", "-z", "--full-tree", commit).split("\0"):
         if entry:
             words, _, path = entry.partition("\t")
             mode, _, blob = words.split()
-            yield _Change(path, None, f"{mode} {blob}")
+            yield FileChange(path, None, f"{mode} {blob}")
 
 
 _Head = tuple[str, tuple[str, ...], str, str]
 
 
-def _log(clone: Path, *span: str) -> Iterator[tuple[_Head, list[_Change]]]:
-    """Commits, oldest first: hash, parents, date, subject; and what each changed."""
+def log(clone: Path, *span: str) -> Iterator[tuple[_Head, list[FileChange]]]:
+    """Commits along first parents, oldest first: hash, parents, date, subject; and what each changed.
+
+    No content of a file is read, so that a clone without any (`--filter=blob:none`) does as well.
+
+    Raises:
+        FactError: git cannot list them.
+    """
     compared = ("--diff-merges=first-parent", "--root", "--raw", "-r", "--no-renames", "--no-abbrev", "-z")
     order = ("--first-parent", "--reverse", "--no-show-signature", "--no-ext-diff")
     told = _output(clone, "log", *order, *compared, _FORMAT, *span)
@@ -226,7 +232,7 @@ def _log(clone: Path, *span: str) -> Iterator[tuple[_Head, list[_Change]]]:
             if states.lstrip("\n").startswith(":"):
                 old, new, from_blob, to_blob, _ = states.lstrip("\n")[1:].split()
                 changes.append(
-                    _Change(
+                    FileChange(
                         path,
                         None if old == _NONE else f"{old} {from_blob}",
                         None if new == _NONE else f"{new} {to_blob}",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _NAME = word("bisect, by the beginning of its name; the last one if omitted", "")
 _TESTS = "tests"  # in the folder of a bisect
+_LLVM_SOURCE = flag("clone of LLVM, to search its commits if the culprit is a bump", None)
 _EXPLAIN = flag("print what each candidate is expected to cost, and test nothing", default=False)
 
 
@@ -40,6 +41,7 @@ def run(
     when: tuple[str, ...] = flag("bad where: 'spills>0', 'ptx contains TEXT' (repeatable)", ()),
     test: str = flag("bad where this test of pytest or lit fails: FILE or FILE::NAME", ""),
     source: Path | None = flag("clone of Triton, to search commits after releases", None),
+    llvm_source: Path | None = _LLVM_SOURCE,
     releases_only: bool = flag("end with the step between two releases", default=False),
     confirm: int | None = flag(
         "tests of each Triton, which must agree", None, least=1, example="--confirm 3"
@@ -79,6 +81,7 @@ def run(
         confirm=confirm or 1,
         timeout=timeout,
         releases_only=releases_only,
+        llvm_source=str(llvm_source or ""),
     )
     question = replace(question, content=_content(question))
     _go_on(session.begin(question), scheduler, jobs, explain=explain, json=json)
@@ -88,16 +91,21 @@ def run(
 def resume(
     context: Any,
     bisect: str = _NAME,
+    llvm_source: Path | None = _LLVM_SOURCE,
     explain: bool = _EXPLAIN,
     scheduler: str = SCHEDULER,
     jobs: int | None = JOBS,
     json: bool = JSON,
 ) -> None:
-    """Go on with a bisect that was stopped."""
+    """Go on with a bisect that was stopped, or into LLVM with its answer."""
+    from dataclasses import replace
+
     from tritonsmith.bisect import session
 
     found = session.find(bisect)
     question = found.question
+    if llvm_source:
+        found = replace(found, question=replace(question, llvm_source=str(llvm_source)))
     here = _content(question)
     if here != question.content:
         raise UsageError(
@@ -166,10 +174,12 @@ def _go_on(session: BisectSession, scheduler: str, jobs: int | None, *, explain:
         if session.tested:
             console.note(f"{len(session.tested)} outcomes are known already: {session.folder.name}")
         answer = bisect.run()
-    parted, page = _shown(bisect, answer, silent=json)
+        parted = _parted(bisect, answer, silent=json)
+        answer, llvm = _in_llvm(bisect, answer, parted)
+    page = _page(bisect, answer, parted)
     passes = parted.said if parted else ""
     if json:
-        output.json({**report.as_json(bisect.session, answer, passes), "page": str(page)})
+        output.json({**report.as_json(bisect.session, answer, passes), "llvm": llvm, "page": str(page)})
     else:
         for line in report.lines(bisect.session, answer):
             console.out().print(line, markup=False)
@@ -204,23 +214,63 @@ def _bisect(session: BisectSession, scheduler: str, jobs: int | None, *, silent:
     return TritonBisect(session, predicate, good, bad, builds, vendor, jobs or 1, console.note)
 
 
-def _shown(bisect: TritonBisect, answer: BisectAnswer, *, silent: bool) -> tuple[PartingPass | None, Path]:
-    """Where the compiles of a kernel by both sides of the step part, and the page; none for a command."""
-    from tritonsmith.bisect import culprit, findings, page
+def _parted(bisect: TritonBisect, answer: BisectAnswer, *, silent: bool) -> PartingPass | None:
+    """Where the compiles of a kernel by both sides of the step part; None for a command or a test."""
+    from tritonsmith.bisect import culprit
+
+    session, question = bisect.session, bisect.session.question
+    if not question.kernel or not answer.step.decided:
+        return None
+    kernel = compared_kernels(question.kernel, _options(question))[0]
+    checkout = bisect.builds.source if bisect.builds and bisect.builds.source.is_dir() else None
+    good, bad = bisect.triton(answer.step.good), bisect.triton(answer.step.bad)
+    return culprit.parting(kernel.asked, good, bad, session.folder / "passes", checkout, silent=silent)
+
+
+def _in_llvm(
+    bisect: TritonBisect, answer: BisectAnswer, parted: PartingPass | None
+) -> tuple[BisectAnswer, dict[str, Any] | None]:
+    """The answer with what the commits of LLVM say, and all of that as JSON; None where no pin moved."""
+    from dataclasses import replace
+
+    from tritonsmith.bisect import llvm_range
+    from tritonsmith.bisect.llvm_build import LlcBuilds
+    from tritonsmith.bisect.predicate import llc_compiles
+
+    question, builds = bisect.session.question, bisect.builds
+    if answer.culprit is None or builds is None:
+        return answer, None
+    clone = Path(question.llvm_source) if question.llvm_source else None
+    by_pass = parted.name if parted and not parted.file else ""
+    found = llvm_range.of(answer.commits, answer.culprit, bisect.vendor, clone, by_pass)
+    if found is None:
+        return answer, None
+    said, more = [*found.lines()], {}
+    if clone:
+        sides = {"good": bisect.triton(answer.step.good), "bad": bisect.triton(answer.step.bad)}
+        tests = llc_compiles.tests(bisect.predicate, sides, bisect.session.folder / "llvm")
+        made = LlcBuilds(clone, builds.settings, builds.space, found.targets)
+        search = llvm_range.LlvmBisect(found, made, tests, bisect.session, console.note)
+        said += search.run()
+        more = search.as_json()
+    return replace(answer, notes=(*answer.notes, *said)), {**found.as_json(), **more}
+
+
+def _page(bisect: TritonBisect, answer: BisectAnswer, parted: PartingPass | None) -> Path:
+    """Write the page; for a kernel, with its code by both sides of the step."""
+    from tritonsmith.bisect import findings, page
     from tritonsmith.bisect.predicate import kernel_compiles
 
     session, question = bisect.session, bisect.session.question
-    parted = compiles = None
-    if question.kernel and answer.step.decided:
+    compiles = None
+    if parted:
         kernel = compared_kernels(question.kernel, _options(question))[0]
-        checkout = bisect.builds.source if bisect.builds and bisect.builds.source.is_dir() else None
-        good, bad = bisect.triton(answer.step.good), bisect.triton(answer.step.bad)
-        parted = culprit.parting(kernel.asked, good, bad, session.folder / "passes", checkout, silent=silent)
-        folders = [kernel_compiles.folder(session.folder / _TESTS, one, kernel) for one in (good, bad)]
+        sides = [bisect.triton(one) for one in (answer.step.good, answer.step.bad)]
+        folders = [kernel_compiles.folder(session.folder / _TESTS, one, kernel) for one in sides]
         compiles = (folders[0], folders[1])
     path = session.folder / "report.html"
     page.write(findings.of(session, answer, parted, compiles), path)
-    return parted, path
+    return path
 
 
 def _predicate(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
-from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles, Manifests, UntestableError
+from tritonsmith.bisect.predicate.kernel_compiles import CompilesOf, Manifests, UntestableError
 from tritonsmith.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compile.manifest import Point
@@ -28,7 +28,7 @@ class FailurePredicate:
         bad: the Triton whose failures are searched for; it may have to be built.
     """
 
-    compiles: KernelCompiles
+    compiles: CompilesOf
     bad: Callable[[], CompilerSpec]
 
     def outcomes(self, tritons: Sequence[CompilerSpec]) -> Outcomes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, UsageError
@@ -26,6 +27,20 @@ def folder(out: Path, triton: CompilerSpec, kernel: ComparedKernel) -> Path:
 
 class UntestableError(FactError):
     """This Triton cannot compile these kernels at all; another one may."""
+
+
+class CompilesOf(Protocol):
+    """Compiles of the same kernels by many compilers: `KernelCompiles`, `llc_compiles.LlcCompiles`."""
+
+    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
+        """Do at once what can be done at once for several Tritons."""
+
+    def of(self, triton: CompilerSpec) -> Manifests:
+        """The compiles by one of them.
+
+        Raises:
+            UntestableError: it cannot be had, or refuses the kernels' files.
+        """
 
 
 @dataclass(frozen=True)

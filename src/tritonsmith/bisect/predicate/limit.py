@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
-from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles, UntestableError
+from tritonsmith.bisect.predicate.kernel_compiles import CompilesOf, UntestableError
 from tritonsmith.bisect.predicate.protocol import Outcomes, one_by_one
 from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.kernels.batch.spec import CompilerSpec
@@ -56,7 +56,7 @@ class LimitPredicate:
         good: the Triton that signed terms are about; it may have to be built.
     """
 
-    compiles: KernelCompiles
+    compiles: CompilesOf
     terms: tuple[Limit | TextTerm, ...]
     good: Callable[[], CompilerSpec]
 

@@ -44,7 +44,7 @@ def prepare(
         PreflightError: the build would fail.
     """
     request = _request(settings, located)
-    means = _build_tools(settings)
+    means = build_tools(settings)
     store = store_store.open_store(space, settings.llvm.store)
     named = settings.llvm.dir
     inputs = ProviderInputs(
@@ -75,7 +75,8 @@ def prepare(
     return PreparedBuild(choice.plan, tuple(warnings), receipt, beside, store_update=update), choice
 
 
-def _build_tools(settings: Settings) -> BuildTools:
+def build_tools(settings: Settings) -> BuildTools:
+    """What builds an LLVM here."""
     host = machine.read()
     found = tools.compilers(
         compiler=settings.toolchain.compiler,

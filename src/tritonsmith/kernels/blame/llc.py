@@ -46,18 +46,24 @@ def at_hand(more: Sequence[Path] = ()) -> tuple[Llc, ...]:
     Raises:
         FactError: one of the others is no llc.
     """
-    found: dict[str, Llc] = {}
-    for program in more:
-        version = _version(program)
-        if not version:
-            raise FactError("this is no llc", where=program, hints=["--llc /usr/lib/llvm-19/bin/llc"])
-        found[version] = Llc(program, version)
+    found = {one.version: one for one in map(of, more)}
     for program in _on_path():
         if (version := _version(program)) and version not in found:
             found[version] = Llc(program, version)
     return tuple(
         sorted(found.values(), key=lambda one: [int(part) for part in re.findall(r"\d+", one.version)])
     )
+
+
+def of(program: Path) -> Llc:
+    """A program that is an llc.
+
+    Raises:
+        FactError: it is none.
+    """
+    if version := _version(program):
+        return Llc(program, version)
+    raise FactError("this is no llc", where=program, hints=["--llc /usr/lib/llvm-19/bin/llc"])
 
 
 def assembly(

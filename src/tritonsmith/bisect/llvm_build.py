@@ -1,0 +1,127 @@
+"""The llc of a commit of LLVM: one build tree, which moves from commit to commit.
+
+Neither MLIR nor Triton is built. The user's clone is only read: sources lie in a clone of the tool's own,
+which borrows the user's objects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.bisect.build import borrowed_clone
+from tritonsmith.bisect.cost import LlvmState
+from tritonsmith.builder import cmake
+from tritonsmith.builder.llvm import setup_mlir
+from tritonsmith.builder.llvm import source as llvm_source
+from tritonsmith.builder.llvm.request import LlvmRequest
+from tritonsmith.builder.prepared_build import PreparedBuild
+from tritonsmith.builder.triton import commands
+from tritonsmith.envs import receipts, session
+from tritonsmith.envs.schema import LlvmSettings, Settings
+from tritonsmith.envs.workspace import EnvDir, Workspace
+from tritonsmith.facts.triton_history import TritonCommit
+from tritonsmith.kernels.blame import llc
+from tritonsmith.kernels.blame.llc import Llc
+from tritonsmith.plan import MakeDir, Plan, Run, Step, digest, locks
+
+_TASK = "setup-mlir"  # what builds of LLVM are to receipts and logs
+_PROGRAM = "llc"
+_SHORT = 12  # digits of a commit
+
+
+@dataclass(frozen=True)
+class LlcBuilds:
+    """Builds the llc of commits of one clone.
+
+    Attributes:
+        clone: the user's.
+        settings: of the environment whose compiler, linker, cache and jobs are used.
+        space: the workspace, in which everything goes.
+        targets: the code generators: `NVPTX`.
+    """
+
+    clone: Path
+    settings: Settings
+    space: Workspace
+    targets: tuple[str, ...]
+
+    @property
+    def source(self) -> Path:
+        """The clone of the tool's own, at the commit that was built last."""
+        return self.space.sources / f"bisect-llvm-{digest(str(self.clone))[:8]}"
+
+    @property
+    def env(self) -> EnvDir:
+        """The folder of receipts, logs and the build tree."""
+        return self.space.env(f"{self.source.name}-{'-'.join(self.targets)}")
+
+    @property
+    def tree(self) -> Path:
+        """The build tree."""
+        return self.env.path / "llvm"
+
+    def llvm_state(self, _pin: str) -> LlvmState:
+        """There is no other LLVM to wait for."""
+        return "ready"
+
+    def last(self, _pin: str) -> str:
+        """The commit that was built last; empty if none was."""
+        return str((receipts.read(self.env.receipt(_TASK)) or {}).get("commit", ""))
+
+    def built(self, commit: TritonCommit) -> dict[str, Any] | None:
+        """The receipt of the last build, if it was of this commit."""
+        return receipts.read(self.env.receipt(_TASK)) if self.last("") == commit.commit else None
+
+    def make(self, commit: TritonCommit) -> Llc:
+        """Build the llc of a commit; it is there until the next one is built.
+
+        Raises:
+            SmithError: it cannot be built; a StepError is the commit's own.
+        """
+        self.space.claim()
+        with (
+            locks.hold(self.source.with_suffix(".lock"), purpose="bisect"),
+            session.opened(_TASK, self.env.name) as running,
+        ):
+            running.run_unseen(
+                (*borrowed_clone(self.clone, self.source, self.space), *self._move(commit.commit))
+            )
+            prepared = PreparedBuild(
+                Plan("an llc", self._build()), (), {"commit": commit.commit, "targets": self.targets}
+            )
+            commands.execute(prepared, running)
+        return replace(llc.of(self.tree / "bin" / _PROGRAM), version=commit.commit[:_SHORT])
+
+    def _move(self, commit: str) -> tuple[Step, ...]:
+        folders = (
+            folder for folder in configs.load("triton-eras")["llvm-source"]["folders"] if folder != "mlir"
+        )
+        calls = (("sparse-checkout", "set", *folders), ("checkout", "--quiet", "--force", "--detach", commit))
+        phase = llvm_source.PHASE_SOURCES
+        return tuple(Run(("git", *call), cwd=self.source, phase=phase) for call in calls)
+
+    def _build(self) -> tuple[Step, ...]:
+        llvm = LlvmSettings(**configs.load("bisect")["llvm"]["settings"], targets=self.targets)
+        settings = replace(
+            self.settings, llvm=replace(llvm, precompiled_headers=self.settings.llvm.precompiled_headers)
+        )
+        means = setup_mlir.build_tools(settings)
+        request = LlvmRequest(None, frozenset(), "", settings.llvm)
+        variables = llvm_source.cache_variables(request, means) | configs.load("bisect")["llvm"]["cmake"]
+        phase = llvm_source.PHASE_CONFIGURE
+        return (
+            MakeDir(self.tree, phase=phase),
+            *cmake.configure(
+                self.source / "llvm", self.tree, variables, means.tools, phase=phase, root=self.space.root
+            ),
+            cmake.build_targets(
+                self.tree,
+                means.tools,
+                targets=(_PROGRAM,),
+                jobs=means.jobs.compile,
+                phase=llvm_source.PHASE_BUILD,
+            ),
+        )

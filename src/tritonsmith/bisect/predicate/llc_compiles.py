@@ -1,0 +1,135 @@
+"""Compiles in which LLVM alone differs: the llir of one Triton by an llc, then that Triton's assembler."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tritonsmith import untrusted
+from tritonsmith.bisect.outcome import BisectOutcome
+from tritonsmith.bisect.predicate.failing_compile import FailurePredicate
+from tritonsmith.bisect.predicate.kernel_compiles import CompilesOf, Manifests
+from tritonsmith.bisect.predicate.limit import LimitPredicate
+from tritonsmith.bisect.predicate.protocol import ConfirmedPredicate, Predicate
+from tritonsmith.envs import workspace
+from tritonsmith.errors import FactError
+from tritonsmith.kernels.batch import wheel_env
+from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.kernels.blame import components
+from tritonsmith.kernels.blame import llc as of_llc
+from tritonsmith.kernels.blame.llc import Llc
+from tritonsmith.kernels.blame.pipeline import BlameSide, MixedPipeline, check_launch
+from tritonsmith.kernels.compile import manifest as manifests
+from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
+from tritonsmith.plan import files
+
+_BINARY = {"cuda": "cubin", "hip": "hsaco"}
+
+
+LlcTest = Callable[[Llc], BisectOutcome]
+
+
+@dataclass(frozen=True)
+class LlcCompiles:
+    """Compiles by an llc, beside those by Tritons.
+
+    Attributes:
+        tritons: compiles by Tritons.
+        whose: the Triton whose llir is taken, and whose assembler.
+        llc: it.
+        out: folder of all that is made; each file is written again by the next llc.
+    """
+
+    tritons: CompilesOf
+    whose: CompilerSpec
+    llc: Llc
+    out: Path
+
+    @property
+    def spec(self) -> CompilerSpec:
+        """What names the compiles by the llc."""
+        return CompilerSpec(f"llc {self.llc.program}")
+
+    def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
+        """Nothing: one llc is tested after another."""
+
+    def of(self, triton: CompilerSpec) -> Manifests:
+        """The compiles by the llc, or by a Triton."""
+        every = self.tritons.of(self.whose if triton == self.spec else triton)
+        return tuple(map(self._compiled, every)) if triton == self.spec else every
+
+    def _compiled(self, made: Manifest) -> Manifest:
+        folder = self.out / made.folder.name
+        points = tuple(self._point(made, point, folder) for point in made.points)
+        found = replace(made, folder=folder, points=points)
+        files.write_atomically(folder / manifests.FILE, found.render())
+        return found
+
+    def _point(self, made: Manifest, point: Point, folder: Path) -> Point:
+        files.make_folder(folder / point.id)
+        try:
+            stages = self._stages(made, point, folder)
+        except FactError as error:
+            said = ": ".join(filter(None, ("error", error.what, error.why)))
+            return replace(point, status="failed", stages={}, error=said, log=error.why or "")
+        return replace(point, status="ok", stages=stages, error="", log="", remarks=None)
+
+    def _stages(self, made: Manifest, point: Point, folder: Path) -> dict[str, Stage]:
+        """The text and the binary that the llc's code becomes.
+
+        Raises:
+            FactError: a step cannot take what the step before made.
+        """
+        side = BlameSide(self.whose.label, wheel_env.place_of(self.whose, 1).python, made, point)
+        parts = components.of(point.backend, point.stages)
+        pipeline = MixedPipeline(
+            {"A": side, "B": side}, parts, point.options, folder / "work", workspace.default(), silent=True
+        )
+        text = pipeline.stages[-1]
+        like, target = side.file(text), (point.arch, "")
+        if point.backend == "cuda":
+            target = of_llc.ptx_target(untrusted.read_text(like, untrusted.OURS))
+        out = folder / point.id / like.name
+        fusion = bool(point.metadata.get("enable_fp_fusion", True))
+        files.make_folder(pipeline.work)
+        pipeline.read_by(
+            side.file("llir"),
+            lambda llir: of_llc.assembly(
+                self.llc, llir, target, out, point.backend, made.triton, fusion=fusion
+            ),
+        )
+        if point.backend == "cuda":
+            check_launch(out, like)
+        binary = _BINARY[point.backend]
+        assembled = pipeline.step("A", text, out, binary)[0]
+        return {name: _stage(path, folder) for name, path in ((text, out), (binary, assembled))}
+
+
+def _stage(path: Path, folder: Path) -> Stage:
+    content = path.read_bytes()
+    return Stage(str(path.relative_to(folder)), len(content), hashlib.sha256(content).hexdigest())
+
+
+def tests(predicate: Predicate, sides: Mapping[str, CompilerSpec], out: Path) -> dict[str, LlcTest]:
+    """For each side of a step, the test of an llc by its llir; none for what has no llir: commands and tests.
+
+    Args:
+        predicate: of the bisect.
+        sides: name to Triton.
+        out: folder for what is made.
+    """
+    inner = predicate.inner if isinstance(predicate, ConfirmedPredicate) else predicate
+    if not isinstance(inner, (LimitPredicate, FailurePredicate)):
+        return {}
+    found = inner
+
+    def of(name: str, whose: CompilerSpec) -> LlcTest:
+        def test(llc: Llc) -> BisectOutcome:
+            compiles = LlcCompiles(found.compiles, whose, llc, out / name)
+            return replace(found, compiles=compiles).test(compiles.spec)
+
+        return test
+
+    return {name: of(name, whose) for name, whose in sides.items()}

@@ -1,0 +1,133 @@
+"""The commits of LLVM between two pins, and which of them may change what llc makes for a code generator.
+
+No content of a file is read: a partial clone (`--filter=blob:none`) fetches nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tritonsmith import configs
+from tritonsmith.errors import FactError
+from tritonsmith.facts import git_reader, triton_history
+from tritonsmith.facts.triton_history import FileChange, TritonCommit
+
+_PROMISED = r"^(extensions\.partialclone|remote\..*\.promisor)$"
+_HEADERS = (".def", ".h", ".inc", ".td")
+_PLAIN = re.compile(r"[^a-z0-9]")
+
+
+@dataclass(frozen=True)
+class LlvmHistory:
+    """The commits from one pin to a later one.
+
+    Attributes:
+        commits: both included, oldest first. `sources` counts files that llc is built from; `areas` is empty
+            for a commit that touches neither this code generator nor what all of them share.
+        changed: commit to the files that it changed, as far as they lie in LLVM or MLIR.
+    """
+
+    commits: tuple[TritonCommit, ...]
+    changed: dict[str, tuple[str, ...]]
+
+    def touching(self, paths: Iterable[str]) -> tuple[TritonCommit, ...]:
+        """The commits that changed any of these files, without the first one."""
+        wanted = frozenset(paths)
+        return tuple(one for one in self.commits[1:] if not wanted.isdisjoint(self.changed[one.commit]))
+
+    @property
+    def near(self) -> tuple[TritonCommit, ...]:
+        """The commits that touch the code generator, or what all of them share."""
+        return tuple(one for one in self.commits[1:] if one.areas)
+
+    @property
+    def candidates(self) -> tuple[TritonCommit, ...]:
+        """The first commit, and all that change a file from which llc is built: others have the same llc."""
+        return (self.commits[0], *(one for one in self.commits[1:] if one.sources))
+
+
+def read(clone: Path, old: str, new: str, targets: tuple[str, ...]) -> LlvmHistory:
+    """The commits between two pins.
+
+    Args:
+        clone: of LLVM, with a work tree or bare, also a partial one; nothing in it changes.
+        old: the earlier pin, 40 digits.
+        new: the later one.
+        targets: the code generators: `NVPTX`.
+
+    Raises:
+        FactError: the clone lacks a commit, or the earlier one is no ancestor of the later.
+    """
+    for commit in (old, new):
+        answer = git_reader.look(clone, "cat-file", "-e", f"{commit}^{{commit}}")
+        if answer is None or answer.code:
+            hints = [f"git -C {clone} fetch {configs.load('bisect')['llvm']['page']} {commit}"]
+            raise FactError(f"the clone of LLVM has no {commit[:12]}", where=clone, hints=hints)
+    answer = git_reader.look(clone, "merge-base", "--is-ancestor", old, new)
+    if answer is None or answer.code:
+        why = "a pin that moved back, that lies on a branch, or in a shallow clone"
+        raise FactError(f"LLVM's {old[:12]} is not an ancestor of {new[:12]}", where=clone, why=why)
+    table = configs.load("bisect")["llvm"]
+    built, near = (
+        re.compile(table[name].replace("TARGET", f"(?:{'|'.join(targets)})")) for name in ("built", "near")
+    )
+    found, changed = [], {}
+    for head, changes in (*triton_history.log(clone, "-1", old), *triton_history.log(clone, f"{old}..{new}")):
+        found.append(_commit(head, changes, built, near))
+        changed[head[0]] = tuple(one.path for one in changes if one.path.startswith(("llvm/", "mlir/")))
+    return LlvmHistory(tuple(found), changed)
+
+
+def is_partial(clone: Path) -> bool:
+    """Whether a clone lacks contents of files, which git would fetch."""
+    answer = git_reader.look(clone, "config", "--get-regexp", _PROMISED)
+    return answer is not None and answer.code == 0
+
+
+def files_of(clone: Path, commit: str, pass_name: str) -> tuple[str, ...]:
+    """The files of a pass of LLVM or MLIR at a commit, by the names of files and folders; none if none fits.
+
+    `InstCombinePass` is in `llvm/lib/Transforms/InstCombine`, `cse` in `mlir/lib/Transforms/CSE.cpp`.
+    """
+    answer = git_reader.look(clone, "ls-tree", "-r", "-z", "--name-only", commit, "llvm/lib", "mlir/lib")
+    wanted = _plain(pass_name).removesuffix("pass")
+    if answer is None or answer.code or not wanted:
+        return ()
+    return tuple(path for path in answer.out.split("\0") if path and wanted in _names(path))
+
+
+def _names(path: str) -> Iterator[str]:
+    """What a source may be called: its own name and its folder's, as one word each."""
+    file = PurePosixPath(path)
+    if file.suffix in (".cpp", ".h", ".td"):
+        yield _plain(file.stem).removesuffix("pass")
+        yield _plain(file.parent.name)
+
+
+def _plain(name: str) -> str:
+    return _PLAIN.sub("", name.lower())
+
+
+def _commit(
+    head: tuple[str, tuple[str, ...], str, str],
+    changes: list[FileChange],
+    built: re.Pattern[str],
+    near: re.Pattern[str],
+) -> TritonCommit:
+    commit, parents, date, subject = head
+    sources = [one.path for one in changes if built.match(one.path)]
+    return TritonCommit(
+        commit=commit,
+        parents=parents,
+        date=date,
+        subject=subject,
+        pin="",
+        bump=False,
+        native=commit,
+        areas=frozenset({"common"}) if any(near.match(path) for path in sources) else frozenset(),
+        sources=len(sources),
+        headers=sum(path.endswith(_HEADERS) for path in sources),
+    )
