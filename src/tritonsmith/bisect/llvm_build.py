@@ -23,8 +23,7 @@ from tritonsmith.envs import receipts, session
 from tritonsmith.envs.schema import LlvmSettings, Settings
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.facts.triton_history import TritonCommit
-from tritonsmith.kernels.blame import llc
-from tritonsmith.kernels.blame.llc import Llc
+from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.plan import MakeDir, Plan, Run, Step, digest, locks
 
 _TASK = "setup-mlir"  # what builds of LLVM are to receipts and logs
@@ -75,8 +74,8 @@ class LlcBuilds:
         """The receipt of the last build, if it was of this commit."""
         return receipts.read(self.env.receipt(_TASK)) if self.last("") == commit.commit else None
 
-    def make(self, commit: TritonCommit) -> Llc:
-        """Build the llc of a commit; it is there until the next one is built.
+    def make(self, commit: TritonCommit) -> CompilerSpec:
+        """Build the llc of a commit; it is there until the next one is built, and named as an interpreter is.
 
         Raises:
             SmithError: it cannot be built; a StepError is the commit's own.
@@ -93,7 +92,7 @@ class LlcBuilds:
                 Plan("an llc", self._build()), (), {"commit": commit.commit, "targets": self.targets}
             )
             commands.execute(prepared, running)
-        return replace(llc.of(self.tree / "bin" / _PROGRAM), version=commit.commit[:_SHORT])
+        return CompilerSpec(f"llc {commit.commit[:_SHORT]}", python=str(self.tree / "bin" / _PROGRAM))
 
     def _move(self, commit: str) -> tuple[Step, ...]:
         folders = (

@@ -15,10 +15,11 @@ from typing import Any
 
 from tritonsmith import configs
 from tritonsmith.bisect import session as sessions
-from tritonsmith.bisect.commits import HistorySearch, reason
+from tritonsmith.bisect.commits import CommitSearch, reason
 from tritonsmith.bisect.llvm_build import LlcBuilds
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.bisect.predicate.llc_compiles import LlcTest
+from tritonsmith.bisect.predicate.protocol import one_by_one
 from tritonsmith.bisect.session import BisectSession
 from tritonsmith.command_line import command
 from tritonsmith.errors import FactError, PreflightError, StepError
@@ -190,7 +191,9 @@ class LlvmBisect:
             nonlocal kept
             kept = self._told(commit, kept, outcome)
 
-        search = HistorySearch(every, self.builds, self.tests[self.side], known=kept.outcomes, record=record)
+        search = CommitSearch(
+            every, self.builds, one_by_one(self.tests[self.side]), known=kept.outcomes, record=record
+        )
         state = search.run()
         self.found = tuple(every[index] for index in state.culprits)
         good, bad = every[state.good], every[state.bad]

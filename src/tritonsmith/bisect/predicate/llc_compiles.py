@@ -19,7 +19,6 @@ from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.blame import components
 from tritonsmith.kernels.blame import llc as of_llc
-from tritonsmith.kernels.blame.llc import Llc
 from tritonsmith.kernels.blame.pipeline import BlameSide, MixedPipeline, check_launch
 from tritonsmith.kernels.compile import manifest as manifests
 from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
@@ -28,7 +27,7 @@ from tritonsmith.plan import files
 _BINARY = {"cuda": "cubin", "hip": "hsaco"}
 
 
-LlcTest = Callable[[Llc], BisectOutcome]
+LlcTest = Callable[[CompilerSpec], BisectOutcome]
 
 
 @dataclass(frozen=True)
@@ -38,27 +37,22 @@ class LlcCompiles:
     Attributes:
         tritons: compiles by Tritons.
         whose: the Triton whose llir is taken, and whose assembler.
-        llc: it.
+        llc: it, as its builds name it.
         out: folder of all that is made; each file is written again by the next llc.
     """
 
     tritons: CompilesOf
     whose: CompilerSpec
-    llc: Llc
+    llc: CompilerSpec
     out: Path
-
-    @property
-    def spec(self) -> CompilerSpec:
-        """What names the compiles by the llc."""
-        return CompilerSpec(f"llc {self.llc.program}")
 
     def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
         """Nothing: one llc is tested after another."""
 
     def of(self, triton: CompilerSpec) -> Manifests:
         """The compiles by the llc, or by a Triton."""
-        every = self.tritons.of(self.whose if triton == self.spec else triton)
-        return tuple(map(self._compiled, every)) if triton == self.spec else every
+        every = self.tritons.of(self.whose if triton == self.llc else triton)
+        return tuple(map(self._compiled, every)) if triton == self.llc else every
 
     def _compiled(self, made: Manifest) -> Manifest:
         folder = self.out / made.folder.name
@@ -82,6 +76,7 @@ class LlcCompiles:
         Raises:
             FactError: a step cannot take what the step before made.
         """
+        llc = of_llc.of(Path(self.llc.python))
         side = BlameSide(self.whose.label, wheel_env.place_of(self.whose, 1).python, made, point)
         parts = components.of(point.backend, point.stages)
         pipeline = MixedPipeline(
@@ -96,9 +91,7 @@ class LlcCompiles:
         files.make_folder(pipeline.work)
         pipeline.read_by(
             side.file("llir"),
-            lambda llir: of_llc.assembly(
-                self.llc, llir, target, out, point.backend, made.triton, fusion=fusion
-            ),
+            lambda llir: of_llc.assembly(llc, llir, target, out, point.backend, made.triton, fusion=fusion),
         )
         if point.backend == "cuda":
             check_launch(out, like)
@@ -126,9 +119,8 @@ def tests(predicate: Predicate, sides: Mapping[str, CompilerSpec], out: Path) ->
     found = inner
 
     def of(name: str, whose: CompilerSpec) -> LlcTest:
-        def test(llc: Llc) -> BisectOutcome:
-            compiles = LlcCompiles(found.compiles, whose, llc, out / name)
-            return replace(found, compiles=compiles).test(compiles.spec)
+        def test(llc: CompilerSpec) -> BisectOutcome:
+            return replace(found, compiles=LlcCompiles(found.compiles, whose, llc, out / name)).test(llc)
 
         return test
 

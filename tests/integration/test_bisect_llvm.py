@@ -1,0 +1,182 @@
+"""The first bad commit of a clone of LLVM, by its llc: built by CMake, on the llir of a real kernel.
+
+This LLVM's llc is a script: the code that Triton made of the llir, with one line more since one commit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.integration.harness import Smith, commit, git
+from tritonsmith.bisect.llvm_build import LlcBuilds
+from tritonsmith.bisect.llvm_range import LlvmBisect, LlvmRange
+from tritonsmith.bisect.predicate import limit, llc_compiles
+from tritonsmith.bisect.predicate.command import CommandPredicate
+from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles
+from tritonsmith.bisect.predicate.limit import LimitPredicate
+from tritonsmith.bisect.session import BisectQuestion, BisectSession
+from tritonsmith.envs import settings
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.facts import llvm_history
+from tritonsmith.kernels import compile as kernel_compile
+from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.kernels.compare.inputs import ComparedKernel
+from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels.compile.request import CompileRequest
+
+ADD = Path(kernel_compile.__file__).parents[1] / "examples" / "vector_add.py"
+SCRIPT = "llvm/tools/llc/llc.sh"
+NVPTX = "llvm/lib/Target/NVPTX/NVPTX.cpp"
+FILES = {
+    "llvm/CMakeLists.txt": """\
+cmake_minimum_required(VERSION 3.20)
+project(LLVM LANGUAGES CXX)
+file(READ lib/Target/NVPTX/NVPTX.cpp source)
+if(source MATCHES "broken")
+  set(broken COMMAND broken)
+endif()
+add_custom_target(llc
+  ${broken} COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_SOURCE_DIR}/tools/llc/llc.sh ${CMAKE_BINARY_DIR}/bin/llc)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS lib/Target/NVPTX/NVPTX.cpp)
+""",
+    "cmake/README": "",
+    "third-party/README": "",
+    NVPTX: "",
+    SCRIPT: """\
+#!/bin/sh
+test "$1" = --version && { echo "LLVM version 19.1.7"; exit; }
+for word; do
+  case $word in *.llir) llir=$word ;; *.ptx) out=$word ;; esac
+done
+test "$out" || exit 0
+cat "${llir%.llir}.ptx" > "$out"
+""",
+}
+
+
+@dataclass(frozen=True)
+class Llvm:
+    """A clone.
+
+    Attributes:
+        clone: its folder.
+        hashes: message to commit.
+        builds: of its llc.
+        kernel: compiles of a kernel.
+        triton: what compiles it.
+    """
+
+    clone: Path
+    hashes: dict[str, str]
+    builds: LlcBuilds
+    kernel: KernelCompiles
+    triton: CompilerSpec
+
+    def search(self, when: str, folder: Path, old: str = "first", new: str = "docs again") -> LlvmBisect:
+        """A search for the llc whose code is bad by this term."""
+        predicate = LimitPredicate(self.kernel, limit.parse([when]), lambda: self.triton)
+        session = BisectSession(folder / "bisects" / "x", BisectQuestion(good="a", bad="b"))
+        ends = self.hashes[old], self.hashes[new]
+        history = llvm_history.read(self.clone, *ends, ("NVPTX",))
+        sides = {"good": self.triton, "bad": self.triton}
+        tests = llc_compiles.tests(predicate, sides, self.builds.space.root / "llc" / folder.name)
+        found = LlvmRange(*ends, ("NVPTX",), history)
+        return LlvmBisect(found, self.builds, tests, session, lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def llvm(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Llvm]:
+    root = tmp_path_factory.mktemp("llvm")
+    smith = with_wheel.beside(root)
+    clone = root / "my llvm"
+    clone.mkdir()
+    git(clone, "init", "--quiet", "--initial-branch=main")
+    hashes: dict[str, str] = {}
+
+    def change(what: str, **texts: str) -> None:
+        for path, text in texts.items():
+            file = clone / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        (clone / SCRIPT).chmod(0o755)
+        hashes[what] = commit(clone, what)
+
+    change("first", **FILES)
+    change("x86", **{"llvm/lib/Target/X86/X86.cpp": "1"})
+    change("comment", **{NVPTX: "// comment\n"})
+    change("broken", **{NVPTX: "// broken\n"})
+    change("mended", **{NVPTX: "// mended\n"})
+    change("culprit (#12)", **{SCRIPT: FILES[SCRIPT] + 'echo "// slower" >> "$out"\n'})
+    change("support", **{"llvm/lib/Support/APInt.cpp": "1"})
+    change("docs again", **{"llvm/docs/LangRef.rst": "1"})
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in smith.environ.items():
+            patch.setenv(name, value)
+        builds = LlcBuilds(clone, settings.load("debug", only_shown=True), Workspace(smith.home), ("NVPTX",))
+        asked = CompileRequest(ADD, "", "*fp32:16,*fp32:16,*fp32:16,i32,64", (targets.parse("sm_90"),))
+        triton = CompilerSpec("good", python=str(smith.env("wheel") / "venv" / "bin" / "python"))
+        kernel = KernelCompiles((ComparedKernel("add", asked),), smith.home / "tests", silent=True)
+        yield Llvm(clone, hashes, builds, kernel, triton)
+
+
+@pytest.fixture(scope="module")
+def found(llvm: Llvm, tmp_path_factory: pytest.TempPathFactory) -> tuple[LlvmBisect, list[str]]:
+    search = llvm.search("ptx contains slower", tmp_path_factory.mktemp("found"))
+    return search, list(search.run())
+
+
+def test_the_commit_since_which_llc_is_worse_is_found(
+    llvm: Llvm, found: tuple[LlvmBisect, list[str]]
+) -> None:
+    search, said = found
+    assert [one.commit for one in search.found] == [llvm.hashes["culprit (#12)"]]
+    assert said[0].startswith(f"LLVM: first bad commit: {llvm.hashes['culprit (#12)'][:12]} culprit (#12)")
+    assert "https://github.com/llvm/llvm-project/pull/12" in said[0]
+    assert "by llc on the llir of the good side" in said[1]
+
+
+def test_what_does_not_build_is_skipped_and_what_llc_is_not_built_from_is_not_tested(
+    llvm: Llvm, found: tuple[LlvmBisect, list[str]]
+) -> None:
+    tested = {one["commit"]: one for one in found[0].as_json()["tested"]}
+    assert not {llvm.hashes[name] for name in ("x86", "docs again")} & tested.keys()
+    search = llvm.search("ptx contains slower", llvm.clone.parent / "skips", "broken", "mended")
+    _, good, _, _ = search.run()
+    assert good.startswith("LLVM: llir of the good side: skip: ")
+
+
+def test_outcomes_are_kept_so_that_nothing_is_built_again(
+    llvm: Llvm, found: tuple[LlvmBisect, list[str]]
+) -> None:
+    search, said = found
+    gone = replace(llvm.builds, clone=llvm.clone / "nowhere")
+    assert list(replace(search, builds=gone).run()) == said
+
+
+def test_where_llc_alone_does_not_show_it_nothing_is_blamed(llvm: Llvm, tmp_path: Path) -> None:
+    search = llvm.search("ptx contains slower", tmp_path, new="comment")
+    head, good, bad, hint = search.run()
+    assert "LLVM's code generator alone does not show it" in head
+    assert "llir of the good side: good: ptx does not contain slower" in good
+    assert "llir of the bad side" in bad
+    assert "invoke blame" in hint
+    assert search.found == ()
+
+
+def test_a_command_has_no_llir(llvm: Llvm, tmp_path: Path) -> None:
+    search = llvm.search("ptx contains slower", tmp_path)
+    none = llc_compiles.tests(CommandPredicate(("true",), tmp_path, tmp_path), {}, tmp_path)
+    said = list(replace(search, tests=none).run())
+    assert said == ["LLVM: they are not tested: a command and a test have no llir that llc could take"]
+
+
+def test_the_users_clone_stays_as_it_was(llvm: Llvm, found: tuple[LlvmBisect, list[str]]) -> None:
+    assert found
+    assert git(llvm.clone, "status", "--porcelain", "--ignored") == ""
+    assert git(llvm.clone, "worktree", "list").count(os.linesep) == 0
+    assert git(llvm.clone, "rev-parse", "HEAD") == llvm.hashes["docs again"]
