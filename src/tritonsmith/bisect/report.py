@@ -18,7 +18,7 @@ from tritonsmith.ui.tables import Grid
 
 _UPSTREAM = "https://github.com/triton-lang/triton"
 _PULL = f"{_UPSTREAM}/pull"
-_CLONE = "CLONE"  # stands for a folder of the user's in what others read
+_CLONE, _LLVM_CLONE = "CLONE", "LLVM_CLONE"  # stand for folders of the user's in what others read
 
 
 def predicate(question: BisectQuestion) -> str:
@@ -38,6 +38,7 @@ def repeat(question: BisectQuestion) -> str:
     flags |= {"when": question.when} if question.when else {}
     flags |= {"test": question.test} if question.test else {}
     flags |= {"source": question.source} if question.source else {}
+    flags |= {"llvm_source": question.llvm_source} if question.llvm_source else {}
     flags |= {"confirm": question.confirm} if question.confirm > 1 else {}
     flags |= {"releases_only": True} if question.releases_only else {}
     words = [word for name, value in flags.items() for word in flag_words(name, value)]
@@ -55,8 +56,13 @@ def without_places(question: BisectQuestion) -> BisectQuestion:
         file, found, name = text.partition(":")
         return f"{Path(file).name}{found}{name}" if Path(file).is_absolute() else text
 
-    source = _CLONE if question.source else ""
-    return replace(question, kernel=plain(question.kernel), test=plain(question.test), source=source)
+    return replace(
+        question,
+        kernel=plain(question.kernel),
+        test=plain(question.test),
+        source=_CLONE if question.source else "",
+        llvm_source=_LLVM_CLONE if question.llvm_source else "",
+    )
 
 
 def verdict(answer: BisectAnswer) -> str:

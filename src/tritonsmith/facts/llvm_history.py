@@ -64,7 +64,7 @@ def read(clone: Path, old: str, new: str, targets: tuple[str, ...]) -> LlvmHisto
     for commit in (old, new):
         answer = git_reader.look(clone, "cat-file", "-e", f"{commit}^{{commit}}")
         if answer is None or answer.code:
-            hints = [f"git -C {clone} fetch {configs.load('bisect')['llvm']['page']} {commit}"]
+            hints = [f"git fetch {configs.load('bisect')['llvm']['page']} {commit}"]
             raise FactError(f"the clone of LLVM has no {commit[:12]}", where=clone, hints=hints)
     answer = git_reader.look(clone, "merge-base", "--is-ancestor", old, new)
     if answer is None or answer.code:
