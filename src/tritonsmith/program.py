@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from invoke.exceptions import Exit, ParseError
@@ -73,7 +74,8 @@ def _hints(error: ParseError) -> tuple[str, ...]:
         where = f"tritonsmith --help {task}" if task else "tritonsmith --help"
         known = error.context.flag_names() if error.context else ()
         return (*did_you_mean(wrong, known)[:1], f"help on the flags: {where}")
-    return did_you_mean(wrong, namespace.task_names)
+    names = namespace.task_names
+    return did_you_mean(wrong, {*names, *chain.from_iterable(names.values())})
 
 
 def main() -> None:
