@@ -185,8 +185,8 @@ def available() -> list[tuple[str, Path, str]]:
 
 def _folders() -> list[Path]:
     """Never the current folder: an untrusted checkout must not name a compiler to run."""
-    own = workspace.default().worktrees
-    return [user_settings_file().parent / "envs", configs.data_dir("envs"), own]
+    space = workspace.default()
+    return [user_settings_file().parent / "envs", configs.data_dir("envs"), space.worktrees, space.like]
 
 
 def user_settings_file() -> Path:

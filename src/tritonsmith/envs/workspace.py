@@ -53,6 +53,11 @@ class Workspace:
         return self.root / "worktrees"
 
     @property
+    def like(self) -> Path:
+        """Env files that `up --like` made."""
+        return self.root / "like"
+
+    @property
     def llvm(self) -> Path:
         """LLVM build trees and unpacked prebuilt LLVMs."""
         return self.root / "llvm"

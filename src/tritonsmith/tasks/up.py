@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tritonsmith.command_line import command
+from tritonsmith.plan import Plan
 from tritonsmith.tasks import output
-from tritonsmith.tasks.options import DRY_RUN, WHEEL_ENV
+from tritonsmith.tasks.option_fields import again, flag
+from tritonsmith.tasks.options import ANY_ENV, DRY_RUN
 from tritonsmith.tasks.task import task
 from tritonsmith.ui import console
 
+if TYPE_CHECKING:
+    from tritonsmith.envs.schema import Settings
+
 
 @task(tables=True)
-def up(context: Any, env: str = WHEEL_ENV, dry_run: bool = DRY_RUN) -> None:
+def up(
+    context: Any,
+    env: str = again(ANY_ENV, "wheel, or like-REPORT"),
+    like: Path | None = flag("make the environment of a report of doctor --json", None),
+    dry_run: bool = DRY_RUN,
+) -> None:
     """Install a released Triton, and compile a kernel without a GPU."""
     from tritonsmith.doctor import report, run
     from tritonsmith.envs import session, settings, workspace
-    from tritonsmith.errors import UsageError
     from tritonsmith.kernels import up as use_case
     from tritonsmith.kernels.compile import disassemblers
     from tritonsmith.ui import tables
 
-    chosen = settings.load(env)
-    if not chosen.triton.wheel:
-        raise UsageError(
-            f"environment {env!r} builds Triton from sources; `up` installs a released wheel",
-            hints=[
-                "invoke up (the environment `wheel`)",
-                f"{command('setup-mlir', env=env)}, then {command('build-triton', env=env)}",
-            ],
-        )
+    chosen, written = _like(like, env) if like else (settings.load(env or "wheel"), None)
+    _need_wheel(chosen)
     space = workspace.default()
     prepared = use_case.prepare(chosen, space.env(chosen.name), disassemblers.locate(space))
+    if written:
+        prepared = replace(prepared, plan=written + prepared.plan)
+        output.notes(() if dry_run else written.notes)
     if dry_run:
         output.plan(prepared.plan)
         return
@@ -48,3 +56,38 @@ def up(context: Any, env: str = WHEEL_ENV, dry_run: bool = DRY_RUN) -> None:
         ("invoke --list", "everything else"),
     ):
         console.out().print(f"  {console.typed(line):<34} {what}", markup=False)
+
+
+def _need_wheel(chosen: Settings) -> None:
+    from tritonsmith.errors import UsageError
+
+    if not chosen.triton.wheel:
+        raise UsageError(
+            f"environment {chosen.name!r} builds Triton from sources; `up` installs a released wheel",
+            hints=[
+                "invoke up (the environment `wheel`)",
+                f"{command('setup-mlir', env=chosen.name)}, then {command('build-triton', env=chosen.name)}",
+            ],
+        )
+
+
+def _like(path: Path, env: str) -> tuple[Settings, Plan]:
+    """The settings of the environment of a report, and a plan that keeps them as an env file."""
+    from tritonsmith.doctor import like, run, saved_report
+    from tritonsmith.envs import settings, workspace
+    from tritonsmith.errors import UsageError
+    from tritonsmith.plan import Write
+
+    report = saved_report.read(path)
+    found = like.resolve(report, run.subject("wheel"))
+    name, folder = env or found.name, workspace.default().like
+    taken = next((file for known, file, _ in settings.available() if known == name), None)
+    if not re.fullmatch(r"\w[\w.+-]*", name) or (taken and taken.parent != folder):
+        raise UsageError(
+            f"--like makes an environment of its own, and {name!r} is another one, or not a name",
+            where=taken,
+            hints=[command("up", like=path), command("up", like=path, env=found.name)],
+        )
+    write = Write(folder / f"{name}.toml", found.env_file(report), phase="env file")
+    chosen = settings.resolve(name, [(str(path), found.values)])
+    return chosen, Plan(f"an environment like {report.title}", (write,), found.differs)

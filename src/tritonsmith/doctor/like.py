@@ -1,0 +1,105 @@
+"""`up --like REPORT`: the environment of a report, as far as wheels and this machine can make it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tritonsmith import __version__, configs
+from tritonsmith.doctor import changes, snapshot
+from tritonsmith.doctor.context import DoctorContext
+from tritonsmith.doctor.saved_report import SavedReport
+from tritonsmith.doctor.snapshot import VARIABLE
+from tritonsmith.errors import SmithError
+from tritonsmith.facts import python_env
+
+_RELEASE = re.compile(r"(?:(?P<owner>\S+) )?(?P<release>\d+\.\d+\.\d+)(?P<rest>[^\s,]*)")
+_TORCH = re.compile(r"(\d+\.\d+\.\d+)(\+\S+)?")
+_SHELL_NAME = re.compile(r"[^\w.-]+")
+
+
+@dataclass(frozen=True)
+class LikeReport:
+    """An environment that resembles that of a report.
+
+    Attributes:
+        name: of the environment, unless another one is asked for.
+        values: `section.key` of its env file to the value.
+        differs: what is not as in the report, one line each.
+    """
+
+    name: str
+    values: dict[str, str]
+    differs: tuple[str, ...]
+
+    def env_file(self, report: SavedReport) -> str:
+        """The text of the env file."""
+        lines = [f"# like {json.dumps(report.title)} (up --like, tritonsmith {__version__})"]
+        for section in ("triton", "python"):
+            lines.append(f"[{section}]")
+            lines += [
+                f'{key.partition(".")[2]} = "{value}"'
+                for key, value in self.values.items()
+                if key.startswith(f"{section}.")
+            ]
+        return "\n".join(lines) + "\n"
+
+
+def resolve(report: SavedReport, here: DoctorContext) -> LikeReport:
+    """Find what can be installed here.
+
+    Raises:
+        SmithError: the report has no Triton.
+    """
+    setup, values, differs = report.setup, {}, list(report.remarks)
+    found = _RELEASE.match(setup.get("triton", ""))
+    if not found:
+        raise SmithError(
+            "there was no Triton in the environment of this report",
+            where=report.path,
+            why=f"its setup has triton: {setup.get('triton', '')!r}",
+        )
+    values["triton.wheel"] = found["release"]
+    if found["owner"] or found["rest"] or found.end() != len(setup["triton"]):
+        differs.append(f"Triton: {setup['triton']} there; the released wheel {found['release']} here")
+    python, remark = _python(setup.get("python", ""))
+    values |= {"python.interpreter": python} if python else {}
+    torch = _TORCH.fullmatch(setup.get("torch", ""))
+    values |= {"python.torch": f"{torch[1]}+cpu"} if torch else {}
+    differs += [*remark, *_torch(setup.get("torch", ""), exact=bool(torch)), *_machine(report, here)]
+    name = f"like-{_SHELL_NAME.sub('-', report.path.stem).strip('-.')}"
+    return LikeReport(name, values, tuple(differs))
+
+
+def _python(version: str) -> tuple[str, tuple[str, ...]]:
+    """The minor version for the env file, and what differs."""
+    minor = ".".join(version.split(".")[:2])
+    path = python_env.find_interpreter(minor) if re.fullmatch(r"\d+\.\d+", minor) else None
+    seen = python_env.interpreter(path) if path else None
+    if seen is None:
+        own = python_env.find_interpreter("")
+        seen = python_env.interpreter(own) if own else None
+        minor = ""
+    here = seen.version if seen else "none"
+    return minor, () if here == version else (f"Python: {version or 'none'} there, {here} here",)
+
+
+def _torch(version: str, *, exact: bool) -> Iterator[str]:
+    """`up` installs builds for the CPU only: those for a GPU bring a Triton of their own."""
+    if version and not exact:
+        yield f"PyTorch: {version} there, none here: not a release"
+    elif version and not version.endswith("+cpu"):
+        yield f"PyTorch: {version} there, the same release for the CPU here: env-triton has the others"
+
+
+def _machine(report: SavedReport, here: DoctorContext) -> Iterator[str]:
+    """What no installer of packages changes, and variables, which are the shell's."""
+    facts, now = configs.load("doctor-setup")["fact"], snapshot.read(here)
+    for one in changes.between(report.setup, now):
+        if facts.get(one.what, {}).get("part") == "machine":
+            yield f"{one.title}: {one.then or 'none'} there, {one.now or 'none'} here"
+        elif one.what.startswith(VARIABLE):
+            then, now_ = (value or "not set" for value in (one.then, one.now))
+            yield f"{one.what.removeprefix(VARIABLE)}: {then} there, {now_} here"
