@@ -17,13 +17,24 @@ from tritonsmith.envs import receipts
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import SmithError
-from tritonsmith.facts import cache_roots, ccache, gpus, llvm_tree, machine, python_env, tools, triton_cache
+from tritonsmith.facts import (
+    cache_roots,
+    ccache,
+    gpus,
+    llvm_tree,
+    machine,
+    nvidia_smi,
+    python_env,
+    tools,
+    triton_cache,
+)
 from tritonsmith.facts import checkout as checkouts
 from tritonsmith.facts.ccache import Ccache
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.gpus import Gpus
 from tritonsmith.facts.llvm_tree import LlvmTree
 from tritonsmith.facts.machine import Machine
+from tritonsmith.facts.nvidia_smi import SmiGpu
 from tritonsmith.facts.python_env import PythonEnv
 from tritonsmith.facts.tools import Tool
 from tritonsmith.facts.triton_cache import Content
@@ -157,6 +168,14 @@ class DoctorContext:
     def gpus(self) -> Gpus:
         """The GPUs of this machine, and their driver."""
         return gpus.read()
+
+    @cached_property
+    def smi(self) -> tuple[SmiGpu, ...] | str:
+        """What nvidia-smi says of each GPU, or why it says nothing."""
+        try:
+            return nvidia_smi.read()
+        except nvidia_smi.SmiError as error:
+            return str(error)
 
     @cached_property
     def packages(self) -> PythonEnv | None:

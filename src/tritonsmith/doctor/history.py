@@ -50,6 +50,11 @@ class HistoryEntry:
         return datetime.fromisoformat(self.when).astimezone()
 
     @property
+    def seconds(self) -> float:
+        """How long ago that was."""
+        return (datetime.now(UTC) - self.moment).total_seconds()
+
+    @property
     def title(self) -> str:
         """The same for people, to the minute."""
         return f"{self.moment:%Y-%m-%d %H:%M}"

@@ -36,7 +36,7 @@ class LikeReport:
 
     def env_file(self, report: SavedReport) -> str:
         """The text of the env file."""
-        lines = [f"# like {json.dumps(report.title)} (up --like, tritonsmith {__version__})"]
+        lines = [f"# like {json.dumps(report.title)} (tritonsmith {__version__})"]
         for section in ("triton", "python"):
             lines.append(f"[{section}]")
             lines += [

@@ -9,6 +9,7 @@ from tritonsmith.doctor import (
     builds,
     caches,
     gpu,
+    gpu_health,
     machine,
     python_compile,
     python_env,
@@ -33,7 +34,17 @@ ALL = (
     *of(machine),
     *tools.PROGRAMS,
     *of(
-        tools, tools_cache, sources, builds, python_env, python_triton, python_compile, caches, variables, gpu
+        tools,
+        tools_cache,
+        sources,
+        builds,
+        python_env,
+        python_triton,
+        python_compile,
+        caches,
+        variables,
+        gpu,
+        gpu_health,
     ),
 )
 

@@ -72,6 +72,12 @@ def read(cgroup: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/s
     )
 
 
+def uptime(proc: Path = Path("/proc")) -> float | None:
+    """Seconds since the machine was started; None if it does not say so."""
+    first = (text_if_any(proc / "uptime").split() or [""])[0]
+    return float(first) if re.fullmatch(r"\d+(\.\d+)?", first) else None
+
+
 def disk_free(path: Path) -> float:
     """GiB free where `path` is, or will be once its missing parents are made."""
     while not path.exists() and path != path.parent:
