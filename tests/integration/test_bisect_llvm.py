@@ -5,6 +5,7 @@ This LLVM's llc is a script: the code that Triton made of the llir, with one lin
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import Smith, commit, git
+from tests.integration.harness import LLVM, Smith, commit, git, plant, ready, require_llvm
+from tritonsmith.bisect.build import CommitBuilds
 from tritonsmith.bisect.llvm_build import LlcBuilds
 from tritonsmith.bisect.llvm_range import LlvmBisect, LlvmRange
 from tritonsmith.bisect.predicate import limit, llc_compiles
@@ -180,3 +182,38 @@ def test_the_users_clone_stays_as_it_was(llvm: Llvm, found: tuple[LlvmBisect, li
     assert git(llvm.clone, "status", "--porcelain", "--ignored") == ""
     assert git(llvm.clone, "worktree", "list").count(os.linesep) == 0
     assert git(llvm.clone, "rev-parse", "HEAD") == llvm.hashes["docs again"]
+
+
+def test_a_commit_that_moves_the_pin_names_the_commits_of_llvm(
+    llvm: Llvm, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    require_llvm()
+    root = tmp_path_factory.mktemp("bump")
+    clone = plant("mini_triton", root / "triton")
+
+    def change(what: str, pin: str, version: str) -> str:
+        (clone / "cmake" / "llvm-hash.txt").write_text(f"{pin}\n", encoding="utf-8")
+        init = clone / "python" / "triton" / "__init__.py"
+        init.write_text(init.read_text(encoding="utf-8").replace('"3.6.0"', f'"{version}"'), encoding="utf-8")
+        return commit(clone, what)
+
+    old, new = llvm.hashes["first"], llvm.hashes["docs again"]
+    good, bad = change("pinned", old, "3.6.0"), change("[BACKEND] bump to LLVM (#5)", new, "3.6.1")
+    file = root / "mine.toml"
+    file.write_text(f'[llvm]\ndir = "{LLVM}"\n[triton]\nbuild-type = "Debug"\n', encoding="utf-8")
+    smith = Smith(root, cwd=clone)
+    made = CommitBuilds(clone, settings.load(str(file), only_shown=True), Workspace(smith.home))
+    ready(smith, tmp_path_factory, made.env(old).name)
+    newer = "import sys, triton; sys.exit(triton.__version__ > '3.6.0')"
+    asked = ("--good", good, "--bad", bad, "--source", clone, "--env", file)
+    told = json.loads(smith("bisect", *asked, "--json", "--", "python", "-c", newer).out)
+    assert (told["culprit"]["commit"], told["culprit"]["bump"]) == (bad, True)
+    assert told["llvm"]["compare"].endswith(f"/compare/{old}...{new}")
+    assert told["llvm"]["commits"] is None
+    said = smith("bisect.resume", "--llvm-source", llvm.clone).out
+    assert said.count("LLVM: 7 commits, 3 of them in the code generator for NVPTX and AMDGPU") == len(
+        ("answer", "block to paste")
+    )
+    assert "a command and a test have no llir" in said
+    (page,) = (smith.home / "bisects").glob("*/report.html")
+    assert "in the code generator for NVPTX and AMDGPU" in page.read_text(encoding="utf-8")
