@@ -12,8 +12,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import IO, NoReturn
 from tritonsmith.errors import FactError
 from tritonsmith.plan import locks, stopping
 
+_ABORTING = 5.0  # seconds that a program has to say where it is, before it is stopped
 _CHECKED = 0.1  # seconds between looks whether a silent program has ended
 _PIECE = 1 << 16  # bytes
 _PLAIN_LOCALES = ("C.UTF-8", "en_US.UTF-8")  # macOS has the second only
@@ -166,6 +168,7 @@ def stream(
     cwd: Path,
     env: Mapping[str, str],
     on_line: Callable[[str], None],
+    timeout: float = 0.0,
 ) -> int:
     """Run a program in its own process group, and read its output line by line.
 
@@ -174,6 +177,8 @@ def stream(
         cwd: working directory.
         env: the whole environment.
         on_line: called with each line of output and error, in order, without its line end.
+        timeout: seconds after which it is told to abort, so that Python's faulthandler prints where it is,
+            and stopped; 0 for never.
 
     Returns:
         The exit code.
@@ -192,7 +197,7 @@ def stream(
         start_new_session=True,
         pass_fds=locks.inherited(),
     )
-    with process:  # whose exit waits: so the group is stopped before
+    with process, _aborted_after(process, timeout):  # whose exit waits: so the group is stopped before
         try:
             assert process.stdout is not None  # noqa: S101 - for the type checker
             for line in lines_until(process.stdout, lambda: process.poll() is not None):
@@ -201,6 +206,26 @@ def stream(
         except BaseException:
             stopping.stop(process)
             raise
+
+
+@contextmanager
+def _aborted_after(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
+    """Send ABRT when the time is over, and stop the group if that is not enough."""
+
+    def abort() -> None:
+        process.send_signal(signal.SIGABRT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_ABORTING)
+        stopping.stop(process)
+
+    timer = threading.Timer(seconds, abort)
+    if seconds:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def lines_until(output: IO[bytes], ended: Callable[[], bool]) -> Iterator[str]:

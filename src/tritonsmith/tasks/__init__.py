@@ -44,6 +44,7 @@ from tritonsmith.tasks.rehearse import rehearse
 from tritonsmith.tasks.setup_mlir import setup_mlir
 from tritonsmith.tasks.system_packages import packages
 from tritonsmith.tasks.toolchain import ptxas
+from tritonsmith.tasks.triage import triage
 from tritonsmith.tasks.up import up
 from tritonsmith.tasks.watch import watch
 
@@ -82,6 +83,7 @@ namespace = Collection(
     watch,
     rehearse,
     blame,
+    triage,
     pins,
     env_triton,
     purge_wheels,

@@ -10,7 +10,7 @@ from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import CompileOptions, compared_kernels
 from tritonsmith.tasks.option_fields import flag, word
 from tritonsmith.tasks.option_task import command_line
-from tritonsmith.tasks.options import ENV, JOBS, JSON, KERNEL, SCHEDULER, TIMEOUT
+from tritonsmith.tasks.options import ENV, JOBS, JSON, KERNEL, SCHEDULER, TIMEOUT, WHEN
 from tritonsmith.tasks.task import task
 from tritonsmith.ui import console
 
@@ -38,7 +38,7 @@ def run(
     kernel: str = KERNEL,
     good: str = flag("Triton that is good: 3.4.0, pytorch:2.9, installed, or a commit", ""),
     bad: str = flag("Triton that is bad, of the same kinds", ""),
-    when: tuple[str, ...] = flag("bad where: 'spills>0', 'ptx contains TEXT' (repeatable)", ()),
+    when: tuple[str, ...] = WHEN,
     test: str = flag("bad where this test of pytest or lit fails: FILE or FILE::NAME", ""),
     source: Path | None = flag("clone of Triton, to search commits after releases", None),
     llvm_source: Path | None = _LLVM_SOURCE,

@@ -57,6 +57,7 @@ KERNELS_FILE = word("kernels file: docs/kernels-file.md")
 TODAY = flag("Triton of today: a version, environment or interpreter", "")
 TOMORROW = flag("Triton of tomorrow, of the same kinds", "")
 FAIL_ON = flag("changes that fail the comparison: 'registers>+5%,spills>0'", None)
+WHEN = flag("bad where: 'spills>0', 'ptx contains TEXT' (repeatable)", ())
 CORPUS = flag("folder of the corpus", None, unset="in the workspace")
 SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "")
 

@@ -16,7 +16,7 @@ GROUPS = {
         "build-triton", "install-triton", "link-compile-commands", "build.explain", "debug-library", "watch",
     ),
     "worktrees": ("worktree.add", "worktree.list", "worktree.remove"),
-    "diagnose": ("doctor.run", "doctor.compare", "pins"),
+    "diagnose": ("doctor.run", "doctor.compare", "pins", "triage"),
     "kernels": (
         "kernel.compile", "kernel.show", "kernel.resources", "kernel.compare", "kernel.study", "kernel.aot",
         "kernel.inline-ptx", "kernel.capture",

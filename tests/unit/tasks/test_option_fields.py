@@ -45,7 +45,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--jobs": ["passes.reduce"],
     "--json": ["store.gc"],
     "--kernel": [
-        "bisect.run kernel.resources kernel.show",
+        "bisect.run kernel.resources kernel.show triage",
         "blame",
         "cache.list clear-cache",
         "corpus.remove",
@@ -100,7 +100,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--timeout": ["passes.isolate passes.reduce"],
     "--to": ["blame rehearse", "passes.diff"],
     "--triton": ["ir-env", "kernel.study", "pins"],
-    "--when": ["bisect.run", "passes.isolate"],
+    "--when": ["bisect.run triage", "passes.isolate"],
 }
 
 

@@ -71,6 +71,10 @@ from tritonsmith.tasks.ir_override import _print as print_stages
 from tritonsmith.tasks.kernel_aot import _show as show_sources
 from tritonsmith.tasks.option_task import WIDE
 from tritonsmith.tasks.purge_wheels import _show as show_wheels
+from tritonsmith.triage import report as triage
+from tritonsmith.triage import variant as variants
+from tritonsmith.triage.observation import Observation, Seen
+from tritonsmith.triage.verdict import Answer, TriageVerdict, Tried
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 from tritonsmith.worktrees.list_ import WorktreeRow
@@ -253,6 +257,12 @@ def _blame(world: World) -> Iterable[Grid]:
     return [grid for grid in blame.blocks(request, one) if isinstance(grid, Grid)]
 
 
+def _triage(_: World) -> Iterable[Grid]:
+    seen = Observation(Seen.SHOWS, "error: " + KERNEL * 3, "spills: unknown", 12.0)
+    tried = tuple(Tried(one, seen) for one in variants.every())
+    yield triage.table(TriageVerdict(Answer.NONE, "", (), (), seen, tried))
+
+
 def _worktree_list(_: World) -> Iterable[Grid]:
     record = WorktreeRecord("wt-release-3.4.x", "/home/me/triton", "/", "release/3.4.x", "ab" * 20, "dev", 0)
     row = WorktreeRow(record, "", "topic", "ab" * 20, dirty=True, pin="cd" * 20)
@@ -395,6 +405,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "bisect.run": _bisect_costs,
     "bisect.status": _bisect_status,
     "blame": _blame,
+    "triage": _triage,
     "build-triton": _phases,
     "cache.list": _cache,
     "clear-cache": _clear,

@@ -40,12 +40,12 @@ class FailurePredicate:
     def test(self, triton: CompilerSpec) -> BisectOutcome:
         """Compile, and compare the failures with those of the bad end."""
         try:
-            searched = dict(_failures(self.compiles.of(self.bad())))
+            searched = dict(failures(self.compiles.of(self.bad())))
             mine = self.compiles.of(triton)
         except UntestableError as error:
             return BisectOutcome(Verdict.SKIP, why=error.what)
         seconds = sum(point.seconds for manifest in mine for point in manifest.points)
-        found = dict(_failures(mine))
+        found = dict(failures(mine))
         same = [str(found[key]) for key, one in searched.items() if found.get(key) == one]
         if same:
             return BisectOutcome(Verdict.BAD, same[0], seconds=seconds)
@@ -59,7 +59,8 @@ class FailurePredicate:
         return BisectOutcome(Verdict.GOOD, "compiles", seconds=seconds)
 
 
-def _failures(compiled: Manifests) -> Iterator[tuple[_Key, Failure]]:
+def failures(compiled: Manifests) -> Iterator[tuple[_Key, Failure]]:
+    """The points that failed, by folder and id, and how."""
     for manifest in compiled:
         for point in manifest.points:
             if point.status != "ok":

@@ -15,6 +15,7 @@ from tritonsmith.kernels.compare import kept_metrics, matching, metrics, thresho
 from tritonsmith.kernels.compare.diff import TEXTS, Compared
 from tritonsmith.kernels.compare.matching import Paired
 from tritonsmith.kernels.compare.thresholds import Limit
+from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.show import stage as show_stage
 
 _CONTAINS = re.compile(r"(?P<stage>\w+)\s+(?P<lacks>(does\s+)?not\s+)?contains?\s+(?P<text>.+)", re.DOTALL)
@@ -72,22 +73,35 @@ class LimitPredicate:
             mine = self.compiles.of(triton)
         except UntestableError as error:
             return BisectOutcome(Verdict.SKIP, why=error.what)
-        seconds = sum(point.seconds for manifest in mine for point in manifest.points)
         signed = any(isinstance(term, Limit) and term.change for term in self.terms)
         base = self.compiles.of(self.good()) if signed else mine
-        paired = matching.pair(base, mine)
-        if why := next(_missing(paired), ""):
-            return BisectOutcome(Verdict.SKIP, why=why, seconds=seconds)
-        measured = {one.folder: kept_metrics.of(one).points for one in base + mine}
-        compared = [
-            Compared(
-                pair,
-                measured[pair.a.manifest.folder].get(pair.a.point.id, {}),
-                measured[pair.b.manifest.folder].get(pair.b.point.id, {}),
-            )
-            for pair in paired.pairs
-        ]
-        return _outcome([list(_findings(term, compared)) for term in self.terms], self.terms, seconds)
+        return judge(self.terms, base, mine)
+
+
+def judge(
+    terms: Sequence[Limit | TextTerm], base: Sequence[Manifest], mine: Sequence[Manifest]
+) -> BisectOutcome:
+    """What terms say of compiles.
+
+    Args:
+        terms: what makes them bad.
+        base: compiles that signed terms are about; the same ones where there are none.
+        mine: the compiles.
+    """
+    seconds = sum(point.seconds for manifest in mine for point in manifest.points)
+    paired = matching.pair(base, mine)
+    if why := next(_missing(paired), ""):
+        return BisectOutcome(Verdict.SKIP, why=why, seconds=seconds)
+    measured = {one.folder: kept_metrics.of(one).points for one in (*base, *mine)}
+    compared = [
+        Compared(
+            pair,
+            measured[pair.a.manifest.folder].get(pair.a.point.id, {}),
+            measured[pair.b.manifest.folder].get(pair.b.point.id, {}),
+        )
+        for pair in paired.pairs
+    ]
+    return _outcome([list(_findings(term, compared)) for term in terms], terms, seconds)
 
 
 def parse(texts: Iterable[str]) -> tuple[Limit | TextTerm, ...]:

@@ -1,0 +1,124 @@
+"""`triage`: which change makes a failing, wrong or fat kernel right, and what that means."""
+
+from __future__ import annotations
+
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.errors import UsageError
+from tritonsmith.tasks import output
+from tritonsmith.tasks.kernel_options import KernelOptions
+from tritonsmith.tasks.option_task import command_line
+from tritonsmith.tasks.options import ANY_ENV, JOBS, JSON, KERNEL, OUT, PYTHON, TIMEOUT, WHEN
+from tritonsmith.tasks.task import task
+from tritonsmith.ui import console
+
+if TYPE_CHECKING:
+    from tritonsmith.envs.workspace import Workspace
+    from tritonsmith.plan import Plan
+    from tritonsmith.triage.kernel import KernelSubject
+    from tritonsmith.triage.observation import Observation
+    from tritonsmith.triage.program import CommandSubject
+
+
+@task(tables=True)
+def triage(
+    context: Any,
+    what: KernelOptions,
+    kernel: str = KERNEL,
+    when: tuple[str, ...] = WHEN,
+    env: str = ANY_ENV,
+    python: Path | None = PYTHON,
+    jobs: int | None = JOBS,
+    timeout: int | None = TIMEOUT,
+    out: Path | None = OUT,
+    json: bool = JSON,
+) -> None:
+    """Change one thing at a time until a kernel is right: a verdict."""
+    from tritonsmith.bisect.command import UndecidedError
+    from tritonsmith.envs import workspace
+    from tritonsmith.kernels.capture import run as capture
+    from tritonsmith.plan import Plan, Write
+    from tritonsmith.triage import report, verdict
+
+    _, argv = command_line()
+    if bool(kernel) == bool(argv):
+        text = "a kernel and a command contradict each other" if kernel else "nothing to test is given"
+        raise UsageError(text, hints=["FILE:KERNEL, with --when LIMIT", "-- python script.py"])
+    if argv and (when or what != KernelOptions()):
+        raise UsageError("--when and flags of a compile are about a kernel, not about a command")
+    space = workspace.default()
+    space.claim()
+    subject: KernelSubject | CommandSubject
+    if kernel:
+        subject = _kernel(kernel, what, when, env, python, jobs, timeout, out, silent=json)
+    else:
+        from tritonsmith.triage.program import CommandSubject
+
+        folder = (out or space.root / "triage" / "command").absolute()
+        interpreter = capture.interpreter(env, python, space)
+        subject = CommandSubject(tuple(argv), interpreter, Path.cwd(), folder, timeout or 0)
+
+    def tell(name: str, seen: Observation) -> None:
+        if not json:
+            console.note(": ".join((name, str(seen.seen), *filter(None, (seen.figures, seen.why)))))
+
+    space.run(_emptied(subject.out, space), "triage", quiet=True)
+    found = verdict.run(subject, tell)
+    about = {"kernel": kernel, "command": list(argv), "triton": subject.triton, "when": list(when)}
+    answer = report.as_json(found, about)
+    evidence = Write(subject.out / "triage.json", dumps(answer, indent=2) + "\n", phase="triage")
+    space.run(Plan("triage", (evidence,)), "triage", quiet=True)
+    if json:
+        output.json(answer)
+    else:
+        console.out().print(report.table(found))
+        for line in report.lines(found):
+            console.out().print(line, markup=False)
+        console.out().print(f"  evidence: {subject.out}", markup=False)
+    if not found.decided:
+        raise UndecidedError(found.text, hints=["the table above says what was tried", str(subject.out)])
+
+
+def _emptied(folder: Path, space: Workspace) -> Plan:
+    """Steps that remove what an earlier triage left there.
+
+    Raises:
+        UsageError: something else is there.
+    """
+    from tritonsmith.plan import Plan, Remove
+
+    if folder.is_relative_to(space.root):
+        return Plan("triage", (Remove((folder,), space.root, phase="triage"),))
+    if not folder.exists() or not any(folder.iterdir()):
+        return Plan("triage")
+    hints = ["--out DIR: a folder that is empty or not there"]
+    raise UsageError("the folder of --out is not empty", where=folder, hints=hints)
+
+
+def _kernel(
+    kernel: str,
+    what: KernelOptions,
+    when: tuple[str, ...],
+    env: str,
+    python: Path | None,
+    jobs: int | None,
+    timeout: int | None,
+    out: Path | None,
+    *,
+    silent: bool,
+) -> KernelSubject:
+    from tritonsmith.bisect.predicate import limit
+    from tritonsmith.envs import workspace
+    from tritonsmith.kernels.compile import run
+    from tritonsmith.kernels.compile.folder_name import folder_name
+    from tritonsmith.triage.kernel import KernelSubject
+
+    asked = what.request(kernel)
+    run.check(asked)
+    terms = limit.parse(when)
+    where = run.toolchain(env or "wheel", str(python or ""), jobs=jobs or 1, timeout=timeout)
+    name = folder_name(f"{asked.file.stem}.{asked.name or asked.kernel or 'kernel'}")
+    folder = (out or workspace.default().root / "triage" / name).absolute()
+    return KernelSubject(asked, where, terms, folder, silent=silent)

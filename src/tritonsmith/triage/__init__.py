@@ -1,0 +1,1 @@
+"""What is wrong with a kernel: one thing changed at a time, and a verdict."""

@@ -1,0 +1,166 @@
+"""A kernel under triage: compiled under each variant, without a GPU."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tritonsmith.bisect.outcome import Verdict
+from tritonsmith.bisect.predicate import failing_compile, limit
+from tritonsmith.bisect.predicate.limit import TextTerm
+from tritonsmith.command_line import command
+from tritonsmith.errors import SmithError, UsageError
+from tritonsmith.kernels.batch import spec, wheel_env
+from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.kernels.compare.thresholds import Limit
+from tritonsmith.kernels.compile import run
+from tritonsmith.kernels.compile.folder_name import folder_name
+from tritonsmith.kernels.compile.manifest import Manifest
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.run import Toolchain
+from tritonsmith.kernels.show import source_lines
+from tritonsmith.kernels.show import stage as show_stage
+from tritonsmith.passes.reduce.failure import Failure
+from tritonsmith.plan import digest
+from tritonsmith.triage.observation import Observation, Seen
+from tritonsmith.triage.variant import TriageVariant
+from tritonsmith.versions import version_key
+
+BASELINE = "nothing changed"
+_BINARIES = ("cubin", "hsaco")
+
+
+@dataclass
+class KernelSubject:
+    """A kernel; its symptom is a compile that fails, or a limit that is broken.
+
+    Attributes:
+        asked: the compile.
+        where: its Triton.
+        terms: of `--when`; none for a failure.
+        out: folder of the compiles.
+        silent: show no progress.
+    """
+
+    asked: CompileRequest
+    where: Toolchain
+    terms: tuple[Limit | TextTerm, ...]
+    out: Path
+    silent: bool = False
+    is_command: bool = field(default=False, init=False)
+    _baseline: Manifest | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if signed := next((one for one in self.terms if isinstance(one, Limit) and one.change), None):
+            hints = ["give a limit without a sign: spills>0", "bisect compares with a good Triton"]
+            raise UsageError(f"--when {signed}: triage has nothing to compare with", hints=hints)
+
+    @property
+    def triton(self) -> str:
+        """The version of its Triton."""
+        return self._baseline.triton if self._baseline else spec.installed(self.where.python)
+
+    @property
+    def backends(self) -> frozenset[str]:
+        """Of its targets."""
+        return frozenset(target.backend for target in self.asked.targets)
+
+    @property
+    def kind(self) -> str:
+        """Of the symptom."""
+        if self.terms:
+            return "limit"
+        points = self._baseline.points if self._baseline else ()
+        return "hang" if any(point.status == "timeout" for point in points) else "failure"
+
+    def baseline(self) -> Observation:
+        """As it is."""
+        began = time.monotonic()
+        out = self.out / folder_name(BASELINE)
+        self._baseline = run.compile_all(self.asked, self.where, out, silent=True)
+        return replace(self._look(self._baseline), seconds=time.monotonic() - began)
+
+    def test(self, variant: TriageVariant) -> Observation:
+        """Compiled with a variant's options and variables, or by its release."""
+        began = time.monotonic()
+        asked = replace(self.asked, options={**self.asked.options, **variant.options})
+        try:
+            where = self._place(variant)
+            made = run.compile_all(asked, where, self.out / folder_name(variant.name), silent=True)
+        except SmithError as error:
+            why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
+            return Observation(Seen.UNTESTED, why=why, seconds=time.monotonic() - began)
+        seen = self._look(made)
+        same = bool(seen.code) and self._baseline is not None and seen.code == _code(self._baseline)
+        figures = f"{seen.figures}, the same machine code" if same else seen.figures
+        return replace(seen, figures=figures, seconds=time.monotonic() - began)
+
+    def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
+        """FILE:LINE in a stage of the baseline."""
+        found: list[str] = []
+        for point in self._baseline.points if self._baseline else ():
+            if self._baseline and line["stage"] in point.stages:
+                found += lines_of(show_stage.text(self._baseline, point, line["stage"]), line)
+        return tuple(dict.fromkeys(found))
+
+    def bisect(self, other: str) -> str:
+        """The command that bisects between two releases; empty where this Triton is none."""
+        here = self.triton
+        if not other or "+" in here:
+            return ""
+        good, bad = sorted((other, here), key=version_key)
+        when = [term.text for term in self.terms]
+        words = self.asked.flags(good=good, bad=bad, when=when)
+        return command("bisect", "--kernel", *shlex.split(words))
+
+    def _place(self, variant: TriageVariant) -> Toolchain:
+        where = self.where
+        if variant.release:
+            side = CompilerSpec(variant.name, version=variant.version(self.triton))
+            where = wheel_env.place_of(side, where.jobs, where.timeout)
+        return replace(where, variables={**where.variables, **variant.variables})
+
+    def _look(self, made: Manifest) -> Observation:
+        code = _code(made)
+        if self.terms:
+            found = limit.judge(self.terms, (made,), (made,))
+            seen = {Verdict.BAD: Seen.SHOWS, Verdict.GOOD: Seen.GONE, Verdict.SKIP: Seen.UNTESTED}
+            return Observation(seen[found.verdict], found.figures, found.why, code=code)
+        before, now = _failed(self._baseline), _failed(made)
+        failed = [(now[point] == one, now[point]) for point, one in before.items() if point in now]
+        if not before or not failed:
+            return Observation(Seen.GONE, "it compiles", code=code)
+        same, shown = max(failed, key=lambda pair: pair[0])
+        return Observation(Seen.SHOWS if same else Seen.OTHER, str(shown), failure=shown, code=code)
+
+
+def lines_of(text: str, line: Mapping[str, str]) -> list[str]:
+    """FILE:LINE of each line of a stage that has a text, once each."""
+    origins = source_lines.of(text, line["stage"])
+    found = [
+        f"{Path(origin.file).name}:{origin.number}"
+        for content, origin in zip(text.splitlines(), origins, strict=True)
+        if origin and line["text"] in content
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _failed(made: Manifest | None) -> dict[str, Failure]:
+    """The points that failed, and how."""
+    return {point: one for (_, point), one in failing_compile.failures((made,) if made else ())}
+
+
+def _code(made: Manifest) -> str:
+    """Digest of all machine code; empty if one compile has none."""
+    files = [
+        made.folder / point.stages[name].path
+        for point in made.points
+        for name in _BINARIES
+        if name in point.stages
+    ]
+    if not files or len(files) < len(made.points):
+        return ""
+    return digest(*(path.read_bytes().hex() for path in files))

@@ -1,0 +1,73 @@
+"""What was seen under one variant, and what can be put under variants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from tritonsmith.passes.reduce.failure import Failure
+from tritonsmith.triage.variant import TriageVariant
+
+
+class Seen(StrEnum):
+    """Whether the symptom is there."""
+
+    SHOWS = "shows"
+    GONE = "gone"
+    OTHER = "another failure"
+    UNTESTED = "not tested"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One test.
+
+    Attributes:
+        seen: whether the symptom is there.
+        figures: what was seen, as it is shown: `spills 4472`, `exit code 1: ...`.
+        why: the reason why it was not tested.
+        seconds: that it took.
+        failure: how it failed; None if it did not.
+        code: digest of the machine code that came of it; empty if none did.
+    """
+
+    seen: Seen
+    figures: str = ""
+    why: str = ""
+    seconds: float = 0.0
+    failure: Failure | None = None
+    code: str = ""
+
+
+class Subject(Protocol):
+    """A kernel or a command."""
+
+    @property
+    def triton(self) -> str:
+        """The version of its Triton; empty if nobody knows."""
+
+    @property
+    def backends(self) -> frozenset[str]:
+        """`cuda`, `hip`, or both where nobody knows."""
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it is a command, which runs; a kernel is compiled only."""
+
+    def baseline(self) -> Observation:
+        """As it is, with caches of its own; SHOWS or GONE. It decides what the symptom is."""
+
+    def test(self, variant: TriageVariant) -> Observation:
+        """Under a variant."""
+
+    def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
+        """FILE:LINE of the operations that a variant is about, in what the baseline compiled."""
+
+    def bisect(self, other: str, /) -> str:
+        """The command that bisects between this Triton and another release; empty if there is none."""
+
+    @property
+    def kind(self) -> str:
+        """Of the symptom: `failure`, `hang` or `limit`; known after the baseline."""

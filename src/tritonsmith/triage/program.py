@@ -1,0 +1,130 @@
+"""A command under triage: run under each variant; its exit code tells, its output says how it failed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tritonsmith import untrusted
+from tritonsmith.errors import StepError
+from tritonsmith.kernels.batch import spec
+from tritonsmith.kernels.compile.folder_name import folder_name
+from tritonsmith.passes.reduce import failure
+from tritonsmith.plan import files, process
+from tritonsmith.triage.kernel import BASELINE, lines_of
+from tritonsmith.triage.observation import Observation, Seen
+from tritonsmith.triage.variant import TriageVariant
+
+SKIP = 125
+_SHOWN = 100  # characters of the last line
+_BACKENDS = frozenset(("cuda", "hip"))
+
+
+@dataclass
+class CommandSubject:
+    """A command; its symptom is its failure, or that it does not end.
+
+    Attributes:
+        argv: program and arguments.
+        python: the interpreter that is first on its PATH; None for the caller's own PATH.
+        cwd: where it runs.
+        out: folder of what it prints, and of Triton's caches.
+        timeout: seconds; 0 for none.
+    """
+
+    argv: Sequence[str]
+    python: Path | None
+    cwd: Path
+    out: Path
+    timeout: int = 0
+    is_command: bool = field(default=True, init=False)
+    backends: frozenset[str] = field(default=_BACKENDS, init=False)
+    _first: Observation | None = field(default=None, init=False)
+    _tests: int = field(default=0, init=False)
+
+    @property
+    def triton(self) -> str:
+        """The version beside the interpreter, from its files."""
+        path = self.python or Path(process.which("python") or sys.executable)
+        return spec.installed(path)
+
+    @property
+    def kind(self) -> str:
+        """Of the symptom."""
+        failed = self._first.failure if self._first else None
+        return "hang" if failed and failed.kind == "timeout" else "failure"
+
+    def baseline(self) -> Observation:
+        """As it is, in an empty cache."""
+        seen = self._run(BASELINE, {})
+        if self._first is None:
+            self._first = seen
+        return seen
+
+    def test(self, variant: TriageVariant) -> Observation:
+        """With a variant's variables; twice where the symptom is gone, for it may come and go."""
+        seen = self._run(variant.name, variant.variables)
+        if seen.seen is Seen.GONE:
+            again = self._run(variant.name, variant.variables)
+            if again.seen is not Seen.GONE:
+                why = f"it comes and goes: {seen.figures}, then {again.figures}"
+                return replace(again, seen=Seen.UNTESTED, why=why)
+        return seen
+
+    def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
+        """FILE:LINE in what the baseline compiled."""
+        cache = self.out / folder_name(BASELINE) / "cache"
+        found: list[str] = []
+        for path in sorted(cache.rglob(f"*.{line['stage']}")):
+            found += lines_of(untrusted.read_text(path), line)
+        return tuple(dict.fromkeys(found))
+
+    def bisect(self, _other: str) -> str:
+        """None: nobody knows which kernels a command needs."""
+        return ""
+
+    def _run(self, name: str, variables: Mapping[str, str]) -> Observation:
+        scratch = self.out / folder_name(name)
+        files.make_folder(scratch)
+        self._tests += 1
+        log, cache = scratch / "log", scratch / "cache"
+        environ = {**os.environ, "PYTHONFAULTHANDLER": "1", **variables}
+        environ |= {"TRITON_CACHE_DIR": str(cache / str(self._tests))}
+        if self.python:
+            environ["PATH"] = os.pathsep.join((str(self.python.parent), environ.get("PATH", "")))
+        program = process.which(self.argv[0], environ["PATH"]) or self.argv[0]
+        began, last = time.monotonic(), ""
+        with files.opened_log(log) as written:
+
+            def heard(line: str) -> None:
+                nonlocal last
+                last = line.strip() or last
+                print(line, file=written)
+
+            try:
+                code = process.stream(
+                    (program, *self.argv[1:]),
+                    cwd=self.cwd,
+                    env=environ,
+                    on_line=heard,
+                    timeout=self.timeout,
+                )
+            except OSError as error:
+                why = error.strerror or str(error)
+                raise StepError(f"cannot run {self.argv[0]}", why=why) from error
+        seconds = time.monotonic() - began
+        late = bool(self.timeout) and seconds >= self.timeout
+        if code == 0:
+            return Observation(Seen.GONE, "exit code 0", seconds=seconds)
+        if code == SKIP:
+            return Observation(Seen.UNTESTED, f"exit code {SKIP}", f"exit code {SKIP}", seconds)
+        died = signal.Signals(-code).name if code < 0 and not late else ""
+        failed = failure.of(untrusted.read_text(log), crashed=died, timeout=late, code=code)
+        figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
+        same = self._first is None or failed == self._first.failure
+        return Observation(Seen.SHOWS if same else Seen.OTHER, figures, seconds=seconds, failure=failed)

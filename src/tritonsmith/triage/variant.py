@@ -1,0 +1,97 @@
+"""What is changed, one thing at a time: the rows of `configs/triage.toml` that fit a symptom and a Triton."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tritonsmith import configs
+from tritonsmith.facts import eras, variables
+from tritonsmith.versions import version_key
+
+_CONFIG = "triage"
+
+
+@dataclass(frozen=True)
+class TriageVariant:
+    """One change, and what it means if the symptom is gone with it.
+
+    Attributes:
+        name: in tables, and of its folder.
+        role: `cause` names what is to blame; `side` says on which side of a line that is.
+        family: causes of one family are one cause.
+        gone: what it means if the symptom is gone.
+        source: of the row.
+        stays: what it means if the symptom stays; empty if that means nothing.
+        next: what to do if it is gone.
+        after: a variant that must have made the symptom go; empty for one that is always tried.
+        backend: `cuda` or `hip` if it is for one.
+        since: first release line that has it.
+        until: last one.
+        commands: whether it can be tried on a command.
+        kernels: whether it can be tried on a kernel that is compiled only.
+        symptoms: kinds for which it tells something; all if empty.
+        options: of the backend, name to value.
+        variables: of the environment, name to value.
+        release: `newest` or `before`: another Triton; empty for the same one.
+        line: `stage` and `text` of the operations that it is about.
+    """
+
+    name: str
+    role: Literal["cause", "side"]
+    family: str
+    gone: str
+    source: str = ""
+    stays: str = ""
+    next: str = ""
+    after: str = ""
+    backend: str = ""
+    since: str = "2.0"
+    until: str = ""
+    commands: bool = True
+    kernels: bool = True
+    symptoms: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    release: str = ""
+    line: Mapping[str, str] = field(default_factory=dict)
+
+    def fits(self, triton: str, backends: frozenset[str], *, command: bool, symptom: str) -> bool:
+        """Whether it can be tried, and would tell something.
+
+        Args:
+            triton: version.
+            backends: `cuda`, `hip`, or both where nobody knows.
+            command: whether a command is tested, not a kernel.
+            symptom: kind of it.
+        """
+        known = [row for name in self.variables if (row := variables.find(name))]
+        return (
+            (self.commands if command else self.kernels)
+            and (not self.backend or self.backend in backends)
+            and (not self.symptoms or symptom in self.symptoms)
+            and variables.covers(triton, self.since, self.until)
+            and all(row.exists(triton) for row in known)
+            and (not self.release or bool(self.version(triton)))
+        )
+
+    def version(self, triton: str) -> str:
+        """The other release that it is about; empty if there is none."""
+        here = version_key(triton)
+        every = [wheel for row in eras.releases() for wheel in row.wheels]
+        newer = [one for one in every if version_key(one) > here]
+        older = [one for one in every if version_key(one)[:2] < here[:2]]
+        found = {"newest": newer, "before": older}.get(self.release, [])
+        return found[-1] if found else ""
+
+
+def every() -> Iterator[TriageVariant]:
+    """All variants, in the order in which they are tried."""
+    for row in configs.load(_CONFIG)["variant"]:
+        yield configs.made(TriageVariant, row)
+
+
+def baselines() -> int:
+    """How often a command is run before anything is changed."""
+    return int(configs.load(_CONFIG)["times"]["baseline"])

@@ -1,0 +1,138 @@
+"""From what was seen under each variant to a verdict, which says when it is not sure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tritonsmith.triage import variant as variants
+from tritonsmith.triage.observation import Observation, Seen, Subject
+from tritonsmith.triage.variant import TriageVariant
+
+
+class Answer(StrEnum):
+    """How a triage ends."""
+
+    NOTHING = "nothing found"
+    FLAKY = "not decided: it comes and goes"
+    DECIDED = "decided"
+    SEVERAL = "not decided: several changes make it go"
+    NONE = "not decided: it stays under every change"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A variant, and what was seen under it."""
+
+    variant: TriageVariant
+    observation: Observation
+
+
+@dataclass(frozen=True)
+class TriageVerdict:
+    """The result.
+
+    Attributes:
+        answer: how it ends.
+        text: the verdict in one line.
+        reasons: what it rests on, each a sentence.
+        next: what to do, each a sentence or a command.
+        baseline: what was seen with nothing changed.
+        tried: the variants, in the order of the tests.
+    """
+
+    answer: Answer
+    text: str
+    reasons: tuple[str, ...]
+    next: tuple[str, ...]
+    baseline: Observation
+    tried: tuple[Tried, ...] = ()
+
+    @property
+    def decided(self) -> bool:
+        """Whether it is sure: nothing found, or one cause."""
+        return self.answer in (Answer.NOTHING, Answer.DECIDED)
+
+
+def run(subject: Subject, tell: Callable[[str, Observation], None]) -> TriageVerdict:
+    """Test the subject as it is, then under each variant that fits, and judge.
+
+    A variant below another is tried only where the symptom is gone under that one.
+
+    Args:
+        subject: a kernel or a command.
+        tell: gets each observation, as it comes.
+    """
+    first = subject.baseline()
+    tell("nothing changed", first)
+    if first.seen is Seen.UNTESTED:
+        return TriageVerdict(Answer.NONE, f"it cannot be tested: {first.why}", (), (), first)
+    again = [subject.baseline() for _ in range(variants.baselines() - 1)] if subject.is_command else []
+    for one in again:
+        tell("nothing changed, again", one)
+    if {one.seen for one in again} - {first.seen} or {one.failure for one in again} - {first.failure}:
+        said = "; ".join(dict.fromkeys(one.figures for one in (first, *again)))
+        reasons = (f"with nothing changed, tests disagree: {said}",)
+        return TriageVerdict(Answer.FLAKY, str(Answer.FLAKY), reasons, (), first)
+    if first.seen is Seen.GONE:
+        text = f"nothing found: {first.figures}"
+        return TriageVerdict(Answer.NOTHING, text, (), (), first)
+    tried: list[Tried] = []
+    for row in variants.every():
+        fits = row.fits(subject.triton, subject.backends, command=subject.is_command, symptom=subject.kind)
+        gone = {one.variant.name for one in tried if one.observation.seen is Seen.GONE}
+        if fits and (not row.after or row.after in gone):
+            tried.append(Tried(row, subject.test(row)))
+            tell(row.name, tried[-1].observation)
+    return judge(subject, first, tried)
+
+
+def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> TriageVerdict:
+    """The verdict of what was seen.
+
+    One cause: if the variants that make the symptom go are of one family. A variant that changes no machine
+    code and yet makes it go shows that the symptom comes and goes by itself.
+    """
+    gone = [row for row in tried if row.observation.seen is Seen.GONE]
+    names = {row.variant.name for row in gone}
+    causes = [row for row in gone if row.variant.role == "cause"]
+    narrow = [row for row in causes if not any(other.variant.after == row.variant.name for other in causes)]
+    sides = [row for row in gone if row.variant.role == "side"]
+    stays = [row.variant.stays for row in tried if row.variant.stays and row.observation.seen is Seen.SHOWS]
+    families = list(dict.fromkeys(row.variant.family for row in narrow))
+    reasons = [f"{row.variant.name}: {row.variant.gone}" for row in (*narrow, *sides)]
+    hints = [subject_hint for row in (*narrow, *sides) if (subject_hint := _next(subject, row.variant))]
+    untested = [row.variant.name for row in tried if row.observation.seen is Seen.UNTESTED]
+    notes = [f"not tested: {', '.join(untested)}"] if untested else []
+    same = [row for row in narrow if baseline.code and row.observation.code == baseline.code]
+    if same:
+        reasons = [f"{same[0].variant.name}: the machine code is the same as with nothing changed"]
+        return TriageVerdict(Answer.FLAKY, str(Answer.FLAKY), (*reasons, *notes), (), baseline, tuple(tried))
+    if stays and not causes:
+        text = f"decided: {stays[0]}"
+        return TriageVerdict(Answer.DECIDED, text, tuple(notes), tuple(hints), baseline, tuple(tried))
+    if stays and causes:  # the interpreter shows it, and a change of the compiler makes it go
+        text = f"{Answer.SEVERAL}: {'; '.join((stays[0], *families))}"
+        return TriageVerdict(Answer.SEVERAL, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
+    if len(families) == 1:
+        places = dict.fromkeys(
+            place for row in narrow if row.variant.line for place in subject.lines(row.variant.line)
+        )
+        where = f", {', '.join(places)}" if places else ""
+        text = f"{families[0]}{where}"
+        return TriageVerdict(Answer.DECIDED, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
+    if families:
+        text = f"{Answer.SEVERAL}: {'; '.join(families)}"
+        return TriageVerdict(Answer.SEVERAL, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
+    lead = f"{Answer.NONE} of this Triton" if names else str(Answer.NONE)
+    return TriageVerdict(Answer.NONE, lead, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
+
+
+def _next(subject: Subject, variant: TriageVariant) -> str:
+    """What to do; a command where the row has a place for one."""
+    other = variant.version(subject.triton) if variant.release else ""
+    if "{bisect}" not in variant.next:
+        return variant.next
+    command = subject.bisect(other)
+    return variant.next.replace("{bisect}", command) if command else ""

@@ -1,0 +1,91 @@
+"""A real Triton under triage: one cause, no cause, nothing wrong, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.harness import Smith
+
+KERNELS = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def dot(a, b, out):
+    i = tl.arange(0, 32)
+    at = i[:, None] * 32 + i[None, :]
+    tl.store(out + at, tl.dot(tl.load(a + at), tl.load(b + at)))
+
+
+@triton.jit
+def refused(a, out):
+    i = tl.arange(0, 32)
+    tl.static_assert(False, "never compiles")
+    tl.store(out + i, tl.load(a + i))
+"""
+DOT = ("kernels.py:dot", "--signature", "*fp32:16,*fp32:16,*fp32:16", "--target", "sm_90")
+REFUSED = ("kernels.py:refused", "--signature", "*fp32,*fp32", "--target", "sm_90")
+
+
+@pytest.fixture
+def smith(with_wheel: Smith, tmp_path: Path) -> Smith:
+    """Beside two kernels."""
+    (tmp_path / "kernels.py").write_text(KERNELS, encoding="utf-8")
+    return with_wheel.beside(tmp_path)
+
+
+def judged(smith: Smith, *words: str, code: int = 0) -> dict[str, Any]:
+    """The answer as JSON."""
+    done = smith("triage", "--out", "evidence", "--json", *words, code=code)
+    found: dict[str, Any] = json.loads(done.out)
+    assert json.loads((smith.cwd / "evidence" / "triage.json").read_text(encoding="utf-8")) == found
+    return found
+
+
+def test_the_precision_of_a_dot(smith: Smith) -> None:
+    found = judged(smith, *DOT, "--when", "ttgir contains tf32")
+    assert found["answer"] == "decided"
+    assert found["verdict"] == "tf32: the input precision of tl.dot, kernels.py:10"
+    seen = {row["variant"]: row for row in found["tried"]}
+    assert seen["float32 dots in full precision"]["symptom"] == "gone"
+    assert seen["no tcgen05"]["figures"] == "ttgir contains tf32, the same machine code"
+    assert {"newest", "AMD"}.isdisjoint(word for name in seen for word in name.split())
+
+
+def test_nothing_is_wrong(smith: Smith) -> None:
+    done = smith("triage", *DOT)
+    assert "verdict: nothing found: it compiles" in done.out
+
+
+def test_a_kernel_that_never_compiles(smith: Smith) -> None:
+    found = judged(smith, *REFUSED, code=5)
+    assert found["answer"] == "none"
+    assert "never compiles" in found["baseline"]["figures"]
+    assert len(found["tried"]) > 5
+
+
+def test_a_command(smith: Smith) -> None:
+    script = "import os; assert os.environ.get('TRITON_F32_DEFAULT') or os.environ.get('TRITON_INTERPRET')"
+    found = judged(smith, "--env", "wheel", "--", "python", "-c", script)
+    assert found["answer"] == "decided"
+    assert found["verdict"] == "tf32: the input precision of tl.dot"
+    assert found["triton"], "of the environment"
+
+
+def test_what_is_refused(smith: Smith) -> None:
+    (smith.cwd / "full").mkdir()
+    (smith.cwd / "full" / "file").touch()
+    for words, said in (
+        ((), "nothing to test is given"),
+        ((*DOT, "--", "true"), "contradict each other"),
+        (("--when", "spills>0", "--", "true"), "about a kernel"),
+        ((*DOT, "--when", "spills>+10%"), "has nothing to compare with"),
+        ((*DOT, "--out", "full"), "is not empty"),
+        (("nowhere.py:k",), "no such file"),
+    ):
+        assert said in smith("triage", *words, code=2).err

@@ -1,0 +1,167 @@
+"""The verdict: sure where one cause is left, and only there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from tritonsmith.passes.reduce.failure import Failure
+from tritonsmith.triage import variant as variants
+from tritonsmith.triage import verdict
+from tritonsmith.triage.observation import Observation, Seen
+from tritonsmith.triage.variant import TriageVariant
+from tritonsmith.triage.verdict import Answer, TriageVerdict
+
+SHOWS = Observation(Seen.SHOWS, "error: wrong", failure=Failure("error", "wrong"))
+GONE = Observation(Seen.GONE, "exit code 0")
+
+
+@dataclass
+class Fake:
+    """A subject whose symptom is gone under the variants named, and comes and goes as listed."""
+
+    gone: frozenset[str] = frozenset()
+    runs: list[Observation] = field(default_factory=list)
+    is_command: bool = False
+    triton: str = "3.6.0"
+    kind: str = "failure"
+    code: str = ""
+    backends: frozenset[str] = frozenset(("cuda",))
+    tested: list[str] = field(default_factory=list)
+
+    def baseline(self) -> Observation:
+        """What was listed, then the symptom."""
+        return self.runs.pop(0) if self.runs else SHOWS
+
+    def test(self, variant: TriageVariant) -> Observation:
+        """Gone if it is named."""
+        self.tested.append(variant.name)
+        seen = Seen.GONE if variant.name in self.gone else Seen.SHOWS
+        return Observation(seen, code=self.code)
+
+    def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
+        """One place."""
+        return (f"k.py:3 ({line['stage']})",)
+
+    def bisect(self, other: str) -> str:
+        """As the real one."""
+        return f"invoke bisect --good {other}"
+
+
+def judged(*gone: str, **more: object) -> tuple[TriageVerdict, list[str]]:
+    """The verdict, and what was tested."""
+    subject = Fake(frozenset(gone), **more)  # type: ignore[arg-type]
+    return verdict.run(subject, lambda _name, _seen: None), subject.tested
+
+
+def test_one_cause_is_decided_with_its_lines() -> None:
+    found, _ = judged("float32 dots in full precision")
+    assert found.answer is Answer.DECIDED
+    assert found.text == "tf32: the input precision of tl.dot, k.py:3 (ttir)"
+    assert 'input_precision="ieee"' in found.next[0]
+
+
+def test_two_causes_are_not_decided() -> None:
+    found, _ = judged("float32 dots in full precision", "num_stages=1")
+    assert found.answer is Answer.SEVERAL
+    assert "tf32" in found.text
+    assert "software pipelining" in found.text
+
+
+def test_no_cause_is_not_decided() -> None:
+    found, tested = judged()
+    assert found.answer is Answer.NONE
+    assert "num_warps=1" in tested
+
+
+def test_narrower_variants_are_tried_only_below_what_helps() -> None:
+    found, tested = judged()
+    assert "no loop strength reduction" not in tested
+    found, tested = judged("LLVM not optimizing", "no loop strength reduction")
+    assert found.answer is Answer.DECIDED
+    assert found.reasons[0].startswith("no loop strength reduction: ")
+    assert not any(one.startswith("LLVM not optimizing") for one in found.reasons)
+
+
+def test_another_release_is_no_cause() -> None:
+    found, _ = judged("the release before")
+    assert found.answer is Answer.NONE
+    assert "of this Triton" in found.text
+    assert found.next == ("invoke bisect --good 3.5.1",)
+
+
+def test_the_interpreter_shows_it_too() -> None:
+    found, _ = judged(is_command=True)
+    assert found.answer is Answer.DECIDED
+    assert found.text.startswith("decided: the interpreter shows it, too")
+    found, _ = judged("float32 dots in full precision", is_command=True)
+    assert found.answer is Answer.SEVERAL
+
+
+def test_the_interpreter_is_right_and_one_change_helps() -> None:
+    found, _ = judged("interpreter", "float32 dots in full precision", is_command=True)
+    assert found.answer is Answer.DECIDED
+    assert found.text.startswith("tf32")
+
+
+def test_nothing_is_wrong() -> None:
+    found, tested = judged(runs=[GONE])
+    assert found.answer is Answer.NOTHING
+    assert tested == []
+
+
+def test_what_comes_and_goes_is_not_decided() -> None:
+    for runs in ([GONE, SHOWS], [SHOWS, GONE]):
+        found, tested = judged(runs=runs, is_command=True)
+        assert found.answer is Answer.FLAKY
+        assert tested == []
+
+
+def test_the_same_machine_code_cannot_mend_anything() -> None:
+    first = Observation(Seen.SHOWS, code="1")
+    found, _ = judged("num_stages=1", runs=[first], code="1")
+    assert found.answer is Answer.FLAKY
+
+
+def test_what_cannot_be_tested_at_all() -> None:
+    found, tested = judged(runs=[Observation(Seen.UNTESTED, why="no such file")])
+    assert not found.decided
+    assert "no such file" in found.text
+    assert tested == []
+
+
+def test_rows_are_sound() -> None:
+    every = list(variants.every())
+    names = [one.name for one in every]
+    assert len(set(names)) == len(names)
+    for number, one in enumerate(every):
+        assert not one.after or one.after in names[:number], one.name
+        assert one.options or one.variables or one.release, one.name
+        assert one.role == "side" or (one.gone and one.next), one.name
+        assert not (one.options and not one.variables) or not one.commands, one.name
+
+
+@pytest.mark.parametrize(
+    ("name", "triton", "fits"),
+    [
+        ("no tcgen05", "3.2.0", False),  # DISABLE_MMA_V5 came with 3.3
+        ("no tcgen05", "3.3.1", True),
+        ("denormals kept", "3.5.1", False),
+        ("denormals kept", "3.6.0", True),
+        ("no buffer instructions", "3.6.0", False),  # AMD's
+    ],
+)
+def test_only_what_a_release_has(name: str, triton: str, fits: bool) -> None:
+    [one] = [row for row in variants.every() if row.name == name]
+    assert one.fits(triton, frozenset(("cuda",)), command=False, symptom="failure") is fits
+
+
+def test_other_releases() -> None:
+    [newest] = [row for row in variants.every() if row.release == "newest"]
+    [before] = [row for row in variants.every() if row.release == "before"]
+    assert newest.version("3.4.0") == "3.9.0"
+    assert newest.version("3.9.0") == ""
+    assert before.version("3.6.0") == "3.5.1"
+    assert before.version("2.0.0") == ""
