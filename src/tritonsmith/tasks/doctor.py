@@ -21,7 +21,7 @@ def compare(
     other: Path = word("another such file, of another machine or time"),
     json: bool = JSON,
 ) -> None:
-    """Compare two machines, or two times, by reports of `invoke doctor --json`."""
+    """Compare two machines or times, by reports of `invoke doctor --json`."""
     from tritonsmith.doctor import changes, saved_report
 
     one, two = saved_report.read(report), saved_report.read(other)

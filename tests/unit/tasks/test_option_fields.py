@@ -100,6 +100,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--timeout": ["passes.isolate passes.reduce"],
     "--to": ["blame rehearse", "passes.diff"],
     "--triton": ["ir-env", "kernel.study", "pins"],
+    "--llvm-source": ["bisect.resume bisect.run", "debug-library setup-mlir"],
     "--when": ["bisect.run triage", "passes.isolate"],
 }
 
