@@ -127,10 +127,20 @@ class BisectSession:
             LockedError: another process works at it.
         """
         files.make_folder(self.folder)
-        hints = ["wait for it to end: invoke bisect.status"]
-        purpose = f"bisect {self.folder.name}"
-        with locks.hold(self.folder / "lock", purpose=purpose, busy="at this bisect", hints=hints):
+        with locked(self.folder, f"bisect {self.folder.name}"):
             yield
+
+
+@contextmanager
+def locked(folder: Path, purpose: str) -> Iterator[None]:
+    """Lock the folder of a bisect for the body of a `with`.
+
+    Raises:
+        LockedError: another process works at it.
+    """
+    hints = ["wait for it to end: invoke bisect.status"]
+    with locks.hold(folder / "lock", purpose=purpose, busy=f"at the bisect {folder.name}", hints=hints):
+        yield
 
 
 def root() -> Path:

@@ -13,8 +13,10 @@ from tritonsmith.ui import console
 from tritonsmith.ui import units as formats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
 
+    from tritonsmith.bisect.kept import KeptFolder
     from tritonsmith.caches.clear import PreparedClear
     from tritonsmith.caches.filters import Filters
     from tritonsmith.caches.list_ import CacheListing
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from tritonsmith.facts.installed_tritons import InstalledTriton
     from tritonsmith.facts.triton_cache import Content
     from tritonsmith.kernels.rehearse.kept import KeptResults
+    from tritonsmith.plan import Plan
 
 _GROUPS = 20  # rows of the summary
 
@@ -37,6 +40,7 @@ def listing(
     import os
     import time
 
+    from tritonsmith.bisect import kept as bisect_kept
     from tritonsmith.caches import clear
     from tritonsmith.caches import list_ as use_case
     from tritonsmith.envs import workspace
@@ -49,13 +53,18 @@ def listing(
     installed = _installed(which.stale)
     found = use_case.make(roots, wanted, limit=limit or 0, installed=installed, now=time.time())
     results = () if which.root else kept.find(space)
+    folders = () if which.root else bisect_kept.find(space)
     if json:
         rehearsed = [{"path": str(one.folder), "kernels": one.kernels, "bytes": one.bytes} for one in results]
-        console.out().print_json(data={**use_case.as_json(found), "rehearsed": rehearsed})
+        bisected = [{"path": str(one.folder), "kind": one.kind, "bytes": one.bytes} for one in folders]
+        more = {"rehearsed": rehearsed, "bisected": bisected}
+        console.out().print_json(data={**use_case.as_json(found), **more})
         return
     _show_listing(found, filtered=wanted.any)
     if results:
         _show_rehearsed(results)
+    if folders:
+        _show_bisected(folders)
 
 
 @task(tables=True, name="clear-cache", aliases=["cache.clear"])
@@ -67,6 +76,7 @@ def clear_cache(
     envs: bool = flag("also the caches of the tool's environments", default=False),
     all: bool = flag("all of these, and Triton's other default caches", default=False),  # noqa: A002 - the flag's name
     rehearsed: bool = flag("only what rehearse keeps: kernels by each Triton", default=False),
+    bisected: bool = flag("only what bisect keeps: answers, libraries, builds", default=False),
     override: bool = flag("also the overrides, which are written by hand; --all keeps them", default=False),
     yes: bool = YES,
     dry_run: bool = DRY_RUN,
@@ -79,10 +89,12 @@ def clear_cache(
     from tritonsmith.facts import cache_roots, triton_processes
 
     wanted, root = _filters(which), which.root
-    if rehearsed:
-        if wanted.any or root or dump or inductor or envs or all or override:
-            raise UsageError("--rehearsed is for all that rehearse keeps", hints=["omit the other flags"])
-        _clear_rehearsed(yes=yes, dry_run=dry_run)
+    if rehearsed or bisected:
+        name = "rehearse" if rehearsed else "bisect"
+        others = (wanted.any, root, dump, inductor, envs, all, override, rehearsed and bisected)
+        if any(others):
+            raise UsageError(f"--{name}ed is for all that {name} keeps", hints=["omit the other flags"])
+        (_clear_rehearsed if rehearsed else _clear_bisected)(yes=yes, dry_run=dry_run)
         return
     flags: dict[RootKind, bool] = {
         "jit": all,
@@ -119,20 +131,53 @@ def _clear_rehearsed(*, yes: bool, dry_run: bool) -> None:
 
     space = workspace.default()
     found = kept.find(space)
-    plan = kept.plan(found, space)
+    held = kept.held([one.folder for one in found], space, "clear-cache")
+    size = sum(one.bytes for one in found)
+    _clear_kept(kept.plan(found, space), size, held, lambda: _show_rehearsed(found), yes=yes, dry_run=dry_run)
+
+
+def _clear_bisected(*, yes: bool, dry_run: bool) -> None:
+    from tritonsmith.bisect import kept
+    from tritonsmith.envs import workspace
+
+    space = workspace.default()
+    found = kept.find(space)
+    held = kept.held(found, space, "clear-cache")
+    size = sum(one.bytes for one in found)
+    _clear_kept(kept.plan(found, space), size, held, lambda: _show_bisected(found), yes=yes, dry_run=dry_run)
+
+
+def _clear_kept(
+    plan: Plan,
+    size: int,
+    held: AbstractContextManager[None],
+    show: Callable[[], None],
+    *,
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Show what a command keeps, and remove it while nobody else may use it."""
+    from tritonsmith.envs import workspace
+
     if dry_run:
         output.plan(plan)
         return
-    what = formats.size(sum(one.bytes for one in found))
-    if not found:
+    if not plan.steps:
         console.out().print("nothing to clear", markup=False)
         return
-    _show_rehearsed(found)
-    if not output.agreed(f"Clear {what}?", yes=yes):
+    show()
+    if not output.agreed(f"Clear {formats.size(size)}?", yes=yes):
         raise SmithError("nothing was cleared")
-    with kept.held([one.folder for one in found], space, "clear-cache"):
-        space.run(plan, "clear-cache")
-    console.out().print(f"cleared {what}", markup=False)
+    with held:
+        workspace.default().run(plan, "clear-cache")
+    console.out().print(f"cleared {formats.size(size)}", markup=False)
+
+
+def _show_bisected(found: Iterable[KeptFolder]) -> None:
+    from tritonsmith.ui import tables
+
+    rows = [[one.kind, formats.size(one.bytes), str(one.folder)] for one in found]
+    console.out().print(tables.plain("kept by bisect", ["what", "size", "folder"], rows, right=["size"]))
 
 
 def _show_rehearsed(found: Iterable[KeptResults]) -> None:
