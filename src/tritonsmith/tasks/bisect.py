@@ -233,7 +233,7 @@ def _in_llvm(
     """The answer with what the commits of LLVM say, and all of that as JSON; None where no pin moved."""
     from dataclasses import replace
 
-    from tritonsmith.bisect import llvm_range
+    from tritonsmith.bisect import llvm_range, report
     from tritonsmith.bisect.llvm_build import LlcBuilds
     from tritonsmith.bisect.predicate import llc_compiles
 
@@ -247,6 +247,7 @@ def _in_llvm(
         return answer, None
     said, more = [*found.lines()], {}
     if clone:
+        console.note(report.verdict(answer))  # builds of LLVM may take hours, and be stopped
         sides = {"good": bisect.triton(answer.step.good), "bad": bisect.triton(answer.step.bad)}
         tests = llc_compiles.tests(bisect.predicate, sides, bisect.session.folder / "llvm")
         made = LlcBuilds(clone, builds.settings, builds.space, found.targets)
