@@ -12,6 +12,7 @@ import random
 import shutil
 import signal
 import stat
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,10 @@ from tests.unit.plan.bombs import END, header
 from tests.unit.plan.conftest import tools
 from tests.unit.store import made, operations
 from tritonsmith import untrusted
+from tritonsmith.doctor import changes, history, like, saved_report, since
+from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.envs import receipts, settings
+from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import SmithError
 from tritonsmith.facts import (
@@ -390,6 +394,41 @@ def test_traces_of_tritonparse(tmp_path: Path) -> None:
     for number, chance in enumerate(chances(200)):
         path.write_bytes(mutated(text, chance))
         refused(tritonparse_trace.read, path, tmp_path / "sources", number=number)
+
+
+def test_reports_and_histories_of_the_doctor(tmp_path: Path) -> None:
+    space = Workspace(tmp_path / "space")
+    subject = DoctorContext(Settings("dev"), space, environ={}, cwd=tmp_path)
+    setup = {
+        "triton": "3.4.0",
+        "torch": "2.8.0+cpu",
+        "python": "3.11.7",
+        "$TRITON_HOME": "~/t",
+        "ptxas": "12.8",
+    }
+    history.keep(subject, (), setup)
+    found = [{"id": "tools.cmake", "status": "ok"}]
+    whole = {
+        "schema": 2,
+        "when": "2026-11-20T00:00:00+00:00",
+        "env": "dev",
+        "findings": found,
+        "setup": setup,
+    }
+    report = tmp_path / "report.json"
+    files = {report: json.dumps(whole).encode(), subject.env.history: subject.env.history.read_bytes()}
+    for number, chance in enumerate(chances(100)):
+        one_of(files, chance)
+
+        def look() -> None:
+            read = saved_report.read(report)
+            text = like.resolve(read, subject).env_file(read)
+            assert set(tomllib.loads(text)) == {"triton", "python"}
+            changes.table(changes.between(read.setup, setup), read.title, "now").as_json()
+
+        refused(look, number=number)
+        refused(since.answer, "last-good", subject, setup, number=number)
+        history.keep(subject, (), setup)
 
 
 def test_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

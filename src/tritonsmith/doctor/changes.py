@@ -74,7 +74,7 @@ def _above(name: str, now: Snapshot) -> Iterator[str]:
 
 
 def _major(version: str) -> int:
-    return version_key(version)[0] if version[:1].isdigit() else 0
+    return (version_key(version) or (0,))[0]
 
 
 def _of_variable(name: str) -> str:

@@ -146,6 +146,11 @@ def test_a_ptxas_above_the_driver(subject: DoctorContext) -> None:
     assert subject.named == "dev"
 
 
+def test_a_version_without_digits_is_not_above_another() -> None:
+    found = changes.between({"ptxas": "12.8", "driver-cuda": "12.8"}, {"ptxas": "²", "driver-cuda": "12.8"})
+    assert "newer than" not in found[0].means
+
+
 def test_facts_of_another_version_of_the_tool_are_no_difference() -> None:
     then, now = {"triton": "3.4.0", "phase-of-the-moon": "full"}, {"triton": "3.4.0", "ptxas": "12.8"}
     assert changes.between(then, now) == ()
