@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import re
 import shutil
 import signal
+import threading
+import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -68,6 +73,39 @@ def test_the_passes_of_two_releases_are_compared(smith: Smith) -> None:
     )
     assert told["passes"].partition("; ")[0] in html.unescape(Path(told["page"]).read_text(encoding="utf-8"))
     assert {one["verdict"] for one in told["tested"]} == {"good", "bad"}
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[str]:
+    """The URL of an index of wheels between two releases; their hashes sort otherwise than their dates."""
+    folder = tmp_path / "site" / "triton"
+    folder.mkdir(parents=True)
+    for date, commit, bad in (("0101", "ffffffff", 0), ("0201", "aaaaaaaa", 0), ("0301", "0123abcd", 1)):
+        version = f"3.9.0.dev2026{date}+git{commit}"
+        about = f"triton-{version}.dist-info"
+        with zipfile.ZipFile(folder / f"triton-{version}-py3-none-any.whl", "w") as wheel:
+            wheel.writestr("triton/__init__.py", f"__version__ = '{version}'\nBAD = {bad}\n")
+            wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: triton\nVersion: {version}\n")
+            tag = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            wheel.writestr(f"{about}/WHEEL", tag)
+            wheel.writestr(f"{about}/RECORD", "")
+    (folder / "triton-3.9.0.dev20260302-py3-none-any.whl").write_text("no wheel")
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(folder.parent))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_the_nightly_that_was_bad_first_is_found_by_date(smith: Smith, index: str) -> None:
+    test = f"import sys, triton; sys.exit(getattr(triton, 'BAD', triton.__version__ != '{GOOD}'))"
+    command = ("--nightlies", index, "--json", "--", "python", "-c", test)
+    told = json.loads(smith("bisect", *ENDS, *command).out)
+    assert told["nightly"]["good"] == "3.9.0.dev20260201+gitaaaaaaaa"
+    assert told["nightly"]["suspects"] == ["3.9.0.dev20260301+git0123abcd"]
+    assert told["verdict"].startswith("first bad nightly: 3.9.0.dev20260301+git0123abcd")
 
 
 def test_what_was_killed_before_any_change_goes_on(smith: Smith) -> None:

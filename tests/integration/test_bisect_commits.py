@@ -21,6 +21,7 @@ from tritonsmith.envs import settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.facts import triton_history
 from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.worktrees.add import own_clone
 
 pytestmark = pytest.mark.xdist_group("bisect commits")
 
@@ -205,3 +206,34 @@ def test_a_lit_test_outside_the_clone_is_the_same_for_all_commits(history: Histo
     mine.write_text("// REQUIRES: a-gpu\n" + mine.read_text(encoding="utf-8"), encoding="utf-8")
     (outcome,) = search.test(1)
     assert (outcome.verdict, outcome.figures) == (Verdict.SKIP, "UNSUPPORTED")
+
+
+def test_a_change_in_python_is_found_by_pytest_which_the_tool_installs(
+    history: History, tmp_path: Path
+) -> None:
+    mine = tmp_path / "test_mine.py"
+    mine.write_text("import triton\ndef test_it(): assert triton.__version__ == '3.6.0'\n", encoding="utf-8")
+    commits = triton_history.read(history.clone, history.hashes["docs"], history.hashes["python culprit"])
+    test = tested_file.parse(str(mine), history.clone, commits[-1].commit)
+    predicate = TestPredicate(test, tmp_path, lambda: history.builds.make(commits[-1]))
+    search = CommitSearch(commits, history.builds, predicate.outcomes)
+    outcomes = search.test(*range(len(commits)))
+    assert [one.verdict for one in outcomes] == [Verdict.GOOD, Verdict.GOOD, Verdict.BAD]
+    assert outcomes[0].figures.startswith("exit code 0: 1 passed")
+
+
+def test_a_url_is_cloned_without_the_contents_of_files_which_are_fetched_as_needed(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "file")  # no network
+    git(history.clone, "config", "uploadpack.allowFilter", "true")
+    git(history.clone, "config", "uploadpack.allowAnySHA1InWant", "true")
+    url, space = history.clone.as_uri(), history.builds.space
+    own = own_clone(url, space)
+    space.run(own.fetch, "bisect")
+    builds = replace(history.builds, clone=own.repository, url=url)
+    ends = [history.hashes[name] for name in ("docs", "python culprit")]
+    commits = triton_history.read(own.repository, *ends)
+    assert [printed(builds.make(commits[index]))[:5] for index in (0, -1)] == ["3.6.0", "3.6.1"]
+    missing = git(own.repository, "rev-list", "--objects", "--all", "--missing=print").count("?")
+    assert missing > 5

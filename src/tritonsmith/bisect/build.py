@@ -56,6 +56,7 @@ class CommitBuilds:
         packages: folders of Python packages that a test needs beside Triton: PyTorch's.
         tests: paths of the tests in a commit, which it gets besides.
         programs: build `triton-opt` and what else the lit tests run, not the Python module.
+        url: of which `clone` is a copy without the contents of files; these are fetched as they are needed.
     """
 
     clone: Path
@@ -64,6 +65,7 @@ class CommitBuilds:
     packages: tuple[Path, ...] = ()
     tests: tuple[str, ...] = ()
     programs: bool = False
+    url: str = ""
 
     @property
     def source(self) -> Path:
@@ -114,7 +116,7 @@ class CommitBuilds:
             locks.hold(self.source.with_suffix(".lock"), purpose="bisect"),
             session.opened(_BUILD, env.name) as running,
         ):
-            running.run_unseen(borrowed_clone(self.clone, self.source, self.space))
+            running.run_unseen(borrowed_clone(self.clone, self.source, self.space, self.url))
             if self.built(commit) is None:
                 self._build(commit, running)
             python = self._assemble(commit, running)
@@ -268,14 +270,22 @@ class CommitBuilds:
         return tuple(name for name in answer.out.split("\0") if name)
 
 
-def borrowed_clone(clone: Path, source: Path, space: Workspace) -> tuple[Step, ...]:
-    """Steps that make a clone without a copy of the objects; what is in the user's later is in it, too."""
+def borrowed_clone(clone: Path, source: Path, space: Workspace, url: str = "") -> tuple[Step, ...]:
+    """Steps that make a clone without a copy of the objects; what is in the user's later is in it, too.
+
+    `url`: where contents of files come from that `clone` lacks.
+    """
     partial, done = source.with_name(f"{source.name}.partial"), f".{source.name}.done"
     copy = ("git", "clone", "--quiet", "--shared", "--no-checkout", str(clone), str(partial))
+    lazily = {"url": url, "promisor": "true", "partialclonefilter": "blob:none"} if url else {}
     steps = (
         MakeDir(space.sources, phase=PHASE),
         Remove((partial, source), space.root, phase=PHASE),
         Run(copy, cwd=space.sources, phase=PHASE),
+        *(
+            Run(("git", "config", f"remote.contents.{key}", value), cwd=partial, phase=PHASE)
+            for key, value in lazily.items()
+        ),
         Move(partial, source, phase=PHASE),
     )
     return stamped(steps, space.sources / done, source)

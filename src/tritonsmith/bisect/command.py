@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tritonsmith.bisect import commit_range, ends, releases
+from tritonsmith.bisect import commit_range, ends, nightlies, releases
 from tritonsmith.bisect.build import CommitBuilds
 from tritonsmith.bisect.commit_range import CommitRange
 from tritonsmith.bisect.commits import CommitSearch
 from tritonsmith.bisect.cost import ExpectedCost
 from tritonsmith.bisect.ends import BisectEnd
+from tritonsmith.bisect.nightlies import NightlyWheel
 from tritonsmith.bisect.outcome import BisectOutcome
 from tritonsmith.bisect.predicate.protocol import Predicate
 from tritonsmith.bisect.releases import ReleaseSearch
@@ -67,6 +68,8 @@ class BisectAnswer:
 
     Attributes:
         release: the step between releases; None where both ends are commits.
+        nightly: the step between nightlies; None where none was tested.
+        nightlies: those of the range that was searched, oldest first.
         commit: the step between commits; None without a clone.
         commits: of the range that was searched, as the clone's history has them; none without a clone.
         culprit: the first bad commit, if there is one.
@@ -78,11 +81,13 @@ class BisectAnswer:
     commits: tuple[TritonCommit, ...] = ()
     culprit: TritonCommit | None = None
     notes: tuple[str, ...] = ()
+    nightly: BisectStep | None = None
+    nightlies: tuple[str, ...] = ()
 
     @property
     def step(self) -> BisectStep:
         """The narrowest one."""
-        found = self.commit or self.release
+        found = self.commit or self.nightly or self.release
         if found is None:  # neither stage ran: impossible, and a bug
             raise AssertionError("a bisect without a step")
         return found
@@ -111,6 +116,7 @@ class TritonBisect:
     vendor: str = ""
     jobs: int = 1
     tell: Callable[[str], None] = field(default=print)
+    _nightlies: tuple[NightlyWheel, ...] = ()
 
     def run(self) -> BisectAnswer:
         """Search, and note the answer in the session.
@@ -131,6 +137,8 @@ class TritonBisect:
 
     def triton(self, name: str) -> CompilerSpec:
         """The Triton of a release or a commit."""
+        if nightly := next((one for one in self._nightlies if one.label == name), None):
+            return nightly.spec
         if "." not in name:
             return triton_of(BisectEnd(name, commit=name), self.builds)
         given = next((end.spec for end in (self.good, self.bad) if end.release == name), None)
@@ -142,11 +150,16 @@ class TritonBisect:
         if self.good.release and self.bad.release:
             search = self._releases()
             state = search.state
-            if state.left or self.builds is None or self.session.question.releases_only:
+            good, bad = (search.tritons[index].label for index in (state.good, state.bad))
+            only = self.session.question.releases_only
+            if not (state.left or only) and self._between(good, bad):
+                search = self._nightly_search(good, bad)
+                state = search.state
+                good, bad = (self._commit_of(search.tritons[one].label) for one in (state.good, state.bad))
+            if state.left or self.builds is None or only:
                 for index, triton in enumerate(search.tritons):
                     yield triton.label, outcomes.get(triton.label), search.cost(index)
                 return
-            good, bad = (search.tritons[index].label for index in (state.good, state.bad))
         else:
             good, bad = self.good.name, self.bad.name
         commits = self._commits(self._range(good, bad))
@@ -159,13 +172,20 @@ class TritonBisect:
         return self.builds.clone if self.builds else None
 
     def _run(self) -> BisectAnswer:
-        release = None
+        release = nightly = None
         good, bad = self.good.name, self.bad.name
         if self.good.release and self.bad.release:
             release = self._search_releases()
             good, bad = release.good, release.bad
-            if self.builds is None or self.session.question.releases_only:
-                return BisectAnswer(release, notes=tuple(releases.about_step(good, bad, self._clone)))
+            if self.session.question.releases_only:
+                return BisectAnswer(release, notes=self._about(release))
+            if self._between(good, bad):
+                nightly = self._search_nightlies(good, bad)
+                good, bad = (self._commit_of(name) for name in (nightly.good, nightly.bad))
+            if self.builds is None:
+                return BisectAnswer(
+                    release, notes=self._about(release), nightly=nightly, nightlies=self._labels
+                )
         search, span = self._verified(good, bad)
         if self.jobs > 1:
             those = (
@@ -175,7 +195,18 @@ class TritonBisect:
         step = self._step(search.run(), [one.commit for one in search.commits])
         culprit = next((one for one in search.commits if one.commit == step.bad), None)
         notes = ("a commit of the release branch, not of main",) if span.picked else ()
-        return BisectAnswer(release, step, tuple(search.commits), culprit if step.decided else None, notes)
+        return BisectAnswer(
+            release,
+            step,
+            tuple(search.commits),
+            culprit if step.decided else None,
+            notes,
+            nightly,
+            self._labels,
+        )
+
+    def _about(self, step: BisectStep) -> tuple[str, ...]:
+        return tuple(releases.about_step(step.good, step.bad, self._clone))
 
     def _releases(self) -> ReleaseSearch:
         names = ends.releases_between(self.good.release, self.bad.release)
@@ -183,6 +214,39 @@ class TritonBisect:
         return ReleaseSearch(
             tritons, self.predicate, dict(self.session.outcomes), self._record, jobs=self.jobs
         )
+
+    def _between(self, good: str, bad: str) -> tuple[NightlyWheel, ...]:
+        """The nightlies between two releases, in order; none if no index was given."""
+        if url := self.session.question.nightlies:
+            found = nightlies.read(url)
+            if self._clone:
+                span = commit_range.between(good, bad, self._clone, {})
+                commits = [one.commit for one in triton_history.read(self._clone, span.first, span.last)]
+                self._nightlies = nightlies.by_history(found, commits)
+            else:
+                self._nightlies = nightlies.by_date(found, good, bad)
+            order = "by history" if self._clone else "by the dates in their versions"
+            self.tell(
+                f"{len(self._nightlies)} of {len(found)} nightlies lie between {good} and {bad}, {order}"
+            )
+        return self._nightlies
+
+    def _nightly_search(self, good: str, bad: str) -> ReleaseSearch:
+        tritons = (self.triton(good), *(one.spec for one in self._nightlies), self.triton(bad))
+        outcomes, install = dict(self.session.outcomes), nightlies.installer(self._nightlies)
+        return ReleaseSearch(tritons, self.predicate, outcomes, self._record, self.jobs, install)
+
+    def _search_nightlies(self, good: str, bad: str) -> BisectStep:
+        search = self._nightly_search(good, bad)
+        return self._step(search.run(), [one.label for one in search.tritons])
+
+    def _commit_of(self, name: str) -> str:
+        """The commit of a nightly; a release as it is."""
+        return next((one.commit for one in self._nightlies if one.label == name), name)
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        return tuple(one.label for one in self._nightlies)
 
     def _search_releases(self) -> BisectStep:
         search = self._releases()

@@ -43,7 +43,7 @@ def of(
     return BisectFindings(
         command=report.repeat(session.question),
         question=report.predicate(session.question),
-        points=points_of(session.outcomes, answer.commits),
+        points=points_of(session.outcomes, answer.commits, answer.nightlies),
         suspects=suspects,
         stage=_stage(*compiles) if compiles else None,
         by_pass=by_pass,

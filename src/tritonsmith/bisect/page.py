@@ -97,15 +97,21 @@ class BisectFindings:
 
 
 def points_of(
-    outcomes: Mapping[str, BisectOutcome], commits: Sequence[TritonCommit] = ()
+    outcomes: Mapping[str, BisectOutcome],
+    commits: Sequence[TritonCommit] = (),
+    nightlies: Sequence[str] = (),
 ) -> tuple[BisectPoint, ...]:
     """What was tested, in order of history: commits are searched where a bad release follows a good one.
 
     Args:
         outcomes: by release or commit, as `BisectSession.outcomes` has them.
         commits: the range that was searched, oldest first; a commit of no range stands before these.
+        nightlies: those between two releases, oldest first; commits stand where they change.
     """
-    releases = sorted((name for name in outcomes if not _COMMIT.fullmatch(name)), key=version_key)
+    tested = [name for name in nightlies if name in outcomes]
+    releases = sorted(
+        (name for name in outcomes if not _COMMIT.fullmatch(name) and name not in tested), key=version_key
+    )
     bad = (n for n, name in enumerate(releases) if outcomes[name].verdict is Verdict.BAD)
     before = next(bad, len(releases))
     points = [BisectPoint(name, "release", outcomes[name]) for name in releases]
@@ -117,7 +123,9 @@ def points_of(
         for one in commits
         if one.commit in outcomes
     )
-    return (*points[:before], *between, *points[before:])
+    wheels = [BisectPoint(name, "nightly", outcomes[name]) for name in tested]
+    after = next((n for n, one in enumerate(wheels) if one.outcome.verdict is Verdict.BAD), len(wheels))
+    return (*points[:before], *wheels[:after], *between, *wheels[after:], *points[before:])
 
 
 def write(found: BisectFindings, path: Path) -> None:

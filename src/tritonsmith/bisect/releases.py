@@ -30,6 +30,7 @@ class ReleaseSearch:
         known: outcomes so far, by release; it grows.
         record: gets every outcome, before the next test begins.
         jobs: releases tested at once.
+        install: makes one ready that `predicate` could not; returns why it cannot be had.
     """
 
     tritons: tuple[CompilerSpec, ...]
@@ -37,6 +38,7 @@ class ReleaseSearch:
     known: dict[str, BisectOutcome]
     record: Callable[[str, BisectOutcome], None]
     jobs: int = 1
+    install: Callable[[CompilerSpec], str] = lambda _: ""
 
     @property
     def state(self) -> Suspects:
@@ -68,12 +70,25 @@ class ReleaseSearch:
         """Expected seconds of a test, and why."""
         table = configs.load("bisect")["seconds"]
         triton = self.tritons[index]
-        if triton.python or wheel_env.env_of(triton.version).python.exists():
+        ready = (
+            Path(triton.python).exists()
+            if triton.python
+            else wheel_env.env_of(triton.version).python.exists()
+        )
+        if ready:
             return ExpectedCost(float(table["test"]), ("it is installed",))
         return ExpectedCost(float(table["test"] + table["wheel"]), ("its wheel is to be installed",))
 
     def _test(self, tritons: Sequence[CompilerSpec]) -> None:
-        todo = [one for one in tritons if one.label not in self.known]
+        todo = []
+        for one in tritons:
+            if one.label in self.known:
+                continue
+            if why := self.install(one):
+                self.known[one.label] = BisectOutcome(Verdict.SKIP, why=why)
+                self.record(one.label, self.known[one.label])
+            else:
+                todo.append(one)
         with closing(self.predicate.outcomes(todo)) as found:
             for one, outcome in found:
                 self.known[one.label] = outcome

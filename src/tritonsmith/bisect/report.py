@@ -40,6 +40,7 @@ def repeat(question: BisectQuestion) -> str:
     flags |= {"source": question.source} if question.source else {}
     flags |= {"llvm_source": question.llvm_source} if question.llvm_source else {}
     flags |= {"confirm": question.confirm} if question.confirm > 1 else {}
+    flags |= {"nightlies": question.nightlies} if question.nightlies else {}
     flags |= {"releases_only": True} if question.releases_only else {}
     words = [word for name, value in flags.items() for word in flag_words(name, value)]
     rest = ["--", *question.command] if question.command else []
@@ -62,6 +63,7 @@ def without_places(question: BisectQuestion) -> BisectQuestion:
         test=plain(question.test),
         source=_CLONE if question.source else "",
         llvm_source=_LLVM_CLONE if question.llvm_source else "",
+        nightlies="URL" if question.nightlies.startswith("file:") else question.nightlies,
     )
 
 
@@ -71,7 +73,7 @@ def verdict(answer: BisectAnswer) -> str:
     if not step.decided:
         names = ", ".join(_short(one) for one in step.suspects)
         return f"undecided: one of {names}; all but {_short(step.bad)} were skipped"
-    what = "release" if answer.commit is None else "commit"
+    what = "commit" if answer.commit else "nightly" if step.bad in answer.nightlies else "release"
     return f"first bad {what}: {_short(step.bad)}; last good: {_short(step.good)}"
 
 
@@ -131,6 +133,7 @@ def as_json(session: BisectSession, answer: BisectAnswer, passes: str = "") -> d
         "verdict": verdict(answer),
         "decided": answer.step.decided,
         "release": _step(answer.release),
+        "nightly": _step(answer.nightly),
         "commit": _step(answer.commit),
         "culprit": None
         if answer.culprit is None

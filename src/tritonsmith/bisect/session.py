@@ -19,7 +19,7 @@ from tritonsmith.plan import digest, files, locks
 FILE = "session.json"
 SCHEMA = 1
 BY_HAND = "skipped by hand"
-_WHOLE = re.compile(r"[0-9a-f]{40}|\d+\.\d+\.\d+", re.ASCII)
+_WHOLE = re.compile(r"[0-9a-f]{40}|\d+\.\d+\.\d+(?:\.dev\d+)?(?:\+[\w.]+)?", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,7 @@ class BisectQuestion:
         confirm: tests of one Triton whose verdicts must agree.
         timeout: seconds for one compile; None for the usual.
         releases_only: ends with the release step.
+        nightlies: URL of an index of wheels between releases; empty if none was given.
         content: digest of the kernel's or the test's file.
     """
 
@@ -57,6 +58,7 @@ class BisectQuestion:
     confirm: int = 1
     timeout: int | None = None
     releases_only: bool = False
+    nightlies: str = ""
     content: str = ""
     llvm_source: str = ""
 

@@ -102,14 +102,14 @@ def reachable(url: str) -> str | None:
         return error.why
 
 
-def text(url: str) -> str:
-    """The content of a small text file at an http(s) URL, at most 64 KiB.
+def text(url: str, limit: int = 1 << 16) -> str:
+    """The content of a small text file at an http(s) URL, at most 64 KiB or `limit` bytes.
 
     Raises:
         DownloadError: the file cannot be read.
     """
     with _opened(url, "GET", TIMEOUT) as response:
-        content: bytes = response.read(1 << 16)
+        content: bytes = response.read(limit)
         return content.decode("utf-8", errors="replace")
 
 

@@ -40,8 +40,9 @@ def run(
     bad: str = flag("Triton that is bad, of the same kinds", ""),
     when: tuple[str, ...] = WHEN,
     test: str = flag("bad where this test of pytest or lit fails: FILE or FILE::NAME", ""),
-    source: Path | None = flag("clone of Triton, to search commits after releases", None),
+    source: str = flag("clone of Triton, or its URL, to search commits after releases", ""),
     llvm_source: Path | None = _LLVM_SOURCE,
+    nightlies: str = flag("URL of an index of nightly wheels, to search after releases", ""),
     releases_only: bool = flag("end with the step between two releases", default=False),
     confirm: int | None = flag(
         "tests of each Triton, which must agree", None, least=1, example="--confirm 3"
@@ -76,13 +77,15 @@ def run(
         test=_absolute(test, "::"),
         command=tuple(argv),
         folder=str(Path.cwd()),
-        source=str(source or ""),
+        source=source if not source or _is_url(source) else str(Path(source).expanduser().absolute()),
         env=env,
         confirm=confirm or 1,
         timeout=timeout,
         releases_only=releases_only,
         llvm_source=str(llvm_source or ""),
+        nightlies=nightlies,
     )
+    _fetch(question)
     question = replace(question, content=_content(question))
     _go_on(session.begin(question), scheduler, jobs, explain=explain, json=json)
 
@@ -106,6 +109,7 @@ def resume(
     question = found.question
     if llvm_source:
         found = replace(found, question=replace(question, llvm_source=str(llvm_source)))
+    _fetch(question)
     here = _content(question)
     if here != question.content:
         raise UsageError(
@@ -200,14 +204,17 @@ def _bisect(session: BisectSession, scheduler: str, jobs: int | None, *, silent:
     from tritonsmith.envs import settings, workspace
 
     question = session.question
-    clone = Path(question.source) if question.source else None
+    clone = _clone(question)
     good, bad = ends.parse(question.good, "--good", clone), ends.parse(question.bad, "--bad", clone)
     kernels = compared_kernels(question.kernel, _options(question))
     test = _test(question)
     needed, programs = (test.needed, test.lit) if test else ((), False)
     given = settings.load(question.env)
-    builds = CommitBuilds(clone, given, workspace.default(), (), needed, programs) if clone else None
+    url = question.source if _is_url(question.source) else ""
+    builds = CommitBuilds(clone, given, workspace.default(), (), needed, programs, url) if clone else None
     tritons = [lambda end=end: triton_of(end, builds) for end in (good, bad)]
+    if question.nightlies and not (good.release and bad.release):
+        raise UsageError("--nightlies lie between releases", hints=["--good 3.6.0 --bad 3.7.0"])
     predicate = _predicate(session, kernels, test, tritons, scheduler, jobs, silent=silent)
     backends = {target.backend for kernel in kernels for target in kernel.asked.targets}
     vendor = {"cuda": "nvidia", "hip": "amd"}[backends.pop()] if len(backends) == 1 else ""
@@ -359,5 +366,45 @@ def _test(question: BisectQuestion) -> TestFile | None:
 
     if not question.test:
         return None
-    clone = Path(question.source) if question.source else None
+    clone = _clone(question)
     return tested_file.parse(question.test, clone, ends.parse(question.bad, "--bad", clone).commit)
+
+
+def _is_url(source: str) -> bool:
+    return "://" in source or source.startswith("git@")
+
+
+def _clone(question: BisectQuestion) -> Path | None:
+    """The user's clone, or the tool's own of a URL, fetched or not; None if none is named."""
+    from tritonsmith.envs import workspace
+    from tritonsmith.worktrees import add
+
+    if _is_url(question.source):
+        return add.own_clone(question.source, workspace.default()).repository
+    return Path(question.source) if question.source else None
+
+
+def _fetch(question: BisectQuestion) -> None:
+    """Bring the tool's own clone up to date; one that is there will do if that fails."""
+    from tritonsmith.envs import workspace
+    from tritonsmith.errors import SmithError
+    from tritonsmith.facts import git_reader
+    from tritonsmith.plan.git_remote import GitRemote
+    from tritonsmith.worktrees import add
+
+    for flag_, url in (("--source", question.source), ("--nightlies", question.nightlies)):
+        if GitRemote.of(url).env:
+            hints = ["a URL without a password or token"]
+            raise UsageError(f"{flag_} has a secret, which a bisect would write down", hints=hints)
+    if not _is_url(question.source):
+        return
+    space = workspace.default()
+    clone = add.own_clone(question.source, space)
+    space.claim()
+    try:
+        space.run(clone.fetch, "bisect")
+    except SmithError as error:
+        known = git_reader.look(clone.repository, "for-each-ref", "--count=1")
+        if known is None or not known.out:
+            raise
+        console.note(f"{clone.repository} is used as it is: {error.what}")

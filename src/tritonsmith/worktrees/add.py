@@ -80,7 +80,7 @@ def clone_of(settings: Settings, space: Workspace, cwd: Path) -> TritonClone:
     """
     located = source.locate(settings, space, cwd)
     if located.root == space.sources / f"triton-{settings.name}":
-        return _own_clone(settings.triton.source, space)
+        return own_clone(settings.triton.source, space)
     repository = git_worktrees.repository_of(located.root)
     top = (located.root / ".git").exists() or repository == located.root.resolve()
     if repository is None or not top:  # one around it is not Triton's
@@ -94,7 +94,7 @@ def clone_of(settings: Settings, space: Workspace, cwd: Path) -> TritonClone:
     return TritonClone(repository, main)
 
 
-def _own_clone(url: str, space: Workspace) -> TritonClone:
+def own_clone(url: str, space: Workspace) -> TritonClone:
     """All branches and tags, but file contents only where they are checked out."""
     remote = GitRemote.of(url)
     root = space.sources / f"triton-clone-{digest(remote.url)[:8]}"

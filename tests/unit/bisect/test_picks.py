@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.repositories import Made
-from tritonsmith.bisect import commit_range, ends, session
+from tritonsmith.bisect import commit_range, ends, nightlies, report, session
 from tritonsmith.bisect.build import CommitBuilds
 from tritonsmith.bisect.command import BisectAnswer, NotReproducedError, TritonBisect
 from tritonsmith.bisect.cost import LlvmState
@@ -67,7 +67,7 @@ class InTree:
 
     def test(self, triton: CompilerSpec) -> BisectOutcome:
         self.asked.append(triton.label)
-        name = f"v{triton.version}" if triton.version else triton.label
+        name = f"v{triton.version}" if triton.version else triton.label.rpartition("git")[2]
         bad = HERE in self.made.git("ls-tree", "-r", "--name-only", name)
         return BisectOutcome(Verdict.BAD if bad else Verdict.GOOD)
 
@@ -79,9 +79,9 @@ class Branches:
     made: Made
     commits: dict[str, str]
 
-    def bisect(self, good: str, bad: str) -> BisectAnswer:
+    def bisect(self, good: str, bad: str, nightlies: str = "") -> BisectAnswer:
         one, other = (ends.parse(text, "--good", self.made.path) for text in (good, bad))
-        begun = session.begin(BisectQuestion(good=good, bad=bad, when=("x",)))
+        begun = session.begin(BisectQuestion(good=good, bad=bad, when=("x",), nightlies=nightlies))
         builds = cast("CommitBuilds", Ready(self.made.path))
         return TritonBisect(begun, InTree(self.made), one, other, builds, tell=lambda _: None).run()
 
@@ -163,3 +163,22 @@ def test_a_release_that_the_clone_lacks_is_an_error(branches: Callable[[str], Br
     known = {point: BisectOutcome(Verdict.GOOD)}
     found = commit_range.between("3.6.0", "3.7.1", made.made.path, known)
     assert (found.first, found.last, found.picked) == (point, tip, True)  # the end of its branch
+
+
+def test_nightlies_are_tested_in_the_order_of_history(
+    branches: Callable[[str], Branches], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = branches("main 2")
+    monkeypatch.setattr(nightlies, "installer", lambda _: lambda _: "")
+    names = {name: f"3.6.0+git{made.commits[name][:8]}" for name in ("main 1", "point 3.7", "main 3")}
+    links = "".join(f'<a href="triton-{name}-py3-none-any.whl">x</a>' for name in names.values())
+    page = tmp_path / "triton" / "index.html"
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(f"<!DOCTYPE html>{links}<a href='torch-2.0-py3-none-any.whl'>no</a>")
+    answer = made.bisect("3.6.0", "3.7.0", page.as_uri())
+    assert answer.nightlies == (names["main 1"], names["point 3.7"])  # `main 3` is later than 3.7's branch
+    assert answer.nightly
+    assert (answer.nightly.good, answer.nightly.bad) == (names["main 1"], names["point 3.7"])
+    assert answer.culprit
+    assert answer.culprit.subject == "main 2"
+    assert report.as_json(session.find(), answer)["nightly"]["suspects"] == [names["point 3.7"]]
