@@ -69,6 +69,7 @@ WORDS_OF_A_PAGE = {
     "doctor.md": {"PATH": "."},
     "env-files.md": {"PATH": "./my.toml"},
     "kernels.md": {"DIR": "compiled"},
+    "lint.md": {"DIR": "compiled"},
     "resources.md": {"DIR": "compiled"},
     "security.md": {"PATH": "./my.toml"},
     "worktrees.md": {"wt-release-3.4.x": "dev"},

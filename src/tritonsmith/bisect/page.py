@@ -15,11 +15,10 @@ from tritonsmith.envs import workspace
 from tritonsmith.errors import SmithError
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.kernels.normalize import diff as normalize_diff
-from tritonsmith.kernels.rehearse.findings import counted
 from tritonsmith.plan import files
 from tritonsmith.ui import redact
 from tritonsmith.ui.html_page import document, folded, table, tag, text
-from tritonsmith.ui.units import duration
+from tritonsmith.ui.units import counted, duration
 from tritonsmith.versions import version_key
 
 PointKind = Literal["release", "nightly", "pin", "commit"]

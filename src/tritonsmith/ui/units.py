@@ -31,3 +31,8 @@ def size(count: int) -> str:
 def entries(count: int) -> str:
     """`1 entry`, `12 entries`."""
     return "1 entry" if count == 1 else f"{count} entries"
+
+
+def counted(number: int, what: str) -> str:
+    """`1 kernel`, `2 kernels`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"

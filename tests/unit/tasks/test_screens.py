@@ -50,12 +50,17 @@ from tritonsmith.kernels.compile import targets
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.corpus import report as corpus_report
+from tritonsmith.kernels.lint import finding as lint_finding
+from tritonsmith.kernels.lint import report as lint_report
+from tritonsmith.kernels.lint.finding import LintFinding, StageLine
+from tritonsmith.kernels.lint.run import LintResult
 from tritonsmith.kernels.normalize.diff import Diff
 from tritonsmith.kernels.rehearse import findings as rehearse_findings
 from tritonsmith.kernels.rehearse import report as rehearse_report
 from tritonsmith.kernels.rehearse.rehearsal import RehearsalResult
 from tritonsmith.kernels.resources import report as resources
 from tritonsmith.kernels.resources.table import COLUMNS, ResourceRow
+from tritonsmith.kernels.show.source_lines import SourceLine
 from tritonsmith.kernels.study import report as study
 from tritonsmith.kernels.study.plan import StudyCell
 from tritonsmith.passes.dump import summary
@@ -400,6 +405,19 @@ def _setups(_: World) -> list[Grid]:
     ]
 
 
+def _lint(_: World) -> Iterable[Grid]:
+    origin = SourceLine(f"{FOLDER}/attention_with_tensor_descriptors.py", 1234)
+    line = StageLine("ttgir", 1234, "tt.load " * 40, origin)
+    what = "the 128x64xf16 operand of a dot goes through registers in a loop of num_stages=3; " * 2
+    rules = lint_finding.rules().values()
+    found = [
+        LintFinding(rule, what, (line,), KERNEL, f"cuda-90-32,{OPTIONS}", "cuda:90:32") for rule in rules
+    ]
+    found.append(LintFinding(found[0].rule, what, (line,), "other", "hip-gfx942-64", "hip:gfx942:64"))
+    blocks = lint_report.blocks(LintResult(9, tuple(found), (), {}))
+    return [block for block in blocks if isinstance(block, Grid)]
+
+
 SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "bisect.resume": _bisect_costs,
     "bisect.run": _bisect_costs,
@@ -423,6 +441,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "corpus.list": _corpus,
     "kernel.compare": _compare,
     "kernel.compile": lambda world: compiles.table(world.compiled()),
+    "kernel.lint": _lint,
     "kernel.resources": _resources,
     "kernel.study": _study,
     "link-compile-commands": _phases,

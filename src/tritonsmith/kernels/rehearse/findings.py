@@ -17,6 +17,7 @@ from tritonsmith.kernels.compare import metrics, thresholds
 from tritonsmith.kernels.compare.diff import Compared, Comparison
 from tritonsmith.kernels.compare.thresholds import Limit
 from tritonsmith.kernels.resources.table import Value
+from tritonsmith.ui.units import counted
 from tritonsmith.versions import version_key
 
 COMPILES, LAUNCHES = "does not compile any more", "cannot be launched any more"
@@ -132,11 +133,6 @@ class RehearsalVerdict:
         return "; ".join(parts) or (
             f"safe: {counted(self.points, 'compile')} of {counted(self.kernels, 'kernel')} are no worse"
         )
-
-
-def counted(number: int, what: str) -> str:
-    """`1 kernel`, `2 kernels`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def limits(fail_on: str | None) -> tuple[RehearsalLimit, ...]:

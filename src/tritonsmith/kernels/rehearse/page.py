@@ -10,11 +10,12 @@ from tritonsmith.errors import SmithError, UsageError
 from tritonsmith.kernels.compare import metrics
 from tritonsmith.kernels.compare.diff import Compared, MetricChange
 from tritonsmith.kernels.compile.folder_name import folder_name
-from tritonsmith.kernels.rehearse.findings import RehearsalFinding, RehearsalLimit, RehearsalVerdict, counted
+from tritonsmith.kernels.rehearse.findings import RehearsalFinding, RehearsalLimit, RehearsalVerdict
 from tritonsmith.kernels.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
 from tritonsmith.kernels.resources.table import Value
 from tritonsmith.plan import files
 from tritonsmith.ui.html_page import document, folded, table, tag, text
+from tritonsmith.ui.units import counted
 
 _SUFFIX = ".html"
 _MORE = ("occupancy", "tensor core", "matrix core")  # columns after those of the summary

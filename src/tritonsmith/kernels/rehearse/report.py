@@ -10,10 +10,11 @@ from rich.text import Text
 
 from tritonsmith.kernels.compare import metrics
 from tritonsmith.kernels.compare.diff import Compared
-from tritonsmith.kernels.rehearse.findings import RehearsalFinding, RehearsalLimit, RehearsalVerdict, counted
+from tritonsmith.kernels.rehearse.findings import RehearsalFinding, RehearsalLimit, RehearsalVerdict
 from tritonsmith.kernels.rehearse.rehearsal import RehearsalResult, UpgradeRehearsal
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
+from tritonsmith.ui.units import counted
 
 _WIDTH = 80  # characters of a line that is folded
 _OF_MESSAGE = 160  # characters of a compiler's message

@@ -20,6 +20,7 @@ _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"(?:\s+"((?:[^"\\]|\
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 _SASS = re.compile(r'^\s*//## File "(.*?)", line (\d+)')
 _OBJDUMP = re.compile(r"^; (/.*):(\d+)\b")
+_INLINE = re.compile(r"^\s*(?://|;+) ?(?:(begin inline asm|#ASMSTART)|(?:end inline asm|#ASMEND))")
 _ESCAPE = re.compile(rb"\\(?:([0-3][0-7]{2})|([0-9A-F]{2})|(.))", re.DOTALL)
 _DEEPEST = 50  # aliases of aliases; a broken file may have a ring of them
 
@@ -139,15 +140,24 @@ def _llvm_file(fields: str, nodes: dict[str, tuple[str, str]]) -> str:
 
 
 def _assembly(lines: Sequence[str]) -> Iterator[SourceLine | None]:
-    """PTX lists its files below the code; AMD's assembly where it needs them."""
+    """PTX lists its files below the code; AMD's assembly where it needs them.
+
+    Inline assembly has the place of its beginning: LLVM of Triton 3.9 counts on for each of its lines.
+    """
     files = {
         match[1]: unescaped(str(Path(match[2]) / match[3]) if match[3] else match[2])
         for line in lines
         if (match := _FILE.match(line))
     }
     now: SourceLine | None = None
+    inline = False
     for line in lines:
-        if match := _LOC.match(line):
+        if match := _INLINE.match(line):
+            inline = bool(match[1])
+        match = _LOC.match(line)
+        if match and inline:
+            yield None
+        elif match:
             known = match[1] in files and match[2] != "0"
             now = SourceLine(files[match[1]], int(match[2])) if known else None
             yield None
