@@ -119,6 +119,8 @@ NOT_RUN = {  # why, by how a command begins
     "debug-library": "test_debug_library.py has an LLVM that is small enough",
     "kernel.capture": "programs with torch; test_kernel_capture.py has one without",
     "kernel.study": "ten releases of Triton and a clone of its sources",
+    "passes.knockout": "a compile for each of 70 passes; test_passes_surgery.py has some",
+    "passes.run": "a program of its own; test_passes_surgery.py has one",
     "passes.reduce input.mlir": "test_passes_reduce.py has an input that fails",
     "passes.replay dump 18 --gdb": "a wheel has no debug information",
     "passes.replay dump tritongpu-coalesce --triton-opt": "a wheel has no triton-opt",

@@ -34,10 +34,12 @@ from tritonsmith.tasks.passes_dump import dump as passes_dump
 from tritonsmith.tasks.passes_find import find as passes_find
 from tritonsmith.tasks.passes_import import import_ as passes_import
 from tritonsmith.tasks.passes_isolate import isolate as passes_isolate
+from tritonsmith.tasks.passes_knockout import knockout as passes_knockout
 from tritonsmith.tasks.passes_list import listing as passes_list
 from tritonsmith.tasks.passes_reduce import reduce_ as passes_reduce
 from tritonsmith.tasks.passes_replay import replay as passes_replay
 from tritonsmith.tasks.passes_report import report as passes_report
+from tritonsmith.tasks.passes_run import run as passes_run
 from tritonsmith.tasks.passes_show import show as passes_show
 from tritonsmith.tasks.pins import pins
 from tritonsmith.tasks.purge_wheels import purge_wheels
@@ -117,9 +119,11 @@ namespace = Collection(
         passes_find,
         passes_import,
         passes_isolate,
+        passes_knockout,
         passes_reduce,
         passes_replay,
         passes_report,
+        passes_run,
         passes_show,
         list=passes_list,
         aliased={"env": ir_env, "override": ir_override},

@@ -26,7 +26,7 @@ def capture(
 
     from tritonsmith.envs import workspace
     from tritonsmith.kernels.capture import report, run
-    from tritonsmith.kernels.compile import targets
+    from tritonsmith.kernels.compile import targets, watched_program
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
@@ -34,7 +34,8 @@ def capture(
     space = workspace.default()
     target = targets.parse(device)
     to = (out or OutFile("captured.toml")).path("captured.toml")
-    prepared = run.prepare(program, target, device, to, run.interpreter(env, python, space), space)
+    interpreter = watched_program.interpreter(env, python, space)
+    prepared = run.prepare(program, target, device, to, interpreter, space)
     if dry_run:
         output.plan(prepared.plan)
         return

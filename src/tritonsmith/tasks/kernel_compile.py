@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import CompileOptions, PoolOptions, parse_stages
-from tritonsmith.tasks.option_fields import CommaLists, flag, word
-from tritonsmith.tasks.options import DRY_RUN, FROM_CACHE, JSON, OUT
+from tritonsmith.tasks.option_fields import CommaLists, again, flag
+from tritonsmith.tasks.options import COMPILED_KERNEL, DRY_RUN, FROM_CACHE, JSON, OUT
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def compile_(
     context: Any,
     what: CompileOptions,
     by: PoolOptions,
-    kernel: str = word("FILE[:KERNEL], MODULE:KERNEL, or a kernels file", ""),
+    kernel: str = again(COMPILED_KERNEL, default=""),
     stage: CommaLists = flag("keep only this stage: ttgir, ptx, sass ... (repeatable)", ()),
     from_cache: str = FROM_CACHE,
     ptxas: str = flag("CUDA release of the ptxas to use: 12.9, 13.0.88", "", unset="Triton's own"),

@@ -14,8 +14,13 @@ from tritonsmith.tasks.options import (
     JOBS,
     NUM_STAGES,
     NUM_WARPS,
+    PTXAS_OPTION,
     PYTHON,
+    REPEAT_PASS,
+    SET_LLVM,
     SIGNATURE,
+    SKIP_PASS,
+    STOP_AFTER,
     SWEEP,
     TARGET,
     TIMEOUT,
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from tritonsmith.kernels.compare.inputs import ComparedKernel
     from tritonsmith.kernels.compile.request import CompileRequest
     from tritonsmith.kernels.compile.run import Toolchain
+    from tritonsmith.kernels.compile.surgery import Surgery
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +149,8 @@ class KernelOptions(BackendOptions):
         if from_cache:
             from tritonsmith.kernels.compile import from_cache as cache
 
-            return (cache.asked(from_cache, flags.targets, flags.options, flags.sweeps, flags.stages),)
+            entry = cache.asked(from_cache, flags.targets, flags.options, flags.sweeps, flags.stages)
+            return (replace(entry, surgery=flags.surgery),)
         default = targets.parse_all((target,)) if target else targets.default()
         if listed := kernels_file.named(kernel):
             path, name = listed
@@ -178,6 +185,7 @@ class KernelOptions(BackendOptions):
             sweeps=swept,
             autotune=autotune,
             stages=tuple(stages),
+            surgery=self.surgery() if isinstance(self, CompileOptions) else None,
         )
 
     def refuse(self) -> None:
@@ -194,7 +202,29 @@ class KernelOptions(BackendOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompileOptions(KernelOptions):
+class SurgeryOptions:
+    """Changes of the compiler's pipelines."""
+
+    skip_pass: tuple[str, ...] = SKIP_PASS
+    stop_after: str = STOP_AFTER
+    repeat_pass: tuple[str, ...] = REPEAT_PASS
+    set_llvm: tuple[str, ...] = SET_LLVM
+    ptxas_option: tuple[str, ...] = PTXAS_OPTION
+
+    def surgery(self) -> Surgery | None:
+        """What they ask for; None if nothing.
+
+        Raises:
+            UsageError: one is neither a pass nor an option.
+        """
+        from tritonsmith.kernels.compile.surgery import Surgery
+
+        stop = self.stop_after if "#" in self.stop_after or not self.stop_after else f"{self.stop_after}#1"
+        return Surgery(self.skip_pass, stop, self.repeat_pass, self.set_llvm, self.ptxas_option) or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOptions(SurgeryOptions, KernelOptions):
     """Options of one or many compiles of a kernel."""
 
     sweep: tuple[str, ...] = SWEEP

@@ -40,12 +40,18 @@ RECONFIGURE = flag("configure even if nothing changed", default=False)
 # Kernels
 KERNEL_SOURCE = word("FILE[:KERNEL], MODULE:KERNEL, kernels file, or folder of kernel.compile")
 KERNEL = again(KERNEL_SOURCE, default="")
+COMPILED_KERNEL = word("FILE[:KERNEL], MODULE:KERNEL, or a kernels file")
 SIGNATURE = flag("types, hints and values: '*fp32:16,i32,BLOCK=1024'", "")
 TARGET = flag("target: cuda:90, hip:gfx942:64, h100, native or all (repeatable)", ())
 NUM_WARPS = flag("warps per program", None, least=1)
 NUM_STAGES = flag("stages of software pipelining", None, example="--num-stages 3")
 BACKEND_OPTION = flag("other option of the backend: maxnreg=128 (repeatable)", ())
 SWEEP = flag("values to try: BLOCK_M=64,128 or num_warps=4,8; or autotune (repeatable)", ())
+SKIP_PASS = flag("pass to leave out: NAME, or NAME#2 for its second run (repeatable)", ())
+STOP_AFTER = flag("last pass: NAME, or NAME#2; its IR is what is kept", "")
+REPEAT_PASS = flag("pass to run twice: NAME or NAME#2 (repeatable)", ())
+SET_LLVM = flag("option of LLVM: disable-lsr, opt-bisect-limit=9 (repeatable)", ())
+PTXAS_OPTION = flag("option of ptxas: --ptxas-option=-O1 (repeatable)", ())
 TIMEOUT = flag(
     "seconds after which a compile is stopped",
     None,

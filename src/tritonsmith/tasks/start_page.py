@@ -25,7 +25,8 @@ GROUPS = {
     "bisect": ("bisect.run", "bisect.resume", "bisect.status", "bisect.log", "bisect.skip"),
     "passes": (
         "passes.dump", "passes.import", "passes.list", "passes.show", "passes.diff", "passes.find",
-        "passes.replay", "passes.isolate", "passes.reduce", "passes.report", "ir-env", "ir-override",
+        "passes.replay", "passes.run", "passes.knockout", "passes.isolate", "passes.reduce", "passes.report",
+        "ir-env", "ir-override",
     ),
     "LLVM store": (
         "store.list", "store.gc", "store.export", "store.import", "store.adopt", "store.forget",

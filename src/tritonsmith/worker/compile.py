@@ -96,11 +96,16 @@ def _compile_points(request: Table, request_path: str, results: Any) -> bool:
 
     forks = can_fork()
     targets = [":".join(map(str, point["target"])) for point in request["points"]]
+    # Options of LLVM stay set in a process.
+    llvm = [tuple((point.get("surgery") or {}).get("llvm", ())) for point in request["points"]]
     if request["ir"]:  # nothing is loaded that could ask
-        groups = [CompileGroup(targets[0], not forks)] * len(targets)
+        groups = [CompileGroup(targets[0], not forks, one) for one in llvm]
     else:  # what runs while it compiles may remember an answer: no process takes points of two targets
         asked = around.gpu.asked  # while it was loaded, for the first target
-        groups = [CompileGroup(target, not forks or (asked and target != targets[0])) for target in targets]
+        groups = [
+            CompileGroup(target, not forks or (asked and target != targets[0]), one)
+            for target, one in zip(targets, llvm)
+        ]
 
     def start(group: CompileGroup, siblings: list[CompileProcess]) -> CompileProcess:
         number = str(targets.index(group.target))
@@ -170,6 +175,7 @@ def finished(request: Table, point: Table, result: Table) -> Table:
     """A row with all fields of the manifest."""
     log = read_tail(os.path.join(request["output"], point["id"], "log"))
     row = {key: point[key] for key in ("id", "signature", "constexprs", "hints", "options")}
+    row["surgery"] = point.get("surgery")
     row["target"] = ":".join(map(str, point["target"]))
     row.update(result)
     if result["status"] != "ok":

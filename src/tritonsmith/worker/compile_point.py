@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from . import surgery
 from .disassemble import disassembled
 from .load import LoadedKernel
 from .ptxas import ASSEMBLED, check_gpu, remarks
@@ -43,10 +44,11 @@ def attempt(request: Table, point: Table, loaded: Loader, ledger: Any) -> Table:
     os.close(into)
     began = time.monotonic()
     kernel = None
+    operation = surgery.CompileOperation(point["surgery"]) if point.get("surgery") is not None else None
     try:
         kernel = loaded(point["target"])
         ledger.strict = True
-        result = compile_point(request, point, kernel, folder)
+        result = compile_point(request, point, kernel, folder, operation)
     except KeyboardInterrupt:
         raise
     except UnknownError as error:
@@ -62,6 +64,8 @@ def attempt(request: Table, point: Table, loaded: Loader, ledger: Any) -> Table:
         what = f"this Triton has no type {error}" if strange else told(error, kernel)
         result = failed("failed", what, began)
     ledger.strict = False
+    if operation:
+        result["passes"] = operation.passes
     sys.stdout.flush()
     sys.stderr.flush()
     return {**result, **ledger.news()}
@@ -78,7 +82,13 @@ def failed(status: str, error: str, began: float) -> Table:
     }
 
 
-def compile_point(request: Table, point: Table, loaded: LoadedKernel | None, folder: str) -> Table:
+def compile_point(
+    request: Table,
+    point: Table,
+    loaded: LoadedKernel | None,
+    folder: str,
+    operation: surgery.CompileOperation | None = None,
+) -> Table:
     """Compile, write each stage to a file, and return the manifest's row."""
     import triton
     from triton.backends.compiler import GPUTarget
@@ -95,31 +105,45 @@ def compile_point(request: Table, point: Table, loaded: LoadedKernel | None, fol
         ranges = point.get("ranges", ()) if target.backend == "hip" else ()
         source = make_source(loaded, signature, constexprs, point["hints"], ranges)
     ASSEMBLED.clear()
+    if operation:
+        operation.prepare()
     began = time.monotonic()
-    compiled = triton.compile(source, target=target, options=options)
+    compiled: Any = None
+    with surgery.operating(operation), contextlib.suppress(surgery.StoppedError):
+        compiled = triton.compile(source, target=target, options=options)
     seconds = time.monotonic() - began
+    if operation and operation.unmet():
+        raise RequestRefusedError("pass", operation.unmet())
+    metadata: Table = {}
+    if compiled:
+        metadata = json.loads(json.dumps(compiled.metadata._asdict(), default=str))
+        if not loaded:
+            signature = {f"arg{key}": str(kind) for key, kind in compiled.src.signature.items()}
+    stages = _written(request, folder, compiled.asm if compiled or not operation else operation.stages)
+    metadata["target"] = ":".join(map(str, point["target"]))
+    result = {"status": "ok", "seconds": seconds, "stages": stages, "metadata": metadata, "error": ""}
+    return {**result, "signature": signature, "constexprs": constexprs, "remarks": remarks()}
+
+
+def _written(request: Table, folder: str, asm: Any) -> Table:
+    """Write the stages that are to be kept."""
     stages = {}
-    if not loaded:
-        signature = {f"arg{key}": str(kind) for key, kind in compiled.src.signature.items()}
-        if request["file"].rpartition(".")[2] not in compiled.asm:
-            with open(request["file"], encoding="utf-8") as file:
-                compiled.asm[request["file"].rpartition(".")[2]] = file.read()
+    if request["ir"] and request["file"].rpartition(".")[2] not in asm:
+        with open(request["file"], encoding="utf-8") as file:
+            asm[request["file"].rpartition(".")[2]] = file.read()
     made = request["disassemblers"]
     for name in request["stages"]:
-        if name in compiled.asm and (
+        if name in asm and (
             not request["keep"] or {name, made.get(name, {}).get("stage")} & set(request["keep"])
         ):
-            content = compiled.asm[name]
+            content = asm[name]
             raw = content if isinstance(content, bytes) else content.encode()
             stages[name] = write(request, folder, name, raw)
             if name in made and request["disassemble"]:
                 text = disassembled(made[name], os.path.join(request["output"], stages[name]["path"]))
                 if text is not None:
                     stages[made[name]["stage"]] = write(request, folder, made[name]["stage"], text)
-    metadata = json.loads(json.dumps(compiled.metadata._asdict(), default=str))
-    metadata["target"] = ":".join(map(str, point["target"]))
-    result = {"status": "ok", "seconds": seconds, "stages": stages, "metadata": metadata, "error": ""}
-    return {**result, "signature": signature, "constexprs": constexprs, "remarks": remarks()}
+    return stages
 
 
 def complete(loaded: LoadedKernel, point: Table) -> Table:

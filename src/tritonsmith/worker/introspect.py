@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from .forked_call import in_child
@@ -167,10 +167,12 @@ def _watch(module: Any, path: str, name: str, calls: list[Table]) -> None:
     real = getattr(module, name)
 
     def watched(manager: Any, *arguments: Any) -> Any:
-        plain = [
-            one if isinstance(one, (bool, int, str)) else {"class": type(one).__name__} for one in arguments
-        ]
-        calls.append({"binding": f"{path}.{name}", "arguments": plain})
+        calls.append({"binding": f"{path}.{name}", "arguments": plain(arguments)})
         return real(manager, *arguments)
 
     setattr(module, name, watched)
+
+
+def plain(arguments: Iterable[Any]) -> list[Any]:
+    """Arguments of a binding as JSON has them."""
+    return [one if isinstance(one, (bool, int, str)) else {"class": type(one).__name__} for one in arguments]

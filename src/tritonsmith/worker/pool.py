@@ -33,10 +33,12 @@ class CompileGroup:
     Attributes:
         target: for which it is loaded and compiled: `cuda:90:32`.
         loads: each child of the group loads the file by itself.
+        llvm: options of LLVM.
     """
 
     target: str
     loads: bool
+    llvm: tuple[str, ...] = ()
 
 
 class CompileProcess:

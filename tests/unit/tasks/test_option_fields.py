@@ -52,7 +52,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "ir-env",
         "ir-override",
         "kernel.compare",
-        "kernel.compile",
+        "kernel.compile passes.knockout",
         "passes.diff",
         "passes.dump",
     ],

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -65,6 +65,8 @@ from tritonsmith.kernels.study import report as study
 from tritonsmith.kernels.study.plan import StudyCell
 from tritonsmith.passes.dump import summary
 from tritonsmith.passes.dump.index import DumpIndex
+from tritonsmith.passes.knockout import report as knockout_report
+from tritonsmith.passes.knockout.knockout import KnockedOut, Knockout
 from tritonsmith.passes.reduce import report as reduce
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.passes.replay import report as replay
@@ -156,6 +158,24 @@ def _study(_: World) -> Iterable[Grid]:
     return study.tables_of(
         [StudyCell(one, ResourceRow(KERNEL, "p", "cuda:80:32", values=values)) for one in versions]
     )
+
+
+def _knockout(_: World) -> Iterable[Grid]:
+    error = f"failed: {'/home/somebody/' * 9}k.py:1: error: {KERNEL}"
+    known = {"registers_per_thread": 255, "code_bytes": 9}
+    rows: dict[Literal["needed", "no effect"], ResourceRow] = {
+        "needed": ResourceRow(KERNEL, "p", "cuda:90:32", error=error),
+        "no effect": ResourceRow(KERNEL, "p", "cuda:90:32", values=known),
+    }
+    binding = "nvidia.passes.ttnvgpuir.add_cluster_barrier_mbar_allocator"
+    name = "triton-nvidia-gpu-cluster-barrier-mbar-allocator"
+    cut = tuple(KnockedOut(name, 1, binding, "ttgir", verdict, row, 12.5) for verdict, row in rows.items())
+    found = [
+        Knockout(kernel, "cuda:90:32", "3.9.0", rows["no effect"], 1.5, cut, Path("/out"))
+        for kernel in (KERNEL, "other")
+    ]
+    yield from knockout_report.tables_of(found)
+    yield knockout_report.summary(found)
 
 
 def _corpus(_: World) -> Iterable[Grid]:
@@ -450,6 +470,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "passes.find": _passes("find"),
     "passes.import": _overview,
     "passes.isolate": _reduce,
+    "passes.knockout": _knockout,
     "passes.list": _passes("list"),
     "passes.reduce": _reduce,
     "passes.replay": _replay,

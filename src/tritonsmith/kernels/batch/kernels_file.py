@@ -113,6 +113,7 @@ def _request(
         options={**asked.options, **flags.options},
         sweeps=flags.sweeps,
         stages=flags.stages,
+        surgery=flags.surgery,
         name=entry.name,
         listed=path,
     )

@@ -6,41 +6,24 @@ import json
 import os
 import re
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import configs, untrusted, worker
+from tritonsmith import configs, untrusted
 from tritonsmith.command_line import command
-from tritonsmith.envs import settings
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.errors import SmithError
 from tritonsmith.kernels.capture import recorded
-from tritonsmith.kernels.compile import describe, gpu_models, kernel_list_text
+from tritonsmith.kernels.compile import describe, gpu_models, kernel_list_text, watched_program
 from tritonsmith.kernels.compile.targets import Target
-from tritonsmith.plan import MakeDir, Plan, Remove, Write, process
+from tritonsmith.plan import MakeDir, Plan, Remove, Write
 from tritonsmith.plan.steps.base import CommandFailedError, Tap
 from tritonsmith.plan.steps.run_attached import AttachedRun
 from tritonsmith.ui import redact
 
 _TASK = "kernel.capture"
-_PROGRAM = " -- python script.py"
 _MISSING = re.compile(r"^(?:E +)?ModuleNotFoundError: No module named '(\w+)", re.MULTILINE)
-# Called by Python itself, in every process. The user's own `sitecustomize` comes after it.
-_SITE = """import os
-import runpy
-import sys
-
-here = os.path.dirname(os.path.abspath(__file__))
-sys.path[:] = [part for part in sys.path if os.path.abspath(part or ".") != here]
-runpy.run_path({worker!r})["run"]("capture", {request!r})
-del sys.modules["sitecustomize"]
-try:
-    import sitecustomize
-except ImportError:
-    sys.modules["sitecustomize"] = type(sys)("sitecustomize")
-"""
 
 
 @dataclass(frozen=True)
@@ -90,21 +73,6 @@ class Captured:
     missing: str
 
 
-def interpreter(env: str, python: Path | None, space: Workspace) -> Path | None:
-    """The interpreter that flags name; None if they name none.
-
-    Raises:
-        FactError: it is not there.
-    """
-    if python is None and not env:
-        return None
-    path = python or space.env(settings.load(env).name).python
-    if not (path.is_file() and os.access(path, os.X_OK)):
-        hints = [f"{command('up', env=env)} creates it"] if env else ["give the path of an interpreter"]
-        raise FactError("no Python interpreter", where=path, hints=hints)
-    return path
-
-
 def prepare(
     argv: Sequence[str], target: Target, device: str, out: Path, python: Path | None, space: Workspace
 ) -> PreparedCapture:
@@ -122,43 +90,22 @@ def prepare(
         UsageError: there is no program, or the list is somebody else's file.
         FactError: there is no such program.
     """
-    if not argv:
-        example = command("kernel.capture", device=device) + _PROGRAM
-        raise UsageError("no program is given", hints=[f"give it after the flags: {example}"])
-    words = [*(["python"] if argv[0].startswith("-") or argv[0].endswith(".py") else []), *argv]
     work = space.root / "kernels" / ".capture" / str(os.getpid())
-    folders = [str(python.parent)] if python else []
-    path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
-    if python and words[0] in ("python", "python3"):
-        words[0] = str(python)
-    elif (found := process.which(words[0], path)) is None:
-        hints = ["give a path, or a name on PATH: -- python script.py"]
-        raise FactError(f"no program {words[0]}", hints=hints)
-    else:
-        words[0] = found
-    table = configs.load("capture")
     request = {
         "schema": 1,
         "target": [target.backend, target.arch, target.warp_size],
         "gpus": gpu_models.all_facts([target]),
         "results": str(work / "results"),
-        **table["torch"],
+        **configs.load("capture")["torch"],
     }
     request_file = work / "request.json"
-    site = _SITE.format(worker=str(worker.FOLDER / "__main__.py"), request=str(request_file))
-    paths = [str(work / "site"), *filter(None, [os.environ.get("PYTHONPATH", "")])]
-    environ: dict[str, str | None] = {
-        **dict.fromkeys(configs.load("kernels")["variables"]["unset"]),
-        **{name: str(work / folder) for name, folder in table["caches"].items()},
-        "PYTHONPATH": os.pathsep.join(paths),
-        **({"PATH": path, "VIRTUAL_ENV": str(python.parents[1])} if python else {}),
-    }
-    step = AttachedRun(tuple(words), tuple(environ.items()), work / "stderr", phase="run")
+    asked_by = command("kernel.capture", device=device)
+    step, site = watched_program.prepare(argv, python, "capture", request_file, work, asked_by)
     before = (
         Remove((work,), space.root, phase="prepare"),
         MakeDir(work / "results", phase="prepare"),
         Write(request_file, json.dumps(request, indent=2) + "\n", phase="prepare"),
-        Write(work / "site" / "sitecustomize.py", site, phase="prepare"),
+        site,
     )
     clear = (Remove((work,), space.root, phase="clear"),)
     note = f"between the last two commands, what {work / 'results'} has is written to {out}"
@@ -186,7 +133,7 @@ def execute(prepared: PreparedCapture, space: Workspace) -> Captured:
     try:
         code = 0
         try:
-            tap = Tap(_show, lambda: None)
+            tap = Tap(watched_program.show, lambda: None)
             space.run(Plan("run", (prepared.step,)), _TASK, quiet=True, log=log, tap=tap)
         except CommandFailedError as failure:
             code = failure.code if failure.code >= 0 else 128 - failure.code
@@ -215,16 +162,19 @@ def check(made: Captured, prepared: PreparedCapture) -> None:
     if made.kernels:
         return
     found = made.recording
-    by_env = command("kernel.capture", env="wheel")
+    by_env = command("kernel.capture", env="wheel") + watched_program.EXAMPLE
     if not found.processes:
         what = "no Python of this program could be watched"
         hints: tuple[str, ...] = (
             "it may ignore PYTHONPATH: -I, -E, a frozen program",
-            f"name it: {by_env}{_PROGRAM}",
+            f"name it: {by_env}",
         )
     elif "triton" not in found.versions:
         what = "the program did not import Triton"
-        hints = ("check that its interpreter has Triton", f"or use an environment: {by_env}{_PROGRAM}")
+        hints = (
+            "check that its interpreter has Triton",
+            f"or use an environment: {by_env}",
+        )
     else:
         what = "the program launched no kernel that can be listed"
         hints = ("check that it launches Triton kernels, on the device `cuda`",)
@@ -264,8 +214,3 @@ def _write(
     text = kernel_list_text.render(kernels, captured=captured)
     space.run(Plan("list", (Write(out, text, phase="list"),)), _TASK, quiet=True, log=log)
     return kernels
-
-
-def _show(data: bytes) -> None:
-    sys.stderr.buffer.write(data)
-    sys.stderr.buffer.flush()

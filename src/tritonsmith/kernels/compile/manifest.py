@@ -66,6 +66,8 @@ class Point:
         log: what it wrote to standard error.
         remarks: what ptxas says of the code that it made: `(C7510) Potential Performance Loss: ...`; None if
             nobody heard it, or if it is none of ptxas's.
+        surgery: on the pipelines: passes left out, the last one ...; None for none.
+        passes: those that the backend asked for, in order, and how often each was added; None if not counted.
     """
 
     id: str
@@ -81,6 +83,8 @@ class Point:
     error: str = ""
     log: str = ""
     remarks: Sequence[str] | None = None
+    surgery: Mapping[str, Any] | None = None
+    passes: Sequence[Mapping[str, Any]] | None = None
 
     @property
     def backend(self) -> str:

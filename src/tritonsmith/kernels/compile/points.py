@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tritonsmith.errors import UsageError
@@ -14,6 +14,7 @@ from tritonsmith.kernels.compile import signature, values
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.signature import BoundSignature
 from tritonsmith.kernels.compile.source import KernelSource
+from tritonsmith.kernels.compile.surgery import Surgery
 from tritonsmith.kernels.compile.targets import Target
 
 _FEW = 8  # values, and points, of a summary
@@ -42,12 +43,14 @@ class CompilePoint:
         target: what for.
         bound: types, constants and hints of the kernel's parameters; None where the source is IR.
         options: of the backend.
+        surgery: on the compiler's pipelines; None for none.
     """
 
     id: str
     target: Target
     bound: BoundSignature | None
     options: Mapping[str, Any] = field(default_factory=dict)
+    surgery: Surgery | None = None
 
 
 def expand(
@@ -69,9 +72,12 @@ def expand(
     names = [sweep.name for sweep in asked.sweeps]
     choices = list(itertools.product(*(sweep.texts for sweep in asked.sweeps)))
     found: dict[str, CompilePoint] = {}
-    for target, config, texts in itertools.product(asked.targets, chosen, choices):
+    variants = asked.variants or (asked.surgery,)
+    for target, config, texts, surgery in itertools.product(asked.targets, chosen, choices, variants):
         swept = dict(zip(names, texts, strict=True))
         one = _point(asked, kernel, target, config, swept, told)
+        label = surgery.label if surgery and asked.variants else ""
+        one = replace(one, id=_id(one.id, {"surgery": label} if label else {}), surgery=surgery)
         found.setdefault(one.id, one)
     return tuple(found.values())
 
@@ -140,9 +146,9 @@ def _point(
     return CompilePoint(_id(target, labels), target, bound, options)
 
 
-def _id(target: Target, labels: Mapping[str, str]) -> str:
+def _id(head: Target | str, labels: Mapping[str, str]) -> str:
     """`cuda-90-32`, `cuda-90-32,BLOCK=64,num_warps=4`: a name that every file system takes."""
-    full = ",".join([str(target).replace(":", "-"), *(f"{name}={text}" for name, text in labels.items())])
+    full = ",".join([str(head).replace(":", "-"), *(f"{name}={text}" for name, text in labels.items())])
     name = re.sub(r"[^\w.,=+-]", "_", full)
     if name == full and len(name) <= _LONGEST:
         return name

@@ -10,6 +10,7 @@ from typing import Any
 from tritonsmith import command_line
 from tritonsmith.errors import UsageError
 from tritonsmith.kernels.compile import values
+from tritonsmith.kernels.compile.surgery import Surgery
 from tritonsmith.kernels.compile.targets import Target
 
 AUTOTUNE = "autotune"  # `--sweep autotune`
@@ -46,6 +47,8 @@ class CompileRequest:
         listed: that kernels file.
         configs: what it has recorded of the autotuner's, for `autotune`: parameters and options in one table
             each. The kernel's own file need not be run for them.
+        surgery: on the pipelines of the compiler; None to leave them alone.
+        variants: several of it, each a point of its own, in place of `surgery`.
     """
 
     file: Path
@@ -60,6 +63,8 @@ class CompileRequest:
     name: str = ""
     listed: Path | None = None
     configs: tuple[Mapping[str, Any], ...] = ()
+    surgery: Surgery | None = None
+    variants: tuple[Surgery, ...] = ()
 
     @property
     def from_ir(self) -> bool:
@@ -86,6 +91,7 @@ class CompileRequest:
             option=[f"{name}={values.spell(value)}" for name, value in self.options.items()],
             sweep=[*sweeps, *([AUTOTUNE] if self.autotune else ())],
             stage=self.stages,
+            **(self.surgery.flags() if self.surgery else {}),
             **more,
         )
 

@@ -415,4 +415,5 @@ def _steps(
 def _point(one: CompilePoint) -> dict[str, Any]:
     bound = asdict(one.bound) if one.bound else {"signature": {}, "constexprs": {}, "hints": {}, "ranges": []}
     target = [one.target.backend, one.target.arch, one.target.warp_size]
-    return {"id": one.id, "target": target, "options": dict(one.options), **bound}
+    made = {"id": one.id, "target": target, "options": dict(one.options), **bound}
+    return made if one.surgery is None else {**made, "surgery": one.surgery.request()}

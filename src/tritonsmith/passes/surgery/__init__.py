@@ -1,0 +1,1 @@
+"""`passes.run`: a program whose kernels are compiled by changed pipelines."""

@@ -1,0 +1,304 @@
+"""Surgery on a compile: passes are left out, repeated or the last, and are counted; Triton's files stay.
+
+A backend adds passes by functions of libtriton (`passes.ttgpuir.add_coalesce(pm)`), looked up at each call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import functools
+import json
+import os
+import re
+import shlex
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from . import llvm_options
+from .introspect import form_of, plain
+from .libtriton import bindings_of
+from .stub_finder import ImportWatcher
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+_BRACES = re.compile(r"\{[^{}]*\}")
+_LEAF = re.compile(r"[\w.-]+(?=[,)])")
+_HERE = threading.local()  # `operation`: of the compile that this thread is in
+
+
+class StoppedError(Exception):
+    """Ends a compile after the pass that was named."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the compile ends after {name}, as --stop-after asked for")
+
+
+class CompileOperation:
+    """One compile.
+
+    Attributes:
+        wanted: `skip`, `stop`, `repeat`: names of passes with a number, 0 for all; flags for `llvm`, `ptxas`.
+        passes: a row for each pass that the backend asked for.
+        stages: what each stage made: name to text, bytes or module.
+        stage: that runs now.
+    """
+
+    def __init__(self, wanted: Table) -> None:
+        self.wanted = wanted
+        self.passes: list[Table] = []
+        self.stages: Table = {}
+        self.stage = ""
+        self._stopping = ""
+        self._counts: dict[str, int] = {}
+        self._met: set[tuple[str, str, int]] = set()
+        self._assembled = False
+
+    def prepare(self) -> None:
+        """Get this process ready.
+
+        Raises:
+            RequestRefusedError: LLVM does not take an option.
+        """
+        install()
+        if self.wanted.get("llvm"):
+            llvm_options.apply(self.wanted["llvm"])
+
+    def key(self) -> str:
+        """For the keys of Triton's caches."""
+        return sha256(json.dumps(self.wanted, sort_keys=True).encode()).hexdigest()
+
+    def add(self, path: str, names: list[str], real: Callable[[], Any]) -> Any:
+        """Add a pass, or do not.
+
+        Args:
+            path: of the binding.
+            names: of its passes, as MLIR has them.
+            real: adds it.
+        """
+        mine = {*names, path, path.rpartition(".")[2]}
+        for name in mine:
+            self._counts[name] = self._counts.get(name, 0) + 1
+        label = (names or [path])[0]
+        kinds = {kind for kind in ("skip", "repeat", "stop") if not self._stopping and self._is(kind, mine)}
+        times = 0 if self._stopping or "skip" in kinds else 2 if "repeat" in kinds else 1
+        row = {"pass": label, "number": self._counts[label], "binding": path, "stage": self.stage}
+        self.passes.append({**row, "times": times})
+        if "stop" in kinds:
+            self._stopping = label
+        found = None
+        for _ in range(times):
+            found = real()
+        return found
+
+    def _is(self, kind: str, mine: set[str]) -> bool:
+        found = [
+            (kind, name, number)
+            for name, number in self.wanted.get(kind, ())
+            if name in mine and number in (0, self._counts[name])
+        ]
+        self._met.update(found)
+        return bool(found)
+
+    def ran(self, module: Any) -> None:
+        """A pass manager ran: was that all?
+
+        Raises:
+            StoppedError: it was.
+        """
+        if self._stopping:
+            self.stages[self.stage] = str(module)
+            raise StoppedError(self._stopping)
+
+    def assembling(self, argv: Any) -> Any:
+        """The command of ptxas, a list or (3.0) a line for a shell, with more flags."""
+        self._assembled = True
+        more = self.wanted.get("ptxas", ())
+        if isinstance(argv, str):
+            program, _, rest = argv.partition(" ")
+            return " ".join([program, *map(shlex.quote, more), rest])
+        return [*argv, *more]
+
+    def unmet(self) -> str:
+        """What was asked for and had no effect; empty if nothing."""
+        for kind in ("skip", "stop", "repeat"):
+            for name, number in self.wanted.get(kind, ()):
+                if (kind, name, number) not in self._met:
+                    return self._told(name, number)
+        if self.wanted.get("ptxas") and not self._assembled:
+            return "ptxas did not run in this compile: --ptxas-option has no effect"
+        return ""
+
+    def _told(self, name: str, number: int) -> str:
+        count = self._counts.get(name, 0)
+        if count:
+            return f"this compile reaches {name} {count} times: there is no {name}#{number}"
+        near = difflib.get_close_matches(name, sorted(self._counts), n=3)
+        names = ", ".join(dict.fromkeys(row["pass"] for row in self.passes))
+        hint = f"did you mean {' or '.join(near)}?" if near else f"it has {names}"
+        return f"this compile has no pass {name!r}: {hint}"
+
+
+def current() -> CompileOperation | None:
+    """The operation of this thread."""
+    return getattr(_HERE, "operation", None)
+
+
+@contextlib.contextmanager
+def operating(operation: CompileOperation | None) -> Iterator[None]:
+    """Apply an operation to what this thread compiles."""
+    before = current()
+    _HERE.operation = operation
+    try:
+        yield
+    finally:
+        _HERE.operation = before
+
+
+@functools.lru_cache(maxsize=None)
+def install() -> None:
+    """Watch this process's Triton; without an operation, all that it does is as ever."""
+    from triton._C import libtriton
+    from triton.backends import backends
+    from triton.compiler import compiler
+    from triton.runtime import autotuner, cache
+
+    for module, path, name in list(bindings_of(libtriton)):
+        _watch(libtriton, module, f"{path}.{name}", name)
+    manager = libtriton.ir.pass_manager
+    manager.run = _watched_run(manager.run)
+    for backend in backends.values():
+        known = backend.compiler
+        names = known.add_stages.__globals__  # of its module, which up to 3.2 has no name
+        known.add_stages = _watched_stages(known.add_stages)
+        if "subprocess" in names:
+            real = names["subprocess"]
+            names["subprocess"] = types.SimpleNamespace(**{**vars(real), "run": _watched_ptxas(real.run)})
+    for module in (compiler, cache, autotuner):
+        if "triton_key" in vars(module):
+            vars(module)["triton_key"] = _watched_key(vars(module)["triton_key"])
+
+
+def _watch(lib: Any, module: Any, path: str, name: str) -> None:
+    real = getattr(module, name)
+
+    def watched(manager: Any, *arguments: Any, **more: Any) -> Any:
+        operation = current()
+        if operation is None:
+            return real(manager, *arguments, **more)
+        with operating(None):
+            names = names_of(lib, path, real, arguments, more)
+        return operation.add(path, names, lambda: real(manager, *arguments, **more))
+
+    setattr(module, name, functools.update_wrapper(watched, real))
+
+
+_NAMES: dict[str, list[str]] = {}
+
+
+def names_of(lib: Any, path: str, real: Callable[..., Any], arguments: Any, more: Any) -> list[str]:
+    """The passes that a binding adds, as MLIR names them: those that it adds to a manager of its own."""
+    if path not in _NAMES:
+        if hasattr(lib.ir.pass_manager, "get_pipeline_str"):  # since 3.3
+            manager = lib.ir.pass_manager(lib.ir.context())
+            real(manager, *arguments, **more)
+            text = manager.get_pipeline_str()
+        else:
+            text = form_of(lib, path, plain(arguments)).get("value", "")
+        while _BRACES.search(text):
+            text = _BRACES.sub("", text)
+        _NAMES[path] = _LEAF.findall(text)
+    return _NAMES[path]
+
+
+def _watched_run(real: Callable[..., Any]) -> Callable[..., Any]:
+    def run(self: Any, module: Any, *more: Any, **named: Any) -> Any:
+        found = real(self, module, *more, **named)
+        operation = current()
+        if operation:
+            operation.ran(module)
+        return found
+
+    return run
+
+
+def _watched_stages(real: Callable[..., Any]) -> Callable[..., Any]:
+    def add_stages(self: Any, stages: Table, *arguments: Any, **named: Any) -> Any:
+        found = real(self, stages, *arguments, **named)
+        if current():
+            for name, make in list(stages.items()):
+                stages[name] = functools.partial(_made, name, make)
+        return found
+
+    return add_stages
+
+
+def _made(name: str, make: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    operation = current()
+    if operation is None:
+        return make(*arguments, **named)
+    operation.stage = name
+    found = make(*arguments, **named)
+    operation.stages[name] = found if isinstance(found, bytes) else str(found)
+    return found
+
+
+def _watched_ptxas(real: Callable[..., Any]) -> Callable[..., Any]:
+    def run(argv: Any, *arguments: Any, **named: Any) -> Any:
+        operation = current()
+        words = argv.split() if isinstance(argv, str) else [str(word) for word in argv]
+        if operation and "ptxas" in os.path.basename(words[0]) and "-o" in words:
+            argv = operation.assembling(argv)
+        return real(argv, *arguments, **named)
+
+    return run
+
+
+def _watched_key(real: Callable[[], str]) -> Callable[[], str]:
+    def triton_key() -> str:
+        operation = current()
+        return f"{real()}-{operation.key()}" if operation else real()
+
+    return triton_key
+
+
+# ---------------------------------------------------------------- any program
+
+
+def start(request_path: str) -> int:
+    """Operate on whatever this process compiles; a line for each compile goes to the results."""
+    with open(request_path, encoding="utf-8") as file:
+        request = json.load(file)
+    sys.meta_path.insert(0, ImportWatcher({"triton": functools.partial(_with_triton, request)}))
+    return 0
+
+
+def _with_triton(request: Table, run: Callable[[], None], triton: types.ModuleType) -> None:
+    run()
+    from triton.compiler import compiler
+
+    CompileOperation(request["surgery"]).prepare()
+    replacement = functools.partial(_compile, request, compiler.compile)
+    for module in (triton, triton.compiler, compiler):
+        vars(module)["compile"] = replacement
+
+
+def _compile(request: Table, real: Callable[..., Any], src: Any, *arguments: Any, **named: Any) -> Any:
+    """Triton's `compile`."""
+    operation = CompileOperation(request["surgery"])
+    error = ""
+    try:
+        with operating(operation):
+            return real(src, *arguments, **named)
+    except Exception as failure:
+        error = f"{type(failure).__name__}: {failure}"
+        raise
+    finally:
+        row = {"kernel": getattr(src, "name", str(src)), "passes": operation.passes, "error": error}
+        with open(os.path.join(request["results"], f"{os.getpid()}.jsonl"), "a", encoding="utf-8") as file:
+            file.write(json.dumps({**row, "unmet": operation.unmet()}) + "\n")
