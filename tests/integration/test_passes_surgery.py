@@ -1,4 +1,4 @@
-"""Pipelines that are changed, by the newest wheel: a pass left out, the last one, a program, and each in turn."""
+"""Changed pipelines, by the newest wheel: a pass left out, the last one, a program, and each in turn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.integration.harness import Smith
 from tritonsmith.kernels import smoke_test
 
 ADD = Path(smoke_test.__file__).parent / "examples" / "vector_add.py"
-ASKED = ("--signature", "*fp32:16,*fp32:16,*fp32:16,i32,BLOCK=1024")
+ASKED = ("--signature", "*fp32:16,*fp32:16,*fp32:16,i32:16,BLOCK=1024")
 TARGET = ("--target", "cuda:90")
 
 
