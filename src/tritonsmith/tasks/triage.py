@@ -38,7 +38,7 @@ def triage(
     """Change one thing at a time until a kernel is right: a verdict."""
     from tritonsmith.bisect.command import UndecidedError
     from tritonsmith.envs import workspace
-    from tritonsmith.kernels.capture import run as capture
+    from tritonsmith.kernels.compile import watched_program
     from tritonsmith.plan import Plan, Write
     from tritonsmith.triage import report, verdict
 
@@ -57,7 +57,7 @@ def triage(
         from tritonsmith.triage.program import CommandSubject
 
         folder = (out or space.root / "triage" / "command").absolute()
-        interpreter = capture.interpreter(env, python, space)
+        interpreter = watched_program.interpreter(env, python, space)
         subject = CommandSubject(tuple(argv), interpreter, Path.cwd(), folder, timeout or 0)
 
     def tell(name: str, seen: Observation) -> None:
