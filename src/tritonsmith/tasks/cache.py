@@ -93,7 +93,9 @@ def clear_cache(
         name = "rehearse" if rehearsed else "bisect"
         others = (wanted.any, root, dump, inductor, envs, all, override, rehearsed and bisected)
         if any(others):
-            raise UsageError(f"--{name}ed is for all that {name} keeps", hints=["omit the other flags"])
+            raise UsageError(
+                f"--{name.removesuffix('e')}ed is for all that {name} keeps", hints=["omit the other flags"]
+            )
         (_clear_rehearsed if rehearsed else _clear_bisected)(yes=yes, dry_run=dry_run)
         return
     flags: dict[RootKind, bool] = {
