@@ -50,7 +50,7 @@ SWEEP = flag("values to try: BLOCK_M=64,128 or num_warps=4,8; or autotune (repea
 SKIP_PASS = flag("pass to leave out: NAME, or NAME#2 for its second run (repeatable)", ())
 STOP_AFTER = flag("last pass: NAME, or NAME#2; its IR is what is kept", "")
 REPEAT_PASS = flag("pass to run twice: NAME or NAME#2 (repeatable)", ())
-SET_LLVM = flag("option of LLVM: disable-lsr, opt-bisect-limit=9 (repeatable)", ())
+SET_LLVM = flag("option of LLVM, as opt takes it: disable-lsr (repeatable)", ())
 PTXAS_OPTION = flag("option of ptxas: --ptxas-option=-O1 (repeatable)", ())
 TIMEOUT = flag(
     "seconds after which a compile is stopped",
