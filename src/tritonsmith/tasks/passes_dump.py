@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.command_line import command
+from tritonsmith.command_line import command, flag_of
 from tritonsmith.tasks.kernel_options import CompileOptions, ToolchainOptions, target_of
 from tritonsmith.tasks.option_fields import flag, word
 from tritonsmith.tasks.option_task import command_line
@@ -40,8 +40,11 @@ def dump(
     choices = Choices(llvm, backend, not no_line_info, reproducers)
     _, program = command_line()
     if program:
-        if kernel or what.signature or from_cache:
+        if kernel or from_cache:
             raise UsageError("give either a kernel or a command", hints=["omit one of them"])
+        if wrong := [flag_of(name) for name, value in vars(what).items() if value not in (None, "", ())]:
+            hints = ["omit them", f"{command('passes.run')} leaves passes out in a command"]
+            raise UsageError(f"{', '.join(wrong)}: for a kernel, not for a command", hints=hints)
         space = workspace.default()
         prepared, step = run.of_program(program, space, choices, out)
         if dry_run:

@@ -22,7 +22,7 @@ from tritonsmith.triage.variant import TriageVariant
 
 SKIP = 125
 _SHOWN = 100  # characters of the last line
-_BACKENDS = frozenset(("cuda", "hip"))
+_STAGES = {"cuda": "ptx", "hip": "amdgcn"}  # a file of Triton's cache that tells the backend
 
 
 @dataclass
@@ -43,7 +43,6 @@ class CommandSubject:
     out: Path
     timeout: int = 0
     is_command: bool = field(default=True, init=False)
-    backends: frozenset[str] = field(default=_BACKENDS, init=False)
     _first: Observation | None = field(default=None, init=False)
     _tests: int = field(default=0, init=False)
 
@@ -52,6 +51,13 @@ class CommandSubject:
         """The version beside the interpreter, from its files."""
         path = self.python or Path(process.which("python") or sys.executable)
         return spec.installed(path)
+
+    @property
+    def backends(self) -> frozenset[str]:
+        """What the baseline compiled for; both where it has compiled nothing."""
+        cache = self.out / folder_name(BASELINE) / "cache"
+        found = {name for name, stage in _STAGES.items() if next(cache.rglob(f"*.{stage}"), None)}
+        return frozenset(found or _STAGES)
 
     @property
     def kind(self) -> str:

@@ -73,6 +73,16 @@ def test_a_hang_says_where(tmp_path: Path) -> None:
     assert "in stuck" in (tmp_path / "out" / "nothing_changed" / "log").read_text(encoding="utf-8")
 
 
+def test_what_was_compiled_tells_the_backend(tmp_path: Path) -> None:
+    text = (
+        "import os, pathlib\np = pathlib.Path(os.environ['TRITON_CACHE_DIR'], 'key')\n"
+        "p.mkdir(parents=True)\n(p / 'k.ptx').touch()\nassert False"
+    )
+    found = judged(tmp_path, text)
+    assert "no buffer instructions" not in {one.variant.name for one in found.tried}
+    assert "no wgmma" in {one.variant.name for one in found.tried}
+
+
 def test_a_command_that_asks_to_be_skipped(tmp_path: Path) -> None:
     assert subject(tmp_path, "raise SystemExit(125)").baseline().seen is Seen.UNTESTED
 
