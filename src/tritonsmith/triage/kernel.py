@@ -21,6 +21,7 @@ from tritonsmith.kernels.compile.folder_name import folder_name
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
+from tritonsmith.kernels.compile.surgery import Surgery
 from tritonsmith.kernels.show import source_lines
 from tritonsmith.kernels.show import stage as show_stage
 from tritonsmith.passes.reduce.failure import Failure
@@ -87,6 +88,9 @@ class KernelSubject:
         """Compiled with a variant's options and variables, or by its release."""
         began = time.monotonic()
         asked = replace(self.asked, options={**self.asked.options, **variant.options})
+        if variant.skip:
+            known = asked.surgery or Surgery()
+            asked = replace(asked, surgery=replace(known, skip=(*known.skip, variant.skip)))
         try:
             where = self._place(variant)
             made = run.compile_all(asked, where, self.out / folder_name(variant.name), silent=True)
@@ -129,11 +133,15 @@ class KernelSubject:
             found = limit.judge(self.terms, (made,), (made,))
             seen = {Verdict.BAD: Seen.SHOWS, Verdict.GOOD: Seen.GONE, Verdict.SKIP: Seen.UNTESTED}
             return Observation(seen[found.verdict], found.figures, found.why, code=code)
+        if self._baseline and len(made.points) != len(self._baseline.points):
+            why = f"{len(made.points)} compiles, not {len(self._baseline.points)}"
+            return Observation(Seen.UNTESTED, why=why)
         before, now = _failed(self._baseline), _failed(made)
-        failed = [(now[point] == one, now[point]) for point, one in before.items() if point in now]
-        if not before or not failed:
+        every = [(target, one) for target, mine in now.items() if target in before for one in mine]
+        if not every:
             return Observation(Seen.GONE, "it compiles", code=code)
-        same, shown = max(failed, key=lambda pair: pair[0])
+        same = [one for target, one in every if one in before[target]]
+        shown = (same or [one for _, one in every])[0]
         return Observation(Seen.SHOWS if same else Seen.OTHER, str(shown), failure=shown, code=code)
 
 
@@ -148,9 +156,13 @@ def lines_of(text: str, line: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _failed(made: Manifest | None) -> dict[str, Failure]:
-    """The points that failed, and how."""
-    return {point: one for (_, point), one in failing_compile.failures((made,) if made else ())}
+def _failed(made: Manifest | None) -> dict[str, list[Failure]]:
+    """How the points of each target failed; their names depend on what was changed."""
+    targets = {point.id: point.target for point in made.points} if made else {}
+    found: dict[str, list[Failure]] = {}
+    for (_, point), one in failing_compile.failures((made,) if made else ()):
+        found.setdefault(targets[point], []).append(one)
+    return found
 
 
 def _code(made: Manifest) -> str:

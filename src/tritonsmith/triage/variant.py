@@ -34,6 +34,8 @@ class TriageVariant:
         symptoms: kinds for which it tells something; all if empty.
         options: of the backend, name to value.
         variables: of the environment, name to value.
+        skip: a pass that is left out.
+        last: tried only where no cause was found before.
         release: `newest` or `before`: another Triton; empty for the same one.
         line: `stage` and `text` of the operations that it is about.
     """
@@ -54,6 +56,8 @@ class TriageVariant:
     symptoms: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
+    skip: str = ""
+    last: bool = False
     release: str = ""
     line: Mapping[str, str] = field(default_factory=dict)
 

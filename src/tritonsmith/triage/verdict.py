@@ -82,7 +82,8 @@ def run(subject: Subject, tell: Callable[[str, Observation], None]) -> TriageVer
     for row in variants.every():
         fits = row.fits(subject.triton, subject.backends, command=subject.is_command, symptom=subject.kind)
         gone = {one.variant.name for one in tried if one.observation.seen is Seen.GONE}
-        if fits and (not row.after or row.after in gone):
+        causes = any(one.variant.role == "cause" and one.variant.name in gone for one in tried)
+        if fits and (not row.after or row.after in gone) and not (row.last and causes):
             tried.append(Tried(row, subject.test(row)))
             tell(row.name, tried[-1].observation)
     return judge(subject, first, tried)
