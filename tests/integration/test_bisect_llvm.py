@@ -37,7 +37,7 @@ NVPTX = "llvm/lib/Target/NVPTX/NVPTX.cpp"
 FILES = {
     "llvm/CMakeLists.txt": """\
 cmake_minimum_required(VERSION 3.20)
-project(LLVM LANGUAGES CXX)
+project(LLVM LANGUAGES NONE)
 file(READ lib/Target/NVPTX/NVPTX.cpp source)
 if(source MATCHES "broken")
   set(broken COMMAND broken)

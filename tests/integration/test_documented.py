@@ -59,7 +59,6 @@ WORDS = {  # what stands for something of the reader's, and large tiles
     "N": "2",
     "NAME": "dev",
     "OTHER": "a100",
-    "other": "a100",
     "fine": "dump",
     "$VENV/bin/python3": "~/venv/bin/python",
 }
@@ -115,6 +114,7 @@ NOT_RUN = {  # why, by how a command begins
     "build.explain --cache-debug": "test_rebuild.py has the two builds that it compares",
     "doctor --since": "a history, and a report; test_doctor_since.py has both",
     "doctor.compare": "as above",
+    "triage": "a kernel that fails, and many variants; test_triage.py has both",
     "up --like": "a report; tests/unit/doctor/test_like.py has some",
     "debug-library": "test_debug_library.py has an LLVM that is small enough",
     "kernel.capture": "programs with torch; test_kernel_capture.py has one without",

@@ -458,9 +458,10 @@ def test_it_ends_with_who_started_it(place: Path) -> None:
         stdout=subprocess.DEVNULL,
     ) as tool:
         until = time.monotonic() + 30
-        while not list(place.glob("out/*/log")) and time.monotonic() < until:
+        below: list[psutil.Process] = []
+        while time.monotonic() < until and not (list(place.glob("out/*/log")) and len(below) == 2):
             time.sleep(0.01)
-        below = psutil.Process(tool.pid).children(recursive=True)
+            below = psutil.Process(tool.pid).children(recursive=True)  # what looks around has ended by then
         tool.kill()
     assert len(below) == 2
     assert all_gone(below)
