@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.harness import LLVM_PROGRAMS, Smith, capture, plant, ready
+from tests.integration.harness import LLVM_PROGRAMS, Done, Smith, capture, plant, ready
 from tests.support import require
 
 # A Triton that links MLIR (which links LLVMSupport) and runs mlir-tblgen; its tests call FileCheck.
@@ -39,10 +39,10 @@ class World:
     smith: Smith
     llvm: Path
 
-    def setup(self, *more: str, code: int = 0) -> str:
-        """`setup-mlir --provider source`, and what it said on the screen."""
-        source = ("--provider", "source", "--llvm-source", str(self.llvm), "--any-commit")
-        return self.smith("setup-mlir", *source, *more, code=code).err
+    def setup(self, *more: str, code: int = 0) -> Done:
+        """`setup-mlir --provider source`, by force: a real LLVM takes more disk than may be free."""
+        source = ("--provider", "source", "--llvm-source", str(self.llvm), "--any-commit", "--force")
+        return self.smith("setup-mlir", *source, *more, code=code)
 
     @property
     def prefix(self) -> Path:
@@ -79,9 +79,7 @@ def test_the_closure_is_built_and_grows_with_triton_and_with_the_scope(world: Wo
         listing.write("target_link_libraries(triton-opt LLVMUnused)\n")
     world.setup()
     assert world.made == {*CLOSURE, "libLLVMUnused.a"}
-    world.setup(
-        "--scope", "all", "--force"
-    )  # of a real LLVM it would take more disk than this machine may have
+    world.setup("--scope", "all")
     assert source.stat().st_mtime_ns == compiled
     assert "ninja: no work to do." in world.smith.log("setup-mlir")
 
@@ -100,14 +98,13 @@ def test_a_triton_that_takes_nothing_is_an_error(world: World) -> None:
         "cmake_minimum_required(VERSION 3.20)\nproject(triton NONE)\nfind_package(MLIR CONFIG)\n",
         encoding="utf-8",
     )
-    said = world.setup(code=1)
+    said = world.setup(code=1).err
     assert "uses nothing from that tree" in said
     assert "--scope all" in said
 
 
 def test_the_script_of_a_dry_run_builds_the_same(world: World) -> None:
-    argv = ("setup-mlir", "--provider", "source", "--llvm-source", world.llvm, "--any-commit", "--dry-run")
-    script = world.smith(*argv).out
+    script = world.setup("--dry-run").out
     done = subprocess.run(
         ("sh", "-s"), input=script, env=world.smith.environ, cwd=world.smith.root,
         capture_output=True, text=True, timeout=300, check=False,
