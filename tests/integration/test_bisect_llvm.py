@@ -52,6 +52,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS lib/Target/NVPTX/
     SCRIPT: """\
 #!/bin/sh
 test "$1" = --version && { echo "LLVM version 19.1.7"; exit; }
+test "$1" = --help && { echo "OVERVIEW: llvm system compiler"; exit; }
 for word; do
   case $word in *.llir) llir=$word ;; *.ptx) out=$word ;; esac
 done

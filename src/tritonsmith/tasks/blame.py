@@ -21,7 +21,7 @@ def blame(
     to: str = TOMORROW,
     metric: CommaLists = flag("explain this only: registers, spills or code (repeatable)", ()),
     ptxas_versions: CommaLists = flag("ptxas to try: 12.4,12.9,13.0 (repeatable)", ()),
-    llc: CommaLists = flag("llc of another LLVM to try; those on PATH are (repeatable)", ()),
+    llc: CommaLists = flag("llc of another LLVM to try, beside those at hand (repeatable)", ()),
     jobs: int | None = JOBS,
     timeout: int | None = TIMEOUT,
     json: bool = JSON,

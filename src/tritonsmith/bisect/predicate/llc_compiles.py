@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tritonsmith import untrusted
 from tritonsmith.bisect.outcome import BisectOutcome
 from tritonsmith.bisect.predicate.failing_compile import FailurePredicate
 from tritonsmith.bisect.predicate.kernel_compiles import CompilesOf, Manifests
@@ -19,7 +18,7 @@ from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.blame import components
 from tritonsmith.kernels.blame import llc as of_llc
-from tritonsmith.kernels.blame.pipeline import BlameSide, MixedPipeline, check_launch
+from tritonsmith.kernels.blame.pipeline import BlameSide, MixedPipeline
 from tritonsmith.kernels.compile import manifest as manifests
 from tritonsmith.kernels.compile.manifest import Manifest, Point, Stage
 from tritonsmith.plan import files
@@ -83,18 +82,9 @@ class LlcCompiles:
             {"A": side, "B": side}, parts, point.options, folder / "work", workspace.default(), silent=True
         )
         text = pipeline.stages[-1]
-        like, target = side.file(text), (point.arch, "")
-        if point.backend == "cuda":
-            target = of_llc.ptx_target(untrusted.read_text(like, untrusted.OURS))
-        out = folder / point.id / like.name
-        fusion = bool(point.metadata.get("enable_fp_fusion", True))
+        out = folder / point.id / side.file(text).name
         files.make_folder(pipeline.work)
-        pipeline.read_by(
-            side.file("llir"),
-            lambda llir: of_llc.assembly(llc, llir, target, out, point.backend, made.triton, fusion=fusion),
-        )
-        if point.backend == "cuda":
-            check_launch(out, like)
+        pipeline.by_llc("A", llc, out)
         binary = _BINARY[point.backend]
         assembled = pipeline.step("A", text, out, binary)[0]
         return {name: _stage(path, folder) for name, path in ((text, out), (binary, assembled))}

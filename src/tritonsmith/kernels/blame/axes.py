@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import untrusted
 from tritonsmith.errors import FactError
-from tritonsmith.kernels.blame import llc as of_llc
 from tritonsmith.kernels.blame import ptxas_run
 from tritonsmith.kernels.blame.components import Side
 from tritonsmith.kernels.blame.llc import Llc
-from tritonsmith.kernels.blame.pipeline import MixedPipeline, check_launch
+from tritonsmith.kernels.blame.pipeline import MixedPipeline
 from tritonsmith.kernels.blame.verdict import Figures
 from tritonsmith.kernels.resources import measure
+from tritonsmith.plan import digest
 from tritonsmith.versions import version_key
 
 SIDES: tuple[Side, Side] = ("A", "B")
@@ -64,7 +63,7 @@ def llvms(pipeline: MixedPipeline, every: Sequence[Llc]) -> Iterator[AxisRow]:
             figures = _tried(lambda: _by_llc(pipeline, whose, llc, lacks))  # noqa: B023 - called at once
             note = f"without {', '.join(lacks)}" if lacks else ""
             label = pipeline.sides[whose].label
-            yield AxisRow("LLVM", f"llir of {label}", f"llc {llc.version}", figures, note, whose)
+            yield AxisRow("LLVM", f"llir of {label}", llc.label, figures, note, whose)
 
 
 def assemblers(pipeline: MixedPipeline, programs: Sequence[tuple[str, Path]]) -> Iterator[AxisRow]:
@@ -84,20 +83,9 @@ def assemblers(pipeline: MixedPipeline, programs: Sequence[tuple[str, Path]]) ->
 
 def _by_llc(pipeline: MixedPipeline, whose: Side, llc: Llc, lacks: list[str]) -> Figures:
     side, last = pipeline.sides[whose], pipeline.stages[-1]
-    out = pipeline.work / f"{whose}-llc-{llc.version}.{last}"
-    fusion = bool(side.point.metadata.get("enable_fp_fusion", True))
-
-    target = side.point.arch, ""
+    out = pipeline.work / f"{digest(whose, str(llc.program))[:12]}.{last}"
+    lacks += pipeline.by_llc(whose, llc, out)
     if pipeline.backend == "cuda":
-        target = of_llc.ptx_target(untrusted.read_text(side.file(last), untrusted.OURS))
-
-    def compiled(llir: Path) -> list[str]:
-        triton = side.manifest.triton
-        return of_llc.assembly(llc, llir, target, out, pipeline.backend, triton, fusion=fusion)
-
-    lacks += pipeline.read_by(side.file("llir"), compiled)
-    if pipeline.backend == "cuda":
-        check_launch(out, side.file(last))
         program, flags = pipeline.assembler(whose)
         return pipeline.assembled(out, program, flags, side.point)
     path = pipeline.step(whose, last, out, "hsaco")[0]

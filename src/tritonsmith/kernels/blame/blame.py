@@ -109,7 +109,8 @@ def prepare(
     own = registry.pip_python(Path(a.python))
     versions = tuple(registry.resolve(one, own) for one in ptxas_versions) or None
     out = space.root / "blame" / digest(a.label, b.label, kernel.asked.flags())
-    return BlameRequest(kernel, a, b, metrics, versions, llc.at_hand(more_llcs), out)
+    llcs = llc.at_hand(more_llcs, llc.trees([side.env for side in (a, b) if side.env]))
+    return BlameRequest(kernel, a, b, metrics, versions, llcs, out)
 
 
 def plan(request: BlameRequest) -> Plan:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonsmith import configs, untrusted
+from tritonsmith.envs import receipts, settings, workspace
 from tritonsmith.errors import FactError
+from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.variables import covers
+from tritonsmith.kernels.compile.manifest import Point
 from tritonsmith.plan import files
 from tritonsmith.plan.process import query
+from tritonsmith.store import store
 
 _NAME = re.compile(r"llc(-\d+)?", re.ASCII)
 _VERSION = re.compile(r"LLVM version (\d+\.\d+\.\d+\S*)")
 _PTX = re.compile(r"^\s*ptx(\d+)\s", re.MULTILINE)
+_TARGET = re.compile(r'^\s*\.amdgcn_target "([^"]+)"', re.MULTILINE)
+_SHORT = 12  # digits of a commit
 _LINES = 2  # of a message
 
 
@@ -27,10 +34,17 @@ class Llc:
     Attributes:
         program: its path.
         version: of its LLVM: `19.1.7`.
+        which: of several with that version: the commit, or the path.
     """
 
     program: Path
     version: str
+    which: str = ""
+
+    @property
+    def label(self) -> str:
+        """`llc 19.1.7`, `llc 24.0.0git (e54ac5310d5a)`."""
+        return f"llc {self.version}" + (f" ({self.which})" if self.which else "")
 
     def has(self, flag: str) -> bool:
         """Whether it knows a flag."""
@@ -40,19 +54,54 @@ class Llc:
         )
 
 
-def at_hand(more: Sequence[Path] = ()) -> tuple[Llc, ...]:
-    """Those on PATH, and others, one for each version, the oldest first.
+def at_hand(more: Sequence[Path] = (), trees: Iterable[Path] = ()) -> tuple[Llc, ...]:
+    """Those that are named, one for each commit of the trees, and one for each other version on PATH.
+
+    Args:
+        more: programs.
+        trees: LLVMs, of which some have an llc.
+
+    Returns:
+        The oldest first.
 
     Raises:
-        FactError: one of the others is no llc.
+        FactError: one of the programs is no llc.
     """
-    found = {one.version: one for one in map(of, more)}
+    found = [of(one) for one in dict.fromkeys(more)]
+    for tree in trees:
+        program = tree / "bin" / "llc"
+        if version := _version(program) if program.is_file() else "":
+            commit = llvm_tree.read(tree).commit[:_SHORT] if llvm_tree.is_tree(tree) else ""
+            found += (
+                [] if commit and commit in {one.which for one in found} else [Llc(program, version, commit)]
+            )
+    there = {one.version for one in found}
     for program in _on_path():
-        if (version := _version(program)) and version not in found:
-            found[version] = Llc(program, version)
+        if (version := _version(program)) and version not in there:
+            there.add(version)
+            found.append(Llc(program, version))
+    same = Counter(one.label for one in found)
+    named = (replace(one, which=str(one.program)) if same[one.label] > 1 else one for one in found)
     return tuple(
-        sorted(found.values(), key=lambda one: [int(part) for part in re.findall(r"\d+", one.version)])
+        sorted(named, key=lambda one: ([int(part) for part in re.findall(r"\d+", one.version)], one.which))
     )
+
+
+def trees(envs: Sequence[str]) -> Iterator[Path]:
+    """The LLVMs of the store, and those of environments.
+
+    Raises:
+        SmithError: an env file is wrong, or the store is.
+    """
+    space = workspace.default()
+    every = [settings.load(one) for one in envs] or [settings.load("wheel")]
+    for folder in dict.fromkeys(one.llvm.store for one in every):
+        entries = [one for one in store.open_store(space, folder).entries() if one.status == "ready"]
+        entries.sort(key=lambda one: one.manifest is not None and one.manifest.build_type == "Debug")  # slow
+        yield from (one.path for one in entries)
+    for env in every:
+        prefix = (receipts.read(space.env(env.name).receipt("setup-mlir")) or {}).get("prefix")
+        yield from [Path(prefix)] if prefix else []
 
 
 def of(program: Path) -> Llc:
@@ -61,24 +110,22 @@ def of(program: Path) -> Llc:
     Raises:
         FactError: it is none.
     """
-    if version := _version(program):
+    answer = query((str(program), "--help"))
+    if answer and "llvm system compiler" in answer.out and (version := _version(program)):
         return Llc(program, version)
     raise FactError("this is no llc", where=program, hints=["--llc /usr/lib/llvm-19/bin/llc"])
 
 
-def assembly(
-    llc: Llc, llir: Path, target: tuple[str, str], out: Path, backend: str, triton: str, *, fusion: bool
-) -> list[str]:
+def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: str) -> list[str]:
     """Write what this LLVM makes of an llir, as Triton would have it made.
 
     Args:
         llc: of the LLVM.
         llir: the file.
-        target: of the GPU, `sm_90a` or `gfx942`; and the version of PTX.
+        like: what the Triton itself makes of its llir: its PTX version and target are taken.
         out: the file to write.
-        backend: `cuda` or `hip`.
+        point: the compile.
         triton: version, whose flags are taken.
-        fusion: the option `enable_fp_fusion`.
 
     Returns:
         The flags of Triton that this LLVM does not have.
@@ -87,27 +134,31 @@ def assembly(
         FactError: it does not take the file.
     """
     table = configs.load("blame")["llc"]
-    wanted = [*table["arguments"], *([table["fusion"]] if fusion else [])]
-    if backend == "cuda":
-        rows = table["flags"]
-        wanted += [
-            flag
-            for row in rows
-            if covers(triton, row["since"], row.get("until", ""))
-            for flag in row["flags"]
-        ]
+    cuda, triple = point.backend == "cuda", table["triples"][point.backend]
+    wanted = [
+        *table["arguments"],
+        *([table["fusion"]] if point.metadata.get("enable_fp_fusion", True) else []),
+    ]
+    own = untrusted.read_text(like, untrusted.OURS)
+    if cuda:
+        cpu, version = ptx_target(own)
+        rows = [row for row in table["flags"] if covers(triton, row["since"], row.get("until", ""))]
+        wanted += [flag for row in rows for flag in row["flags"]]
+        attribute = f"+ptx{_ptx(llc, cpu, version, triple)}"
+    else:
+        cpu, row = point.arch, table["attributes"]
+        attribute = row["value"] if cpu.startswith(row["arch"]) and covers(triton, row["since"]) else ""
     flags = [flag for flag in wanted if flag == "-O3" or llc.has(flag)]
-    argv = [str(llc.program), f"-mtriple={table['triples'][backend]}", f"-mcpu={target[0]}", *flags]
-    if backend == "cuda":
-        argv.append(f"-mattr=+ptx{_ptx(llc, target[0], target[1], table['triples'][backend])}")
+    argv = [str(llc.program), f"-mtriple={triple}", f"-mcpu={cpu}", *flags]
+    argv += [f"-mattr={attribute}"] if attribute else []
     answer = query([*argv, str(llir), "-o", str(out)], timeout=table["timeout"])
     if answer is None or answer.code:
         lines = [line.rpartition(f"{llir}:")[2] for line in (answer.err if answer else "").splitlines()]
         said = next((line for line in lines if "error" in line), "\n".join(lines[:_LINES]))
-        what = f"llc {llc.version} does not take this llir"
+        what = f"{llc.label} does not take this llir"
         raise FactError(what, where=llc.program, why=said or "it does not run, or takes too long")
-    if backend == "cuda":
-        files.write(out, _as_triton(untrusted.read_text(out, untrusted.OURS), target))
+    made = untrusted.read_text(out, untrusted.OURS)
+    files.write(out, _as_triton_ptx(made, (cpu, version)) if cuda else _as_triton_amdgcn(made, own))
     return [flag for flag in wanted if flag not in flags]
 
 
@@ -132,7 +183,13 @@ def _ptx(llc: Llc, target: str, version: str, triple: str) -> int:
     return max((number for number in known if number <= wanted), default=wanted)
 
 
-def _as_triton(ptx: str, target: tuple[str, str]) -> str:
+def _as_triton_amdgcn(text: str, like: str) -> str:
+    """The target in the spelling of the LLVM that assembles it: `amdgcn-amd-amdhsa--gfx942`."""
+    own, wanted = _TARGET.search(text), _TARGET.search(like)
+    return text.replace(own[1], wanted[1]) if own and wanted else text
+
+
+def _as_triton_ptx(ptx: str, target: tuple[str, str]) -> str:
     """What make_ptx does to LLVM's PTX: version and target are those of ptxas and the GPU, no `debug`."""
     ptx = re.sub(r"\.version \d+\.\d+", f".version {target[1]}", ptx)
     ptx = re.sub(r"\.target sm_\w+", f".target {target[0]}", ptx)

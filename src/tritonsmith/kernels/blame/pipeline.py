@@ -12,8 +12,10 @@ from typing import Any, TypeVar, cast
 from tritonsmith import configs, untrusted, worker
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
+from tritonsmith.kernels.blame import llc as of_llc
 from tritonsmith.kernels.blame import ptxas_run, respell
 from tritonsmith.kernels.blame.components import TEXTS, BlameComponent, Choice, Side, all_of
+from tritonsmith.kernels.blame.llc import Llc
 from tritonsmith.kernels.blame.verdict import Figures
 from tritonsmith.kernels.compile.manifest import Manifest, Point
 from tritonsmith.kernels.resources import measure
@@ -22,6 +24,7 @@ from tritonsmith.plan.steps.base import CommandFailedError
 
 PHASE = "blame"
 Made = TypeVar("Made")
+_UNKNOWN = re.compile(r"^\s*\.extern \.func[^;]*?\b(llvm\.[\w.]+)|\b(llvm\.[a-z]\w*\.[\w.]+)@", re.MULTILINE)
 _LAUNCH = re.compile(r"^\.(?:reqntid|maxntid|minnctapersm|maxnreg|reqnctapercluster)\b.*", re.MULTILINE)
 
 
@@ -99,9 +102,33 @@ class MixedPipeline:
         source = self.text(choice, before[-2])
         if before[-2] != "llir":
             return self.step(choice[stage], before[-2], source, stage)[0]
-        made = self.read_by(source, lambda file: self.step(choice[stage], "llir", file, stage)[0])
-        check_launch(made, self.sides[choice["llir"]].file(stage))
-        return made
+        like = self.sides[choice["llir"]].file(stage)
+
+        def by_triton(llir: Path) -> Path:
+            made = self.step(choice[stage], "llir", llir, stage)[0]
+            _check(made, like)
+            return made
+
+        return self._read_by(source, by_triton)
+
+    def by_llc(self, whose: Side, llc: Llc, out: Path) -> list[str]:
+        """Write what an llc makes of the llir of a side.
+
+        Returns:
+            The flags of Triton that this llc does not have.
+
+        Raises:
+            FactError: it does not take the llir.
+        """
+        side = self.sides[whose]
+        like = side.file(self.stages[-1])
+
+        def compiled(llir: Path) -> list[str]:
+            lacks = of_llc.assembly(llc, llir, like, out, side.point, side.manifest.triton)
+            _check(out, like)
+            return lacks
+
+        return self._read_by(side.file("llir"), compiled)
 
     def figures(self, choice: Choice) -> Figures:
         """Registers, spills and code of a mixture.
@@ -169,30 +196,31 @@ class MixedPipeline:
         key = digest("stage", whose, _content(source), stage)
         return self._once(key, lambda: self._step(self.sides[whose], of, source, stage, key[:12]))
 
-    def read_by(self, llir: Path, reader: Callable[[Path], Made]) -> Made:
-        """What a reader makes of an llir, in an older spelling where it refuses the newer one.
+    def pure(self, whose: Side) -> Choice:
+        """Everything by one side."""
+        return all_of(whose, self.components)
+
+    def _read_by(self, llir: Path, reader: Callable[[Path], Made]) -> Made:
+        """What a reader makes of an llir, in the newest spelling that it takes.
 
         Raises:
-            FactError: it refuses both.
+            FactError: it takes none.
         """
         try:
             return reader(llir)
         except FactError as error:
-            text = untrusted.read_text(llir, untrusted.OURS)
-            if (changed := respell.older(text)) == text:
-                raise
-            file = self.work / f"{digest(changed)[:12]}.llir"
-            files.write(file, changed)
+            first = last = error
+        for since, text in respell.older(untrusted.read_text(llir, untrusted.OURS)):
+            file = self.work / f"{digest(text)[:12]}.llir"
+            files.write(file, text)
             try:
                 made = reader(file)
-            except FactError:
-                raise error from None
-            self.notes[f"{error.what}; with the older spelling of the same IR it can"] = None
+            except FactError as error:
+                last = error
+                continue
+            self.notes[f"{first.what}; in the spelling before LLVM {since} it can"] = None
             return made
-
-    def pure(self, whose: Side) -> Choice:
-        """Everything by one side."""
-        return all_of(whose, self.components)
+        raise last
 
     def _step(
         self, side: BlameSide, of: str, source: Path, stage: str, name: str
@@ -242,16 +270,23 @@ class MixedPipeline:
         return cast("Made", found)
 
 
-def check_launch(made: Path, like: Path) -> None:
-    """Check that a PTX has the launch bounds of another: LLVM passes over attributes that it does not know.
+def _check(made: Path, like: Path) -> None:
+    """Check that an LLVM knows all of an llir: it ignores unknown attributes, and calls unknown intrinsics.
 
     Raises:
-        FactError: it has not, so that its registers would be those of another kernel.
+        FactError: it does not.
     """
-    found, wanted = (_LAUNCH.findall(untrusted.read_text(path, untrusted.OURS)) for path in (made, like))
-    if sorted(found) != sorted(wanted):
+    text, own = (untrusted.read_text(path, untrusted.OURS) for path in (made, like))
+    if unknown := sorted(set(map("".join, _UNKNOWN.findall(text)))):
+        raise FactError(f"this LLVM has no {', '.join(unknown)}", where=made)
+    found, wanted = (sorted(map(_plain, _LAUNCH.findall(one))) for one in (text, own))
+    if found != wanted:
         why = f"{' '.join(wanted) or 'none'} became {' '.join(found) or 'none'}"
         raise FactError("this LLVM does not read the launch bounds of the llir", where=made, why=why)
+
+
+def _plain(bound: str) -> str:
+    return re.sub(r"(, 1)+$", "", bound.strip())  # the sizes that LLVM 19 adds
 
 
 def _content(path: Path) -> str:
