@@ -15,6 +15,7 @@ from tests.integration.harness import DEAD, LLVM, Smith
 from tritonsmith.errors import FactError
 from tritonsmith.kernels import smoke_test
 from tritonsmith.kernels.blame import llc
+from tritonsmith.kernels.compile.manifest import Point
 
 EXAMPLE = Path(smoke_test.__file__).parent / "examples" / "tiled_matmul.py"
 SIGNATURE = "*fp16:16,*fp16:16,*fp32:16,i32:16,i32:16,i32:16,TILE_M=64,TILE_N=64,TILE_K=32"
@@ -107,6 +108,21 @@ def script_for(program: Path, script: Path) -> Path:
     script.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
     script.chmod(0o755)
     return script
+
+
+def test_a_gpu_that_an_llvm_does_not_know_is_refused(tmp_path: Path) -> None:
+    llir, like, out = tmp_path / "k.llir", tmp_path / "k.ptx", tmp_path / "out.ptx"
+    llir.write_text("define void @k() {\n  ret void\n}\n")
+    point = Point("cuda-90-32", "cuda:90:32", {}, {}, {}, {}, "ok", 1.0)
+
+    def made_for(target: str) -> str:
+        like.write_text(f".version 8.7\n.target {target}\n")
+        llc.assembly(llc.of(LLC), llir, like, out, point, "3.9.0")
+        return out.read_text()
+
+    assert ".target sm_90a\n" in made_for("sm_90a")
+    with pytest.raises(FactError, match=r"llc 19\.1\.7 does not know sm_999a"):
+        made_for("sm_999a")
 
 
 def test_two_releases_whatever_the_answer_is(smith: Smith, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ _NAME = re.compile(r"llc(-\d+)?", re.ASCII)
 _VERSION = re.compile(r"LLVM version (\d+\.\d+\.\d+\S*)")
 _PTX = re.compile(r"^\s*ptx(\d+)\s", re.MULTILINE)
 _TARGET = re.compile(r'^\s*\.amdgcn_target "([^"]+)"', re.MULTILINE)
+_NO_CPU = "is not a recognized processor"
 _SHORT = 12  # digits of a commit
 _LINES = 2  # of a message
 
@@ -152,6 +153,8 @@ def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: 
     argv = [str(llc.program), f"-mtriple={triple}", f"-mcpu={cpu}", *flags]
     argv += [f"-mattr={attribute}"] if attribute else []
     answer = query([*argv, str(llir), "-o", str(out)], timeout=table["timeout"])
+    if answer and _NO_CPU in answer.err:  # it makes code for its oldest GPU then, and fails or not
+        raise FactError(f"{llc.label} does not know {cpu}", where=llc.program)
     if answer is None or answer.code:
         lines = [line.rpartition(f"{llir}:")[2] for line in (answer.err if answer else "").splitlines()]
         said = next((line for line in lines if "error" in line), "\n".join(lines[:_LINES]))
