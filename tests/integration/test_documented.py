@@ -68,6 +68,7 @@ WORDS_OF_A_PAGE = {
     "doctor.md": {"PATH": "."},
     "env-files.md": {"PATH": "./my.toml"},
     "kernels.md": {"DIR": "compiled"},
+    "layout.md": {"DIR": "dump"},
     "lint.md": {"DIR": "compiled"},
     "resources.md": {"DIR": "compiled"},
     "security.md": {"PATH": "./my.toml"},

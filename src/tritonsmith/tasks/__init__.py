@@ -28,6 +28,7 @@ from tritonsmith.tasks.kernel_lint import lint_ as kernel_lint
 from tritonsmith.tasks.kernel_resources import resources as kernel_resources
 from tritonsmith.tasks.kernel_show import show_ as kernel_show
 from tritonsmith.tasks.kernel_study import study as kernel_study
+from tritonsmith.tasks.layout import layout
 from tritonsmith.tasks.link_compile_commands import link_compile_commands
 from tritonsmith.tasks.passes_diff import diff as passes_diff
 from tritonsmith.tasks.passes_dump import dump as passes_dump
@@ -87,6 +88,7 @@ namespace = Collection(
     rehearse,
     blame,
     triage,
+    layout,
     pins,
     env_triton,
     purge_wheels,

@@ -7,6 +7,7 @@
     rehearse JSON        list the bindings that a backend calls, with their arguments; compiles nothing
     replay REQUEST       run passes, each on its own input
     stage REQUEST        run one stage of the pipeline on the text of the stage before
+    layout JSON          convert layouts of tensors and memory to linear ones: a line of JSON for each
     operate REQUEST      leave out or repeat passes of what this process compiles from here on
     capture REQUEST      record the launches of this process from here on: called, not started
     reduce               run passes on one piece of IR after the other
@@ -35,6 +36,7 @@ COMMANDS = {  # module and function of each
     "stage": ("stage", "run_stage"),
     "reduce": ("reduce", "answer_requests"),
     "capture": ("capture", "start"),
+    "layout": ("layout", "convert"),
     "operate": ("surgery", "start"),
 }
 

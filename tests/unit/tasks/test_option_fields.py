@@ -57,6 +57,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "passes.dump",
     ],
     "--kernels": ["corpus.add kernel.study", "rehearse"],
+    "--layouts": ["passes.diff", "passes.show"],
     "--list": ["debug-library", "doctor.run", "toolchain.ptxas"],
     "--llvm": ["build.explain", "passes.dump", "system.packages"],
     "--name": [

@@ -63,6 +63,11 @@ from tritonsmith.kernels.resources.table import COLUMNS, ResourceRow
 from tritonsmith.kernels.show.source_lines import SourceLine
 from tritonsmith.kernels.study import report as study
 from tritonsmith.kernels.study.plan import StudyCell
+from tritonsmith.layouts import report as layouts
+from tritonsmith.layouts.banks import BankAccess
+from tritonsmith.layouts.converted import ConvertedLayout
+from tritonsmith.layouts.layout_types import LayoutType, WrittenType
+from tritonsmith.layouts.linear import LinearLayout
 from tritonsmith.passes.dump import summary
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.knockout import report as knockout_report
@@ -288,6 +293,25 @@ def _triage(_: World) -> Iterable[Grid]:
     yield triage.table(TriageVerdict(Answer.NONE, "", (), (), seen, tried))
 
 
+def _layout(_: World) -> Iterable[Grid]:
+    bases = {"register": ((0, 1), (0, 2)), "lane": ((0, 4), (1, 0)), "warp": ((0, 0),), "block": ((2, 0),)}
+    linear = LinearLayout((4, 8), bases)
+    banks = layouts.bank_table([BankAccess("32 elements along dim0", 16, 64, 2048, 64)])
+    return [layouts.basis_table(linear), layouts.grid(linear, 60), banks]
+
+
+def _module_layouts(_: World) -> Iterable[Grid]:
+    text = f"#ttg.slice<{{dim = 1, parent = #ttg.blocked<{{{KERNEL}}}>}}>"
+    memory = LayoutType("#ttg.swizzled_shared<{vec = 8}>", (4, 8), "f16")
+    shapes = {LayoutType(text, (4, 8), "i32"): "lane", memory: "offset"}
+    linear = {one: LinearLayout((4, 8), {name: ((0, 1),), "register": ()}) for one, name in shapes.items()}
+    written = [WrittenType(one, one.layout, one.shape, "!tt.ptr<f16>") for one in linear]
+    made = {one: ConvertedLayout(one, linear[one]) for one in linear}
+    failed = LayoutType(text, (2,), "i32")
+    made[failed] = ConvertedLayout(failed, None, "the compiler died: SIGABRT\n" + KERNEL)
+    yield layouts.layout_table([*written, WrittenType(failed, text, (2,), "i1")], made)
+
+
 def _worktree_list(_: World) -> Iterable[Grid]:
     record = WorktreeRecord("wt-release-3.4.x", "/home/me/triton", "/", "release/3.4.x", "ab" * 20, "dev", 0)
     row = WorktreeRow(record, "", "topic", "ab" * 20, dirty=True, pin="cd" * 20)
@@ -464,6 +488,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "kernel.lint": _lint,
     "kernel.resources": _resources,
     "kernel.study": _study,
+    "layout": _layout,
     "link-compile-commands": _phases,
     "passes.diff": _passes("diff"),
     "passes.dump": _overview,
@@ -473,6 +498,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "passes.knockout": _knockout,
     "passes.list": _passes("list"),
     "passes.reduce": _reduce,
+    "passes.show": _module_layouts,
     "passes.replay": _replay,
     "pins": _run("pins"),
     "purge-wheels": _purge,

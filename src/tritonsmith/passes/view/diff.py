@@ -200,12 +200,12 @@ def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[IrCha
 
 def _layouts(ir: str) -> Counter[str]:
     """Uses of each layout, by its definition."""
-    meaning = _meanings(ir)
+    meaning = layout_definitions(ir)
     body = _ALIAS.sub("", ir)
     return Counter(meaning[name] for name in _USE.findall(body) if name in meaning)
 
 
-def _meanings(ir: str) -> dict[str, str]:
+def layout_definitions(ir: str) -> dict[str, str]:
     """Alias and definition of each layout, aliases in definitions spelled out."""
     bodies = {match[1]: match[2].strip() for match in _ALIAS.finditer(ir) if not match[2].startswith("loc(")}
     known: dict[str, str] = {}

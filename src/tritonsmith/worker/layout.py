@@ -1,0 +1,105 @@
+"""Which element a layout puts where: libtriton's own conversion to a linear layout.
+
+Gluon's bindings convert; `to_linear_layout` came with 3.6. An assertion of the compiler ends the process, so
+each type has one of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from . import parent_death
+from .forked_call import in_child
+from .libtriton import context_of
+from .ptxas import read_tail
+from .refusal import EXIT_REFUSED
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+MODULE = "module {\n  tt.func public @f(%%0: %s) {\n    tt.return\n  }\n}\n"
+SIZES = re.compile(r"<((?:\d+x)+)")
+SHOWN = 2000  # bytes of what was printed, in an error
+
+
+def convert(request_text: str) -> int:
+    """Print a line of JSON for each type of the request: its bases, or an error."""
+    parent_death.interrupt()
+    request: Table = json.loads(request_text)
+    if not able():
+        print(json.dumps({"refused": "it has no conversion to linear layouts: releases from 3.6.0 on have"}))
+        return EXIT_REFUSED
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "log")
+        for number, text in enumerate(request["types"]):
+            file = os.path.join(folder, f"{number}.mlir")
+            with open(file, "w", encoding="utf-8") as module:
+                module.write(MODULE % text)
+            answer = in_child(functools.partial(bases, text, file), log, request["timeout"])
+            value = answer.get("value") or {"error": failure(answer["error"], log)}
+            print(json.dumps({"type": text, **value}))
+    return 0
+
+
+def able() -> bool:
+    """Whether this Triton converts layouts; imports what that takes."""
+    import triton
+
+    try:
+        import triton.experimental.gluon.language  # noqa: F401 - once, and not for each type
+        from triton._C.libtriton import gluon_ir
+    except ImportError:
+        return False
+    return hasattr(gluon_ir.GluonOpBuilder, "to_linear_layout")
+
+
+def bases(text: str, file: str) -> Table:
+    """Bases of the layout of a tensor or memory type."""
+    import triton._C.libtriton as lib
+
+    context = context_of(lib)
+    module = lib.ir.parse_mlir_module(file, context)
+    module.context = context
+    value = module.get_function("f").args(0)
+    builder = lib.gluon_ir.GluonOpBuilder(context)
+    shape = [int(size) for size in SIZES.search(text)[1].split("x")[:-1]]  # type: ignore[index]
+    if text.startswith("tensor"):
+        layout = builder.get_gluon_layout_from_tensor(value)
+    else:
+        layout = builder.get_gluon_layout_from_memdesc(value)
+    if hasattr(layout, "interval_padding_pairs"):  # not linear by its padding only
+        return answer_of(layout, layout.shape)
+    shape = shape[-rank_of(layout, len(shape)) :]  # the buffers of a pipeline come first
+    return answer_of(builder.to_linear_layout(layout._to_ir(builder), shape), shape)  # noqa: SLF001 - as Gluon does
+
+
+def rank_of(layout: Any, most: int) -> int:
+    """Dimensions of a layout."""
+    for field in ("rank", "order", "block"):
+        value = getattr(layout, field, None)
+        if value is not None:
+            return value if isinstance(value, int) else len(value)
+    rows = getattr(layout, "offset_bases", None)
+    return len(rows[0]) if rows else most
+
+
+def answer_of(layout: Any, shape: list[int]) -> Table:
+    """The fields of one of Gluon's linear layouts."""
+    names = {"reg_bases": "register", "lane_bases": "lane", "warp_bases": "warp", "offset_bases": "offset"}
+    names.update(rows="row", cols="column", block_bases="block", cga_layout="block")
+    found = {name: getattr(layout, field) for field, name in names.items() if hasattr(layout, field)}
+    padding = getattr(layout, "interval_padding_pairs", [])
+    return {"bases": found, "shape": shape, "padding": padding}
+
+
+def failure(error: str, log: str) -> str:
+    """The error, and what the compiler printed."""
+    said = re.findall(
+        r"^(?:loc\(.*\): )?(.*(?:error|Assertion|ERROR).*)$", read_tail(log, SHOWN), re.MULTILINE
+    )
+    return "\n".join([error, *said[:3]])
