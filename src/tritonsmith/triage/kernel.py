@@ -24,6 +24,7 @@ from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.kernels.compile.surgery import Surgery
 from tritonsmith.kernels.show import source_lines
 from tritonsmith.kernels.show import stage as show_stage
+from tritonsmith.passes.reduce import failure
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.plan import digest
 from tritonsmith.triage.observation import Observation, Seen
@@ -142,7 +143,8 @@ class KernelSubject:
             return Observation(Seen.GONE, "it compiles", code=code)
         same = [one for target, one in every if one in before[target]]
         shown = (same or [one for _, one in every])[0]
-        return Observation(Seen.SHOWS if same else Seen.OTHER, str(shown), failure=shown, code=code)
+        symptom = Seen.SHOWS if same else Seen.OTHER
+        return Observation(symptom, str(shown), failure=shown, code=code, place=_place(made))
 
 
 def lines_of(text: str, line: Mapping[str, str]) -> list[str]:
@@ -163,6 +165,13 @@ def _failed(made: Manifest | None) -> dict[str, list[Failure]]:
     for (_, point), one in failing_compile.failures((made,) if made else ()):
         found.setdefault(targets[point], []).append(one)
     return found
+
+
+def _place(made: Manifest) -> str:
+    """Where the compiles failed, if all failed in one place."""
+    failed = [point for point in made.points if point.status != "ok"]
+    found = {failure.pass_of(f"{point.log}\n{point.error}") for point in failed}
+    return f"the pass {name}" if len(found) == 1 and (name := found.pop()) else ""
 
 
 def _code(made: Manifest) -> str:

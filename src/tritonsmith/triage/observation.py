@@ -31,6 +31,7 @@ class Observation:
         seconds: that it took.
         failure: how it failed; None if it did not.
         code: digest of the machine code that came of it; empty if none did.
+        place: where it failed, as the compiler says: `the pass TritonGPUAccelerateMatmul`; empty if nowhere.
     """
 
     seen: Seen
@@ -39,6 +40,7 @@ class Observation:
     seconds: float = 0.0
     failure: Failure | None = None
     code: str = ""
+    place: str = ""
 
 
 class Subject(Protocol):

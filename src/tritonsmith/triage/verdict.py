@@ -102,8 +102,14 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     sides = [row for row in gone if row.variant.role == "side"]
     stays = [row.variant.stays for row in tried if row.variant.stays and row.observation.seen is Seen.SHOWS]
     families = list(dict.fromkeys(row.variant.family for row in narrow))
-    reasons = [f"{row.variant.name}: {row.variant.gone}" for row in (*narrow, *sides)]
+    reasons = [f"it fails in {baseline.place}"] if baseline.place else []
+    reasons += [f"{row.variant.name}: {row.variant.gone}" for row in (*narrow, *sides)]
     hints = [subject_hint for row in (*narrow, *sides) if (subject_hint := _next(subject, row.variant))]
+    reasons += [
+        f"{row.variant.name} says: {row.observation.figures}"
+        for row in tried
+        if row.variant.release == "newest" and row.observation.seen is Seen.OTHER
+    ]
     untested = [row.variant.name for row in tried if row.observation.seen is Seen.UNTESTED]
     notes = [f"not tested: {', '.join(untested)}"] if untested else []
     same = [row for row in narrow if baseline.code and row.observation.code == baseline.code]

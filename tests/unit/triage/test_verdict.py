@@ -23,6 +23,7 @@ class Fake:
     """A subject whose symptom is gone under the variants named, and comes and goes as listed."""
 
     gone: frozenset[str] = frozenset()
+    otherwise: frozenset[str] = frozenset()
     runs: list[Observation] = field(default_factory=list)
     is_command: bool = False
     triton: str = "3.6.0"
@@ -39,6 +40,8 @@ class Fake:
         """Gone if it is named."""
         self.tested.append(variant.name)
         seen = Seen.GONE if variant.name in self.gone else Seen.SHOWS
+        if variant.name in self.otherwise:
+            return Observation(Seen.OTHER, "error: needs 4 warps")
         return Observation(seen, code=self.code)
 
     def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
@@ -90,6 +93,16 @@ def test_another_release_is_no_cause() -> None:
     assert found.answer is Answer.NONE
     assert "of this Triton" in found.text
     assert found.next == ("invoke bisect --good 3.5.1",)
+
+
+def test_where_it_fails_and_what_a_newer_release_says() -> None:
+    first = Observation(Seen.SHOWS, "assertion: !empty()", place="the pass TritonGPUAllocateWarpGroups")
+    found, _ = judged(runs=[first], otherwise=frozenset(["the newest release"]))
+    assert found.answer is Answer.NONE
+    assert found.reasons == (
+        "it fails in the pass TritonGPUAllocateWarpGroups",
+        "the newest release says: error: needs 4 warps",
+    )
 
 
 def test_the_interpreter_shows_it_too() -> None:

@@ -16,9 +16,7 @@ Kind = Literal[
 ]
 
 FRAMES = 3  # of a stack trace, above the handler's own
-_ASSERTION = re.compile(
-    r"(?P<file>[^\s:]+):\d+: (?P<in>.*?): Assertion [`'](?P<text>.*)['`] failed", re.DOTALL
-)
+_ASSERTION = re.compile(r"(?P<file>[^\s:]+):\d+: (?P<in>.*?): Assertion [`'](?P<text>.*)['`] failed")
 _BSD_ASSERTION = re.compile(
     r"Assertion failed: \((?P<text>.*)\), function (?P<in>\S+), file (?P<file>[^\s,]+)"
 )
@@ -106,6 +104,12 @@ def _aborted(log: str) -> Failure | None:
         return Failure("assertion", f"unreachable: {_plain(match['text'] or '')}{place}")
     match = _FATAL.search(log)
     return Failure("fatal error", _plain(match["text"])) if match else None
+
+
+def pass_of(log: str) -> str:
+    """The pass in which it failed, as MLIR names its class; empty where MLIR does not say."""
+    match = _PIPELINE.search(log)
+    return re.sub(r"^`(\w+)`.*", r"\1", match["text"]) if match else ""
 
 
 def anonymous(text: str) -> str:

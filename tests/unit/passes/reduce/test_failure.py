@@ -23,6 +23,17 @@ def test_an_assertion_is_its_text_its_function_and_its_file() -> None:
     assert found != failure.of(ASSERTION.replace("hasAttr", "getAttr"))
 
 
+def test_an_assertion_that_is_told_twice_is_itself_alone() -> None:
+    twice = f"{ASSERTION}module {{ func @k }}\n{ASSERTION}"
+    assert failure.of(twice) == failure.of(ASSERTION)
+
+
+def test_the_pass_that_failed() -> None:
+    note = "k.py:7:1: note: Pipeline failed while executing [`Membar` on 'builtin.module' operation]: x\n"
+    assert failure.pass_of(f"{ASSERTION}{note}") == "Membar"
+    assert failure.pass_of(ASSERTION) == ""
+
+
 def test_the_function_of_a_template_has_a_name() -> None:
     log = (
         "opt: /x/Casting.h:650: decltype(auto) llvm::dyn_cast(const From &) [To = A]: Assertion `x' failed.\n"
