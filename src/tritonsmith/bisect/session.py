@@ -123,13 +123,15 @@ class BisectSession:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Lock it for the body of a `with`.
+        """Lock it for the body of a `with`; a new one is on disk from then on, so that it can be resumed.
 
         Raises:
             LockedError: another process works at it.
         """
         files.make_folder(self.folder)
         with locked(self.folder, f"bisect {self.folder.name}"):
+            if not (self.folder / FILE).is_file():
+                self.saved()
             yield
 
 
