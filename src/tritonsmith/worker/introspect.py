@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .json_types import Table
 
 
+KERNEL = "module {\n  tt.func public @kernel() {\n    tt.return\n  }\n}\n"  # stages read a kernel's attributes
+
+
 def print_bindings(_: str) -> int:
     """Print a line per binding."""
     return write_rows(bindings(), sys.stdout)
@@ -99,7 +102,7 @@ def rehearse(request: Table) -> Iterator[Table]:
     known: Table = {}
     for row in answer["value"]:
         for call in row["calls"]:
-            key = json.dumps(call)
+            key = json.dumps([call["binding"], call["arguments"]])
             if key not in known:
                 known[key] = form_of(lib, call["binding"], call["arguments"])
             call["form"] = known[key].get("value", "")
@@ -133,7 +136,9 @@ def _rehearse(request: Table) -> list[Table]:
     backend.load_dialects(context)
     stages: Table = {}
     backend.add_stages(stages, options, *_language(backend))
-    module = lib.ir.parse_mlir_module(request["input"], context)
+    with tempfile.TemporaryDirectory() as folder:
+        write(f"{folder}/empty.mlir", KERNEL)
+        module = lib.ir.parse_mlir_module(request.get("input") or f"{folder}/empty.mlir", context)
     module.context = context
     metadata = {"target": target, **vars(options)}
     rows = []
@@ -167,7 +172,9 @@ def _watch(module: Any, path: str, name: str, calls: list[Table]) -> None:
     real = getattr(module, name)
 
     def watched(manager: Any, *arguments: Any) -> Any:
-        calls.append({"binding": f"{path}.{name}", "arguments": plain(arguments)})
+        caller = sys._getframe(1)  # noqa: SLF001 - the line of the pipeline
+        at = [caller.f_code.co_filename, caller.f_lineno]
+        calls.append({"binding": f"{path}.{name}", "arguments": plain(arguments), "at": at})
         return real(manager, *arguments)
 
     setattr(module, name, watched)

@@ -17,6 +17,7 @@ from tritonsmith import configs, worker
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.compile import targets
+from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.passes.replay import bindings, pass_chain, pipeline, replayer
 from tritonsmith.passes.replay.bindings import Binding, Call
@@ -35,10 +36,14 @@ class TracedCall:
     Attributes:
         call: of the binding.
         printed: its pipeline form.
+        stage: `ttgir`.
+        at: file and line of the backend's Python.
     """
 
     call: Call
     printed: str
+    stage: str = ""
+    at: tuple[str, int] = ("", 0)
 
 
 @dataclass(frozen=True)
@@ -86,15 +91,48 @@ def rehearse(
     if not kernel.target or not dumps:
         return NOTHING
     target = targets.parse(kernel.target)
+    given = {**_options(index, dumps), **options}
+    made, _ = backend_calls(python, space, target, given, input_=index.path(dumps[0]).absolute())
+    return align(dumps, made)
+
+
+def backend_calls(
+    python: Path,
+    space: Workspace,
+    target: Target,
+    options: Mapping[str, Any],
+    *,
+    input_: Path | None = None,
+) -> tuple[list[TracedCall], dict[str, str]]:
+    """What the backend of this Triton calls for a target, and the stages that ended early, with the error.
+
+    Args:
+        python: an interpreter that has Triton.
+        space: the workspace.
+        target: a GPU.
+        options: of the compile.
+        input_: the first IR; an empty module if there is none.
+
+    Raises:
+        FactError: the interpreter has no Triton, or none for this target.
+    """
     request = {
         "target": [target.backend, target.arch, target.warp_size],
-        "options": {**_options(index, dumps), **options},
+        "options": dict(options),
         "stand-ins": configs.load("kernels")["stand-ins"]["modules"],
     }
-    rows = _asked(python, space, "rehearse", request, {"input": str(index.path(dumps[0]).absolute())})
-    calls = (one for row in rows for one in row["calls"])
-    made = [TracedCall(Call(one["binding"], tuple(one["arguments"])), one["form"]) for one in calls]
-    return align(dumps, made)
+    rows = _asked(python, space, "rehearse", request, {"input": str(input_) if input_ else ""})
+    made = [
+        TracedCall(
+            Call(one["binding"], tuple(one["arguments"])),
+            one["form"],
+            row["stage"],
+            (one["at"][0], one["at"][1]),
+        )
+        for row in rows
+        for one in row["calls"]
+    ]
+    return made, {row["stage"]: row["error"] for row in rows if row["error"]}
 
 
 def align(dumps: Sequence[Dump], made: Sequence[TracedCall]) -> Rehearsal:
