@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 from . import parent_death
 from .backend_options import drop_foreign_options
 from .compile_point import attempt
-from .file_context import FileSurroundings, prepare
+from .file_context import FileSurroundings, prepare, surroundings
+from .forked_call import in_child
 from .load import LoadedKernel, load_checked
 from .pool import CompileGroup, CompilePool, CompileProcess, can_fork
 from .ptxas import listen, read_tail
@@ -33,11 +34,34 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
     Loader = Callable[[list[Any]], LoadedKernel | None]
 
 EXIT_INTERRUPTED = 130
+LONGEST_REQUEST = 86400.0  # seconds: each point has its own limit
 LONGEST_LOG = 100000  # characters of standard error that a result carries
 
 
-def compile_points(request_path: str) -> int:
-    """Compile all points of a request."""
+def compile_each(first_path: str) -> int:
+    """Compile the points of one request after the other; a line of input names a request.
+
+    Triton is imported once: each request is compiled by a fork of this process, in a child of which a crash
+    is one row of the results. An answer is a line, too: how the fork ended.
+
+    Args:
+        first_path: a request like those that come, which says what is replaced in the kernel's file.
+    """
+    parent_death.kill()
+    with open(first_path, encoding="utf-8") as file:
+        around = surroundings(json.load(file))
+    gc.collect()
+    gc.freeze()
+    for line in sys.stdin:
+        request_path = line.rstrip("\n")
+        log = f"{request_path}.log"
+        answer = in_child(functools.partial(compile_points, request_path, around), log, LONGEST_REQUEST)
+        print(json.dumps({key: answer.get(key) for key in ("status", "value", "error")}), flush=True)
+    return 0
+
+
+def compile_points(request_path: str, around: FileSurroundings | None = None) -> int:
+    """Compile all points of a request; in new surroundings if there are none yet."""
     parent_death.interrupt()
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
@@ -52,7 +76,7 @@ def compile_points(request_path: str) -> int:
     try:
         with open(request["results"], "w", encoding="utf-8") as results:
             try:
-                good = _compile_points(request, request_path, results)
+                good = _compile_points(request, request_path, results, around)
             except RequestRefusedError as error:
                 results.write(json.dumps({"refused": error.about}) + "\n")
                 print(f"{error}: {error.about.get('why', '')}")
@@ -64,8 +88,10 @@ def compile_points(request_path: str) -> int:
     return 1 if request["strict"] and not good else 0
 
 
-def _compile_points(request: Table, request_path: str, results: Any) -> bool:
-    around = prepare(request)
+def _compile_points(
+    request: Table, request_path: str, results: Any, around: FileSurroundings | None = None
+) -> bool:
+    around = prepare(request, around)
     first: LoadedKernel | None = None
     refusal: RequestRefusedError | None = None
     try:

@@ -63,7 +63,16 @@ class FileSurroundings:
             self._watcher.around[".".join(parts[:length])] = run
 
 
-def prepare(request: Table) -> FileSurroundings:
+def prepare(request: Table, around: FileSurroundings | None = None) -> FileSurroundings:
+    """Import Triton if need be, find disassemblers, and return the surroundings of a kernel's file."""
+    around = around or surroundings(request)
+    import triton
+
+    request["missing"] = find_disassemblers(request, os.path.dirname(triton.__file__))
+    return around
+
+
+def surroundings(request: Table) -> FileSurroundings:
     """Import Triton, and return the surroundings of a kernel's file."""
     for name in SINGLE_THREADED:  # threads that a library starts when it is imported forbid to fork
         os.environ.setdefault(name, "1")
@@ -82,5 +91,4 @@ def prepare(request: Table) -> FileSurroundings:
     for module in (triton.compiler.compiler, triton.runtime.cache):
         if hasattr(module, "triton_key"):
             module.triton_key = lambda: "tritonsmith"
-    request["missing"] = find_disassemblers(request, os.path.dirname(triton.__file__))
     return around

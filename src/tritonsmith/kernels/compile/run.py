@@ -343,12 +343,16 @@ def worker_request(
 def run_step(where: Toolchain, asked_file: Path, work: Path, phase: str) -> Run:
     """The step that runs the worker: `compile_points` of worker/compile.py."""
     argv = (str(where.python), str(worker.FOLDER), "compile", str(asked_file))
-    environ: tuple[tuple[str, str | None], ...] = (
+    return Run(argv, cwd=work, env=worker_variables(where), phase=phase)
+
+
+def worker_variables(where: Toolchain) -> tuple[tuple[str, str | None], ...]:
+    """The change of the worker's environment."""
+    return (
         *((name, None) for name in configs.load("kernels")["variables"]["unset"]),
         *where.programs.linker,
         *where.variables.items(),
     )
-    return Run(argv, cwd=work, env=environ, phase=phase)
 
 
 def _in_text(asked: CompileRequest) -> tuple[str, KernelSource | None]:

@@ -93,7 +93,7 @@ def bind(
     Raises:
         UsageError: a parameter is missing, unknown or set twice, or there are too many entries.
     """
-    entries = _assign(text, kernel) | dict(swept)
+    entries = assigned(text, kernel) | dict(swept)
     twice = sorted(set(entries) & set(given) - set(swept))
     if twice:
         raise UsageError(
@@ -126,7 +126,7 @@ def without(text: str, names: Container[str], kernel: KernelSource | None) -> st
     """
     if kernel:
         return ",".join(
-            f"{name}={entry}" for name, entry in _assign(text, kernel).items() if name not in names
+            f"{name}={entry}" for name, entry in assigned(text, kernel).items() if name not in names
         )
     named = ((entry, _NAMED.fullmatch(entry)) for entry in values.split(text))
     return ",".join(entry for entry, match in named if not match or match[1] not in names)
@@ -143,7 +143,12 @@ def is_type(text: str) -> bool:
     return text.startswith(tuple(table["templates"])) and text.endswith(">") and "[" in text
 
 
-def _assign(text: str, kernel: KernelSource) -> dict[str, str]:
+def assigned(text: str, kernel: KernelSource) -> dict[str, str]:
+    """The entry of each parameter that a signature is about.
+
+    Raises:
+        UsageError: a parameter is unknown or set twice, or there are too many entries.
+    """
     names = [parameter.name for parameter in kernel.parameters]
     found: dict[str, str] = {}
     position = 0
