@@ -120,6 +120,7 @@ NOT_RUN = {  # why, by how a command begins
     "debug-library": "test_debug_library.py has an LLVM that is small enough",
     "kernel.capture": "programs with torch; test_kernel_capture.py has one without",
     "kernel.study": "ten releases of Triton and a clone of its sources",
+    "kernel.reduce": "a kernel that fails, and hundreds of compiles; test_kernel_reduce.py has both",
     "passes.knockout": "a compile for each of 70 passes; test_passes_surgery.py has some",
     "passes.run": "a program of its own; test_passes_surgery.py has one",
     "passes.reduce input.mlir": "test_passes_reduce.py has an input that fails",

@@ -25,6 +25,7 @@ from tritonsmith.tasks.kernel_compare import compare_ as kernel_compare
 from tritonsmith.tasks.kernel_compile import compile_ as kernel_compile
 from tritonsmith.tasks.kernel_inline_ptx import inline_ptx
 from tritonsmith.tasks.kernel_lint import lint_ as kernel_lint
+from tritonsmith.tasks.kernel_reduce import reduce_ as kernel_reduce
 from tritonsmith.tasks.kernel_resources import resources as kernel_resources
 from tritonsmith.tasks.kernel_show import show_ as kernel_show
 from tritonsmith.tasks.kernel_study import study as kernel_study
@@ -110,6 +111,7 @@ namespace = Collection(
         kernel_compare,
         kernel_compile,
         kernel_lint,
+        kernel_reduce,
         kernel_resources,
         kernel_show,
         kernel_study,

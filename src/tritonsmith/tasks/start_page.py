@@ -19,7 +19,7 @@ GROUPS = {
     "diagnose": ("doctor.run", "doctor.compare", "pins", "triage"),
     "kernels": (
         "kernel.compile", "kernel.show", "kernel.resources", "kernel.compare", "kernel.study", "kernel.aot",
-        "kernel.inline-ptx", "kernel.capture", "kernel.lint", "layout",
+        "kernel.inline-ptx", "kernel.capture", "kernel.lint", "kernel.reduce", "layout",
     ),
     "upgrades": ("rehearse", "blame", "corpus.add", "corpus.list", "corpus.remove"),
     "bisect": ("bisect.run", "bisect.resume", "bisect.status", "bisect.log", "bisect.skip"),

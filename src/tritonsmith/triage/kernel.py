@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tritonsmith.bisect.outcome import Verdict
 from tritonsmith.bisect.predicate import failing_compile, limit
@@ -78,12 +79,17 @@ class KernelSubject:
         points = self._baseline.points if self._baseline else ()
         return "hang" if any(point.status == "timeout" for point in points) else "failure"
 
+    @property
+    def constants(self) -> Mapping[str, Any]:
+        """Of the kernel's parameters, after the baseline: those that heuristics compute, too."""
+        return self._baseline.points[0].constexprs if self._baseline else {}
+
     def baseline(self) -> Observation:
         """As it is."""
         began = time.monotonic()
         out = self.out / folder_name(BASELINE)
         self._baseline = run.compile_all(self.asked, self.where, out, silent=True)
-        return replace(self._look(self._baseline), seconds=time.monotonic() - began)
+        return replace(self.look(self._baseline), seconds=time.monotonic() - began)
 
     def test(self, variant: TriageVariant) -> Observation:
         """Compiled with a variant's options and variables, or by its release."""
@@ -98,7 +104,7 @@ class KernelSubject:
         except SmithError as error:
             why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
             return Observation(Seen.UNTESTED, why=why, seconds=time.monotonic() - began)
-        seen = self._look(made)
+        seen = self.look(made)
         same = bool(seen.code) and self._baseline is not None and seen.code == _code(self._baseline)
         figures = f"{seen.figures}, the same machine code" if same else seen.figures
         return replace(seen, figures=figures, seconds=time.monotonic() - began)
@@ -128,7 +134,8 @@ class KernelSubject:
             where = wheel_env.place_of(side, where.jobs, where.timeout)
         return replace(where, variables={**where.variables, **variant.variables})
 
-    def _look(self, made: Manifest) -> Observation:
+    def look(self, made: Manifest) -> Observation:
+        """Whether a compile shows the symptom of the baseline."""
         code = _code(made)
         if self.terms:
             found = limit.judge(self.terms, (made,), (made,))

@@ -52,7 +52,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "ir-env",
         "ir-override",
         "kernel.compare",
-        "kernel.compile passes.knockout",
+        "kernel.compile kernel.reduce passes.knockout",
         "passes.diff",
         "passes.dump",
     ],
@@ -102,7 +102,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--to": ["blame rehearse", "passes.diff"],
     "--triton": ["ir-env", "kernel.study", "pins"],
     "--llvm-source": ["bisect.resume bisect.run", "debug-library setup-mlir"],
-    "--when": ["bisect.run triage", "passes.isolate"],
+    "--when": ["bisect.run kernel.reduce triage", "passes.isolate"],
 }
 
 

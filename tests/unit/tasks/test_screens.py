@@ -86,6 +86,9 @@ from tritonsmith.tasks.purge_wheels import _show as show_wheels
 from tritonsmith.triage import report as triage
 from tritonsmith.triage import variant as variants
 from tritonsmith.triage.observation import Observation, Seen
+from tritonsmith.triage.reduce import report as kernel_reduce
+from tritonsmith.triage.reduce.candidate import SourceCounts
+from tritonsmith.triage.reduce.command import KernelReduced
 from tritonsmith.triage.verdict import Answer, TriageVerdict, Tried
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
@@ -312,6 +315,11 @@ def _module_layouts(_: World) -> Iterable[Grid]:
     yield layouts.layout_table([*written, WrittenType(failed, text, (2,), "i1")], made)
 
 
+def _kernel_reduce(world: World) -> Iterable[Grid]:
+    counts = SourceCounts(12345, 6789, 22)
+    yield kernel_reduce.sizes(KernelReduced(world.folder, "error: " + KERNEL * 3, counts, counts, 1, 1.0))
+
+
 def _worktree_list(_: World) -> Iterable[Grid]:
     record = WorktreeRecord("wt-release-3.4.x", "/home/me/triton", "/", "release/3.4.x", "ab" * 20, "dev", 0)
     row = WorktreeRow(record, "", "topic", "ab" * 20, dirty=True, pin="cd" * 20)
@@ -494,6 +502,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "passes.dump": _overview,
     "passes.find": _passes("find"),
     "passes.import": _overview,
+    "kernel.reduce": _kernel_reduce,
     "passes.isolate": _reduce,
     "passes.knockout": _knockout,
     "passes.list": _passes("list"),

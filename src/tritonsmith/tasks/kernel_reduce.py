@@ -1,0 +1,123 @@
+"""`kernel.reduce`: the source of a kernel made small while a symptom stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.tasks import output
+from tritonsmith.tasks.kernel_options import KernelOptions
+from tritonsmith.tasks.option_fields import OutFile, again
+from tritonsmith.tasks.option_task import command_line
+from tritonsmith.tasks.options import ANY_ENV, COMPILED_KERNEL, JOBS, JSON, OUT_FILE, PYTHON, TIMEOUT, WHEN
+from tritonsmith.tasks.task import task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tritonsmith.triage.kernel import KernelSubject
+    from tritonsmith.triage.reduce.command import KernelReduced
+
+
+@task(tables=True, name="reduce")
+def reduce_(
+    context: Any,
+    what: KernelOptions,
+    kernel: str = COMPILED_KERNEL,
+    when: tuple[str, ...] = WHEN,
+    env: str = ANY_ENV,
+    python: Path | None = PYTHON,
+    jobs: int | None = JOBS,
+    timeout: int | None = TIMEOUT,
+    out: OutFile | None = again(OUT_FILE, "KERNEL.reduced.py"),
+    json: bool = JSON,
+) -> None:
+    """Make a kernel's Python source small while a symptom stays."""
+    from tritonsmith.errors import InterruptedRunError, UsageError
+    from tritonsmith.triage.reduce import command, report
+    from tritonsmith.ui import console
+
+    _, argv = command_line()
+    if argv:
+        if when or what != KernelOptions():
+            raise UsageError("--when and flags of a compile are about a kernel, not about a command")
+        found = _by_command(argv, kernel, env, python, jobs, timeout, out)
+    else:
+        subject = _subject(kernel, what, when, env, python, jobs, timeout)
+        asked = subject.asked
+        file = _out(out, asked.file, asked.name or asked.kernel or asked.file.stem)
+        found = command.by_compile(subject, file, report.progress())
+    if json:
+        output.json(report.as_json(found), indent=None)
+    else:
+        console.out().print(report.sizes(found))
+        console.out().print(report.summary(found), markup=False)
+        console.write(found.file)
+    if found.interrupted:
+        raise InterruptedRunError("interrupted; the best so far is kept", where=found.file)
+
+
+def _by_command(
+    argv: Sequence[str],
+    kernel: str,
+    env: str,
+    python: Path | None,
+    jobs: int | None,
+    timeout: int | None,
+    out: OutFile | None,
+) -> KernelReduced:
+    from tritonsmith.envs import workspace
+    from tritonsmith.kernels.compile import notebook, request, watched_program
+    from tritonsmith.triage.reduce import command, report
+
+    file, name = request.kernel_of(kernel)
+    file = notebook.as_python(file)
+    interpreter = watched_program.interpreter(env, python, workspace.default())
+    return command.by_command(
+        tuple(argv),
+        interpreter,
+        file,
+        name,
+        _out(out, file, name or file.stem),
+        report.progress(),
+        jobs=jobs or command.JOBS,
+        timeout=timeout or command.TIMEOUT,
+    )
+
+
+def _subject(
+    kernel: str,
+    what: KernelOptions,
+    when: tuple[str, ...],
+    env: str,
+    python: Path | None,
+    jobs: int | None,
+    timeout: int | None,
+) -> KernelSubject:
+    from tritonsmith.bisect.predicate import limit
+    from tritonsmith.envs import workspace
+    from tritonsmith.kernels.compile import run
+    from tritonsmith.kernels.compile.folder_name import folder_name
+    from tritonsmith.triage.kernel import KernelSubject
+
+    asked = what.request(kernel)
+    run.check(asked)
+    where = run.toolchain(env or "wheel", str(python or ""), jobs=jobs, timeout=timeout)
+    name = folder_name(f"{asked.file.stem}.{asked.name or asked.kernel or 'kernel'}")
+    return KernelSubject(asked, where, limit.parse(when), workspace.default().root / "reduce" / name)
+
+
+def _out(out: OutFile | None, file: Path, name: str) -> Path:
+    """The file to write.
+
+    Raises:
+        UsageError: it is the source.
+    """
+    from tritonsmith.errors import UsageError
+    from tritonsmith.kernels.compile.folder_name import folder_name
+
+    default = f"{folder_name(name)}.reduced.py"
+    path = out.path(default) if out else Path.cwd() / default
+    if path == file or (path.exists() and path.samefile(file)):
+        raise UsageError("--out is the file to reduce, which is never changed", where=path)
+    return path
