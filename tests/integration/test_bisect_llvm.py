@@ -161,6 +161,21 @@ def test_outcomes_are_kept_so_that_nothing_is_built_again(
     assert list(replace(search, builds=gone).run()) == said
 
 
+def test_a_commit_that_is_skipped_by_hand_is_not_tested(llvm: Llvm, tmp_path: Path) -> None:
+    smith = Smith(tmp_path, cwd=tmp_path)
+    search = llvm.search("ptx contains slower", smith.home)
+    culprit = llvm.hashes["culprit (#12)"]
+    about = replace(search.session.question, llvm_source=str(llvm.clone))
+    replace(search.session, question=about).saved()
+    assert "cannot skip" in smith("bisect.skip", culprit[:9], code=2).error  # LLVM is not searched yet
+    list(search.run())
+    assert f"{culprit} is skipped" in smith("bisect.skip", culprit[:9]).err
+    said = list(search.run())
+    assert "first bad commit" not in said[0]
+    assert any(f"{culprit[:12]} culprit (#12): skipped: skipped by hand" in line for line in said)
+    assert json.loads(smith("bisect.status", "--json").out)["tested"] == []
+
+
 def test_where_llc_alone_does_not_show_it_nothing_is_blamed(llvm: Llvm, tmp_path: Path) -> None:
     search = llvm.search("ptx contains slower", tmp_path, new="comment")
     head, good, bad, hint = search.run()

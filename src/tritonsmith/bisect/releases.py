@@ -129,7 +129,8 @@ def _branches(release: str) -> tuple[str, ...]:
 
 def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
     """What lies between two releases: commits of main between two branch points, and picks of both."""
-    one, two = (eras.release(version).version for version in (good, bad))
+    before, after = eras.release(good), eras.release(bad)
+    one, two = before.version, after.version
     if one == two:
         yield f"{good} and {bad} are of one branch, release/{one}.x: the culprit is a commit picked into it"
         return
@@ -139,6 +140,10 @@ def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
         return
     yield f"main between the branch points: {points[0]}..{points[1]} (release/{one}.x, release/{two}.x)"
     yield f"or commits picked into release/{two}.x, or a fix that only {one}.x has: main orders neither"
+    if before.llvm and after.llvm and before.llvm != after.llvm:
+        compared = f"{configs.load('bisect')['llvm']['page']}/compare/{before.llvm}...{after.llvm}"
+        more = "" if clone else "; --source CLONE finds the bump, and then --llvm-source CLONE LLVM's commit"
+        yield f"LLVM moved as well: {compared}{more}"
 
 
 def verdict_of_ends(

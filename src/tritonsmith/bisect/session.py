@@ -14,11 +14,13 @@ from tritonsmith import untrusted
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError, UsageError, did_you_mean
+from tritonsmith.facts import git_history
 from tritonsmith.plan import digest, files, locks
 
 FILE = "session.json"
 SCHEMA = 1
 BY_HAND = "skipped by hand"
+_DIGITS = re.compile(r"[0-9a-f]{7,40}", re.ASCII)
 _WHOLE = re.compile(r"[0-9a-f]{40}|\d+\.\d+\.\d+(?:\.dev\d+)?(?:\+[\w.]+)?", re.ASCII)
 
 
@@ -191,6 +193,20 @@ def known_name(session: BisectSession, triton: str) -> str:
         return found.pop()
     hints = ["a release (3.7.0), a commit with all 40 digits, or the beginning of one that was tested"]
     raise UsageError(f"cannot skip {triton!r}", hints=hints)
+
+
+def of_llvm(session: BisectSession) -> tuple[BisectSession, ...]:
+    """Those of its search over LLVM, one for each side's llir; none if there was no such search."""
+    return tuple(read(path.parent) for path in sorted(session.folder.glob(f"llvm/*/{FILE}")))
+
+
+def llvm_commit(session: BisectSession, text: str) -> str:
+    """The whole commit that is meant, of the clone of LLVM that is searched; empty if it has no such one."""
+    clone = session.question.llvm_source
+    if not clone or not _DIGITS.fullmatch(text) or not of_llvm(session):
+        return ""
+    with git_history.opened(Path(clone)) as repository:
+        return git_history.resolve(repository, text)
 
 
 def read(folder: Path) -> BisectSession:

@@ -159,8 +159,10 @@ def skip(
     found = session.find(bisect)
     with found.held():
         found = session.read(found.folder)
-        name = session.known_name(found, candidate)
-        found.having(name, BisectOutcome(Verdict.SKIP, why=session.BY_HAND))
+        of_llvm = session.llvm_commit(found, candidate)
+        name = of_llvm or session.known_name(found, candidate)
+        for one in session.of_llvm(found) if of_llvm else (found,):
+            one.having(name, BisectOutcome(Verdict.SKIP, why=session.BY_HAND))
     console.note(f"{name} is skipped in {found.folder.name}")
 
 

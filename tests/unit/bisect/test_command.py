@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -200,6 +201,7 @@ def test_the_block_for_upstream_has_the_table_and_the_command() -> None:
     assert block.startswith("**first bad release: 3.5.0; last good: 3.4.0**")
     assert "| 3.5.0 | bad | spills 1 |" in block
     assert "main between the branch points: 5389ed797..abce3c88f" in block
+    assert re.search(r"LLVM moved as well: \S+/compare/[0-9a-f]+\.\.\.[0-9a-f]+; --source CLONE", block)
     assert "- passes: they part at tritongpu-pipeline" in block
     again = "invoke bisect --good 3.0.0 --bad 3.9.0 --kernel /k.py:k --sweep a --when 'spills>0'"
     assert block.endswith(f"To repeat: `{again.replace('/k.py', 'k.py')}`")
