@@ -84,6 +84,19 @@ def test_the_same_has_nothing_to_blame(smith: Smith) -> None:
     assert "no change in registers, spills and code: nothing to blame" in done.out
 
 
+def test_another_ptxas_on_one_side_is_all_that_changes(smith: Smith) -> None:
+    sides = ("--from", "wheel", "--to", "wheel,ptxas=12.9", "--target", "h100")
+    assert "--ptxas 12.9.86" in smith("blame", *KERNEL, *sides, "--dry-run").out
+    done = smith("blame", *KERNEL, *sides, "--json", code=None)
+    [point] = json.loads(done.out)["points"]
+    assert all(one["culprits"] == [["ptxas"]] for one in point["verdicts"])
+    [note] = [one for one in point["notes"] if one.startswith("ptxas ")]
+    assert note.endswith(" -> 12.9.86")
+    for one in point["changed"]:
+        ends = point["replayed"] if "ptxas" in one["components"] else reversed(point["replayed"])
+        assert [one["in_b"]["figures"], one["in_a"]["figures"]] == [*ends]
+
+
 def test_the_llcs_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = tmp_path / "llvm"
     for name, text in (

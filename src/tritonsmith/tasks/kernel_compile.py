@@ -65,16 +65,12 @@ def compile_(
 
 def _with_ptxas(where: Toolchain, wanted: str, *, dry_run: bool) -> Toolchain:
     """The toolchain with another ptxas, which is installed if need be."""
-    from dataclasses import replace
-
-    from tritonsmith.facts import machine
+    from tritonsmith.kernels.batch import wheel_env
     from tritonsmith.wheels import ptxas
 
-    python = ptxas.pip_python(where.python)
-    found = ptxas.prepare(ptxas.resolve(wanted, python), where.space, machine.read(), python)
+    where, found = wheel_env.with_ptxas(where, wanted)
     if dry_run and found.plan.steps:
         output.plan(found.plan)
     elif not dry_run:
         ptxas.install(found, where.space)
-    flags = {**where.flags, "ptxas": found.version}
-    return replace(where, flags=flags, variables=ptxas.variables(found.path))
+    return where

@@ -76,7 +76,8 @@ class LlcCompiles:
             FactError: a step cannot take what the step before made.
         """
         llc = of_llc.of(Path(self.llc.python))
-        side = BlameSide(self.whose.label, wheel_env.place_of(self.whose, 1).python, made, point)
+        place = wheel_env.place_of(self.whose, 1)
+        side = BlameSide(self.whose.label, place.python, made, point, place.variables)
         parts = components.of(point.backend, point.stages)
         pipeline = MixedPipeline(
             {"A": side, "B": side}, parts, point.options, folder / "work", workspace.default(), silent=True

@@ -71,7 +71,8 @@ def command(job: CompileJob, env: str) -> str:
     side = job.side
     named = side.version or side.python
     by = {"python": wheel_env.python_of(side)} if named else {"env": side.env or env}
-    return f"{_PROGRAM} {job.asked.flags(**by, out=job.out.absolute())}"
+    ptxas = {"ptxas": side.ptxas} if side.ptxas else {}
+    return f"{_PROGRAM} {job.asked.flags(**by, **ptxas, out=job.out.absolute())}"
 
 
 def kept(job: CompileJob, env: str) -> Manifest | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import shlex
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -26,6 +27,7 @@ from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.plan import Plan, Run, Write
 from tritonsmith.ui.progress import PhaseProgress
+from tritonsmith.wheels import ptxas
 
 __all__ = ["CompileJob", "run"]
 
@@ -109,6 +111,8 @@ def plan(jobs: Sequence[CompileJob], env: str = "wheel") -> Plan:
     whole = Plan("compile kernels")
     for version in versions:
         whole += wheel_env.plan(version)
+    for version in dict.fromkeys(job.side.ptxas for job in jobs if job.side.ptxas):
+        whole += ptxas.prepare(version, workspace.default(), machine.read(), Path(sys.executable)).plan
     for job in jobs:
         one = replace(job, asked=applied(job.asked, job.side))
         argv = tuple(shlex.split(batch_resume.command(one, env)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,10 +18,12 @@ from tritonsmith.facts import eras, installed_tritons
 from tritonsmith.kernels.compile import manifest, targets, values
 from tritonsmith.kernels.compile.request import CompileRequest, Sweep
 from tritonsmith.kernels.compile.targets import Target
+from tritonsmith.wheels import ptxas
 
 WHEEL = "triton-"  # `triton-3.4.0`: the environment of a release
 _VERSION = re.compile(r"\d+(\.\d+){1,2}((a|b|rc|\.post|\.dev)\d+)*", re.ASCII)
 _OPTION = re.compile(r"([A-Za-z_]\w*)=(?!=)(.+)", re.ASCII | re.DOTALL)
+_PTXAS = "ptxas"
 _SITES = ("lib/python3*/site-packages", "lib/python3*/dist-packages")
 
 
@@ -36,6 +39,7 @@ class CompilerSpec:
         targets: what for; those of the other flags if empty.
         options: of the backend, and constants of the kernel: name to value.
         folder: what was compiled already: an output folder, or a folder with some below it.
+        ptxas: another than its Triton's, in full: `13.0.88`.
     """
 
     label: str
@@ -45,6 +49,7 @@ class CompilerSpec:
     targets: tuple[Target, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
+    ptxas: str = ""
 
     @property
     def triton(self) -> str:
@@ -53,12 +58,13 @@ class CompilerSpec:
 
 
 def parse(text: str) -> CompilerSpec:
-    """A side from words between commas: `3.4.0`, `3.4.0,h100`, `debug,num_warps=8`, `out/before`.
+    """A side from words between commas: `3.4.0`, `3.4.0,h100`, `debug,num_warps=8,ptxas=13.0`, `out/before`.
 
     `3.4` is 3.4.0, as PEP 440 has it, and not the newest of its patches.
 
     Raises:
         UsageError: a word is nothing of the kind, or contradicts another.
+        FactError: the package index does not tell whether it has a ptxas.
     """
     words = [word for word in values.split(text) if word]
     if not words:
@@ -106,10 +112,7 @@ def _site(python: Path) -> Path | None:
 
 def _with(side: CompilerSpec, word: str, *, alone: bool) -> CompilerSpec:
     if match := _OPTION.fullmatch(word):
-        name = match[1]
-        if name in side.options:
-            raise UsageError(f"{side.label} sets {name} twice", hints=["omit one of them"])
-        return replace(side, options={**side.options, name: values.parse(match[2])})
+        return _with_option(side, match[1], match[2])
     if (found := _targets(word)) is not None:
         return replace(side, targets=tuple(dict.fromkeys((*side.targets, *found))))
     path = Path(word).expanduser().absolute()
@@ -134,6 +137,14 @@ def _with(side: CompilerSpec, word: str, *, alone: bool) -> CompilerSpec:
     if path.is_file() and os.access(path, os.X_OK):
         return replace(side, python=str(path))
     raise _unknown(word, path)
+
+
+def _with_option(side: CompilerSpec, name: str, text: str) -> CompilerSpec:
+    if name in side.options or (name == _PTXAS and side.ptxas):
+        raise UsageError(f"{side.label} sets {name} twice", hints=["omit one of them"])
+    if name == _PTXAS:
+        return replace(side, ptxas=ptxas.resolve(text, ptxas.pip_python(Path(sys.executable))))
+    return replace(side, options={**side.options, name: values.parse(text)})
 
 
 def _targets(word: str) -> tuple[Target, ...] | None:

@@ -14,13 +14,14 @@ from tritonsmith.envs import session, settings, workspace
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir
 from tritonsmith.errors import LockedError, SmithError, StepError, UsageError, did_you_mean
-from tritonsmith.facts import installed_tritons
+from tritonsmith.facts import installed_tritons, machine
 from tritonsmith.kernels.batch.spec import WHEEL, CompilerSpec
 from tritonsmith.kernels.compile import run
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.plan import Plan, Remove, locks
 from tritonsmith.plan.steps.base import CommandFailedError
-from tritonsmith.wheels import venv
+from tritonsmith.wheels import ptxas, venv
+from tritonsmith.wheels.ptxas import RegistryPtxas
 
 TASK = "up"  # which an env of a wheel is made by: its receipt, and the name of its logs
 _PATIENCE = 1800.0  # seconds to wait for somebody else who makes the same environment: a slow network
@@ -86,9 +87,24 @@ def place_of(
     Raises:
         SmithError: there is no such Triton, or it could not be installed.
     """
-    if side.version:
-        return run.toolchain("", str(make(side.version).python), jobs=jobs, timeout=timeout)
-    return run.toolchain(side.env or env, side.python, jobs=jobs, timeout=timeout)
+    named = ("", str(make(side.version).python)) if side.version else (side.env or env, side.python)
+    place = run.toolchain(*named, jobs=jobs, timeout=timeout)
+    if side.ptxas:
+        place, other = with_ptxas(place, side.ptxas)
+        ptxas.install(other, place.space)
+    return place
+
+
+def with_ptxas(place: Toolchain, version: str) -> tuple[Toolchain, RegistryPtxas]:
+    """The toolchain with another ptxas, and that ptxas, which is not installed yet.
+
+    Raises:
+        SmithError: there is no such ptxas.
+    """
+    python = ptxas.pip_python(place.python)
+    other = ptxas.prepare(ptxas.resolve(version, python), place.space, machine.read(), python)
+    flags = {**place.flags, "ptxas": other.version}
+    return replace(place, flags=flags, variables=ptxas.variables(other.path)), other
 
 
 def python_of(side: CompilerSpec) -> Path:

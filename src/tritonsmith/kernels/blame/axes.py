@@ -71,12 +71,14 @@ def assemblers(pipeline: MixedPipeline, programs: Sequence[tuple[str, Path]]) ->
 
     Args:
         pipeline: of both.
-        programs: versions and programs.
+        programs: versions and programs; A's first, then B's. The rows go from there to there.
     """
+    down = [version_key(version) for version, _ in programs[:2]]
+    programs = sorted(programs, key=lambda one: version_key(one[0]), reverse=down[0] > down[-1])
     for whose in SIDES:
         side = pipeline.sides[whose]
         flags = pipeline.assembler(whose)[1]
-        for version, program in sorted(programs, key=lambda one: version_key(one[0])):
+        for version, program in programs:
             figures = _tried(lambda: pipeline.assembled(side.file("ptx"), program, flags, side.point))  # noqa: B023
             yield AxisRow("ptxas", f"ptx of {side.label}", f"ptxas {version}", figures, side=whose)
 

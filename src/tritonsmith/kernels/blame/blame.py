@@ -215,9 +215,10 @@ def _one_ptx(
                     what = f"{specs[at].label} does not compile it with PTX {oldest}"
                     raise FactError(what, where=out, why=point.gist)
                 members[at] = matching.PairMember(made, point)
+    places = [wheel_env.place_of(one) for one in specs]
     first, second = (
-        BlameSide(one.label, wheel_env.place_of(one).python, member.manifest, member.point)
-        for one, member in zip(specs, members, strict=True)
+        BlameSide(one.label, place.python, member.manifest, member.point, place.variables)
+        for one, place, member in zip(specs, places, members, strict=True)
     )
     return (first, second), options, notes
 

@@ -37,12 +37,14 @@ class BlameSide:
         python: its interpreter.
         manifest: the folder of its compile.
         point: the compile.
+        variables: set for it.
     """
 
     label: str
     python: Path
     manifest: Manifest
     point: Point
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def file(self, stage: str) -> Path:
         """The file of a stage.
@@ -238,7 +240,7 @@ class MixedPipeline:
             "result": str(result),
             "log": str(log),
         }
-        unset = tuple((one, None) for one in configs.load("kernels")["variables"]["unset"])
+        unset = ((one, None) for one in configs.load("kernels")["variables"]["unset"])
         asked = folder / "request.json"
         argv = (str(side.python), str(worker.FOLDER), "stage", str(asked))
         phase = f"{of} to {stage} by {side.label}"
@@ -246,7 +248,7 @@ class MixedPipeline:
             Remove((folder,), self.space.root, phase=phase),
             MakeDir(folder, phase=phase),
             Write(asked, json.dumps(request, indent=2) + "\n", phase=phase),
-            Run(argv, cwd=folder, env=unset, phase=phase),
+            Run(argv, cwd=folder, env=(*unset, *side.variables.items()), phase=phase),
         )
         what = f"{side.label} cannot make {stage} of this {of}"
         try:

@@ -195,9 +195,10 @@ def _folder(side: CompilerSpec) -> Path:
     """The results of a release, or of an environment or interpreter, whose compiles are repeated."""
     root = workspace.default().root / "kernels"
     if side.version:
-        return root / kept_results.RELEASES / side.version
+        other = f"-ptxas-{side.ptxas}" if side.ptxas else ""
+        return root / kept_results.RELEASES / f"{side.version}{other}"
     name = _FOREIGN.sub("_", Path(side.env or side.python).name)
-    return root / kept_results.OTHERS / f"{name}-{digest(side.env, side.python)[:8]}"
+    return root / kept_results.OTHERS / f"{name}-{digest(side.env, side.python, side.ptxas)[:8]}"
 
 
 def _key(entry: ListedKernel, kernel: ComparedKernel) -> str:

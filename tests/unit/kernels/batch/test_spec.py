@@ -25,6 +25,7 @@ A100, MI300X = targets.parse_all(["a100", "mi300x"])
         ("triton-3.3.1", CompilerSpec("triton-3.3.1", version="3.3.1")),
         ("debug", CompilerSpec("debug", env="debug")),
         (" 3.4.0 , a100,sm_80 ", CompilerSpec("3.4.0 , a100,sm_80", version="3.4.0", targets=(A100,))),
+        ("3.4.0,ptxas=12.9", CompilerSpec("3.4.0,ptxas=12.9", version="3.4.0", ptxas="12.9.86")),
         ("hip:gfx942,cuda:80", CompilerSpec("hip:gfx942,cuda:80", targets=(MI300X, A100))),
         (
             "num_warps=8,T=(1,2),A=relu,B=tl.float16",
@@ -66,6 +67,8 @@ def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("3.4.0,debug", "names two Tritons: 3.4.0 and debug"),
         ("3.4.0,3.4.0", "names two Tritons"),
         ("num_warps=4,num_warps=8", "sets num_warps twice"),
+        ("ptxas=13.0,ptxas=13.0", "sets ptxas twice"),
+        ("3.4.0,ptxas=new", "no version of ptxas: 'new'"),
         ("venv/bin/pyton", "no such interpreter"),
         ("venv", "its interpreter: "),
         ("empty", "a folder without compiled kernels"),
