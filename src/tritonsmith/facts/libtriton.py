@@ -20,6 +20,8 @@ _TAG = re.compile(r"libtriton\.(?P<tag>cpython-\d+[a-z]*|abi3t?|pypy\d+)\b")
 # e_machine, by the ELF standard
 _MACHINES = {0x3E: "x86_64", 0xB7: "aarch64", 0xF3: "riscv64", 0x15: "ppc64le"}
 _HEADER, _ELF64_LITTLE = 64, b"\x7fELF\x02\x01"
+_LAST_NAME = re.compile(rb"(?=(\d+)([A-Za-z_]\w*)$)", re.ASCII)
+_MANGLED = 300  # bytes of a symbol that may stand before the name of a method
 _Section = tuple[int, int]  # offset and size in bytes
 
 
@@ -51,6 +53,36 @@ class Libtriton:
 def find(package: Path) -> tuple[Path, ...]:
     """The libraries of an installed or built package `triton`; more than one is a fault of its own."""
     return tuple(sorted((package / "_C").glob("libtriton.*so")))  # not libtriton_amd_codegen.so
+
+
+def has_text(path: Path, text: str) -> bool:
+    """Whether a program has a constant text, or one that ends with it: linkers share the ends.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(text.encode() + b"\0") >= 0
+
+
+def classes_with(path: Path, method: str) -> Iterator[str]:
+    """Names of classes that have a method, by a program's symbols, without namespaces.
+
+    Source: the Itanium C++ ABI, "Mangling": each name is preceded by its length, arguments of a template
+    stand between `I` and `E`.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    ended = f"{len(method)}{method}E".encode()
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        at = content.find(ended)
+        while at >= 0:
+            for match in _LAST_NAME.finditer(content[max(0, at - _MANGLED) : at]):
+                size, name = int(match[1]), match[2]
+                if len(name) == size or (name[size : size + 1] == b"I" and name.endswith(b"E")):
+                    yield name[:size].decode()
+            at = content.find(ended, at + 1)
 
 
 def read(path: Path) -> Libtriton:

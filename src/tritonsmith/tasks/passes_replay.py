@@ -37,8 +37,11 @@ def replay(
     source: Path | None = TOOL_SOURCE,
     debug: bool = flag("print the pass's debug output: its file's DEBUG_TYPE", default=False),
     mlir: CommaList = flag("print MLIR's debug output: dialect-conversion,greedy-rewriter", ()),
+    debug_only: CommaList = flag("print these types of debug output: isel,triton-licm", ()),
+    debug_all: bool = flag("print all debug output, of Triton, MLIR and LLVM", default=False),
     gdb: bool = flag("start gdb with a breakpoint at the pass", default=False),
     lldb: bool = flag("start lldb with a breakpoint at the pass", default=False),
+    break_: str = flag("stop in this rewrite pattern, not at the pass; with --gdb or --lldb", ""),
     out: OutFile | None = OUT_FILE,
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
@@ -51,6 +54,8 @@ def replay(
     from tritonsmith.passes.replay import debugger, pass_chain, replayer, report, run
     from tritonsmith.ui import console
 
+    if break_ and not gdb and not lldb:
+        raise UsageError("--break needs a debugger", hints=["add --gdb or --lldb"])
     dump = index.read(folder)
     one = select.kernel(dump, kernel)
     space = workspace.default()
@@ -61,15 +66,16 @@ def replay(
     mine = dump.of(one.name)
     wanted = pass_chain.chosen(seen.links, number, from_, until, everything=all_, dumps=mine)
     groups = [(link,) for link in wanted] if all_ else [wanted]
-    if len(groups) > 1 and (debug or mlir or gdb or lldb or out):
-        what = "--all takes neither --debug, --mlir, --gdb, --lldb nor --out"
+    prints = debug or mlir or debug_only or debug_all
+    if len(groups) > 1 and (prints or gdb or lldb or out):
+        what = "--all takes no debug output, no debugger and no --out"
         raise UsageError(what, hints=["name one pass, or a range"])
-    more = debugger.of(wanted, chosen, mlir, wanted=debug)
+    more = debugger.of(wanted, chosen, mlir, wanted=debug, only=debug_only, everything=debug_all)
     prepared = run.prepare(seen, groups, chosen, space, more)
     for text in (*seen.notes, *more.notes):
         console.note(text)
     if gdb or lldb:
-        _debug(prepared, "gdb" if gdb else "lldb", dry_run=dry_run)
+        _debug(prepared, "gdb" if gdb else "lldb", break_, dry_run=dry_run)
         return
     if dry_run:
         output.plan(prepared.plan)
@@ -96,7 +102,7 @@ def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: OutFile | Non
     if outcome.verdict not in verdict.RAN:
         hints = [f"its input: {job.input}", *([f"the log: {job.log}"] if job.log.is_file() else [])]
         raise SmithError(f"{job.title} cannot be replayed: {outcome.verdict}", why=outcome.why, hints=hints)
-    if prepared.debug.types:
+    if prepared.debug:
         console.out().print(job.log.read_text(encoding="utf-8", errors="replace"), markup=False, end="")
     made = run.keep(job.out, out.path(job.out.name)) if out else job.out
     recording.made(made)
@@ -108,7 +114,7 @@ def _answer(outcome: ReplayOutcome, prepared: PreparedReplay, out: OutFile | Non
         console.out().print(f"{made}", markup=False)
 
 
-def _debug(prepared: PreparedReplay, name: str, *, dry_run: bool) -> None:
+def _debug(prepared: PreparedReplay, name: str, pattern: str, *, dry_run: bool) -> None:
     """Replace this process by a debugger, or print its command."""
     import os
     import shlex
@@ -123,8 +129,9 @@ def _debug(prepared: PreparedReplay, name: str, *, dry_run: bool) -> None:
         hints = ["--triton-opt PATH", "--env NAME of an environment that `invoke build-triton --debug` built"]
         what = f"--{name} needs a build's triton-opt: a released wheel has no debug information"
         raise UsageError(what, hints=hints)
-    found = debugger.source(job.links[0], prepared.tool)
-    argv = debugger.command(name, prepared.tool, job.argv, found.place)
+    opt = prepared.tool.opt
+    place = debugger.pattern(pattern, opt) if pattern else debugger.source(job.links[0], prepared.tool).place
+    argv = debugger.command(name, prepared.tool, job.argv, place)
     if dry_run:
         console.write(shlex.join(argv))
         return

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonsmith import configs
 from tritonsmith.errors import FactError, UsageError, did_you_mean
+from tritonsmith.facts import libtriton
 from tritonsmith.passes.replay import pass_source
 from tritonsmith.passes.replay.pass_chain import PassLink
 from tritonsmith.passes.replay.pass_source import PassSource
-from tritonsmith.passes.replay.replayer import Replayer
+from tritonsmith.passes.replay.replayer import Replayer, library
 
 
 @dataclass(frozen=True)
@@ -21,26 +22,51 @@ class Debug:
     Attributes:
         types: DEBUG_TYPEs.
         notes: what a person should know.
+        everything: all types.
     """
 
     types: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    everything: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether there is any debug output."""
+        return self.everything or bool(self.types)
 
     def environ(self) -> tuple[tuple[str, str | None], ...]:
         """Variables that make libtriton print it."""
-        if not self.types:
-            return ()
-        return (("TRITON_ENABLE_LLVM_DEBUG", "1"), ("TRITON_LLVM_DEBUG_ONLY", ",".join(self.types)))
+        only = None if self.everything else ",".join(self.types)
+        return (("TRITON_ENABLE_LLVM_DEBUG", "1"), ("TRITON_LLVM_DEBUG_ONLY", only)) if self else ()
+
+    def flags(self) -> tuple[str, ...]:
+        """The same of `triton-opt`."""
+        return ("-debug" if self.everything else f"-debug-only={','.join(self.types)}",) if self else ()
 
 
-def of(links: Sequence[PassLink], tool: Replayer, mlir: Sequence[str], *, wanted: bool) -> Debug:
-    """Types of debug output: those of MLIR's machinery that are named; if wanted, those of the passes.
+def of(
+    links: Sequence[PassLink],
+    tool: Replayer,
+    mlir: Sequence[str] = (),
+    *,
+    wanted: bool = False,
+    only: Sequence[str] = (),
+    everything: bool = False,
+) -> Debug:
+    """Types of debug output.
+
+    Args:
+        links: passes.
+        tool: what runs them.
+        mlir: types of MLIR's machinery.
+        wanted: those of the passes' files, too.
+        only: any other types, of Triton, MLIR or LLVM.
+        everything: all there are.
 
     Raises:
         UsageError: there is no such type of MLIR's.
-        FactError: no sources, or no assertions.
+        FactError: no sources, no assertions, or no such type in this Triton.
     """
-    if not wanted and not mlir:
+    if not wanted and not mlir and not only and not everything:
         return Debug()
     known = configs.load("passes-replay")["debug-types"]
     for name in mlir:
@@ -53,11 +79,29 @@ def of(links: Sequence[PassLink], tool: Replayer, mlir: Sequence[str], *, wanted
             why="LLVM_DEBUG is compiled out with NDEBUG",
             hints=["build one with assertions: invoke build-triton (its default build type keeps them)"],
         )
+    _check(tool, only, known)
+    if everything:
+        return Debug(everything=True)
     found = tuple(dict.fromkeys(source(link, tool) for link in links)) if wanted else ()
     notes = [f"{one.argument}: {one.file} (by {one.found_by})" for one in found]
     notes += [f"{one.argument}: its file does not define DEBUG_TYPE" for one in found if not one.debug_type]
     own = [one.debug_type for one in found if one.debug_type]
-    return Debug(tuple(dict.fromkeys([*own, *mlir])), tuple(notes))
+    return Debug(tuple(dict.fromkeys([*own, *mlir, *only])), tuple(notes))
+
+
+def _check(tool: Replayer, only: Sequence[str], known: Iterable[str]) -> None:
+    """Check that the program has each of these types: LLVM is silent about others.
+
+    Raises:
+        FactError: it has not.
+    """
+    program = tool.opt or (library(tool.python) if tool.python else None)
+    for name in only:
+        if program and not libtriton.has_text(program, name):
+            every = {*known, *(pass_source.debug_types(tool.source) if tool.source else ())}
+            raise FactError(
+                f"this Triton has no debug type {name!r}", where=program, hints=did_you_mean(name, every)
+            )
 
 
 def source(link: PassLink, tool: Replayer) -> PassSource:
@@ -79,6 +123,21 @@ def source(link: PassLink, tool: Replayer) -> PassSource:
             hints=["for a pass of MLIR, such as canonicalize: --source with LLVM's sources"],
         )
     return found
+
+
+def pattern(name: str, opt: Path) -> str:
+    """The function of a rewrite pattern at which a debugger stops.
+
+    Raises:
+        FactError: the program has no such pattern.
+    """
+    names = set(libtriton.classes_with(opt, "matchAndRewrite"))
+    if name not in names:
+        hints = did_you_mean(name, names) or [
+            "patterns that a .td file declares are methods of its own class"
+        ]
+        raise FactError(f"no rewrite pattern {name!r}", where=opt, hints=hints)
+    return f"{name}::matchAndRewrite"
 
 
 def command(name: str, tool: Replayer, argv: Sequence[str], place: str) -> tuple[str, ...]:

@@ -128,8 +128,8 @@ def pipeline_of(
 
 
 def by_opt(job: ReplayJob, opt: Path, passes: str, debug: Sequence[str] = ()) -> tuple[str, ...]:
-    """The command of `triton-opt` that runs a pipeline for a job, with these types of debug output."""
+    """The command of `triton-opt` that runs a pipeline for a job, with flags for debug output."""
     argv = [str(opt), str(job.input), f"--pass-pipeline={passes}", *_AS_DUMPED]
     if debug:
-        argv += [f"-debug-only={','.join(debug)}", "--mlir-disable-threading"]
+        argv += [*debug, "--mlir-disable-threading"]
     return (*argv, "-o", str(job.out))

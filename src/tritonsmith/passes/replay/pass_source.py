@@ -47,6 +47,12 @@ class PassSource:
         return f"{name}:{self.line}" if self.line else "runOnOperation"
 
 
+def debug_types(root: Path) -> tuple[str, ...]:
+    """Every DEBUG_TYPE of a checkout."""
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in _files(root, ".cpp"))
+    return tuple(sorted({name for text in texts for name in _DEBUG_TYPE.findall(text)}))
+
+
 def find(argument: str, root: Path) -> PassSource | None:
     """Where a pass is; None if the checkout has not both its definition and its file."""
     for path in _files(root, ".td"):

@@ -131,7 +131,7 @@ def prepare(
             made.append(job)
         elif tool.opt:
             passes, notes = replay_job.pipeline_of(group, calls, told=told)
-            argv = replay_job.by_opt(job, tool.opt, passes, debug.types)
+            argv = replay_job.by_opt(job, tool.opt, passes, debug.flags())
             made.append(replace(job, argv=argv, notes=notes))
         else:
             found, why, notes = replay_job.by_bindings(group, known, calls, told=told)
@@ -168,7 +168,7 @@ def _steps(made: Sequence[ReplayJob], tool: Replayer, work: Path, debug: Debug) 
 
 def _opt_step(job: ReplayJob, work: Path, debug: Debug) -> Run:
     argv = job.argv
-    if debug.types:  # the output is what is asked for
+    if debug:  # the output is what is asked for
         argv = ("sh", "-c", 'exec "$@" > "$0" 2>&1', str(job.log), *argv)
     return Run(argv, cwd=work, phase="replay")
 

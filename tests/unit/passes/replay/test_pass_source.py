@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.passes.replay.dumps import dump
 from tritonsmith.errors import FactError, UsageError
+from tritonsmith.facts import libtriton
 from tritonsmith.passes.replay import debugger, pass_source
 from tritonsmith.passes.replay import replayer as tools
 from tritonsmith.passes.replay.pass_chain import PassLink
@@ -117,6 +118,36 @@ def test_debug_output_that_cannot_be_had(tmp_path: Path, checkout: Path) -> None
         debugger.of([LINK], tool(tmp_path / "c", None), [], wanted=True)
     with pytest.raises(FactError, match="cse is not in this checkout"):
         debugger.of([PassLink(dump(0, "cse"), None)], good, [], wanted=True)
+
+
+def test_any_type_that_the_program_has(tmp_path: Path, checkout: Path) -> None:
+    mine = tool(tmp_path, checkout)
+    assert mine.opt
+    with mine.opt.open("a") as program:
+        program.write("# \0isel\0 prefix-licm\0\n")
+    made = debugger.of([LINK], mine, only=["isel", "licm"])
+    assert made.flags() == ("-debug-only=isel,licm",)
+    assert not made.notes
+    with pytest.raises(FactError, match="no debug type 'memory-acces'") as caught:
+        debugger.of([LINK], mine, only=["memory-acces"])
+    assert caught.value.hints[0] == "did you mean 'memory-access'?"
+    everything = debugger.of([LINK], mine, everything=True)
+    assert everything.flags() == ("-debug",)
+    assert dict(everything.environ()) == {"TRITON_ENABLE_LLVM_DEBUG": "1", "TRITON_LLVM_DEBUG_ONLY": None}
+
+
+def test_a_breakpoint_in_a_pattern_of_the_program(tmp_path: Path) -> None:
+    opt = tmp_path / "triton-opt"
+    opt.write_bytes(
+        b"_ZNK12_GLOBAL__N_124CombineBroadcastConstant15matchAndRewriteEPN4mlir9OperationE\0"
+        b"_ZNK4mlir6triton9OpPatternINS_5arith6AddFOpEE15matchAndRewriteES3_\0"
+        b"_ZNK4mlir6triton7OtherOp6verifyEv\0"
+    )
+    assert list(libtriton.classes_with(opt, "matchAndRewrite")) == ["CombineBroadcastConstant", "OpPattern"]
+    assert debugger.pattern("OpPattern", opt) == "OpPattern::matchAndRewrite"
+    with pytest.raises(FactError, match="no rewrite pattern 'CombineBroadcast'") as caught:
+        debugger.pattern("CombineBroadcast", opt)
+    assert caught.value.hints[0] == "did you mean 'CombineBroadcastConstant'?"
 
 
 def test_nothing_asked_for_asks_for_nothing(tmp_path: Path) -> None:
