@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from .json_types import Table
 
 
-KERNEL = "module {\n  tt.func public @kernel() {\n    tt.return\n  }\n}\n"  # stages read a kernel's attributes
+KERNEL = """\
+module {
+  tt.func public @kernel() {
+    tt.return
+  }
+}
+"""  # of which stages read attributes
 
 
 def print_bindings(_: str) -> int:
