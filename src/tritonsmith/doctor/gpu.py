@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tritonsmith import configs
+from tritonsmith.command_line import command
 from tritonsmith.doctor import env_vars
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
@@ -118,7 +119,7 @@ def _too_new(seen: Driver, ptxas: _Ptxas) -> Finding:
         str(ptxas.path),
         affects="kernels compile but do not load: 'device kernel image is invalid' (triton#2971)",
         remedy=f"a driver for CUDA {major}{wanted}, or a ptxas of CUDA {seen.cuda.partition('.')[0]}",
-        commands=(f"export {ptxas.variable}=/usr/local/cuda-{seen.cuda}/bin/ptxas",),
+        commands=(_other(ptxas, seen.cuda),),
     )
 
 
@@ -158,8 +159,15 @@ def _supported(subject: DoctorContext, capability: str) -> Finding:
         str(ptxas.path),
         affects=f"no kernel compiles: Value '{target}a' is not defined for option 'gpu-name' (triton#8539)",
         remedy=f"use a newer Triton, or a ptxas of {good}",
-        commands=(f"export {ptxas.variable}=/usr/local/cuda-{row['first']}/bin/ptxas",),
+        commands=(_other(ptxas, row["first"]),),
     )
+
+
+def _other(ptxas: _Ptxas, cuda: str) -> str:
+    """What puts the ptxas of a CUDA release in place of this one; no package has one from before CUDA 12."""
+    if version_key(cuda) < version_key(configs.load("toolchain")["ptxas"]["oldest"]):
+        return f"export {ptxas.variable}=/usr/local/cuda-{cuda}/bin/ptxas"
+    return command("toolchain.ptxas", cuda)
 
 
 def _refused(version: str, ptxas: _Ptxas) -> Finding | None:
