@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,8 @@ class History:
         """A search by a test, from `docs again` to `lit back`."""
         builds = replace(self.builds, tests=test.needed, programs=test.lit)
         commits = triton_history.read(self.clone, self.hashes["docs again"], self.hashes["lit back"])
-        predicate = TestPredicate(test, scratch, lambda: builds.make(commits[-1]))
+        good, bad = (partial(builds.make, commits[at]) for at in (0, -1))
+        predicate = TestPredicate(test, scratch, good, bad)
         return CommitSearch(commits, builds, predicate.outcomes)
 
     def searched(self, shows: str, good: str, bad: str = "docs again") -> CommitSearch:
@@ -215,7 +217,8 @@ def test_a_change_in_python_is_found_by_pytest_which_the_tool_installs(
     mine.write_text("import triton\ndef test_it(): assert triton.__version__ == '3.6.0'\n", encoding="utf-8")
     commits = triton_history.read(history.clone, history.hashes["docs"], history.hashes["python culprit"])
     test = tested_file.parse(str(mine), history.clone, commits[-1].commit)
-    predicate = TestPredicate(test, tmp_path, lambda: history.builds.make(commits[-1]))
+    good, bad = (partial(history.builds.make, commits[at]) for at in (0, -1))
+    predicate = TestPredicate(test, tmp_path, good, bad)
     search = CommitSearch(commits, history.builds, predicate.outcomes)
     outcomes = search.test(*range(len(commits)))
     assert [one.verdict for one in outcomes] == [Verdict.GOOD, Verdict.GOOD, Verdict.BAD]

@@ -309,7 +309,7 @@ def _predicate(
         folder = Path(question.folder)
         made = command.CommandPredicate(question.command, folder, scratch, scheduler, jobs or 1)
     elif test:
-        made = TestPredicate(test, scratch, bad, scheduler, jobs or 1)
+        made = TestPredicate(test, scratch, good, bad, scheduler, jobs or 1)
     else:
         compiles = KernelCompiles(
             kernels, scratch, scheduler, jobs, question.timeout, silent=silent, again=times > 1

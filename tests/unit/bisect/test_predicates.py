@@ -166,7 +166,7 @@ def test_a_pythonpath_with_a_triton_is_refused(tmp_path: Path, monkeypatch: pyte
 
 PYTESTS = {
     "good": "def test_a(): pass\ndef test_b(): assert False, 'always'\n",
-    "bad": "def test_a(): raise ValueError('0x12 is wrong')\ndef test_b(): pass\n",
+    "bad": "def test_a(): raise ValueError('0x12 is wrong')\ndef test_b(): assert False, 'always'\n",
     "bad again": "def test_a(): raise ValueError('0x77 is wrong')\n",
     "otherwise": "def test_a(): raise KeyError('x')\n",
     "unreadable": "def test_a(:\n",
@@ -189,7 +189,7 @@ def test_a_test_is_bad_where_it_fails_as_at_the_bad_end(
     monkeypatch.setattr(
         wheel_env, "place_of", lambda one: SimpleNamespace(python=tmp_path / one.label / "bin" / "python")
     )
-    predicate = TestPredicate(test, tmp_path / "tests", lambda: spec("bad"))
+    predicate = TestPredicate(test, tmp_path / "tests", lambda: spec("good"), lambda: spec("bad"))
     outcomes = {name: predicate.test(spec(name)) for name in (*PYTESTS, "none")}
     assert {name: one.verdict for name, one in outcomes.items()} == {
         "good": GOOD, "bad": BAD, "bad again": BAD, "otherwise": SKIP, "unreadable": SKIP, "none": SKIP,
@@ -197,6 +197,8 @@ def test_a_test_is_bad_where_it_fails_as_at_the_bad_end(
     assert outcomes["otherwise"].why == "it fails in another way"
     assert outcomes["unreadable"].why.startswith("pytest did not test it: ")
     assert outcomes["none"].why == f"this commit has no {test.path}"
+    nothing_new = TestPredicate(test, tmp_path / "tests", lambda: spec("bad"), lambda: spec("bad again"))
+    assert nothing_new.test(spec("bad")).verdict is BAD
 
 
 MEET = """

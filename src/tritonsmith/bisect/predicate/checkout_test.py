@@ -58,12 +58,13 @@ class TestRun:
 
 @dataclass
 class TestPredicate:
-    """Bad where a test fails as it fails at the bad end.
+    """Bad where a test fails as it fails at the bad end, and not at the good one.
 
     Attributes:
         file: the test.
         scratch: folder for Triton's caches, and for what is printed.
-        bad: the Triton whose failures are searched for; it may have to be built.
+        good: the Triton whose failures are nothing new; it may have to be built.
+        bad: the Triton whose failures are searched for.
         scheduler: address of a Dask scheduler, whose workers see the same folders; empty for this machine.
         jobs: runs of pytest at once.
     """
@@ -72,6 +73,7 @@ class TestPredicate:
 
     file: TestFile
     scratch: Path
+    good: Callable[[], CompilerSpec]
     bad: Callable[[], CompilerSpec]
     scheduler: str = ""
     jobs: int = 1
@@ -92,28 +94,31 @@ class TestPredicate:
         return self._outcome(triton, _run(self.file, self.scratch, triton))
 
     def _outcome(self, triton: CompilerSpec, mine: TestRun) -> BisectOutcome:
-        searched, seconds = mine, mine.seconds
-        if mine.failures:
-            searched = self._searched(triton, mine)
+        seconds = mine.seconds
         if mine.why:
             return BisectOutcome(Verdict.SKIP, mine.figures, mine.why, seconds)
-        if searched.why:
-            why = f"how the bad end fails is unknown: {searched.why}"
+        if not mine.failures:
+            return BisectOutcome(Verdict.GOOD, mine.figures, seconds=seconds)
+        good, bad = self._end("good", self.good, triton, mine), self._end("bad", self.bad, triton, mine)
+        if bad.why:
+            why = f"how the bad end fails is unknown: {bad.why}"
             return BisectOutcome(Verdict.SKIP, mine.figures, why, seconds)
-        same = [name for name, how in searched.failures.items() if mine.failures.get(name) == how]
-        if same and mine.failures:
+        searched = dict(bad.failures.items() - good.failures.items()) or bad.failures
+        if searched.items() & mine.failures.items():
             return BisectOutcome(Verdict.BAD, mine.figures, seconds=seconds)
-        if any(name in searched.failures for name in mine.failures):
+        if searched.keys() & mine.failures.keys():
             return BisectOutcome(Verdict.SKIP, mine.figures, "it fails in another way", seconds)
         return BisectOutcome(Verdict.GOOD, mine.figures, seconds=seconds)
 
-    def _searched(self, triton: CompilerSpec, mine: TestRun) -> TestRun:
-        """How the bad end fails; it is tested once."""
-        bad = self.bad()
-        if bad.label not in self._known:
-            same = bad.label == triton.label
-            self._known[bad.label] = mine if same else _run(self.file, self.scratch / "bad end", bad)
-        return self._known[bad.label]
+    def _end(
+        self, name: str, end: Callable[[], CompilerSpec], triton: CompilerSpec, mine: TestRun
+    ) -> TestRun:
+        """How an end fails; it is tested once."""
+        spec = end()
+        if spec.label not in self._known:
+            same = spec.label == triton.label
+            self._known[spec.label] = mine if same else _run(self.file, self.scratch / f"{name} end", spec)
+        return self._known[spec.label]
 
 
 def _run(file: TestFile, scratch: Path, triton: CompilerSpec) -> TestRun:
