@@ -15,6 +15,7 @@ from tritonsmith.tasks.task import task
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tritonsmith.kernels.compile.request import CompileRequest
     from tritonsmith.triage.kernel import KernelSubject
     from tritonsmith.triage.reduce.command import KernelReduced
 
@@ -43,9 +44,9 @@ def reduce_(
             raise UsageError("--when and flags of a compile are about a kernel, not about a command")
         found = _by_command(argv, kernel, env, python, jobs, timeout, out)
     else:
-        subject = _subject(kernel, what, when, env, python, jobs, timeout)
-        asked = subject.asked
+        asked = what.request(kernel)
         file = _out(out, asked.file, asked.name or asked.kernel or asked.file.stem)
+        subject = _subject(asked, file, when, env, python, jobs, timeout)
         found = command.by_compile(subject, file, report.progress())
     if json:
         output.json(report.as_json(found), indent=None)
@@ -86,8 +87,8 @@ def _by_command(
 
 
 def _subject(
-    kernel: str,
-    what: KernelOptions,
+    asked: CompileRequest,
+    file: Path,
     when: tuple[str, ...],
     env: str,
     python: Path | None,
@@ -97,14 +98,13 @@ def _subject(
     from tritonsmith.bisect.predicate import limit
     from tritonsmith.envs import workspace
     from tritonsmith.kernels.compile import run
-    from tritonsmith.kernels.compile.folder_name import folder_name
+    from tritonsmith.plan import digest
     from tritonsmith.triage.kernel import KernelSubject
 
-    asked = what.request(kernel)
     run.check(asked)
     where = run.toolchain(env or "wheel", str(python or ""), jobs=jobs, timeout=timeout)
-    name = folder_name(f"{asked.file.stem}.{asked.name or asked.kernel or 'kernel'}")
-    return KernelSubject(asked, where, limit.parse(when), workspace.default().root / "reduce" / name)
+    folder = workspace.default().root / "reduce" / digest(str(file))[:16]
+    return KernelSubject(asked, where, limit.parse(when), folder)
 
 
 def _out(out: OutFile | None, file: Path, name: str) -> Path:

@@ -34,7 +34,7 @@ def edited(text: str) -> Iterator[str | None]:
         yield parameters.valued(text, function, {"a": ast.Constant(1), "x": ast.Name("N", ast.Load())})
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(modules())
 def test_whatever_is_made_is_python_and_names_nothing_new(text: str) -> None:
     for made in edited(text):
@@ -90,8 +90,15 @@ def test_copies_and_equal_values_are_replaced_where_they_are_used() -> None:
     ]
 
 
-def test_a_name_that_is_bound_twice_is_no_copy() -> None:
-    assert list(statements.copies("def f(x):\n    y = x\n    y = 2\n    return y\n")) == []
+def test_a_constant_of_the_compile_is_a_copy() -> None:
+    text = "def f(x):\n    n: constexpr = 32\n    return x + n\n"
+    assert list(statements.copies(text)) == ["def f(x):\n    return x + 32\n"]
+
+
+def test_a_name_that_is_bound_twice_is_no_copy_but_may_be_another_name() -> None:
+    assert list(statements.copies("def f(x):\n    y = 1\n    y = 2\n    return y + x\n")) == []
+    text = "def f(x):\n    y = x\n    y += 2\n    return y\n"
+    assert list(statements.copies(text)) == ["def f(x):\n    x += 2\n    return x\n"]
 
 
 def test_decorators_but_jit_and_keywords_may_go() -> None:

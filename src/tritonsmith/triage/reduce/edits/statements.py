@@ -89,9 +89,10 @@ def _without_else(text: str, number: int) -> str | None:
 
 
 def copies(text: str) -> Iterator[str | None]:
-    """Names that are bound once, with what they stand for in their place.
+    """Names of a function with what they stand for in their place, or under one name.
 
-    That is a name, a constant, or another name that is bound once, before, to the same expression.
+    A name that is bound once stands for a name, a constant, or an earlier name that is bound once to the same
+    expression. Two names of which one is ever assigned to the other may be one.
     """
     module, nodes = tree.parsed(text)
     for function in tree.functions(module):
@@ -101,14 +102,25 @@ def copies(text: str) -> Iterator[str | None]:
         bound += [one.arg for one in inside if isinstance(one, ast.arg)]
         first: dict[str, ast.expr] = {}
         for number, node in enumerate(nodes):
-            if node not in inside or not isinstance(node, ast.Assign):
+            target, value = _assignment(node) if node in inside else ("", None)
+            if not target or value is None:
                 continue
-            target = node.targets[0]
-            if not isinstance(target, ast.Name) or len(node.targets) > 1 or bound.count(target.id) > 1:
-                continue
-            same = first.setdefault(ast.dump(node.value), ast.Name(target.id, ast.Load()))
-            value = node.value if isinstance(node.value, (ast.Name, ast.Constant)) else same
-            if isinstance(value, ast.Name) and value.id == target.id:
-                continue
-            uses = [one for one in names if one.id == target.id and isinstance(one.ctx, ast.Load)]
-            yield tree.replaced(text, {number: None, **{nodes.index(one): value for one in uses}})
+            if bound.count(target) == 1:
+                same = first.setdefault(ast.dump(value), ast.Name(target, ast.Load()))
+                stands = value if isinstance(value, (ast.Name, ast.Constant)) else same
+                if not (isinstance(stands, ast.Name) and stands.id == target):
+                    uses = [one for one in names if one.id == target and isinstance(one.ctx, ast.Load)]
+                    yield tree.replaced(text, {number: None, **{nodes.index(one): stands for one in uses}})
+            elif isinstance(value, ast.Name) and value.id in bound and value.id != target:
+                uses = [one for one in names if one.id == target]
+                renamed = {nodes.index(one): ast.Name(value.id, one.ctx) for one in uses}
+                yield tree.replaced(text, {**renamed, number: None})
+
+
+def _assignment(node: ast.AST) -> tuple[str, ast.expr | None]:
+    """The name and the value of `name = value` and `name: constexpr = value`."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id, node.value
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return node.target.id, node.value
+    return "", None

@@ -13,7 +13,7 @@ import builtins
 import re
 import symtable
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -27,14 +27,14 @@ _MODULE = frozenset({"__name__", "__file__", "__doc__", "__builtins__", "__annot
 def parsed(text: str) -> tuple[ast.Module, list[ast.AST]]:
     """The tree of a text, and its nodes in the order of the text: their places are their numbers."""
     tree = ast.parse(text)
-    return tree, list(_preorder(tree))
-
-
-def _preorder(node: ast.AST) -> Iterator[ast.AST]:
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.expr_context):
-            yield from _preorder(child)
+    nodes: list[ast.AST] = []
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        nodes.append(node)
+        children = [one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr_context)]
+        waiting += children[::-1]
+    return tree, nodes
 
 
 def kernel_of(tree: ast.Module, name: str) -> ast.FunctionDef | None:

@@ -1,0 +1,158 @@
+"""Kernels made small by a real Triton: a failure, a limit, a command; what is refused, and ^C."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.harness import Smith, interrupt, wait_for
+
+KERNELS = """\
+import os
+import triton
+import triton.language as tl
+
+WIDTH = tl.constexpr(2)
+
+
+def host():
+    return os.getcwd()
+
+
+@triton.jit
+def doubled(x, factor: tl.constexpr):
+    y = x * factor
+    return y
+
+
+@triton.jit
+def dot(a, b, out, unused, BLOCK: tl.constexpr):
+    # as many rows as columns
+    i = tl.arange(0, BLOCK)
+    at = i[:, None] * BLOCK + i[None, :]
+    x = tl.load(a + at)
+    y = tl.load(b + at, mask=at < 100, other=0.0)
+    if BLOCK > 8:
+        x = doubled(x, WIDTH)
+    tl.store(out + at, tl.dot(x, y))
+
+
+@triton.jit
+def refused(a, out, N, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(a + i, mask=i < N)
+    for start in range(0, N, BLOCK):
+        x += 1
+        tl.static_assert(BLOCK < 8, "too wide")
+    tl.store(out + i, x)
+"""
+DOT = ("kernels.py:dot", "--signature", "*fp32:16,*fp32:16,*fp32:16,i32,BLOCK=32", "--target", "sm_90")
+REFUSED = ("kernels.py:refused", "--signature", "*fp32,*fp32,i32,64", "--target", "sm_90")
+
+
+@pytest.fixture
+def smith(with_wheel: Smith, tmp_path: Path) -> Smith:
+    """Beside the kernels."""
+    (tmp_path / "kernels.py").write_text(KERNELS, encoding="utf-8")
+    return with_wheel.beside(tmp_path)
+
+
+def reduced(smith: Smith, *words: str) -> tuple[dict[str, Any], str]:
+    """The answer as JSON, and the file; what was given is as it was."""
+    found: dict[str, Any] = json.loads(smith("kernel.reduce", "--json", *words).out)
+    assert (smith.cwd / "kernels.py").read_text(encoding="utf-8") == KERNELS
+    text = Path(found["path"]).read_text(encoding="utf-8")
+    ast.parse(text)
+    assert found["done"]
+    assert found["after"]["lines"] < found["before"]["lines"]
+    return found, text
+
+
+def python_of(smith: Smith) -> Path:
+    """The interpreter that has Triton."""
+    return smith.home / "envs" / "wheel" / "venv" / "bin" / "python"
+
+
+def test_a_compile_that_fails(smith: Smith) -> None:
+    found, text = reduced(smith, *REFUSED)
+    assert "too wide" in found["expected"]
+    assert found["after"]["arguments"] == 0
+    assert "static_assert" in text
+    assert "tl.load" not in text
+    assert "host" not in text
+    assert found["alone"]
+    assert "# Expected: " in text
+    argv = (python_of(smith), found["path"])
+    alone = subprocess.run(argv, env=smith.environ, capture_output=True, text=True, check=False)
+    assert alone.returncode == 1
+    assert "too wide" in alone.stderr
+    (line,) = (line for line in text.splitlines() if line.startswith("#   invoke"))
+    named = line.removeprefix("#   invoke ").partition(" --")[0].split()
+    assert named == ["kernel.compile", "refused.reduced.py:refused"]
+
+
+def test_a_text_in_a_stage_and_the_same_at_each_number_of_jobs(smith: Smith) -> None:
+    found, text = reduced(smith, *DOT, "--when", "ttgir contains tf32", "--jobs", "1")
+    assert text.count("tl.dot(") == 1
+    assert "doubled" not in text
+    assert "mask" not in text
+    assert found["after"]["arguments"] == 1
+    assert "invoke kernel.show dot.reduced.py:dot" in text
+    argv = (python_of(smith), found["path"])
+    alone = subprocess.run(argv, env=smith.environ, capture_output=True, text=True, check=True)
+    assert alone.stdout == "True\n"
+    again, other = reduced(smith, *DOT, "--when", "ttgir contains tf32", "--jobs", "2", "--out", "two.py")
+    assert other.replace("two.py", "dot.reduced.py") == text
+    assert again["after"] == found["after"]
+
+
+def test_a_command(smith: Smith) -> None:
+    check = "import sys; sys.exit('tl.dot' not in open(sys.argv[1]).read())"
+    found, text = reduced(
+        smith, "kernels.py:dot", "--out", "small.py", "--", sys.executable, "-c", check, "{}"
+    )
+    assert "tl.dot" in text
+    assert found["after"]["statements"] <= 4
+    assert not found["alone"]
+    assert "# Expected: exit code 0 of" in text
+
+
+def test_what_shows_nothing_is_an_error_with_what_was_seen(smith: Smith) -> None:
+    said = smith("kernel.reduce", *DOT, code=1).error
+    assert "the symptom is not there" in said
+    assert "it compiles" in said
+    said = smith("kernel.reduce", *DOT, "--when", "registers>4000", code=1).error
+    assert "registers" in said
+    said = smith("kernel.reduce", "kernels.py", "--", "false", code=1).error
+    assert "exit code 1" in said
+    assert not list(smith.cwd.glob("*.reduced.py"))
+
+
+def test_what_contradicts_is_refused(smith: Smith) -> None:
+    said = smith("kernel.reduce", *DOT, "--", "true", code=2).error
+    assert "not about a command" in said
+    assert "never changed" in smith("kernel.reduce", *DOT, "--out", "kernels.py", code=2).error
+
+
+def test_an_interrupted_run_leaves_the_best_so_far(smith: Smith) -> None:
+    file = smith.cwd / "refused.reduced.py"
+    with smith.running("kernel.reduce", *REFUSED) as process:
+        wait_for(file.exists, process)
+        done = interrupt(process)
+    assert done.code == 130
+    text = file.read_text(encoding="utf-8")
+    assert "static_assert" in text
+    assert "too wide" in smith("kernel.compile", "refused.reduced.py", *_flags(text), code=1).error
+
+
+def _flags(text: str) -> list[str]:
+    """The flags of the command that a file names."""
+    (line,) = (line for line in text.splitlines() if line.startswith("#   invoke"))
+    return shlex.split(line.removeprefix("#   invoke kernel.compile"))[1:]
