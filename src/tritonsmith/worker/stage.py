@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from . import parent_death
 from .ptxas import read_tail
+from .stub_finder import StubFinder
+from .stub_ledger import Ledger
 
 if TYPE_CHECKING:
     from .json_types import Table
@@ -33,6 +35,7 @@ def run_stage(request_path: str) -> int:
     os.dup2(log, 2)
     assembled: list[list[str]] = []
     hear_ptxas(assembled)
+    sys.meta_path.append(StubFinder(request["stand-ins"], Ledger()))
     try:
         content = made(request)
     except Exception as error:  # noqa: BLE001 - whatever the compiler raises is the answer

@@ -230,6 +230,7 @@ class MixedPipeline:
         folder = self.work / name
         out, result, log = (folder / f"{side.point.id}.{ending}" for ending in (stage, "json", "log"))
         backend, arch, warp = side.point.target.split(":")
+        table = configs.load("kernels")
         request = {
             "target": [backend, int(arch) if arch.isdigit() else arch, int(warp)],
             "options": dict(self.options),
@@ -239,8 +240,9 @@ class MixedPipeline:
             "out": str(out),
             "result": str(result),
             "log": str(log),
+            "stand-ins": table["stand-ins"]["modules"],
         }
-        unset = ((one, None) for one in configs.load("kernels")["variables"]["unset"])
+        unset = ((one, None) for one in table["variables"]["unset"])
         asked = folder / "request.json"
         argv = (str(side.python), str(worker.FOLDER), "stage", str(asked))
         phase = f"{of} to {stage} by {side.label}"
