@@ -149,7 +149,8 @@ def test_what_does_not_build_is_skipped_and_what_llc_is_not_built_from_is_not_te
     tested = {one["commit"]: one for one in found[0].as_json()["tested"]}
     assert not {llvm.hashes[name] for name in ("x86", "docs again")} & tested.keys()
     search = llvm.search("ptx contains slower", llvm.clone.parent / "skips", "broken", "mended")
-    _, good, _, _ = search.run()
+    head, good, _ = search.run()
+    assert "LLVM's commits are not searched" in head
     assert good.startswith("LLVM: llir of the good side: skip: ")
 
 

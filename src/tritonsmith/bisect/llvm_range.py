@@ -241,12 +241,16 @@ class LlvmBisect:
 
 
 def _not_alone(seen: Mapping[str, Sequence[BisectOutcome]]) -> Iterator[str]:
-    """What both ends say, where neither llir shows it."""
-    yield "LLVM's code generator alone does not show it: the llc of both pins on the same llir, old and new:"
+    """What both ends say, where neither llir shows it; nothing follows from that where one was not tested."""
+    tested = all(end.verdict != Verdict.SKIP for ends in seen.values() for end in ends)
+    said = "LLVM's code generator alone does not show it" if tested else "LLVM's commits are not searched"
+    yield f"{said}: the llc of both pins on the same llir, old and new:"
     for side, ends in seen.items():
         old, new = (f"{end.verdict}: {end.figures or end.why}" for end in ends)
         yield f"LLVM: llir of the {side} side: {old}; {new}"
-    yield "so look at what makes the llir: MLIR's passes and LLVM's O3 in Triton; invoke blame tells which"
+    if tested:
+        made_by = "MLIR's passes and LLVM's O3 in Triton"
+        yield f"so look at what makes the llir: {made_by}; invoke blame tells which"
 
 
 def _named(commits: Sequence[TritonCommit]) -> Iterator[str]:
