@@ -115,6 +115,7 @@ NOT_RUN = {  # why, by how a command begins
     "build.explain --cache-debug": "test_rebuild.py has the two builds that it compares",
     "doctor --since": "a history, and a report; test_doctor_since.py has both",
     "doctor.compare": "as above",
+    "explain": "a checkout of Triton; tests/unit/atlas has a small one",
     "triage": "a kernel that fails, and many variants; test_triage.py has both",
     "up --like": "a report; tests/unit/doctor/test_like.py has some",
     "debug-library": "test_debug_library.py has an LLVM that is small enough",

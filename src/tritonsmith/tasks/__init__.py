@@ -14,8 +14,10 @@ from tritonsmith.tasks.cache import clear_cache
 from tritonsmith.tasks.cache import listing as caches
 from tritonsmith.tasks.debug_library import debug_library
 from tritonsmith.tasks.dev import benchmark, lint, test
-from tritonsmith.tasks.env import allow, explain, listing
+from tritonsmith.tasks.env import allow, listing
+from tritonsmith.tasks.env import explain as explain_env
 from tritonsmith.tasks.env_triton import env_triton
+from tritonsmith.tasks.explain import explain_
 from tritonsmith.tasks.install_triton import install_triton
 from tritonsmith.tasks.ir_env import ir_env
 from tritonsmith.tasks.ir_override import ir_override
@@ -90,6 +92,7 @@ namespace = Collection(
     blame,
     triage,
     layout,
+    explain_,
     pins,
     env_triton,
     purge_wheels,
@@ -104,7 +107,7 @@ namespace = Collection(
     cache=_Group(list=caches, aliased={"clear": clear_cache}),
     corpus=Collection(corpus.add, corpus.remove, list=corpus.listing),
     doctor=_doctor,
-    env=_Group(allow=allow, explain=explain, list=listing, aliased={"install-triton": env_triton}),
+    env=_Group(allow=allow, explain=explain_env, list=listing, aliased={"install-triton": env_triton}),
     kernel=Collection(
         kernel_aot,
         kernel_capture,

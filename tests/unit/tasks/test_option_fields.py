@@ -33,7 +33,7 @@ _WIDTH = 72
 _FEW = 4  # tasks
 _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text mean the same
     "--against": ["passes.diff", "passes.report"],
-    "--all": ["clear-cache", "kernel.compile", "passes.replay"],
+    "--all": ["clear-cache", "explain", "kernel.compile", "passes.replay"],
     "--build-type": ["build-triton install-triton", "setup-mlir"],
     "--debug": ["build-triton install-triton", "passes.replay"],
     "--diff": ["ir-override", "kernel.compare"],
@@ -58,7 +58,8 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     ],
     "--kernels": ["corpus.add kernel.study", "rehearse"],
     "--layouts": ["passes.diff", "passes.show"],
-    "--list": ["debug-library", "doctor.run", "toolchain.ptxas"],
+    "--list": ["debug-library", "doctor.run", "explain", "toolchain.ptxas"],
+    "--open": ["explain", "passes.report"],
     "--llvm": ["build.explain", "passes.dump", "system.packages"],
     "--name": [
         "benchmark",

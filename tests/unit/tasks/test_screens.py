@@ -26,6 +26,8 @@ from tests.unit.passes.streams import HEAD, banner, module, split
 from tests.unit.store import made as stores
 from tests.unit.tasks.conftest import Smith
 from tests.unit.ui.fitting import check
+from tritonsmith.atlas import report as atlas_report
+from tritonsmith.atlas.answer import AtlasAnswer
 from tritonsmith.bisect import report as bisect_report
 from tritonsmith.bisect.cost import ExpectedCost
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
@@ -320,6 +322,13 @@ def _kernel_reduce(world: World) -> Iterable[Grid]:
     yield kernel_reduce.sizes(KernelReduced(world.folder, "error: " + KERNEL * 3, counts, counts, 1, 1.0))
 
 
+def _explain(_: World) -> Iterable[Grid]:
+    found = AtlasAnswer("op", "ttg.convert_layout", "convert layout")
+    found.tables["arguments"] = [("src", "AnyTypeOf<[TT_Tensor, TTG_MemDescType]>", KERNEL * 2)]
+    yield from (one for one in atlas_report.blocks(found) if isinstance(one, Grid))
+    yield atlas_report.table([found], "ops", "/home/me/triton")
+
+
 def _worktree_list(_: World) -> Iterable[Grid]:
     record = WorktreeRecord("wt-release-3.4.x", "/home/me/triton", "/", "release/3.4.x", "ab" * 20, "dev", 0)
     row = WorktreeRow(record, "", "topic", "ab" * 20, dirty=True, pin="cd" * 20)
@@ -475,6 +484,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "bisect.run": _bisect_costs,
     "bisect.status": _bisect_status,
     "blame": _blame,
+    "explain": _explain,
     "triage": _triage,
     "build-triton": _phases,
     "cache.list": _cache,

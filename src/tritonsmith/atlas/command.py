@@ -1,0 +1,137 @@
+"""`explain`: finds what a word means, and puts the answer together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tritonsmith.atlas import answer, renamed, source_map, tablegen
+from tritonsmith.atlas.answer import AtlasAnswer
+from tritonsmith.atlas.definition import Definition
+from tritonsmith.atlas.index import KINDS, Entry, Index, known_variable
+from tritonsmith.atlas.place import Place
+from tritonsmith.atlas.source_files import SourceFiles
+from tritonsmith.command_line import command
+from tritonsmith.errors import SmithError, UsageError, did_you_mean
+
+LISTS = {"passes": "pass", "ops": "op", "debug-types": "debug-type", "variables": "variable"}
+_MAPS = {"tree": source_map.tree, "launcher": source_map.launcher}
+
+
+def index_of(root: Path, llvm: Iterable[Path]) -> Index:
+    """The names of a checkout, of LLVM's sources or of an installed Triton.
+
+    Args:
+        root: its top folder.
+        llvm: LLVMs; the first one with a TableGen and MLIR's files is asked.
+    """
+    return Index(SourceFiles(root), next((one for one in llvm if tablegen.program(one)), None))
+
+
+def explain(index: Index, thing: str, kind: str = "") -> AtlasAnswer:
+    """The answer for one thing.
+
+    Raises:
+        SmithError: nothing is called that, or several things are.
+        UsageError: there is no such kind.
+    """
+    if kind and kind not in KINDS:
+        raise UsageError(f"unknown kind {kind!r}", hints=did_you_mean(kind, KINDS))
+    if thing in _MAPS and not kind:
+        return _noted(index, _MAPS[thing](index))
+    found = index.find(thing, kind)
+    if len(found) > 1:
+        raise _ambiguous(thing, found)
+    if found:
+        return _noted(index, answer.explain(index, found[0]))
+    if kind in ("", "file") and (files := _files(index, thing)):
+        if len(files) > 1:
+            hints = [command("explain", file) for file in files[:10]]
+            raise SmithError(f"{thing} may be one of {len(files)} files", hints=hints)
+        return _noted(index, answer.of_file(index, files[0]))
+    for other in renamed.names(thing):
+        if len(same := index.find(other, kind)) == 1:
+            made = answer.explain(index, same[0])
+            made.notes.insert(0, f"{thing} is called {other} in this checkout")
+            return _noted(index, made)
+    if kind in ("", "message") and " " in thing.strip() and (printed := answer.of_message(index, thing)):
+        return _noted(index, printed)
+    raise _unknown(index, thing, kind)
+
+
+def listing(index: Index, what: str) -> list[AtlasAnswer]:
+    """All passes, ops, DEBUG_TYPEs or variables, each with its summary and its place.
+
+    Raises:
+        UsageError: there is no such list.
+    """
+    if what not in LISTS:
+        raise UsageError(f"no list of {what!r}", hints=did_you_mean(what, LISTS))
+    rows = []
+    for entry in (one for one in index.entries if one.kind == LISTS[what]):
+        if isinstance(entry.what, Definition):
+            one = AtlasAnswer(entry.kind, entry.name, entry.what.summary)
+            one.places["defined"] = (Place(entry.what.file, entry.what.line),)
+        else:
+            row = known_variable(entry.name) if entry.kind == "variable" else None
+            one = AtlasAnswer(entry.kind, entry.name, row.what if row else "")
+            section = "called" if entry.kind == "pass" else "read"
+            one.places[section] = answer.places_of(entry)
+        rows.append(one)
+    return sorted(rows, key=lambda one: one.name)
+
+
+def _noted(index: Index, made: AtlasAnswer) -> AtlasAnswer:
+    if not index.tree.having(".cpp", ".cc"):
+        made.notes.append(
+            "no sources: this is what the Python of an installed Triton shows; "
+            "what is in C++ needs a checkout (--source)"
+        )
+        for name in ("implemented", "tests", "bound", "built"):
+            if not made.places.get(name):
+                made.places.pop(name, None)
+    return made
+
+
+def _files(index: Index, thing: str) -> list[str]:
+    name = thing
+    path = Path(thing).expanduser()
+    if path.is_absolute() and path.is_relative_to(index.tree.root):
+        name = path.relative_to(index.tree.root).as_posix()
+    name = name.removeprefix("./")
+    if name in index.tree.names:
+        return [name]
+    return [one for one in index.tree.names if one.endswith(f"/{name}")] if "." in name else []
+
+
+def _ambiguous(thing: str, found: tuple[Entry, ...]) -> SmithError:
+    kinds = {one.kind for one in found}
+    return SmithError(
+        f"{thing} may be one of {len(found)} things",
+        why="\n".join(f"{one.kind} {one.name}{_place(one)}" for one in found),
+        hints=[command("explain", one.name, kind=one.kind if len(kinds) > 1 else None) for one in found[:8]],
+    )
+
+
+def _place(one: Entry) -> str:
+    return f" ({one.what.place})" if isinstance(one.what, Definition) else ""
+
+
+def _unknown(index: Index, thing: str, kind: str) -> SmithError:
+    near = index.near(thing)
+    hints = [f"did you mean {one!r}?" for one in near]
+    why = None
+    if known := renamed.names(thing):
+        why = f"other versions of Triton call it {', '.join(known)}; this checkout has none of these names"
+    elif row := known_variable(thing):
+        why = f"other versions of Triton read it ({row.span}): {row.what}; no source here does"
+    return SmithError(
+        f"nothing here is called {thing!r}" + (f" of kind {kind}" if kind else ""),
+        where=index.tree.root,
+        why=why,
+        hints=[
+            *hints,
+            command("explain", list="passes") + ", or ops, debug-types, variables",
+            "for the text of an error: give a longer piece of it, in quotes",
+        ],
+    )

@@ -1,0 +1,148 @@
+"""Functions of the language, read as Python: their text, and what they build."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from tritonsmith.atlas.native import PythonBinding
+from tritonsmith.atlas.place import Place
+from tritonsmith.atlas.source_files import SourceFiles
+
+_LANGUAGES = {"tl": "triton/language", "gl": "triton/experimental/gluon/language"}
+_Function = ast.FunctionDef
+
+
+@dataclass(frozen=True)
+class LanguageFunction:
+    """A function that kernels call.
+
+    Attributes:
+        name: `tl.dot`.
+        place: where it is defined.
+        signature: as written, without what the compiler adds.
+        about: its docstring.
+        semantic: the functions of `semantic.py` that it calls.
+        builds: the builder's functions that these call, nearest first.
+        calls: other functions of the language that it calls.
+    """
+
+    name: str
+    place: Place
+    signature: str
+    about: str
+    semantic: tuple[Place, ...]
+    builds: tuple[str, ...]
+    calls: tuple[str, ...]
+
+
+class FrontEnd:
+    """The language of a tree: `python/triton/language` of a checkout, `language` of an installed Triton."""
+
+    def __init__(self, tree: SourceFiles) -> None:
+        self._tree = tree
+
+    @cached_property
+    def functions(self) -> Mapping[str, LanguageFunction]:
+        """By name, of all languages that the tree has."""
+        found: dict[str, LanguageFunction] = {}
+        for prefix, folder in _LANGUAGES.items():
+            for top in (f"python/{folder}", folder.removeprefix("triton/")):
+                if f"{top}/__init__.py" in self._tree.names:
+                    found |= dict(self._language(prefix, top))
+        return found
+
+    def _language(self, prefix: str, top: str) -> Iterator[tuple[str, LanguageFunction]]:
+        semantic = self._functions_of(f"{top}/semantic.py") | self._functions_of(f"{top}/_semantic.py")
+        modules: dict[str, dict[str, _Function]] = {}
+        exports = list(_exports(self._parsed(f"{top}/__init__.py")))
+        exports += [
+            ("math", name) for name in self._functions_of(f"{top}/math.py") if not name.startswith("_")
+        ]
+        known = {name for _, name in exports}
+        for module, name in exports:
+            file = f"{top}/{module}.py"
+            functions = modules.setdefault(module, self._functions_of(file))
+            if name in functions:
+                yield (
+                    f"{prefix}.{name}",
+                    _function(
+                        f"{prefix}.{name}", file, functions[name], semantic, f"{top}/semantic.py", known
+                    ),
+                )
+
+    def _parsed(self, file: str) -> ast.Module:
+        try:
+            return ast.parse(self._tree.text(file)) if file in self._tree.names else ast.Module([], [])
+        except SyntaxError:
+            return ast.Module([], [])
+
+    def _functions_of(self, file: str) -> dict[str, _Function]:
+        every = (node for node in ast.walk(self._parsed(file)) if isinstance(node, _Function))
+        found: dict[str, _Function] = {}
+        for node in every:
+            found.setdefault(node.name, node)
+        return found
+
+
+def ops_of(
+    one: LanguageFunction, builders: Mapping[str, tuple[PythonBinding, ...]]
+) -> tuple[PythonBinding, ...]:
+    """The builder's functions in C++ that a function of the language ends in."""
+    return tuple(binding for name in one.builds for binding in builders.get(name, ()))
+
+
+def _exports(module: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
+            for name in node.names:
+                yield node.module, name.name
+
+
+def _function(
+    name: str,
+    file: str,
+    node: _Function,
+    semantic: Mapping[str, _Function],
+    semantic_file: str,
+    known: set[str],
+) -> LanguageFunction:
+    called = _called(node)
+    first = [one for one in dict.fromkeys(one for of, one in called if "semantic" in of) if one in semantic]
+    builds = [f"create_{node.name}"]  # which counts if there is such a function
+    builds += [one for of, one in called if "builder" in of and one.startswith("create_")]
+    nearest, seen = list(first), set(first)
+    while nearest:
+        inside = [(of, one) for parent in nearest for of, one in _called(semantic[parent])]
+        builds += [one for of, one in inside if "builder" in of and one.startswith("create_")]
+        nearest = [
+            one
+            for of, one in dict.fromkeys(inside)
+            if of in ("", "self") and one in semantic and one not in seen
+        ]
+        seen |= {*nearest}
+    own = builds[0]
+    arguments = ast.unparse(node.args).replace("_semantic=None", "").replace("_builder=None", "")
+    return LanguageFunction(
+        name,
+        Place(file, node.lineno, name),
+        f"{name}({arguments.replace('_generator=None', '').rstrip(', ')})",
+        inspect.cleandoc(ast.get_docstring(node) or ""),
+        tuple(Place(semantic_file, semantic[one].lineno, one) for one in first),
+        tuple(dict.fromkeys(one for one in builds if one != own or own in builds[1:])),
+        tuple(sorted({one for _, one in called if one in known} - {node.name})),
+    )
+
+
+@cache
+def _called(node: ast.AST) -> tuple[tuple[str, str], ...]:
+    """What a function calls: of what, and its name."""
+    calls = (one.func for one in ast.walk(node) if isinstance(one, ast.Call))
+    return tuple(
+        (ast.unparse(one.value), one.attr) if isinstance(one, ast.Attribute) else ("", one.id)
+        for one in calls
+        if isinstance(one, (ast.Attribute, ast.Name))
+    )

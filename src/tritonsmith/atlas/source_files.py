@@ -1,0 +1,65 @@
+"""The files of a checkout, of LLVM's sources or of an installed Triton: found once, each read once."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+
+from tritonsmith import untrusted
+from tritonsmith.errors import FactError
+
+# Where code is: of Triton; of MLIR in LLVM's sources and in an installed one; of an installed Triton.
+_TOPS = (
+    "bin", "examples", "include", "lib", "python", "test", "third_party", "unittest",
+    "mlir/include", "mlir/lib", "include/mlir",
+    "backends", "compiler", "experimental", "language", "runtime", "tools",
+)  # fmt: skip
+_PASSED_OVER = {".git", "node_modules", "__pycache__", "build", "googletest", "llvm-project", "llvm-c"}
+_SUFFIXES = (".td", ".cpp", ".cc", ".h", ".hpp", ".c", ".cu", ".py", ".mlir", ".ll", ".cmake", ".txt")
+_LIMIT = 4 << 20  # bytes; a file of Triton's has at most 0.4 MiB
+
+
+class SourceFiles:
+    """A tree of sources.
+
+    Args:
+        root: its top folder.
+        tops: folders below it to look into; those of a Triton or of an LLVM if none are given.
+    """
+
+    def __init__(self, root: Path, tops: tuple[str, ...] = _TOPS) -> None:
+        self.root = root
+        self._tops = tops
+        self._texts: dict[str, str] = {}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Paths of all text files, relative to the root, sorted."""
+        found = {path.name for path in self.root.iterdir() if path.name.endswith(_SUFFIXES)}
+        for top in self._tops:
+            for folder, folders, files in os.walk(self.root / top):
+                folders[:] = [name for name in folders if name not in _PASSED_OVER]
+                below = os.path.relpath(folder, self.root)
+                found.update(f"{below}/{name}" for name in files if name.endswith(_SUFFIXES))
+        return tuple(sorted(found))
+
+    def having(self, *suffixes: str) -> tuple[str, ...]:
+        """Paths that end so."""
+        return tuple(name for name in self.names if name.endswith(suffixes))
+
+    def text(self, name: str) -> str:
+        """The text of a file; invalid bytes are replaced, and a file that cannot be read is empty."""
+        if name not in self._texts:
+            try:
+                self._texts[name] = untrusted.read_text(self.root / name, _LIMIT)
+            except FileNotFoundError:  # a link that leads nowhere
+                self._texts[name] = ""
+            except OSError as error:
+                raise FactError("cannot read this file", where=self.root / name, why=str(error)) from error
+        return self._texts[name]
+
+
+def line_of(text: str, at: int) -> int:
+    """The line of a place in a text, from 1."""
+    return text.count("\n", 0, at) + 1

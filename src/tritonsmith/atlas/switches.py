@@ -1,0 +1,106 @@
+"""What one sets from outside: environment variables, options of a backend, options of CMake."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tritonsmith.atlas.pipeline import backend_of
+from tritonsmith.atlas.place import Place
+from tritonsmith.atlas.source_files import SourceFiles, line_of
+
+_READ = re.compile(
+    r"\b(?:getBoolEnv|getStrEnv|isEnvValueBool|getenv|getenv_bool|env_\w+|environ(?:\.get|\.pop)?|check_env_flag"
+    r"|get_env_with_keys|DEFINE_ENV)\s*[\(\[]\s*\[?\s*[\"']([A-Z][A-Z0-9_-]{2,})[\"']"
+)
+_CMAKE_OPTION = re.compile(r'^\s*option\s*\(\s*(\w+)\s+"([^"]*)"\s*(\w*)', re.MULTILINE)
+_CMAKE_CACHE = re.compile(r'^\s*set\s*\(\s*(\w+)\s+("[^"]*"|\S+)\s+CACHE\s+(\w+)\s+"([^"]*)"', re.MULTILINE)
+_CODE = (".py", ".cpp", ".cc", ".h", ".hpp", ".c")
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Something to set.
+
+    Attributes:
+        name: of the variable or option.
+        about: its description; may be empty.
+        type: as written; may be empty.
+        default: as written; may be empty.
+        owner: the class of a backend's options, with its backend; else empty.
+        places: where it is read or declared.
+    """
+
+    name: str
+    about: str
+    type: str
+    default: str
+    owner: str
+    places: tuple[Place, ...]
+
+
+def variables(tree: SourceFiles) -> dict[str, tuple[Place, ...]]:
+    """Environment variables that code reads by a name in quotes, and where; tests aside."""
+    found: dict[str, list[Place]] = {}
+    for file in tree.having(*_CODE):
+        if not {"test", "tests", "unittest", "tutorials"} & {*file.split("/")}:
+            text = tree.text(file)
+            for match in _READ.finditer(text) if "env" in text else ():
+                found.setdefault(match[1], []).append(Place(file, line_of(text, match.start(1))))
+    return {name: tuple(places) for name, places in sorted(found.items())}
+
+
+def backend_options(tree: SourceFiles) -> tuple[Switch, ...]:
+    """Fields of the data classes of options, those that a backend's `compiler.py` defines."""
+    return tuple(one for file in tree.having("compiler.py") for one in _fields(file, tree.text(file)))
+
+
+def _fields(file: str, text: str) -> Iterator[Switch]:
+    try:
+        parsed = ast.parse(text)
+    except SyntaxError:
+        return
+    lines = text.splitlines()
+    for node in parsed.body:
+        if not (isinstance(node, ast.ClassDef) and node.name.endswith("Options")):
+            continue
+        for field in node.body:
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                default = ast.unparse(field.value) if field.value else ""
+                about = _comment(lines, field.lineno, field.end_lineno or field.lineno)
+                owner = f"{node.name} of {backend_of(file) or file}"
+                yield Switch(
+                    field.target.id,
+                    about,
+                    ast.unparse(field.annotation),
+                    default,
+                    owner,
+                    (Place(file, field.lineno),),
+                )
+
+
+def _comment(lines: list[str], first: int, last: int) -> str:
+    """The comment above a field, or at its end."""
+    above: list[str] = []
+    for line in reversed(lines[: first - 1]):
+        if not line.strip().startswith("#"):
+            break
+        above.insert(0, line.strip().lstrip("# "))
+    _, mark, behind = lines[last - 1].partition("  #")
+    return " ".join([*above, behind.strip()] if mark else above)
+
+
+def cmake_options(tree: SourceFiles) -> tuple[Switch, ...]:
+    """Options and cache variables that Triton's own lists declare."""
+    found = []
+    for file in tree.having("CMakeLists.txt", ".cmake"):
+        text = tree.text(file)
+        for match in _CMAKE_OPTION.finditer(text):
+            place = Place(file, line_of(text, match.start(1)))
+            found.append(Switch(match[1], match[2], "BOOL", match[3] or "OFF", "", (place,)))
+        for match in _CMAKE_CACHE.finditer(text):
+            place = Place(file, line_of(text, match.start(1)))
+            found.append(Switch(match[1], match[4], match[3], match[2].strip('"'), "", (place,)))
+    return tuple(found)

@@ -1,0 +1,310 @@
+"""Reads TableGen files without TableGen: classes, their parameters, and `let`.
+
+No evaluation but that of names: a parameter stands for its argument, all else is text. Triton's files need no
+more: in all versions from 2.0 on they have neither `defm` nor `foreach`.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from tritonsmith import brackets
+from tritonsmith.atlas.definition import HAS, Definition, PassOption, cpp_class, full_name
+from tritonsmith.atlas.source_files import SourceFiles, line_of
+
+
+class _Root(NamedTuple):
+    """A class of MLIR at which a chain ends: the kind, and the numbers of its arguments."""
+
+    kind: str
+    dialect: int | None = None
+    cpp: int | None = None
+    name: int | None = None
+
+
+_ROOTS = {
+    "Op": _Root("op", dialect=0, name=1),
+    "LLVM_OpBase": _Root("op", dialect=0, name=1),
+    "AttrDef": _Root("attribute", dialect=0, cpp=1),
+    "TypeDef": _Root("type", dialect=0, cpp=1),
+    "EnumAttr": _Root("attribute", dialect=0, name=2),
+    "ArrayOfAttr": _Root("attribute", dialect=0, cpp=1, name=2),
+    "Dialect": _Root("dialect"),
+    "Pat": _Root("pattern"),
+    "Pattern": _Root("pattern"),
+    **dict.fromkeys(("Pass", "PassBase", "InterfacePass"), _Root("pass", name=0)),
+    **dict.fromkeys(("OpInterface", "AttrInterface", "TypeInterface"), _Root("interface", cpp=0, name=0)),
+    **dict.fromkeys(
+        ("I32EnumAttr", "I64EnumAttr", "I32BitEnumAttr", "I32Enum", "I64Enum"), _Root("enum", cpp=0, name=0)
+    ),
+}
+_HIDDEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\[\{.*?\}\]', re.DOTALL)
+_BEGIN = re.compile(r"\b(def|class)\s+(\w+)")
+_LET = re.compile(r"\blet\s+(\w+)\s*=")
+_STRING = re.compile(r'"((?:\\.|[^"\\])*)"|\[\{(.*?)\}\]', re.DOTALL)
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A `def` or a `class`, as written."""
+
+    name: str
+    is_class: bool
+    file: str
+    line: int
+    end: int
+    parameters: tuple[tuple[str, str], ...]  # names, and defaults
+    parents: tuple[tuple[str, tuple[str, ...]], ...]
+    lets: dict[str, str]
+
+
+def read(tree: SourceFiles) -> tuple[Definition, ...]:
+    """What all `.td` files of a tree define, in the order of files and lines."""
+    records = [record for name in tree.having(".td") for record in _records(name, tree.text(name))]
+    return tuple(_RecordReader(records).definitions())
+
+
+class _RecordReader:
+    """Follows records up to MLIR's classes."""
+
+    def __init__(self, records: list[_Record]) -> None:
+        self._records = records
+        self._classes: dict[str, list[_Record]] = {}
+        for record in records:
+            if record.is_class:
+                self._classes.setdefault(record.name, []).append(record)
+        self._enums = {record.name: _plain(record.parents[0][1][0]) for record in records if _is_enum(record)}
+        dialects = (record for record in records if any(name == "Dialect" for name, _ in record.parents))
+        self._dialects = {record.name: _value(record.lets.get("name", ""), {}) for record in dialects}
+
+    def definitions(self) -> Iterator[Definition]:
+        for record in self._records:
+            if not record.is_class and (found := self._definition(record)):
+                yield found
+
+    def _definition(self, record: _Record) -> Definition | None:
+        lets: dict[str, str] = {}
+        root = self._climb(record, {}, lets, set())
+        if root is None:
+            return None
+        end, arguments = root
+        kind = end.kind
+        dialect = _argument(arguments, end.dialect)
+        named = _argument(arguments, end.cpp)
+        name = lets.get("name" if kind == "dialect" else "mnemonic", "") or _argument(arguments, end.name)
+        if kind == "attribute" and end.cpp is None:  # an EnumAttr
+            named = self._enums.get(_argument(arguments, 1), "")
+        prefix = self._dialects.get(dialect, dialect.removesuffix("_Dialect"))
+        found = Definition(
+            kind=kind,
+            name=full_name(kind, name, prefix) if name else record.name,
+            record=record.name,
+            cpp=lets.get("cppClassName") or cpp_class(kind, record.name, named),
+            file=record.file,
+            line=record.line,
+            end=record.end,
+            summary=" ".join(lets.get("summary", "").split()),
+            description=lets.get("description", ""),
+            dialect=dialect,
+            constructor=_constructor(lets.get("constructor", "")),
+            has=tuple(words for key, words in HAS.items() if lets.get(key) == "1"),
+        )
+        if kind == "pass":
+            return replace(
+                found,
+                options=tuple(_options(lets.get("options", ""))),
+                statistics=tuple(_options(lets.get("statistics", ""))),
+            )
+        lists = {"op": ("arguments", "results"), "type": ("parameters", ""), "attribute": ("parameters", "")}
+        first, second = lists.get(kind, ("", ""))
+        return replace(
+            found,
+            arguments=tuple(_operands(lets.get(first, ""))),
+            results=tuple(_operands(lets.get(second, ""))),
+            traits=tuple(_traits(arguments[2:] if kind == "op" else ())),
+        )
+
+    def _climb(
+        self, record: _Record, given: dict[str, str], lets: dict[str, str], seen: set[str]
+    ) -> tuple[_Root, tuple[str, ...]] | None:
+        """The class of MLIR at the end, with its arguments; `lets` gets what is set on the way."""
+        for name, raw in record.lets.items():
+            if name not in lets:
+                lets[name] = _value(raw, given)
+        found = None
+        for name, raw_arguments in record.parents:
+            arguments = tuple(_value(one, given, keep=True) for one in raw_arguments)
+            if name in ("Arguments", "Results") and arguments:  # of MLIR, instead of a `let`
+                lets.setdefault(name.lower(), arguments[0])
+            elif name in _ROOTS:
+                found = found or (_ROOTS[name], tuple(map(_plain, arguments)))
+            elif (known := self._class(name, record.file)) and known.name not in seen:
+                values = {
+                    parameter: arguments[at] if at < len(arguments) else _value(default, given, keep=True)
+                    for at, (parameter, default) in enumerate(known.parameters)
+                }
+                found = found or self._climb(known, values, lets, seen | {known.name})
+        return found
+
+    def _class(self, name: str, file: str) -> _Record | None:
+        """The class of that name; of several the one in the file that is nearest."""
+        known = self._classes.get(name, [])
+        return max(known, key=lambda one: _common(one.file, file), default=None)
+
+
+def _is_enum(record: _Record) -> bool:
+    return bool(not record.is_class and record.parents and record.parents[0][1])
+
+
+def _common(one: str, other: str) -> int:
+    pairs = zip(one.split("/"), other.split("/"), strict=False)
+    return next((at for at, (left, right) in enumerate(pairs) if left != right), 99)
+
+
+def _records(file: str, text: str) -> Iterator[_Record]:
+    hidden = _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    for begin in _BEGIN.finditer(hidden):
+        stop = _end_of_header(hidden, begin.end())
+        if stop is None:
+            continue
+        last = _closing(hidden, stop) if hidden[stop] == "{" else stop
+        # comments would be taken for arguments
+        head = _uncommented(text[begin.end() : stop])
+        parameters, parents = _header(head)
+        lets = dict(_lets(text, hidden, stop, last)) if last > stop else {}
+        yield _Record(
+            begin[2],
+            begin[1] == "class",
+            file,
+            line_of(text, begin.start()),
+            line_of(text, last),
+            parameters,
+            parents,
+            lets,
+        )
+
+
+def _uncommented(text: str) -> str:
+    return _HIDDEN.sub(lambda found: " " if found[0].startswith(("//", "/*")) else found[0], text)
+
+
+def _end_of_header(hidden: str, at: int) -> int | None:
+    depth = 0
+    for place in range(at, len(hidden)):
+        char = hidden[place]
+        if depth == 0 and char in ";{":
+            return place
+        depth += (char in "<([{") - (char in ">)]}")
+    return None
+
+
+def _closing(hidden: str, at: int) -> int:
+    depth = 0
+    for place in range(at, len(hidden)):
+        depth += (hidden[place] == "{") - (hidden[place] == "}")
+        if depth == 0:
+            return place
+    return len(hidden) - 1
+
+
+def _header(text: str) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, tuple[str, ...]], ...]]:
+    own, _, rest = _split_once(text)
+    parameters = []
+    for one in brackets.split(own.strip()[1:-1], ",") if own.strip() else ():
+        left, _, default = one.partition("=")
+        parameters.append((left.split()[-1] if left.split() else "", default.strip()))
+    parents = []
+    for one in brackets.split(rest, ",") if rest.strip() else ():
+        name, _, given = one.partition("<")
+        arguments = tuple(brackets.split(given.rstrip()[:-1], ",")) if given else ()
+        parents.append((name.strip(), arguments))
+    return tuple(parameters), tuple(parents)
+
+
+def _split_once(text: str) -> tuple[str, str, str]:
+    """At the colon between a record's own parameters and its parents."""
+    parts = brackets.split(text, ":")
+    return parts[0], ":", ":".join(parts[1:])
+
+
+def _lets(text: str, hidden: str, begin: int, end: int) -> Iterator[tuple[str, str]]:
+    for found in _LET.finditer(hidden, begin, end):
+        depth, place = 0, found.end()
+        while place < end and not (depth == 0 and hidden[place] == ";"):
+            depth += (hidden[place] in "<([{") - (hidden[place] in ">)]}")
+            place += 1
+        yield found[1], _uncommented(text[found.end() : place]).strip()
+
+
+def _value(raw: str, given: dict[str, str], *, keep: bool = False) -> str:
+    """A text for a string or a code block, the argument for a parameter; else what is written.
+
+    Args:
+        raw: the expression.
+        given: parameters and their values.
+        keep: strings stay quoted: they are handed on.
+    """
+    if _WORD.fullmatch(raw) and raw in given:
+        return given[raw] if keep else _plain(given[raw])
+    if keep:
+        return _WORD.sub(lambda word: given.get(word[0], word[0]), raw) if '"' not in raw else raw
+    return _plain(raw)
+
+
+def _plain(raw: str) -> str:
+    pieces = [*_STRING.finditer(raw)]
+    rest = _STRING.sub("", raw).strip()
+    if not pieces or rest:
+        return raw
+    return "".join(
+        textwrap.dedent(one[2]).strip()
+        if one[2] is not None
+        else one[1].replace('\\"', '"').replace("\\n", "\n")
+        for one in pieces
+    )
+
+
+def _argument(arguments: tuple[str, ...], at: int | None) -> str:
+    return arguments[at] if at is not None and at < len(arguments) else ""
+
+
+def _constructor(text: str) -> str:
+    match = re.match(r"[\w:]+", text)
+    return match[0].rpartition("::")[2] if match else ""
+
+
+def _options(text: str) -> Iterator[PassOption]:
+    """Of `[Option<"numStages", "num-stages", "int32_t", "3", "about">, Statistic<...>]`."""
+    for one in brackets.split(text.strip().removeprefix("[").removesuffix("]"), ","):
+        kind, _, given = one.partition("<")
+        parts = [_plain(part) for part in brackets.split(given.rstrip()[:-1], ",")]
+        match kind.strip(), parts:
+            case "Option", [_, name, type_, default, *about]:
+                yield PassOption(name, type_, default, "".join(about[:1]))
+            case "ListOption", [_, name, type_, *about]:
+                yield PassOption(name, f"list of {type_}", "", "".join(about[:1]))
+            case "Statistic", [_, name, about]:
+                yield PassOption(name, "", "", about)
+            case _:
+                continue
+
+
+def _operands(text: str) -> Iterator[tuple[str, str]]:
+    inside = re.sub(r"^\s*(?:ins|outs)\b", "", text.strip().removeprefix("(").removesuffix(")"))
+    for one in brackets.split(inside, ","):
+        if match := re.fullmatch(r"(.*):\s*\$(\w+)", one, re.DOTALL):
+            yield match[2], " ".join(match[1].split())
+
+
+def _traits(arguments: tuple[str, ...]) -> Iterator[str]:
+    for text in arguments:
+        inside = text.strip()
+        if inside.startswith("!listconcat"):
+            yield from _traits(tuple(brackets.split(inside.partition("(")[2][:-1], ",")))
+        elif inside.startswith("["):
+            yield from filter(None, (" ".join(one.split()) for one in brackets.split(inside[1:-1], ",")))

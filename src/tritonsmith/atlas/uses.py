@@ -1,0 +1,85 @@
+"""Tests that use a thing, and who changed a place last."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.atlas.place import Place
+from tritonsmith.atlas.source_files import SourceFiles, line_of
+from tritonsmith.facts import git_reader
+
+_TESTS = {"test", "tests", "unittest"}
+
+
+@dataclass(frozen=True)
+class LastChange:
+    """The commit that changed some lines last.
+
+    Attributes:
+        commit: its first digits.
+        date: ISO 8601.
+        author: the name.
+        subject: the first line of its message.
+        place: what was asked for.
+    """
+
+    commit: str
+    date: str
+    author: str
+    subject: str
+    place: Place
+
+
+def _is_test(file: str) -> bool:
+    return not _TESTS.isdisjoint(file.split("/")[:-1])
+
+
+def of_pass(tree: SourceFiles, argument: str) -> tuple[Place, ...]:
+    """Lit tests whose RUN lines name a pass."""
+    return _find(
+        tree,
+        re.compile(rf"RUN:.*?(?:\s--?|[(,\"'\s=])({re.escape(argument)})(?![\w-])"),
+        argument,
+        ("//", "RUN"),
+    )
+
+
+def of_word(tree: SourceFiles, word: str, suffixes: tuple[str, ...]) -> tuple[Place, ...]:
+    """Tests that name something, those that name it most often first."""
+    return _find(tree, re.compile(rf"(?<![\w.])({re.escape(word)})(?![\w.])"), word, (), suffixes)
+
+
+def _find(
+    tree: SourceFiles,
+    sign: re.Pattern[str],
+    word: str,
+    also: tuple[str, ...],
+    suffixes: tuple[str, ...] = (".mlir", ".ll", ".py"),
+) -> tuple[Place, ...]:
+    found = []
+    for file in tree.having(*suffixes):
+        if not _is_test(file):
+            continue
+        text = tree.text(file)
+        if word in text and all(one in text for one in also) and (first := sign.search(text)):
+            number = len(sign.findall(text))
+            found.append(
+                (number, Place(file, line_of(text, first.start(1)), f"{number} times" if number > 1 else ""))
+            )
+    return tuple(place for _, place in sorted(found, key=lambda one: (-one[0], one[1].file)))
+
+
+def last_change(root: Path, place: Place, end: int = 0) -> LastChange | None:
+    """The last commit that changed lines, or a whole file; None where git knows none."""
+    form = "--format=%h%x09%cs%x09%an%x09%s"
+    where = (f"-L{place.line},{end}:{place.file}", "-s") if end else ("--", place.file)
+    answer = git_reader.look(root, "log", "-1", form, *where)
+    if answer is None or answer.code or not answer.out:
+        return None
+    parts = answer.out.splitlines()[0].split("\t", 3)
+    if len(parts) != 4:  # noqa: PLR2004 - as many as the format has
+        return None
+    commit, date, author, subject = parts
+    return LastChange(commit, date, author, subject, place)

@@ -1,0 +1,198 @@
+"""A word, and what a checkout says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.atlas.planted import plant
+from tritonsmith.atlas import command, report
+from tritonsmith.atlas.answer import AtlasAnswer
+from tritonsmith.atlas.index import Index
+from tritonsmith.errors import SmithError, UsageError
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    return command.index_of(plant(tmp_path / "my triton"), [])
+
+
+def places(found: AtlasAnswer, section: str) -> list[str]:
+    return [f"{place} {place.what}".strip() for place in found.places[section]]
+
+
+def test_a_pass_from_its_definition_to_its_tests(index: Index) -> None:
+    found = command.explain(index, "tritongpu-pipeline")
+    assert (found.kind, found.summary) == ("pass", "pipeline loops")
+    assert places(found, "defined") == [
+        "include/triton/Dialect/TritonGPU/Transforms/Passes.td:2 TritonGPUPipeline"
+    ]
+    assert places(found, "implemented") == ["lib/Dialect/TritonGPU/Transforms/Pipeline.cpp:4 runOnOperation"]
+    assert found.facts["debug type"] == "tritongpu-loop-pipeline"
+    assert places(found, "bound") == ["python/src/passes.cc:3 add_pipeline"]
+    assert found.tables["options"] == [
+        ("num-stages", "int32_t", "number of pipeline stages (default: 3)"),
+        ("sizes", "list of int64_t", "sizes, in bytes"),
+    ]
+    assert found.tables["statistics"] == [("num-loops", "", "Number of loops")]
+    assert places(found, "tests") == ["test/TritonGPU/pipeline.mlir:1"], "not of a pass whose name goes on"
+
+
+def test_a_call_has_all_conditions_around_it_and_belongs_to_the_binding_of_its_module(index: Index) -> None:
+    (call,) = command.explain(index, "tritongpu-pipeline").places["called"]
+    assert call.when == ("capability // 10 >= 8", "opt.num_stages")
+    assert call.what == "make_ttgir of nvidia: passes.ttgpuir.add_pipeline(pm, opt.num_stages)"
+    (other,) = command.explain(index, "amd-pipeline").places["called"]
+    assert other.when == ("not (capability // 10 >= 8)",)
+
+
+def test_a_wrapper_in_the_same_file_is_looked_through(index: Index) -> None:
+    assert places(command.explain(index, "amd-pipeline"), "bound") == [
+        "third_party/amd/python/triton_amd.cc:6 add_pipeline"
+    ]
+
+
+def test_what_is_not_there_is_said(index: Index) -> None:
+    found = command.explain(index, "tritongpu-unused")
+    assert found.places["implemented"] == found.places["bound"] == found.places["tests"] == ()
+    assert places(found, "called in C++") == ["lib/Dialect/TritonGPU/Transforms/Pipeline.cpp:5"]
+    page = "\n".join(map(str, report.blocks(found)))
+    assert "no test names it" in page
+    assert "no binding to Python" in page
+
+
+def test_an_op_through_a_class_of_the_tree(index: Index) -> None:
+    found = command.explain(index, "ttg.convert_layout")
+    assert found.summary == 'convert; "layout" { of a tensor'
+    assert found.description == "Moves } elements.\n\n  as: code;"
+    assert found.tables["arguments"] == [("src", "TT_Tensor", ""), ("fast", "OptionalAttr<UnitAttr>", "")]
+    assert found.tables["results"] == [("result", "TT_Tensor", "")]
+    assert found.facts["C++ adds"] == "canonicalizer"
+    assert found.facts["traits"] == "SameOperandsAndResultShape, Pure, VerifyTensorLayoutsTrait"
+    assert places(found, "implemented") == [
+        "lib/Dialect/TritonGPU/IR/Dialect.cpp:2 ConvertLayoutOp::verify",
+        "lib/Dialect/TritonGPU/IR/Dialect.cpp:5 ConvertLayoutOp::getCanonicalizationPatterns",
+    ]
+    assert places(found, "patterns") == [
+        "lib/Dialect/TritonGPU/IR/Dialect.cpp:8 Canonicalize (OpRewritePattern)"
+    ]
+    assert places(found, "built") == ["python/src/ir.cc:3 create_convert_layout"]
+    assert places(found, "language") == ["python/triton/language/core.py:3 tl.convert"]
+    assert places(found, "tests") == ["test/TritonGPU/pipeline.mlir:2 2 times"]
+
+
+def test_an_attribute_takes_from_its_class_what_it_does_not_say(index: Index) -> None:
+    found = command.explain(index, "#ttg.blocked")
+    assert found.description == "From the class."
+    assert found.facts["C++ class"] == "BlockedEncodingAttr"
+    assert (
+        command.explain(index, "blocked").name == command.explain(index, "BlockedAttr").name == "#ttg.blocked"
+    )
+
+
+def test_a_dialect_lists_what_it_has(index: Index) -> None:
+    found = command.explain(index, "ttg")
+    assert [row[0] for row in found.tables["contains"]] == ["ttg.convert_layout", "#ttg.blocked"]
+
+
+def test_a_function_down_to_the_op_through_what_its_semantics_call(index: Index) -> None:
+    found = command.explain(index, "tl.convert")
+    assert (found.summary, found.description) == ("Converts a tensor.", "More of it.")
+    assert found.facts["signature"] == "tl.convert(x, fast=False)"
+    assert found.facts["ops"] == "ttg.convert_layout"
+    assert places(found, "implemented") == ["python/triton/language/semantic.py:3 convert"]
+    assert places(found, "tests") == ["python/test/unit/test_core.py:2"]
+
+
+def test_what_is_set_from_outside(index: Index) -> None:
+    option = command.explain(index, "num_stages")
+    assert option.summary == "stages of the pipeline"
+    assert option.tables["declared by"] == [
+        ("CUDAOptions of nvidia", "int", "stages of the pipeline (default: 3)")
+    ]
+    assert [place.line for place in option.places["read"]] == [11, 12]
+    assert command.explain(index, "CUDAOptions.maxnreg").summary == "registers"
+    variable = command.explain(index, "TRITON_KERNEL_DUMP")
+    assert places(variable, "read") == ["python/triton/knobs.py:1"]
+    assert variable.summary
+    cmake = command.explain(index, "TRITON_BUILD_UT")
+    assert (cmake.kind, cmake.summary) == ("cmake", "Build the unit tests")
+    assert command.explain(index, "TRITON_KINDS").tables["declared by"][0][1:] == (
+        "STRING",
+        "Which kinds (default: a;b)",
+    )
+
+
+def test_the_text_of_an_error_in_cpp_and_in_python(index: Index) -> None:
+    found = command.explain(
+        index, "error: 'ttg.convert_layout' op expected the source and the result to have one shape"
+    )
+    assert places(found, "printed")[0].startswith("lib/Dialect/TritonGPU/IR/Dialect.cpp:3")
+    found = command.explain(index, "ValueError: cannot convert a tensor of 3 here")
+    assert places(found, "printed")[0].startswith("python/triton/language/semantic.py:7")
+    with pytest.raises(SmithError, match="nothing here is called"):
+        command.explain(index, "this is printed by nobody at all")
+
+
+def test_a_file_by_its_path_and_by_its_name(index: Index) -> None:
+    found = command.explain(index, "lib/Dialect/TritonGPU/Transforms/Pipeline.cpp")
+    assert found.tables["implements"] == [("tritongpu-pipeline", "pass", "pipeline loops")]
+    assert command.explain(index, "Pipeline.cpp").name == found.name
+    assert command.explain(index, "Ops.td").tables["defines"][0][0] == "ttg.convert_layout"
+    with pytest.raises(SmithError, match="one of 2 files"):
+        command.explain(index, "Passes.td")
+
+
+def test_several_meanings_are_listed_and_a_kind_chooses(index: Index) -> None:
+    with pytest.raises(SmithError, match="pipeline may be one of 2 things") as caught:
+        command.explain(index, "pipeline")
+    assert caught.value.exit_code == 1
+    assert "invoke explain amd-pipeline" in caught.value.hints
+    assert command.explain(index, "tritongpu-loop-pipeline").kind == "debug-type"
+    with pytest.raises(SmithError, match="of kind op"):
+        command.explain(index, "tritongpu-pipeline", "op")
+    with pytest.raises(UsageError, match="unknown kind"):
+        command.explain(index, "tritongpu-pipeline", "pas")
+
+
+def test_a_slip_is_answered_by_the_name_that_was_meant(index: Index) -> None:
+    with pytest.raises(SmithError) as caught:
+        command.explain(index, "tritongpu-pipline")
+    assert caught.value.hints[0] == "did you mean 'tritongpu-pipeline'?"
+
+
+def test_lists_have_every_name_once(index: Index) -> None:
+    passes = command.listing(index, "passes")
+    assert [one.name for one in passes] == ["amd-pipeline", "tritongpu-pipeline", "tritongpu-unused"]
+    assert [one.name for one in command.listing(index, "debug-types")] == ["tritongpu-loop-pipeline"]
+    assert [one.name for one in command.listing(index, "variables")] == ["TRITON_KERNEL_DUMP"]
+    with pytest.raises(UsageError, match="no list of 'pass'"):
+        command.listing(index, "pass")
+
+
+def test_the_map_has_the_folders_that_are_there(index: Index) -> None:
+    rows = {row[0]: row[1] for row in command.explain(index, "tree").tables["folders"]}
+    assert rows["third_party/nvidia/backend"] == "1 files"
+    assert "third_party/proton" not in rows
+
+
+def test_a_launcher_that_is_not_there_is_an_error(index: Index) -> None:
+    with pytest.raises(SmithError, match="no step of a launch"):
+        command.explain(index, "launcher")
+
+
+def test_an_installed_triton_shows_its_python(tmp_path: Path) -> None:
+    planted = plant(tmp_path / "checkout")
+    package = tmp_path / "site-packages" / "triton"
+    for name in ("language", "knobs.py"):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (planted / "python" / "triton" / name).rename(package / name)
+    (package / "backends").mkdir()
+    (planted / "third_party/nvidia/backend").rename(package / "backends/nvidia")
+    index = command.index_of(package, [])
+    found = command.explain(index, "tl.convert")
+    assert "needs a checkout" in found.notes[-1]
+    assert command.explain(index, "num_stages").tables["declared by"][0][0] == "CUDAOptions of nvidia"
+    (call,) = command.explain(index, "passes.ttgpuir.add_pipeline").places["called"]
+    assert call.when == ("capability // 10 >= 8", "opt.num_stages")
