@@ -52,19 +52,19 @@ class History:
 
     def __init__(self, source: Path, folder: Path) -> None:
         self._folder = folder
-        self._clone = folder / "clone"
-        _git("clone", "--quiet", "--shared", "--no-checkout", str(source), str(self._clone))
+        self.clone = folder / "clone"
+        _git("clone", "--quiet", "--shared", "--no-checkout", str(source), str(self.clone))
 
     def has(self, commit: str) -> bool:
         """Whether the source has that commit."""
-        argv = ("git", "-C", str(self._clone), "cat-file", "-e", f"{commit}^{{commit}}")
+        argv = ("git", "-C", str(self.clone), "cat-file", "-e", f"{commit}^{{commit}}")
         return subprocess.run(argv, capture_output=True, check=False).returncode == 0
 
     def tree(self, commit: str) -> Path:
         """A worktree of that commit, made on the first call."""
         path = self._folder / commit[:10]
         if not path.is_dir():
-            clone = ("-C", str(self._clone))
+            clone = ("-C", str(self.clone))
             _git(*clone, "worktree", "add", "--quiet", "--detach", "--no-checkout", str(path), commit)
             _git("-C", str(path), "sparse-checkout", "set", "--no-cone", *_PATTERNS)
             _git("-C", str(path), "checkout", "--quiet", "--detach", commit)
