@@ -16,6 +16,7 @@ from tritonsmith.command_line import command
 from tritonsmith.errors import SmithError, UsageError
 from tritonsmith.kernels.batch import spec, wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.kernels.compare import metrics
 from tritonsmith.kernels.compare.thresholds import Limit
 from tritonsmith.kernels.compile import run
 from tritonsmith.kernels.compile.folder_name import folder_name
@@ -28,12 +29,14 @@ from tritonsmith.kernels.show import stage as show_stage
 from tritonsmith.passes.reduce import failure
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.plan import digest
+from tritonsmith.triage import where_time_goes
 from tritonsmith.triage.observation import Observation, Seen
 from tritonsmith.triage.variant import TriageVariant
 from tritonsmith.versions import version_key
 
 BASELINE = "nothing changed"
 _BINARIES = ("cubin", "hsaco")
+_TIMED = {"MLIR_ENABLE_TIMING": "1", "LLVM_ENABLE_TIMING": "1"}  # each pass with its time, in the log
 
 
 @dataclass
@@ -72,10 +75,15 @@ class KernelSubject:
         return frozenset(target.backend for target in self.asked.targets)
 
     @property
+    def _timed(self) -> bool:
+        """Whether the symptom is a slow compile."""
+        return any(isinstance(one, Limit) and one.metric == metrics.TIME for one in self.terms)
+
+    @property
     def kind(self) -> str:
         """Of the symptom."""
         if self.terms:
-            return "limit"
+            return "slow" if self._timed else "limit"
         points = self._baseline.points if self._baseline else ()
         return "hang" if any(point.status == "timeout" for point in points) else "failure"
 
@@ -88,16 +96,23 @@ class KernelSubject:
         """As it is."""
         began = time.monotonic()
         out = self.out / folder_name(BASELINE)
-        self._baseline = run.compile_all(self.asked, self.where, out, silent=True)
-        return replace(self.look(self._baseline), seconds=time.monotonic() - began)
+        known = self.where.variables
+        where = replace(self.where, variables={**known, **_TIMED}) if self._timed else self.where
+        self._baseline = run.compile_all(self.asked, where, out, silent=True)
+        seen = self.look(self._baseline)
+        if self._timed and seen.seen is Seen.SHOWS:
+            seen = replace(seen, notes=tuple(where_time_goes.sentences(self._baseline.points)))
+        return replace(seen, seconds=time.monotonic() - began)
 
     def test(self, variant: TriageVariant) -> Observation:
         """Compiled with a variant's options and variables, or by its release."""
         began = time.monotonic()
         asked = replace(self.asked, options={**self.asked.options, **variant.options})
-        if variant.skip:
+        if variant.skip or variant.ptxas:
             known = asked.surgery or Surgery()
-            asked = replace(asked, surgery=replace(known, skip=(*known.skip, variant.skip)))
+            skip, ptxas = filter(None, (variant.skip,)), filter(None, (variant.ptxas,))
+            surgery = replace(known, skip=(*known.skip, *skip), ptxas=(*known.ptxas, *ptxas))
+            asked = replace(asked, surgery=surgery)
         try:
             where = self._place(variant)
             made = run.compile_all(asked, where, self.out / folder_name(variant.name), silent=True)
@@ -138,8 +153,14 @@ class KernelSubject:
         """Whether a compile shows the symptom of the baseline."""
         code = _code(made)
         if self.terms:
+            if self._timed:
+                made = where_time_goes.by_cpu(made)
             found = limit.judge(self.terms, (made,), (made,))
             seen = {Verdict.BAD: Seen.SHOWS, Verdict.GOOD: Seen.GONE, Verdict.SKIP: Seen.UNTESTED}
+            first = self._baseline
+            if self._timed and first and found.verdict is Verdict.GOOD and where_time_goes.near(first, made):
+                why = "below the limit, but near to what nothing changed takes"
+                return Observation(Seen.UNTESTED, found.figures, why)
             return Observation(seen[found.verdict], found.figures, found.why, code=code)
         if self._baseline and len(made.points) != len(self._baseline.points):
             why = f"{len(made.points)} compiles, not {len(self._baseline.points)}"
@@ -151,7 +172,7 @@ class KernelSubject:
         same = [one for target, one in every if one in before[target]]
         shown = (same or [one for _, one in every])[0]
         symptom = Seen.SHOWS if same else Seen.OTHER
-        return Observation(symptom, str(shown), failure=shown, code=code, place=_place(made))
+        return Observation(symptom, str(shown), failure=shown, code=code, notes=_place(made))
 
 
 def lines_of(text: str, line: Mapping[str, str]) -> list[str]:
@@ -174,11 +195,11 @@ def _failed(made: Manifest | None) -> dict[str, list[Failure]]:
     return found
 
 
-def _place(made: Manifest) -> str:
-    """Where the compiles failed, if all failed in one place."""
+def _place(made: Manifest) -> tuple[str, ...]:
+    """Where the compiles failed, if all failed in one pass."""
     failed = [point for point in made.points if point.status != "ok"]
     found = {failure.pass_of(f"{point.log}\n{point.error}") for point in failed}
-    return f"the pass {name}" if len(found) == 1 and (name := found.pop()) else ""
+    return (f"it fails in the pass {found.pop()}",) if len(found) == 1 and "" not in found else ()
 
 
 def _code(made: Manifest) -> str:

@@ -31,7 +31,7 @@ class Observation:
         seconds: that it took.
         failure: how it failed; None if it did not.
         code: digest of the machine code that came of it; empty if none did.
-        place: where it failed, as the compiler says: `the pass TritonGPUAccelerateMatmul`; empty if nowhere.
+        notes: what else the compiler said: the pass in which it failed, where the time goes; each a sentence.
     """
 
     seen: Seen
@@ -40,7 +40,7 @@ class Observation:
     seconds: float = 0.0
     failure: Failure | None = None
     code: str = ""
-    place: str = ""
+    notes: tuple[str, ...] = ()
 
 
 class Subject(Protocol):
@@ -72,4 +72,4 @@ class Subject(Protocol):
 
     @property
     def kind(self) -> str:
-        """Of the symptom: `failure`, `hang` or `limit`; known after the baseline."""
+        """Of the symptom: `failure`, `hang`, `limit` or `slow`; known after the baseline."""

@@ -53,7 +53,7 @@ def _seen(one: Observation) -> dict[str, Any]:
         "symptom": str(one.seen),
         "figures": one.figures,
         "why": one.why,
-        "place": one.place,
+        "notes": list(one.notes),
         "seconds": round(one.seconds, 3),
     }
 

@@ -31,10 +31,11 @@ class TriageVariant:
         until: last one.
         commands: whether it can be tried on a command.
         kernels: whether it can be tried on a kernel that is compiled only.
-        symptoms: kinds for which it tells something; all if empty.
+        symptoms: kinds for which it tells something; all but `slow` if empty.
         options: of the backend, name to value.
         variables: of the environment, name to value.
         skip: a pass that is left out.
+        ptxas: an option of ptxas.
         last: tried only where no cause was found before.
         release: `newest` or `before`: another Triton; empty for the same one.
         line: `stage` and `text` of the operations that it is about.
@@ -57,6 +58,7 @@ class TriageVariant:
     options: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     skip: str = ""
+    ptxas: str = ""
     last: bool = False
     release: str = ""
     line: Mapping[str, str] = field(default_factory=dict)
@@ -74,7 +76,7 @@ class TriageVariant:
         return (
             (self.commands if command else self.kernels)
             and (not self.backend or self.backend in backends)
-            and (not self.symptoms or symptom in self.symptoms)
+            and (symptom in self.symptoms if self.symptoms else symptom != "slow")
             and variables.covers(triton, self.since, self.until)
             and all(row.exists(triton) for row in known)
             and (not self.release or bool(self.version(triton)))
@@ -96,6 +98,11 @@ def every() -> Iterator[TriageVariant]:
         yield configs.made(TriageVariant, row)
 
 
+def times(name: str) -> float:
+    """A number of `[times]`."""
+    return float(configs.load(_CONFIG)["times"][name])
+
+
 def baselines() -> int:
     """How often a command is run before anything is changed."""
-    return int(configs.load(_CONFIG)["times"]["baseline"])
+    return int(times("baseline"))

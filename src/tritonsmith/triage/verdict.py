@@ -102,8 +102,7 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     sides = [row for row in gone if row.variant.role == "side"]
     stays = [row.variant.stays for row in tried if row.variant.stays and row.observation.seen is Seen.SHOWS]
     families = list(dict.fromkeys(row.variant.family for row in narrow))
-    reasons = [f"it fails in {baseline.place}"] if baseline.place else []
-    reasons += [f"{row.variant.name}: {row.variant.gone}" for row in (*narrow, *sides)]
+    reasons = [*baseline.notes, *(f"{row.variant.name}: {row.variant.gone}" for row in (*narrow, *sides))]
     hints = [subject_hint for row in (*narrow, *sides) if (subject_hint := _next(subject, row.variant))]
     reasons += [
         f"{row.variant.name} says: {row.observation.figures}"

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from . import surgery
+from . import stage_times, surgery
 from .disassemble import disassembled
 from .load import LoadedKernel
 from .ptxas import ASSEMBLED, check_gpu, remarks
@@ -109,7 +109,9 @@ def compile_point(
         operation.prepare()
     began = time.monotonic()
     compiled: Any = None
-    with surgery.operating(operation), contextlib.suppress(surgery.StoppedError):
+    with stage_times.counted() as times, surgery.operating(operation), contextlib.suppress(
+        surgery.StoppedError
+    ):
         compiled = triton.compile(source, target=target, options=options)
     seconds = time.monotonic() - began
     if operation and operation.unmet():
@@ -122,6 +124,7 @@ def compile_point(
     stages = _written(request, folder, compiled.asm if compiled or not operation else operation.stages)
     metadata["target"] = ":".join(map(str, point["target"]))
     result = {"status": "ok", "seconds": seconds, "stages": stages, "metadata": metadata, "error": ""}
+    result["cpu_seconds"] = times
     return {**result, "signature": signature, "constexprs": constexprs, "remarks": remarks()}
 
 

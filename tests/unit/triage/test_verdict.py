@@ -96,7 +96,9 @@ def test_another_release_is_no_cause() -> None:
 
 
 def test_where_it_fails_and_what_a_newer_release_says() -> None:
-    first = Observation(Seen.SHOWS, "assertion: !empty()", place="the pass TritonGPUAllocateWarpGroups")
+    first = Observation(
+        Seen.SHOWS, "assertion: !empty()", notes=("it fails in the pass TritonGPUAllocateWarpGroups",)
+    )
     found, _ = judged(runs=[first], otherwise=frozenset(["the newest release"]))
     assert found.answer is Answer.NONE
     assert found.reasons == (
@@ -151,7 +153,7 @@ def test_rows_are_sound() -> None:
     assert len(set(names)) == len(names)
     for number, one in enumerate(every):
         assert not one.after or one.after in names[:number], one.name
-        assert one.options or one.variables or one.release or one.skip, one.name
+        assert one.options or one.variables or one.release or one.skip or one.ptxas, one.name
         assert one.role == "side" or (one.gone and one.next), one.name
         assert one.variables or not one.commands, one.name
 

@@ -68,6 +68,7 @@ class Point:
             nobody heard it, or if it is none of ptxas's.
         surgery: on the pipelines: passes left out, the last one ...; None for none.
         passes: those that the backend asked for, in order, and how often each was added; None if not counted.
+        cpu_seconds: of each stage of a compile that succeeded, and `rest`; ptxas counts, too.
     """
 
     id: str
@@ -85,6 +86,7 @@ class Point:
     remarks: Sequence[str] | None = None
     surgery: Mapping[str, Any] | None = None
     passes: Sequence[Mapping[str, Any]] | None = None
+    cpu_seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def backend(self) -> str:
