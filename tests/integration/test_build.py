@@ -184,6 +184,31 @@ def test_the_address_sanitizer_is_really_in(built: Smith, tmp_path_factory: pyte
     assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
 
 
+PLANTED = (
+    "#include <stdlib.h>\nvoid overflow(void) { volatile char *p = malloc(8); p[8] = 1; free((void *)p); }\n"
+)
+
+
+def test_a_program_under_the_address_sanitizer(
+    built: Smith, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    if not list((LLVM / "lib" / "clang").glob("*/lib/*/*asan*.so")):
+        require("libclang-rt-19-dev")
+    if not built.build("asan").parent.exists():
+        ready(built, tmp_path_factory, "asan")
+    under = ("run", "--sanitizer", "address", "--env")
+    assert "has no address sanitizer" in built(*under, "dev", "--", "python", "-c", "", code=1).err
+    built("build-triton", "--env", "asan", "--llvm-dir", LLVM, "--target", "mini-overflow")
+    (tmp_path / "planted.c").write_text(PLANTED, encoding="utf-8")
+    words = ("-g", "-fsanitize=address", "-fPIC", "-shared", "planted.c", "-o", "planted.so")
+    subprocess.run((LLVM / "bin" / "clang", *words), cwd=tmp_path, check=True, timeout=120)
+    load = f"import ctypes; library = ctypes.CDLL('{tmp_path / 'planted.so'}')"
+    assert "found nothing" in built(*under, "asan", "--", "python", "-c", load).err
+    found = built(*under, "asan", "--", "python", "-c", f"{load}; library.overflow()", code=1).err
+    assert "error: AddressSanitizer: heap-buffer-overflow" in found
+    assert f"in overflow {tmp_path / 'planted.c'}:2" in found, "symbolized"
+
+
 def test_doctor_finds_the_build_to_match_its_sources(built: Smith) -> None:
     found = {row["id"]: row for row in json.loads(built("doctor", "--env", "dev", "--json").out)["findings"]}
     assert found["builds.triton"]["status"] == "ok"

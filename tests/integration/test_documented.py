@@ -132,6 +132,7 @@ NOT_RUN = {  # why, by how a command begins
     "pins --triton": "a clone of Triton; test_pins.py has a small one",
     "store.export": "an object store; test_store.py has one in memory",
     "store.import": "an object store; test_store.py has one in memory",
+    "run": "a Triton with a sanitizer; test_build.py has a small one",
     "test": "these are the tests",
     "watch": "it runs until ^C; test_watch.py saves files meanwhile",
     "worktree.add": "a clone of Triton; test_worktrees.py has a small one",

@@ -29,7 +29,7 @@ _SOURCES = Path(tritonsmith.__file__).parent
 _REPOSITORY = Path(__file__).parents[2]
 _NAMES = "|".join(map(re.escape, sorted(namespace.task_names, key=len, reverse=True)))
 _ARGUMENT = r"(?: (?:--?[a-z]|[A-Z]{1,}\b|-- )| prints | makes | shows | lists | reads )"
-_BARE = re.compile(rf"(?<![\w./-])(?<!invoke )(?:{_NAMES}){_ARGUMENT}")
+_BARE = re.compile(rf"(?<![\w./-])(?<!invoke )(?<!docker )(?:{_NAMES}){_ARGUMENT}")
 _OTHER = re.compile(rf"(?:tritonsmith|bootstrap) (?:{_NAMES})\b")
 _FLAGGED = re.compile(rf"invoke ({_NAMES})\b([^,;:()]*)")
 _KEPT = {  # what a file or a lock says, for whoever reads it

@@ -48,6 +48,7 @@ from tritonsmith.tasks.passes_show import show as passes_show
 from tritonsmith.tasks.pins import pins
 from tritonsmith.tasks.purge_wheels import purge_wheels
 from tritonsmith.tasks.rehearse import rehearse
+from tritonsmith.tasks.run import run_
 from tritonsmith.tasks.setup_mlir import setup_mlir
 from tritonsmith.tasks.system_packages import packages
 from tritonsmith.tasks.toolchain import ptxas
@@ -91,6 +92,7 @@ namespace = Collection(
     rehearse,
     blame,
     triage,
+    run_,
     layout,
     explain_,
     pins,

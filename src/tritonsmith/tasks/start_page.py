@@ -17,7 +17,7 @@ GROUPS = {
     ),
     "sources": ("explain",),
     "worktrees": ("worktree.add", "worktree.list", "worktree.remove"),
-    "diagnose": ("doctor.run", "doctor.compare", "pins", "triage"),
+    "diagnose": ("doctor.run", "doctor.compare", "pins", "triage", "run"),
     "kernels": (
         "kernel.compile", "kernel.show", "kernel.resources", "kernel.compare", "kernel.study", "kernel.aot",
         "kernel.inline-ptx", "kernel.capture", "kernel.lint", "kernel.reduce", "layout",
