@@ -77,6 +77,32 @@ def test_a_command(smith: Smith) -> None:
     assert found["triton"], "of the environment"
 
 
+LAUNCH = """
+import sys
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from kernels import dot
+
+source = ASTSource(fn=dot, signature=dict.fromkeys(("a", "b", "out"), "*fp32"), constexprs={})
+made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_stages": 4, "num_warps": 1})
+sys.exit("wrong" if made.metadata.num_stages != 1 else 0)
+"""
+
+
+def test_options_of_a_commands_kernels(smith: Smith) -> None:
+    (smith.cwd / "launch.py").write_text(LAUNCH, encoding="utf-8")
+    found = judged(
+        smith, "--env", "wheel", "--", "python", "launch.py", code=5
+    )  # the interpreter shows it, too
+    seen = {row["variant"]: row for row in found["tried"]}
+    assert seen["num_stages=1"]["symptom"] == "gone"
+    assert seen["num_warps=8"]["symptom"] == "shows"
+    assert seen["num_warps=1"]["symptom"] == "not tested"
+    assert "no launch has another value" in seen["num_warps=1"]["why"]
+
+
 def test_what_is_refused(smith: Smith) -> None:
     (smith.cwd / "full").mkdir()
     (smith.cwd / "full" / "file").touch()

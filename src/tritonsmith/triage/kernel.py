@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import time
 from collections.abc import Mapping
@@ -58,6 +59,7 @@ class KernelSubject:
     silent: bool = False
     is_command: bool = field(default=False, init=False)
     _baseline: Manifest | None = field(default=None, init=False)
+    _least: float = field(default=math.inf, init=False)  # CPU seconds of compiles to the baseline's code
 
     def __post_init__(self) -> None:
         if signed := next((one for one in self.terms if isinstance(one, Limit) and one.change), None):
@@ -100,6 +102,7 @@ class KernelSubject:
         where = replace(self.where, variables={**known, **_TIMED}) if self._timed else self.where
         self._baseline = run.compile_all(self.asked, where, out, silent=True)
         seen = self.look(self._baseline)
+        self._least = min(self._least, where_time_goes.total(self._baseline))
         if self._timed and seen.seen is Seen.SHOWS:
             seen = replace(seen, notes=tuple(where_time_goes.sentences(self._baseline.points)))
         return replace(seen, seconds=time.monotonic() - began)
@@ -121,6 +124,7 @@ class KernelSubject:
             return Observation(Seen.UNTESTED, why=why, seconds=time.monotonic() - began)
         seen = self.look(made)
         same = bool(seen.code) and self._baseline is not None and seen.code == _code(self._baseline)
+        self._least = min(self._least, where_time_goes.total(made)) if same else self._least
         figures = f"{seen.figures}, the same machine code" if same else seen.figures
         return replace(seen, figures=figures, seconds=time.monotonic() - began)
 
@@ -157,8 +161,9 @@ class KernelSubject:
                 made = where_time_goes.by_cpu(made)
             found = limit.judge(self.terms, (made,), (made,))
             seen = {Verdict.BAD: Seen.SHOWS, Verdict.GOOD: Seen.GONE, Verdict.SKIP: Seen.UNTESTED}
-            first = self._baseline
-            if self._timed and first and found.verdict is Verdict.GOOD and where_time_goes.near(first, made):
+            changed = self._baseline is not None and self._baseline.folder != made.folder
+            near = self._timed and changed and where_time_goes.near(self._least, made)
+            if near and found.verdict is Verdict.GOOD:
                 why = "below the limit, but near to what nothing changed takes"
                 return Observation(Seen.UNTESTED, found.figures, why)
             return Observation(seen[found.verdict], found.figures, found.why, code=code)

@@ -8,12 +8,15 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from json import dumps, loads
 from pathlib import Path
 
 from tritonsmith import untrusted
 from tritonsmith.errors import StepError
 from tritonsmith.kernels.batch import spec
+from tritonsmith.kernels.compile import watched_program
 from tritonsmith.kernels.compile.folder_name import folder_name
+from tritonsmith.kernels.compile.surgery import Surgery
 from tritonsmith.passes.reduce import failure
 from tritonsmith.plan import files, process
 from tritonsmith.triage.kernel import BASELINE, lines_of
@@ -74,9 +77,15 @@ class CommandSubject:
 
     def test(self, variant: TriageVariant) -> Observation:
         """With a variant's variables; twice where the symptom is gone, for it may come and go."""
-        seen = self._run(variant.name, variant.variables)
+        variables, results = {**variant.variables}, self.out / folder_name(variant.name) / "results"
+        if variant.options:
+            variables |= self._operated(variant, results)
+        seen = self._run(variant.name, variables)
+        if variant.options and not variant.variables and not _changed(results):
+            why = "no launch has another value of this option, or none is compiled by Triton's own compile"
+            return replace(seen, seen=Seen.UNTESTED, why=why)
         if seen.seen is Seen.GONE:
-            again = self._run(variant.name, variant.variables)
+            again = self._run(variant.name, variables)
             if again.seen is not Seen.GONE:
                 why = f"it comes and goes: {seen.figures}, then {again.figures}"
                 return replace(again, seen=Seen.UNTESTED, why=why)
@@ -93,6 +102,17 @@ class CommandSubject:
     def bisect(self, _other: str) -> str:
         """None: nobody knows which kernels a command needs."""
         return ""
+
+    def _operated(self, variant: TriageVariant, results: Path) -> dict[str, str]:
+        """Variables with which each Python compiles with a variant's options instead of the launch's."""
+        files.make_folder(results)
+        request, site = results.parent / "request.json", results.parent / "site"
+        files.make_folder(site)
+        content = {"schema": 1, "results": str(results), "surgery": Surgery().request()}
+        files.write(request, dumps({**content, "options": dict(variant.options)}))
+        files.write(site / "sitecustomize.py", watched_program.site("operate", request))
+        known = os.environ.get("PYTHONPATH", "")
+        return {"PYTHONPATH": os.pathsep.join(filter(None, (str(site), known)))}
 
     def _run(self, name: str, variables: Mapping[str, str]) -> Observation:
         scratch = self.out / folder_name(name)
@@ -134,3 +154,9 @@ class CommandSubject:
         figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
         same = self._first is None or failed == self._first.failure
         return Observation(Seen.SHOWS if same else Seen.OTHER, figures, seconds=seconds, failure=failed)
+
+
+def _changed(results: Path) -> bool:
+    """Whether a kernel was compiled with another option than its launch has."""
+    texts = [untrusted.read_text(path) for path in sorted(results.glob("*.jsonl"))]
+    return any(loads(line)["changed"] for text in texts for line in text.splitlines())

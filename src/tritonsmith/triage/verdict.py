@@ -68,7 +68,8 @@ def run(subject: Subject, tell: Callable[[str, Observation], None]) -> TriageVer
     tell("nothing changed", first)
     if first.seen is Seen.UNTESTED:
         return TriageVerdict(Answer.NONE, f"it cannot be tested: {first.why}", (), (), first)
-    again = [subject.baseline() for _ in range(variants.baselines() - 1)] if subject.is_command else []
+    unsteady = subject.is_command or (subject.kind == "slow" and first.seen is Seen.SHOWS)
+    again = [subject.baseline() for _ in range(variants.baselines() - 1)] if unsteady else []
     for one in again:
         tell("nothing changed, again", one)
     if {one.seen for one in again} - {first.seen} or {one.failure for one in again} - {first.failure}:

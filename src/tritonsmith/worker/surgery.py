@@ -291,7 +291,13 @@ def _with_triton(request: Table, run: Callable[[], None], triton: types.ModuleTy
 def _compile(request: Table, real: Callable[..., Any], src: Any, *arguments: Any, **named: Any) -> Any:
     """Triton's `compile`."""
     operation = CompileOperation(request["surgery"])
-    error = ""
+    error, changed = "", {}
+    if request.get("options"):
+        launched = dict(named.get("options") or {})
+        changed = {
+            name: launched.get(name) for name, one in request["options"].items() if launched.get(name) != one
+        }
+        named["options"] = {**launched, **request["options"]}
     try:
         with operating(operation):
             return real(src, *arguments, **named)
@@ -300,5 +306,6 @@ def _compile(request: Table, real: Callable[..., Any], src: Any, *arguments: Any
         raise
     finally:
         row = {"kernel": getattr(src, "name", str(src)), "passes": operation.passes, "error": error}
+        row["changed"] = changed  # options of the launch that are others now: name to the launch's value
         with open(os.path.join(request["results"], f"{os.getpid()}.jsonl"), "a", encoding="utf-8") as file:
             file.write(json.dumps({**row, "unmet": operation.unmet()}) + "\n")

@@ -134,6 +134,16 @@ def test_what_comes_and_goes_is_not_decided() -> None:
         assert tested == []
 
 
+def test_a_slow_compile_is_timed_twice() -> None:
+    found, tested = judged(runs=[SHOWS, GONE], kind="slow")
+    assert found.answer is Answer.FLAKY
+    assert tested == []
+    found, tested = judged("num_warps=8", kind="slow")
+    assert found.text.startswith("few warps for the block")
+    assert "ptxas at -O1" in tested
+    assert "float32 dots in full precision" not in tested
+
+
 def test_the_same_machine_code_cannot_mend_anything() -> None:
     first = Observation(Seen.SHOWS, code="1")
     found, _ = judged("num_stages=1", runs=[first], code="1")
@@ -155,7 +165,7 @@ def test_rows_are_sound() -> None:
         assert not one.after or one.after in names[:number], one.name
         assert one.options or one.variables or one.release or one.skip or one.ptxas, one.name
         assert one.role == "side" or (one.gone and one.next), one.name
-        assert one.variables or not one.commands, one.name
+        assert one.variables or one.options or not one.commands, one.name
 
 
 @pytest.mark.parametrize(

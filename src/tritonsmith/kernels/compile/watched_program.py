@@ -76,7 +76,6 @@ def prepare(
         raise FactError(f"no program {words[0]}", hints=hints)
     else:
         words[0] = found
-    site = _SITE.format(worker=str(worker.FOLDER / "__main__.py"), what=what, request=str(request))
     paths = [str(work / "site"), *filter(None, [os.environ.get("PYTHONPATH", "")])]
     environ: dict[str, str | None] = {
         **dict.fromkeys(configs.load("kernels")["variables"]["unset"]),
@@ -85,7 +84,17 @@ def prepare(
         **({"PATH": path, "VIRTUAL_ENV": str(python.parents[1])} if python else {}),
     }
     step = AttachedRun(tuple(words), tuple(environ.items()), work / "stderr", phase="run")
-    return step, Write(work / "site" / "sitecustomize.py", site, phase="prepare")
+    return step, Write(work / "site" / "sitecustomize.py", site(what, request), phase="prepare")
+
+
+def site(what: str, request: Path) -> str:
+    """The `sitecustomize.py` of such a program.
+
+    Args:
+        what: command of the worker.
+        request: its file.
+    """
+    return _SITE.format(worker=str(worker.FOLDER / "__main__.py"), what=what, request=str(request))
 
 
 def show(data: bytes) -> None:
