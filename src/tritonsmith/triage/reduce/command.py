@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import math
+import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +16,7 @@ from pathlib import Path
 from tritonsmith import configs
 from tritonsmith.envs import workspace
 from tritonsmith.errors import InterruptedRunError, SmithError, UsageError
+from tritonsmith.facts import variables
 from tritonsmith.kernels.compile import output_lock, run, signature, source, values
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
@@ -150,7 +152,8 @@ def by_command(
         seen = _shown(first.test(KernelCandidate(text)), source_file)
         limit = min(timeout, _SECONDS + _SLOWER * (time.monotonic() - began))
         lines = counts(text, kernel).lines
-        symptom = Symptom("", seen.figures, lines, source_file.name, argv=with_file(argv, file.name))
+        asked = with_file(argv, file.name)
+        symptom = Symptom("", seen.figures, lines, source_file.name, argv=asked, variables=_variables())
         start = _Start(
             KernelCandidate(text),
             "",
@@ -186,7 +189,9 @@ def _of_compile(subject: KernelSubject, seen: Observation) -> _Start:
     subject.asked = asked
     before = counts(text, name).lines
     expected = " or ".join(term.text for term in subject.terms) or seen.figures  # figures change on the way
-    symptom = Symptom(subject.triton, expected, before, asked.file.name, subject.terms)
+    about = (subject.triton, expected, before, asked.file.name, subject.terms)
+    unset = configs.load("kernels")["variables"]["unset"]
+    symptom = Symptom(*about, variables=_variables(without=unset))
     quick = math.ceil(_SECONDS + _SLOWER * seen.seconds)
     limit = where.timeout if subject.kind == "hang" else min(where.timeout, quick)
     warm = replace(where, timeout=limit)
@@ -255,20 +260,27 @@ def _reduce(start: _Start, file: Path, began: float, on_better: OnBetter) -> Ker
             hints=["what comes and goes cannot be reduced", "--jobs 1 may help, if it is about time"],
         )
     start = replace(start, symptom=replace(start.symptom, expected=seen.figures))
-    alone = reproducer.can_run_alone(start.symptom)
-    if alone:
-        _write(start, best, file, alone=True)
-        alone = start.alone(file, seen)
-    if not alone:
+    main = reproducer.main_program(best.text, start.symptom, start.asked and request(start.asked, best, file))
+    _write(start, best, file, main)
+    alone = bool(main) and start.alone(file, seen)
+    if main and not alone:
         _write(start, best, file)
     after = counts(best.text, start.counted)
     seconds = time.monotonic() - began
     return KernelReduced(file, seen.figures, before, after, search.tried, seconds, alone, interrupted)
 
 
-def _write(start: _Start, candidate: KernelCandidate, file: Path, *, alone: bool = False) -> None:
+def _write(start: _Start, candidate: KernelCandidate, file: Path, main: str = "") -> None:
     asked = start.asked and request(start.asked, candidate, file)
-    files.write_atomically(file, reproducer.render(candidate.text, start.symptom, asked, alone=alone))
+    files.write_atomically(file, reproducer.render(candidate.text, start.symptom, asked, main))
+
+
+def _variables(*, without: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Those of Triton's that are set, folders aside."""
+    ours = (one for one in sorted(os.environ.items()) if one[0].startswith(variables.prefixes()))
+    return tuple(
+        one for one in ours if variables.find(one[0]) and one[0] not in without and os.sep not in one[1]
+    )
 
 
 def _shown(seen: Observation, file: Path) -> Observation:

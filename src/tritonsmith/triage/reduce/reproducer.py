@@ -34,6 +34,7 @@ class Symptom:
         origin: name of that file.
         terms: of `--when`.
         argv: the command that decides; empty for a compile.
+        variables: of Triton's, that are set.
     """
 
     triton: str
@@ -42,25 +43,26 @@ class Symptom:
     origin: str
     terms: tuple[Limit | TextTerm, ...] = ()
     argv: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+
+    def shell(self, said: str) -> str:
+        """A command under these variables."""
+        before = "".join(f"{name}={shlex.quote(value)} " for name, value in self.variables)
+        return f"  {before}{said}"
 
 
-def render(text: str, symptom: Symptom, asked: CompileRequest | None, *, alone: bool) -> str:
+def render(text: str, symptom: Symptom, asked: CompileRequest | None, main: str = "") -> str:
     """The whole file.
 
     Args:
         text: of the kernel.
         symptom: what it shows.
         asked: its compile, with the name that the file has; None where a command decides.
-        alone: whether `python FILE` compiles it.
+        main: of `main_program`; empty if `python FILE` is not to compile it.
     """
-    main = _main(text, asked, symptom) if alone and asked else ""
-    head = "\n".join(f"# {line}".rstrip() for line in _head(symptom, asked, alone=bool(main)))
+    said = "\n".join(_head(symptom, asked, alone=bool(main)))  # messages have several lines
+    head = "\n".join(f"# {line}".rstrip() for line in said.splitlines())
     return f"{head}\n{text.rstrip()}\n" + (f"\n\n{main}" if main else "")
-
-
-def can_run_alone(symptom: Symptom) -> bool:
-    """Whether this Triton's Python interface is one that `render` knows."""
-    return bool(symptom.triton) and version_key(symptom.triton) >= version_key(_SINCE)
 
 
 def _head(symptom: Symptom, asked: CompileRequest | None, *, alone: bool) -> Iterator[str]:
@@ -72,13 +74,13 @@ def _head(symptom: Symptom, asked: CompileRequest | None, *, alone: bool) -> Ite
         yield f"Expected: {symptom.expected}"
         yield ""
         for told in _commands(symptom, asked):
-            yield f"  {told}"
+            yield symptom.shell(told)
         if alone:
-            yield f"  python {asked.file.name}{_after(symptom)}"
+            yield symptom.shell(f"python {shlex.quote(asked.file.name)}{_after(symptom)}")
     else:
         yield "Expected: exit code 0 of"
         yield ""
-        yield f"  {shlex.join(symptom.argv)}"
+        yield symptom.shell(shlex.join(symptom.argv))
 
 
 def _stages() -> list[str]:
@@ -105,8 +107,10 @@ def _commands(symptom: Symptom, asked: CompileRequest) -> Iterator[str]:
         yield command("kernel.compile", *words)
 
 
-def _main(text: str, asked: CompileRequest, symptom: Symptom) -> str:
-    """A main program that compiles the kernel with nothing but Triton; empty if it cannot be written."""
+def main_program(text: str, symptom: Symptom, asked: CompileRequest | None) -> str:
+    """What compiles the kernel with nothing but Triton; empty if it cannot be written, or for this Triton."""
+    if not asked or not symptom.triton or version_key(symptom.triton) < version_key(_SINCE):
+        return ""
     kernel = source.find(text, asked.kernel, asked.file)
     texts = [one for one in symptom.terms if isinstance(one, TextTerm) and one.stage in _stages()]
     said = [
