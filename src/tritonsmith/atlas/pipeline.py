@@ -43,12 +43,17 @@ def calls(tree: SourceFiles) -> tuple[PassCall, ...]:
     for file in tree.having(".py"):
         text = tree.text(file)
         if "add_" in text and ("passes." in text or "pm.add" in text) and "test" not in file.split("/"):
-            try:
-                parsed = ast.parse(text)
-            except SyntaxError:
-                continue  # a template: no backend runs it
-            found += _Visitor(file).visit_all(parsed)
+            found += calls_in(text, file)
     return tuple(found)
+
+
+def calls_in(text: str, file: str) -> Iterator[PassCall]:
+    """The calls of passes in one file; none in a template, which no backend runs."""
+    try:
+        parsed = ast.parse(text)
+    except SyntaxError:
+        return
+    yield from _Visitor(file).visit_all(parsed)
 
 
 def of_binding(

@@ -46,6 +46,7 @@ from tritonsmith.tasks.passes_report import report as passes_report
 from tritonsmith.tasks.passes_run import run as passes_run
 from tritonsmith.tasks.passes_show import show as passes_show
 from tritonsmith.tasks.pins import pins
+from tritonsmith.tasks.pipeline import pipeline
 from tritonsmith.tasks.purge_wheels import purge_wheels
 from tritonsmith.tasks.rehearse import rehearse
 from tritonsmith.tasks.run import run_
@@ -94,6 +95,7 @@ namespace = Collection(
     triage,
     run_,
     layout,
+    pipeline,
     explain_,
     pins,
     env_triton,

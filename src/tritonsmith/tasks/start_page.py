@@ -27,7 +27,7 @@ GROUPS = {
     "passes": (
         "passes.dump", "passes.import", "passes.list", "passes.show", "passes.diff", "passes.find",
         "passes.replay", "passes.run", "passes.knockout", "passes.isolate", "passes.reduce", "passes.report",
-        "ir-env", "ir-override",
+        "pipeline", "ir-env", "ir-override",
     ),
     "LLVM store": (
         "store.list", "store.gc", "store.export", "store.import", "store.adopt", "store.forget",

@@ -34,6 +34,7 @@ _FEW = 4  # tasks
 _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text mean the same
     "--against": ["passes.diff", "passes.report"],
     "--all": ["clear-cache", "explain", "kernel.compile", "passes.replay"],
+    "--backend": ["passes.dump", "pipeline"],
     "--build-type": ["build-triton install-triton", "setup-mlir"],
     "--debug": ["build-triton install-triton", "passes.replay"],
     "--diff": ["ir-override", "kernel.compare"],
@@ -101,7 +102,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     ],
     "--timeout": ["passes.isolate passes.reduce"],
     "--to": ["blame rehearse", "passes.diff"],
-    "--triton": ["ir-env", "kernel.study", "pins"],
+    "--triton": ["ir-env", "kernel.study", "pins", "pipeline"],
     "--llvm-source": ["bisect.resume bisect.run", "debug-library setup-mlir"],
     "--when": ["bisect.run kernel.reduce triage", "passes.isolate"],
 }

@@ -28,6 +28,7 @@ from tests.unit.tasks.conftest import Smith
 from tests.unit.ui.fitting import check
 from tritonsmith.atlas import report as atlas_report
 from tritonsmith.atlas.answer import AtlasAnswer
+from tritonsmith.atlas.place import Place
 from tritonsmith.bisect import report as bisect_report
 from tritonsmith.bisect.cost import ExpectedCost
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
@@ -77,6 +78,8 @@ from tritonsmith.passes.knockout.knockout import KnockedOut, Knockout
 from tritonsmith.passes.reduce import report as reduce
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.passes.replay import report as replay
+from tritonsmith.passes.view import target_pipeline
+from tritonsmith.passes.view.target_pipeline import BackendPass
 from tritonsmith.store import list_ as store_lists
 from tritonsmith.tasks import namespace, output, store_tables, worktree
 from tritonsmith.tasks.cache import _show_plan as show_cleared
@@ -329,6 +332,19 @@ def _explain(_: World) -> Iterable[Grid]:
     yield atlas_report.table([found], "ops", "/home/me/triton")
 
 
+def _pipeline(_: World) -> Iterable[Grid]:
+    when = ("not (capability // 10 in [8, 9])", "capability // 10 >= 10")
+    one = BackendPass(
+        "ttgir",
+        "tritongpu-automatic-warp-specialization",
+        (("gfx942", 3, False),),
+        Place("c.py", 9, when=when),
+    )
+    yield target_pipeline.table(
+        [(one, None, replace(one, made=()))], ["3.4.0 cuda:90:32", "b", "hip:gfx942:64"]
+    )
+
+
 def _worktree_list(_: World) -> Iterable[Grid]:
     record = WorktreeRecord("wt-release-3.4.x", "/home/me/triton", "/", "release/3.4.x", "ab" * 20, "dev", 0)
     row = WorktreeRow(record, "", "topic", "ab" * 20, dirty=True, pin="cd" * 20)
@@ -516,6 +532,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "passes.isolate": _reduce,
     "passes.knockout": _knockout,
     "passes.list": _passes("list"),
+    "pipeline": _pipeline,
     "passes.reduce": _reduce,
     "passes.show": _module_layouts,
     "passes.replay": _replay,
