@@ -23,7 +23,7 @@ _EMPTY = {
     "called": "no backend calls it from Python",
     "tests": "no test names it",
     "read": "no source reads it by this name",
-    "language": "no function of the language builds it directly",
+    "language": "no function of the language builds it",
     "built": "no function of the builder makes it",
 }
 _ORDER = (
@@ -46,7 +46,7 @@ def blocks(found: AtlasAnswer, *, everything: bool = False) -> Iterator[Text | G
             yield Text("\n".join(lines))
     for name, rows in found.tables.items():
         if rows:
-            heads = {"arguments": "constraint", "results": "constraint"}.get(name, "type")
+            heads = {"arguments": "constraint", "results": "constraint", "folders": "size"}.get(name, "type")
             shown = [
                 [one, type_, _one_line(about)]
                 for one, type_, about in (rows if found.kind == "map" else rows[: most * 3])
