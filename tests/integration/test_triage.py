@@ -93,9 +93,8 @@ sys.exit("wrong" if made.metadata.num_stages != 1 else 0)
 
 def test_options_of_a_commands_kernels(smith: Smith) -> None:
     (smith.cwd / "launch.py").write_text(LAUNCH, encoding="utf-8")
-    found = judged(
-        smith, "--env", "wheel", "--", "python", "launch.py", code=5
-    )  # the interpreter shows it, too
+    found = judged(smith, "--env", "wheel", "--", "python", "launch.py")
+    assert found["verdict"] == "software pipelining"
     seen = {row["variant"]: row for row in found["tried"]}
     assert seen["num_stages=1"]["symptom"] == "gone"
     assert seen["num_warps=8"]["symptom"] == "shows"
