@@ -144,9 +144,12 @@ def explain(
     for _, error in failed:
         lines += error.lines[:_SHOWN]
     count = len(step.found())
+    what = f"{len(failed)} of the {count} files compiled first failed"
+    if len(failed) > count:  # what they are made from, such as tables of TableGen
+        what = f"{len(failed)} steps failed that the {count} files compiled first need"
     first = failed[0][1]
     return StepError(
-        f"{len(failed)} of the {count} files compiled first failed; the rest of the build was not started",
+        f"{what}; the rest of the build was not started",
         where=f"{first.file}:{first.line}" if first.file else failure.log,
         why="\n".join(lines),
         hints=[

@@ -191,6 +191,14 @@ def test_all_that_fails_is_told_at_once_with_both_llvms(tmp_path: Path) -> None:
     assert "to build anyway: --force" in error.hints
 
 
+def test_more_steps_than_files_are_not_counted_as_files(tmp_path: Path) -> None:
+    failure, step = failed("llvm-near-pin-several", tmp_path)
+    few = replace(step, sources=step.sources[:1])
+    checkout = made.checkout("3.2")
+    error = suspects.explain(failure, few, llvm=NEAR, pin=made.PIN, checkout=checkout, backends=("nvidia",))
+    assert error.what.startswith("2 steps failed that the 1 files compiled first need; ")
+
+
 @pytest.mark.parametrize(
     ("bin_needs_amd", "hint"),
     [
