@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.integration.harness import DEAD, LLVM, Smith
+from tests.support import require
 from tritonsmith.errors import FactError
 from tritonsmith.kernels import smoke_test
 from tritonsmith.kernels.blame import llc
@@ -98,6 +99,7 @@ def test_another_ptxas_on_one_side_is_all_that_changes(smith: Smith) -> None:
 
 
 def test_the_llcs_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require(str(LLC))
     tree = tmp_path / "llvm"
     for name, text in (
         ("lib/cmake/llvm/LLVMConfig.cmake", "set(LLVM_PACKAGE_VERSION 19.1.7)\n"),
@@ -124,6 +126,7 @@ def script_for(program: Path, script: Path) -> Path:
 
 
 def test_a_gpu_that_an_llvm_does_not_know_is_refused(tmp_path: Path) -> None:
+    require(str(LLC))
     llir, like, out = tmp_path / "k.llir", tmp_path / "k.ptx", tmp_path / "out.ptx"
     llir.write_text("define void @k() {\n  ret void\n}\n")
     point = Point("cuda-90-32", "cuda:90:32", {}, {}, {}, {}, "ok", 1.0)
@@ -139,6 +142,7 @@ def test_a_gpu_that_an_llvm_does_not_know_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_releases_whatever_the_answer_is(smith: Smith, tmp_path: Path) -> None:
+    require(str(LLC))
     other = str(script_for(LLC, tmp_path / "llc of another LLVM"))
     asked = (*KERNEL, "--from", OLD, "--to", "wheel", "--target", "h100", "--llc", other)
     done = smith("blame", *asked, "--json", code=None)
@@ -154,9 +158,7 @@ def test_two_releases_whatever_the_answer_is(smith: Smith, tmp_path: Path) -> No
     same = {row["text"]: row["figures"] for row in point["axes"] if row["by"] == versions[0]}
     assert same[f"ptx of {OLD}"] == point["ends"][0]
     assert [one for one in point["notes"] if one.startswith("ptxas 12.8.93 -> 1")]
-    [_, newer] = [
-        row for row in point["axes"] if row["by"] == "llc 19.1.7"
-    ]  # it lacks what 3.4.0's llir asks for
+    [_, newer] = [row for row in point["axes"] if row["by"] == "llc 19.1.7"]  # 3.4.0 asks for what it lacks
     assert newer["figures"]["registers"] > 0
     assert "llc 19.1.7 does not take this llir; in the spelling before LLVM 20 it can" in point["notes"]
 

@@ -68,7 +68,7 @@ def replay(
     groups = [(link,) for link in wanted] if all_ else [wanted]
     prints = debug or mlir or debug_only or debug_all
     if len(groups) > 1 and (prints or gdb or lldb or out):
-        what = "--all takes no debug output, no debugger and no --out"
+        what = "--all takes neither debug output nor a debugger nor --out"
         raise UsageError(what, hints=["name one pass, or a range"])
     more = debugger.of(wanted, chosen, mlir, wanted=debug, only=debug_only, everything=debug_all)
     prepared = run.prepare(seen, groups, chosen, space, more)

@@ -82,6 +82,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--ref": ["pins", "worktree.add"],
     "--regex": ["passes.find", "passes.isolate"],
     "--report": ["doctor.compare", "doctor.run"],
+    "--sanitizer": ["build-triton", "run"],
     "--signature": ["kernel.aot"],
     "--source": [
         "bisect.run",
