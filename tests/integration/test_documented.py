@@ -127,6 +127,7 @@ NOT_RUN = {  # why, by how a command begins
     "passes.reduce input.mlir": "test_passes_reduce.py has an input that fails",
     "passes.replay dump 18 --gdb": "a wheel has no debug information",
     "passes.replay dump tritongpu-coalesce --triton-opt": "a wheel has no triton-opt",
+    "pipeline --triton": "wheels of two releases; test_pipeline.py has two targets",
     "pins --installed": "test_pins.py has environments with a PyTorch",
     "pins --live": "it asks GitHub; test_pins.py has a small PyTorch",
     "pins --triton": "a clone of Triton; test_pins.py has a small one",
@@ -164,7 +165,9 @@ def words(command: DocumentedCommand, home: Path) -> list[str]:
     ours = WORDS | WORDS_OF_A_PAGE.get(command.page, {})
     typed = INSTEAD[command.text].split() if command.text in INSTEAD else command.words
     made = [re.sub("^~/", f"{home}/", ours.get(word, word)) for word in typed]
-    return [*made, "--dry-run"] if begins(command, DRY) and "--dry-run" not in made else made
+    more = ["--dry-run"] if begins(command, DRY) else []
+    more += ["--force"] if made[0] == "setup-mlir" else []  # an LLVM takes more disk than may be free
+    return [*made, *(flag for flag in more if flag not in made)]
 
 
 def fill(root: Path, with_wheel: Smith) -> None:
