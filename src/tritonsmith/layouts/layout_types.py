@@ -92,8 +92,8 @@ def of(layout: str, shape: str, element: str) -> LayoutType:
     Raises:
         UsageError: one of them makes no sense.
     """
-    if not _SHAPE.fullmatch(shape) or not all(map(int, shape.split("x"))):
-        raise UsageError(f"--shape {shape}: sizes are joined by x", hints=["--shape 128x64"])
+    if not _SHAPE.fullmatch(shape) or any(size.bit_count() != 1 for size in _sizes(shape)):
+        raise UsageError(f"--shape {shape}: powers of two, joined by x", hints=["--shape 128x64"])
     spelled = re.sub(r"^(uint|int|fp|u)(?=\d)", lambda match: _ELEMENTS[match[1]], element)
     if not _BITS.match(spelled):
         raise UsageError(f"--dtype {element}: no type of an element", hints=["--dtype fp16"])

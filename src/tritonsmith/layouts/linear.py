@@ -5,10 +5,9 @@ Source: include/triton/Tools/LinearLayout.h.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from math import prod
 
 Element = tuple[int, ...]
@@ -60,21 +59,57 @@ class LinearLayout:
                     found = [one ^ other for one, other in zip(found, basis, strict=True)]
         return tuple(found)
 
-    def places(self) -> Iterator[Place]:
-        """Every place, in order."""
-        yield from product(*(range(self.size(name)) for name in self.inputs))
+    def holders(self, element: Element) -> tuple[Place, ...]:
+        """The places of an element, in order; none if no place has it."""
+        pivots, copies = self._solved
+        left, number = self._of_element(element), 0
+        while left:
+            if left.bit_length() not in pivots:
+                return ()
+            vector, bits = pivots[left.bit_length()]
+            left, number = left ^ vector, number ^ bits
+        numbers = [number]
+        for bits in copies:
+            numbers += [one ^ bits for one in numbers]
+        return tuple(map(self._place, sorted(numbers)))
 
     @cached_property
-    def holders(self) -> Mapping[Element, tuple[Place, ...]]:
-        """Every element's places, in order."""
-        found: dict[Element, list[Place]] = {}
-        for place in self.places():
-            found.setdefault(self.element(place), []).append(place)
-        return {element: tuple(places) for element, places in found.items()}
+    def _solved(self) -> tuple[Mapping[int, tuple[int, int]], Sequence[int]]:
+        """Bases by the highest bit of their element, each with the bits of its place; and places of nothing.
+
+        Gaussian elimination over single bits. The numbers of places and elements are those of all inputs, and
+        of all dimensions, one after the other.
+        """
+        bases = [basis for name in reversed(self.inputs) for basis in self.bases[name]]
+        pivots: dict[int, tuple[int, int]] = {}
+        copies = []
+        for bit, basis in enumerate(bases):
+            left, bits = self._of_element(basis), 1 << bit
+            while left and left.bit_length() in pivots:
+                vector, more = pivots[left.bit_length()]
+                left, bits = left ^ vector, bits ^ more
+            if left:
+                pivots[left.bit_length()] = left, bits
+            else:
+                copies.append(bits)
+        return pivots, copies
+
+    def _of_element(self, element: Element) -> int:
+        number = 0
+        for size, index in zip(self.shape, element, strict=True):
+            number = number * size + index
+        return number
+
+    def _place(self, number: int) -> Place:
+        place = []
+        for name in reversed(self.inputs):
+            place.append(number % self.size(name))
+            number //= self.size(name)
+        return tuple(reversed(place))
 
     def spelled(self, element: Element) -> str:
         """The places of an element as `triton-tensor-layout` has them: `T4:1|T5:1`, `B1:T4:1`; offsets."""
-        return "|".join(map(self._spelled, self.holders.get(element, ())))
+        return "|".join(map(self._spelled, self.holders(element)))
 
     def _spelled(self, place: Place) -> str:
         values = dict(zip(self.inputs, place, strict=True))
@@ -92,5 +127,5 @@ class LinearLayout:
 
     def offset(self, element: Element) -> int:
         """Where shared memory has an element, in elements from the start of its block."""
-        place = dict(zip(self.inputs, self.holders[element][0], strict=True))
+        place = dict(zip(self.inputs, self.holders(element)[0], strict=True))
         return self.padded(place["offset"])

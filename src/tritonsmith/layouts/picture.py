@@ -62,7 +62,7 @@ def _element(linear: LinearLayout, row: int, column: int) -> tuple[int, ...]:
 
 def _groups(linear: LinearLayout, bits: int, element: tuple[int, ...]) -> tuple[int, bool]:
     """The number of the first warp that holds an element, or of the bank, and whether the lane is odd."""
-    place = dict(zip(linear.inputs, linear.holders[element][0], strict=True))
+    place = dict(zip(linear.inputs, linear.holders(element)[0], strict=True))
     if linear.distributed:
         return place["warp"] + linear.size("warp") * place.get("block", 0), place["lane"] % 2 == 1
     if "offset" not in place:

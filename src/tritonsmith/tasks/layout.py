@@ -42,7 +42,8 @@ def layout(
     made = converted.convert(types, where.python, where.space)
     for one in made:
         if one.linear is None:
-            hints = ["another Triton may take it: --env, --python", "layouts of older releases are respelled"]
+            hints = [f"--shape {shape} must have as many dimensions as the layout"]
+            hints += ["another Triton may take it: --env, --python"]
             raise FactError(f"Triton does not convert {one.type.layout}", why=one.error, hints=hints)
     first = made[0]
     assert first.linear is not None  # noqa: S101 - for the type checker

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonsmith.layouts.linear import LinearLayout
+from tritonsmith.layouts.linear import Element, LinearLayout, Place
 
 # #blocked<{sizePerThread = [1, 2], threadsPerWarp = [2, 2], warpsPerCTA = [2, 1], order = [1, 0]}> of 8x4
 BLOCKED = LinearLayout(
@@ -54,9 +56,13 @@ def layouts(draw: st.DrawFn) -> LinearLayout:
 
 
 @given(layouts())
-def test_every_element_is_held_by_as_many(layout: LinearLayout) -> None:
-    assert len(layout.holders) == layout.shape[0] * layout.shape[1]
-    assert {len(places) for places in layout.holders.values()} == {layout.copies}
-    assert all(
-        layout.element(place) == element for element, every in layout.holders.items() for place in every
-    )
+def test_every_element_is_held_where_it_is_said(layout: LinearLayout) -> None:
+    held: dict[Element, tuple[Place, ...]] = dict.fromkeys(product(*map(range, layout.shape)), ())
+    for place in product(*(range(layout.size(name)) for name in layout.inputs)):
+        held[layout.element(place)] += (place,)
+    assert {element: layout.holders(element) for element in held} == held
+    assert {len(places) for places in held.values()} == {layout.copies}
+
+
+def test_what_no_place_has_is_held_nowhere() -> None:
+    assert LinearLayout((4,), {"register": ((1,),), "lane": (), "warp": (), "block": ()}).holders((2,)) == ()
