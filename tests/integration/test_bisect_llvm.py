@@ -16,7 +16,7 @@ import pytest
 from tests.integration.harness import LLVM, Smith, commit, git, plant, ready, require_llvm
 from tritonsmith.bisect.build import CommitBuilds
 from tritonsmith.bisect.llvm_build import LlcBuilds
-from tritonsmith.bisect.llvm_range import LlvmBisect, LlvmRange
+from tritonsmith.bisect.llvm_range import LLC, OPT, LlvmBisect, LlvmRange
 from tritonsmith.bisect.predicate import limit, llc_compiles
 from tritonsmith.bisect.predicate.command import CommandPredicate
 from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles
@@ -33,6 +33,7 @@ from tritonsmith.kernels.compile.request import CompileRequest
 
 ADD = Path(kernel_compile.__file__).parents[1] / "examples" / "vector_add.py"
 SCRIPT = "llvm/tools/llc/llc.sh"
+OPT_SCRIPT = "llvm/tools/opt/opt.sh"
 NVPTX = "llvm/lib/Target/NVPTX/NVPTX.cpp"
 FILES = {
     "llvm/CMakeLists.txt": """\
@@ -42,8 +43,10 @@ file(READ lib/Target/NVPTX/NVPTX.cpp source)
 if(source MATCHES "broken")
   set(broken COMMAND broken)
 endif()
-add_custom_target(llc
-  ${broken} COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_SOURCE_DIR}/tools/llc/llc.sh ${CMAKE_BINARY_DIR}/bin/llc)
+foreach(program llc opt)
+  add_custom_target(${program} ${broken} COMMAND ${CMAKE_COMMAND} -E copy
+    ${CMAKE_SOURCE_DIR}/tools/${program}/${program}.sh ${CMAKE_BINARY_DIR}/bin/${program})
+endforeach()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS lib/Target/NVPTX/NVPTX.cpp)
 """,
     "cmake/README": "",
@@ -59,7 +62,26 @@ done
 test "$out" || exit 0
 cat "${llir%.llir}.ptx" > "$out"
 """,
+    OPT_SCRIPT: """\
+#!/bin/sh
+echo "error: this opt optimizes nothing" >&2
+exit 1
+""",
 }
+REAL = '#!/bin/sh\nexec {program} {flags} "$@"\n'  # a program of a real LLVM
+ROWS = """\
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rows(x, out, stride, N: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for row in range(N):
+        total = total * 0.5 + tl.load(x + row * stride + at)
+    tl.store(out + at, total)
+"""
 
 
 @dataclass(frozen=True)
@@ -87,7 +109,11 @@ class Llvm:
         ends = self.hashes[old], self.hashes[new]
         history = llvm_history.read(self.clone, *ends, ("NVPTX",))
         sides = {"good": self.triton, "bad": self.triton}
-        tests = llc_compiles.tests(predicate, sides, self.builds.space.root / "llc" / folder.name)
+        made = self.builds.space.root / "llc" / folder.name
+        tests = {
+            LLC: llc_compiles.tests(predicate, sides, made, optimizes=False),
+            OPT: llc_compiles.tests(predicate, sides, made / "opt", optimizes=True),
+        }
         found = LlvmRange(*ends, ("NVPTX",), history)
         return LlvmBisect(found, self.builds, tests, session, lambda _: None)
 
@@ -106,7 +132,8 @@ def llvm(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             file = clone / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-        (clone / SCRIPT).chmod(0o755)
+        for script in (SCRIPT, OPT_SCRIPT):
+            (clone / script).chmod(0o755)
         hashes[what] = commit(clone, what)
 
     change("first", **FILES)
@@ -117,6 +144,12 @@ def llvm(with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     change("culprit (#12)", **{SCRIPT: FILES[SCRIPT] + 'echo "// slower" >> "$out"\n'})
     change("support", **{"llvm/lib/Support/APInt.cpp": "1"})
     change("docs again", **{"llvm/docs/LangRef.rst": "1"})
+    real = {name: REAL.format(program=f"{LLVM}/bin/{name}", flags="") for name in ("llc", "opt")}
+    change("real", **{SCRIPT: real["llc"], OPT_SCRIPT: real["opt"]})
+    change("passes", **{"llvm/lib/Passes/Passes.cpp": "1"})
+    slower = REAL.format(program=f"{LLVM}/bin/opt", flags="-unroll-threshold-aggressive=1")
+    change("unroll less (#34)", **{OPT_SCRIPT: slower})
+    change("support again", **{"llvm/lib/Support/APInt.cpp": "2"})
     with pytest.MonkeyPatch.context() as patch:
         for name, value in smith.environ.items():
             patch.setenv(name, value)
@@ -179,18 +212,39 @@ def test_a_commit_that_is_skipped_by_hand_is_not_tested(llvm: Llvm, tmp_path: Pa
 
 def test_where_llc_alone_does_not_show_it_nothing_is_blamed(llvm: Llvm, tmp_path: Path) -> None:
     search = llvm.search("ptx contains slower", tmp_path, new="comment")
-    head, good, bad, hint = search.run()
+    head, good, bad, by_opt, refused, _, hint = search.run()
     assert "LLVM's code generator alone does not show it" in head
     assert "llir of the good side: good: ptx does not contain slower" in good
     assert "llir of the bad side" in bad
+    assert "LLVM's commits are not searched by opt and llc" in by_opt
+    assert "skip: " in refused
+    assert "this opt optimizes nothing" in refused
     assert "invoke blame" in hint
     assert search.found == ()
 
 
+def test_where_llc_alone_does_not_show_it_the_o3_before_it_is_searched(llvm: Llvm, tmp_path: Path) -> None:
+    require_llvm()
+    file = tmp_path / "rows.py"
+    file.write_text(ROWS, encoding="utf-8")
+    asked = CompileRequest(file, "", "*fp32:16,*fp32:16,i32,4,128", (targets.parse("sm_80"),))
+    rows = replace(llvm.kernel, kernels=(ComparedKernel("rows", asked),), _known={})
+    search = replace(llvm, kernel=rows).search("ptx contains bra", tmp_path, "real", "support again")
+    alone, good, *_, found, figures = search.run()
+    assert "LLVM's code generator alone does not show it" in alone
+    assert "good: ptx does not contain bra" in good
+    culprit = llvm.hashes["unroll less (#34)"]
+    assert found.startswith(f"LLVM: first bad commit: {culprit[:12]} unroll less (#34)")
+    assert "by opt and llc on the llir of the good side" in figures
+    told = search.as_json()
+    assert (told["by"], told["llir_of"], told["decided"]) == ("opt and llc", "good", True)
+    assert {one["by"] for one in told["tested"]} == {"llc", "opt and llc"}
+
+
 def test_a_command_has_no_llir(llvm: Llvm, tmp_path: Path) -> None:
     search = llvm.search("ptx contains slower", tmp_path)
-    none = llc_compiles.tests(CommandPredicate(("true",), tmp_path, tmp_path), {}, tmp_path)
-    said = list(replace(search, tests=none).run())
+    none = llc_compiles.tests(CommandPredicate(("true",), tmp_path, tmp_path), {}, tmp_path, optimizes=False)
+    said = list(replace(search, tests={LLC: none, OPT: none}).run())
     assert said == ["LLVM: they are not tested: a command and a test have no llir that llc could take"]
 
 
@@ -198,7 +252,7 @@ def test_the_users_clone_stays_as_it_was(llvm: Llvm, found: tuple[LlvmBisect, li
     assert found
     assert git(llvm.clone, "status", "--porcelain", "--ignored") == ""
     assert git(llvm.clone, "worktree", "list").count(os.linesep) == 0
-    assert git(llvm.clone, "rev-parse", "HEAD") == llvm.hashes["docs again"]
+    assert git(llvm.clone, "rev-parse", "HEAD") == llvm.hashes["support again"]
 
 
 def test_a_commit_that_moves_the_pin_names_the_commits_of_llvm(

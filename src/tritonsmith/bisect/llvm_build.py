@@ -27,7 +27,6 @@ from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.plan import MakeDir, Plan, Run, Step, digest, locks
 
 _TASK = "setup-mlir"  # what builds of LLVM are to receipts and logs
-_PROGRAM = "llc"
 _SHORT = 12  # digits of a commit
 
 
@@ -40,12 +39,14 @@ class LlcBuilds:
         settings: of the environment whose compiler, linker, cache and jobs are used.
         space: the workspace, in which everything goes.
         targets: the code generators: `NVPTX`.
+        programs: that are built: the llc, and whatever else is tested with it.
     """
 
     clone: Path
     settings: Settings
     space: Workspace
     targets: tuple[str, ...]
+    programs: tuple[str, ...] = ("llc",)
 
     @property
     def source(self) -> Path:
@@ -67,8 +68,9 @@ class LlcBuilds:
         return "ready"
 
     def last(self, _pin: str) -> str:
-        """The commit that was built last; empty if none was."""
-        return str((receipts.read(self.env.receipt(_TASK)) or {}).get("commit", ""))
+        """The commit that was built last; empty if none was, or not all of the programs."""
+        receipt = receipts.read(self.env.receipt(_TASK)) or {}
+        return str(receipt.get("commit", "")) if {*self.programs} <= {*receipt.get("programs", ())} else ""
 
     def built(self, commit: TritonCommit) -> dict[str, Any] | None:
         """The receipt of the last build, if it was of this commit."""
@@ -88,11 +90,9 @@ class LlcBuilds:
             running.run_unseen(
                 (*borrowed_clone(self.clone, self.source, self.space), *self._move(commit.commit))
             )
-            prepared = PreparedBuild(
-                Plan("an llc", self._build()), (), {"commit": commit.commit, "targets": self.targets}
-            )
-            commands.execute(prepared, running)
-        return CompilerSpec(f"llc {commit.commit[:_SHORT]}", python=str(self.tree / "bin" / _PROGRAM))
+            made = {"commit": commit.commit, "targets": self.targets, "programs": self.programs}
+            commands.execute(PreparedBuild(Plan("an llc", self._build()), (), made), running)
+        return CompilerSpec(f"llc {commit.commit[:_SHORT]}", python=str(self.tree / "bin" / "llc"))
 
     def _move(self, commit: str) -> tuple[Step, ...]:
         folders = (
@@ -119,7 +119,7 @@ class LlcBuilds:
             cmake.build_targets(
                 self.tree,
                 means.tools,
-                targets=(_PROGRAM,),
+                targets=self.programs,
                 jobs=means.jobs.compile,
                 phase=llvm_source.PHASE_BUILD,
             ),

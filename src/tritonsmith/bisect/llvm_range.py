@@ -1,7 +1,8 @@
 """The culprit moves the LLVM pin: the commits of LLVM between both pins, and the first bad one among them.
 
-LLVM's code generator is searched alone: llc on the llir that a side of the step was compiled to. That is
-sound only where the llc of the old pin is good and that of the new pin is bad on the same llir.
+LLVM's code generator is searched alone: llc on the llir that a side of the step was compiled to. Where that
+does not show it, LLVM's O3 is searched with it: opt and llc on the llir before O3. Either is sound only where
+the old pin is good and the new pin is bad on the same llir.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from tritonsmith.facts import llvm_history
 from tritonsmith.facts.llvm_history import LlvmHistory
 from tritonsmith.facts.triton_history import TritonCommit
 
+LLC, OPT = "llc", "opt and llc"  # what is tested of LLVM
+_AND = " and "
 _SHORT = 12  # digits of a commit
 
 
@@ -121,21 +124,23 @@ def of(
 
 @dataclass
 class LlvmBisect:
-    """A search for the first commit of LLVM whose llc shows it.
+    """A search for the first commit of LLVM whose programs show it.
 
     Attributes:
         range: the commits.
-        builds: of llc.
-        tests: by side of the step whose llir is taken.
-        session: of the search over Triton; both sides have one of their own below it.
+        builds: of llc, and of opt where it is needed.
+        tests: by what is tested, `llc` or `opt and llc`, and by side of the step whose llir is taken. The
+            first by which the ends differ is searched.
+        session: of the search over Triton; each test has one of its own below it.
         tell: gets a line for each outcome.
     """
 
     range: LlvmRange
     builds: LlcBuilds
-    tests: Mapping[str, LlcTest]
+    tests: Mapping[str, Mapping[str, LlcTest]]
     session: BisectSession
     tell: Callable[[str], None] = field(default=print)
+    by: str = ""
     side: str = ""
     found: tuple[TritonCommit, ...] = ()
 
@@ -144,7 +149,7 @@ class LlvmBisect:
         history = self.range.history
         if history is None:
             return
-        if not self.tests:
+        if not any(self.tests.values()):
             yield "LLVM: they are not tested: a command and a test have no llir that llc could take"
             return
         every = history.candidates
@@ -154,35 +159,51 @@ class LlvmBisect:
         if llvm_history.is_partial(self.builds.clone):
             yield "LLVM: llc is not built from a partial clone: a full clone of LLVM is searched further"
             return
-        kept = {side: self._kept(side) for side in self.tests}
-        for commit in (every[0], every[-1]):
-            if todo := [side for side in kept if commit.commit not in kept[side].outcomes]:
-                kept |= self._end(commit, {side: kept[side] for side in todo})
-        seen = {side: [one.outcomes[every[at].commit] for at in (0, -1)] for side, one in kept.items()}
-        shows = [Verdict.GOOD, Verdict.BAD]
-        self.side = next((side for side, ends in seen.items() if [end.verdict for end in ends] == shows), "")
-        if not self.side:
-            yield from _not_alone(seen)
-            return
-        yield from self._searched(every, kept[self.side])
+        for by in self.tests:
+            self.by = by
+            kept = {side: self._kept(side) for side in self.tests[by]}
+            for commit in (every[0], every[-1]):
+                if todo := [side for side in kept if commit.commit not in kept[side].outcomes]:
+                    kept |= self._end(commit, {side: kept[side] for side in todo})
+            seen = {side: [one.outcomes[every[at].commit] for at in (0, -1)] for side, one in kept.items()}
+            shows = [Verdict.GOOD, Verdict.BAD]
+            self.side = next(
+                (side for side, ends in seen.items() if [end.verdict for end in ends] == shows), ""
+            )
+            if self.side:
+                yield from self._searched(every, kept[self.side])
+                return
+            tested = all(end.verdict != Verdict.SKIP for ends in seen.values() for end in ends)
+            yield from _not_alone(by, seen, tested=tested)
+            if by == LLC and not tested:  # what llc does not read, opt does not either
+                return
+        before = "LLVM's O3, and at Triton's own pass in it" if tested else "the llir"
+        yield f"so look at what comes before {before}: invoke blame tells which"
 
     def as_json(self) -> dict[str, Any]:
         """The outcomes and the answer."""
-        kept = [(side, one) for side in self.tests for one in self._kept(side).tested]
+        kept = [
+            (by, side, one)
+            for by in self.tests
+            for side in self.tests[by]
+            for one in self._kept(side, by).tested
+        ]
         return {
+            "by": self.by if self.side else None,
             "llir_of": self.side or None,
             "suspects": [_as_json(one) for one in self.found],
             "decided": len(self.found) == 1,
             "tested": [
                 {
                     "commit": one.triton,
+                    "by": by,
                     "llir_of": side,
                     "verdict": one.outcome.verdict,
                     "figures": one.outcome.figures,
                     "why": one.outcome.why,
                     "seconds": one.outcome.seconds,
                 }
-                for side, one in kept
+                for by, side, one in kept
             ],
         }
 
@@ -192,13 +213,17 @@ class LlvmBisect:
             kept = self._told(commit, kept, outcome)
 
         search = CommitSearch(
-            every, self.builds, one_by_one(self.tests[self.side]), known=kept.outcomes, record=record
+            every,
+            self._builds(),
+            one_by_one(self.tests[self.by][self.side]),
+            known=kept.outcomes,
+            record=record,
         )
         state = search.run()
         self.found = tuple(every[index] for index in state.culprits)
         good, bad = every[state.good], every[state.bad]
         figures = [kept.outcomes[one.commit].figures for one in (good, bad) if one.commit in kept.outcomes]
-        told = f"{len(kept.tested)} of {len(every)} tested, by llc on the llir of the {self.side} side"
+        told = f"{len(kept.tested)} of {len(every)} tested, by {self.by} on the llir of the {self.side} side"
         said = (
             "first bad commit"
             if len(self.found) == 1
@@ -213,8 +238,13 @@ class LlvmBisect:
             again = every[state.contradictions[0]].commit[:_SHORT]
             yield f"LLVM: good again at {again}: it changed more than once"
 
-    def _kept(self, side: str) -> BisectSession:
-        folder = self.session.folder / "llvm" / f"{side}-{self.range.old[:_SHORT]}-{self.range.new[:_SHORT]}"
+    def _builds(self) -> LlcBuilds:
+        return replace(self.builds, programs=tuple(self.by.split(_AND)))
+
+    def _kept(self, side: str, by: str = "") -> BisectSession:
+        more = "opt-" if _AND in (by or self.by) else ""
+        name = f"{more}{side}-{self.range.old[:_SHORT]}-{self.range.new[:_SHORT]}"
+        folder = self.session.folder / "llvm" / name
         if (folder / sessions.FILE).is_file():
             return sessions.read(folder)
         return BisectSession(folder, replace(self.session.question, good=self.range.old, bad=self.range.new))
@@ -223,12 +253,12 @@ class LlvmBisect:
         """An end, by the llir of both sides."""
         began = time.monotonic()
         try:
-            llc = self.builds.make(commit)
+            llc = self._builds().make(commit)
         except (FactError, PreflightError, StepError) as error:
             failed = BisectOutcome(Verdict.SKIP, why=reason(error), seconds=time.monotonic() - began)
             return {side: self._told(commit, one, failed) for side, one in kept.items()}
         built = time.monotonic() - began
-        outcomes = {side: self.tests[side](llc) for side in kept}
+        outcomes = {side: self.tests[self.by][side](llc) for side in kept}
         return {
             side: self._told(commit, one, replace(outcomes[side], seconds=outcomes[side].seconds + built))
             for side, one in kept.items()
@@ -240,17 +270,14 @@ class LlvmBisect:
         return kept.having(commit.commit, outcome)
 
 
-def _not_alone(seen: Mapping[str, Sequence[BisectOutcome]]) -> Iterator[str]:
+def _not_alone(by: str, seen: Mapping[str, Sequence[BisectOutcome]], *, tested: bool) -> Iterator[str]:
     """What both ends say, where neither llir shows it; nothing follows from that where one was not tested."""
-    tested = all(end.verdict != Verdict.SKIP for ends in seen.values() for end in ends)
-    said = "LLVM's code generator alone does not show it" if tested else "LLVM's commits are not searched"
-    yield f"{said}: the llc of both pins on the same llir, old and new:"
+    what = "LLVM's O3 and code generator do not" if _AND in by else "LLVM's code generator alone does not"
+    said = f"{what} show it" if tested else f"LLVM's commits are not searched by {by}"
+    yield f"{said}: the {by} of both pins on the same llir, old and new:"
     for side, ends in seen.items():
         old, new = (f"{end.verdict}: {end.figures or end.why}" for end in ends)
         yield f"LLVM: llir of the {side} side: {old}; {new}"
-    if tested:
-        made_by = "MLIR's passes and LLVM's O3 in Triton"
-        yield f"so look at what makes the llir: {made_by}; invoke blame tells which"
 
 
 def _named(commits: Sequence[TritonCommit]) -> Iterator[str]:

@@ -258,7 +258,11 @@ def _in_llvm(
     if clone:
         console.note(report.verdict(answer))  # builds of LLVM may take hours, and be stopped
         sides = {"good": bisect.triton(answer.step.good), "bad": bisect.triton(answer.step.bad)}
-        tests = llc_compiles.tests(bisect.predicate, sides, bisect.session.folder / "llvm")
+        folder = bisect.session.folder / "llvm"
+        tests = {
+            llvm_range.LLC: llc_compiles.tests(bisect.predicate, sides, folder, optimizes=False),
+            llvm_range.OPT: llc_compiles.tests(bisect.predicate, sides, folder / "opt", optimizes=True),
+        }
         made = LlcBuilds(clone, builds.settings, builds.space, found.targets)
         search = llvm_range.LlvmBisect(found, made, tests, bisect.session, console.note)
         said += search.run()

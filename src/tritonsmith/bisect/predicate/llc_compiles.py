@@ -38,12 +38,14 @@ class LlcCompiles:
         whose: the Triton whose llir is taken, and whose assembler.
         llc: it, as its builds name it.
         out: folder of all that is made; each file is written again by the next llc.
+        optimizes: whether the llir is taken before LLVM's O3, and that is run by the opt beside the llc.
     """
 
     tritons: CompilesOf
     whose: CompilerSpec
     llc: CompilerSpec
     out: Path
+    optimizes: bool = False
 
     def prepare(self, tritons: Sequence[CompilerSpec]) -> None:
         """Nothing: one llc is tested after another."""
@@ -85,7 +87,7 @@ class LlcCompiles:
         text = pipeline.stages[-1]
         out = folder / point.id / side.file(text).name
         files.make_folder(pipeline.work)
-        pipeline.by_llc("A", llc, out)
+        pipeline.by_llc("A", llc, out, pipeline.unoptimized("A") if self.optimizes else None)
         binary = _BINARY[point.backend]
         assembled = pipeline.step("A", text, out, binary)[0]
         return {name: _stage(path, folder) for name, path in ((text, out), (binary, assembled))}
@@ -96,13 +98,16 @@ def _stage(path: Path, folder: Path) -> Stage:
     return Stage(str(path.relative_to(folder)), len(content), hashlib.sha256(content).hexdigest())
 
 
-def tests(predicate: Predicate, sides: Mapping[str, CompilerSpec], out: Path) -> dict[str, LlcTest]:
+def tests(
+    predicate: Predicate, sides: Mapping[str, CompilerSpec], out: Path, *, optimizes: bool
+) -> dict[str, LlcTest]:
     """For each side of a step, the test of an llc by its llir; none for what has no llir: commands and tests.
 
     Args:
         predicate: of the bisect.
         sides: name to Triton.
         out: folder for what is made.
+        optimizes: whether LLVM's O3 is tested with the llc, by the opt beside it.
     """
     inner = predicate.inner if isinstance(predicate, ConfirmedPredicate) else predicate
     if not isinstance(inner, (LimitPredicate, FailurePredicate)):
@@ -111,7 +116,8 @@ def tests(predicate: Predicate, sides: Mapping[str, CompilerSpec], out: Path) ->
 
     def of(name: str, whose: CompilerSpec) -> LlcTest:
         def test(llc: CompilerSpec) -> BisectOutcome:
-            return replace(found, compiles=LlcCompiles(found.compiles, whose, llc, out / name)).test(llc)
+            compiles = LlcCompiles(found.compiles, whose, llc, out / name, optimizes)
+            return replace(found, compiles=compiles).test(llc)
 
         return test
 

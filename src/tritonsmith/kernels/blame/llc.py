@@ -16,7 +16,7 @@ from tritonsmith.facts import llvm_tree
 from tritonsmith.facts.variables import covers
 from tritonsmith.kernels.compile.manifest import Point
 from tritonsmith.plan import files
-from tritonsmith.plan.process import query
+from tritonsmith.plan.process import CommandOutput, query
 from tritonsmith.store import store
 
 _NAME = re.compile(r"llc(-\d+)?", re.ASCII)
@@ -156,13 +156,17 @@ def assembly(llc: Llc, llir: Path, like: Path, out: Path, point: Point, triton: 
     if answer and _NO_CPU in answer.err:  # it makes code for its oldest GPU then, and fails or not
         raise FactError(f"{llc.label} does not know {cpu}", where=llc.program)
     if answer is None or answer.code:
-        lines = [line.rpartition(f"{llir}:")[2] for line in (answer.err if answer else "").splitlines()]
-        said = next((line for line in lines if "error" in line), "\n".join(lines[:_LINES]))
-        what = f"{llc.label} does not take this llir"
-        raise FactError(what, where=llc.program, why=said or "it does not run, or takes too long")
+        raise FactError(f"{llc.label} does not take this llir", where=llc.program, why=refusal(answer, llir))
     made = untrusted.read_text(out, untrusted.OURS)
     files.write(out, _as_triton_ptx(made, (cpu, version)) if cuda else _as_triton_amdgcn(made, own))
     return [flag for flag in wanted if flag not in flags]
+
+
+def refusal(answer: CommandOutput | None, llir: Path) -> str:
+    """Why an llc or opt does not take an llir; None as the answer if it does not run."""
+    lines = [line.rpartition(f"{llir}:")[2] for line in (answer.err if answer else "").splitlines()]
+    said = next((line for line in lines if "error" in line), "\n".join(lines[:_LINES]))
+    return said or "it does not run, or takes too long"
 
 
 def ptx_target(ptx: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -13,7 +13,7 @@ from tritonsmith import configs, untrusted, worker
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
 from tritonsmith.kernels.blame import llc as of_llc
-from tritonsmith.kernels.blame import ptxas_run, respell
+from tritonsmith.kernels.blame import opt, ptxas_run, respell
 from tritonsmith.kernels.blame.components import TEXTS, BlameComponent, Choice, Side, all_of
 from tritonsmith.kernels.blame.llc import Llc
 from tritonsmith.kernels.blame.verdict import Figures
@@ -113,8 +113,14 @@ class MixedPipeline:
 
         return self._read_by(source, by_triton)
 
-    def by_llc(self, whose: Side, llc: Llc, out: Path) -> list[str]:
+    def by_llc(self, whose: Side, llc: Llc, out: Path, unoptimized: Path | None = None) -> list[str]:
         """Write what an llc makes of the llir of a side.
+
+        Args:
+            whose: the side.
+            llc: it.
+            out: the file to write.
+            unoptimized: an llir to take instead, by the opt of the same LLVM first.
 
         Returns:
             The flags of Triton that this llc does not have.
@@ -126,11 +132,23 @@ class MixedPipeline:
         like = side.file(self.stages[-1])
 
         def compiled(llir: Path) -> list[str]:
+            if unoptimized:
+                llir = opt.optimized(llc, llir, out.with_suffix(".llir"), side.point, side.manifest.triton)
             lacks = of_llc.assembly(llc, llir, like, out, side.point, side.manifest.triton)
             _check(out, like)
             return lacks
 
-        return self._read_by(side.file("llir"), compiled)
+        return self._read_by(unoptimized or side.file("llir"), compiled)
+
+    def unoptimized(self, whose: Side) -> Path:
+        """The llir of a side as it is given to LLVM's O3.
+
+        Raises:
+            FactError: this Triton does not make it.
+        """
+        side = self.sides[whose]
+        off = {**side.variables, **configs.load("blame")["opt"]["off"]}
+        return self.step(whose, "ttgir", side.file("ttgir"), "llir", off)[0]
 
     def figures(self, choice: Choice) -> Figures:
         """Registers, spills and code of a mixture.
@@ -180,7 +198,9 @@ class MixedPipeline:
             key, lambda: ptxas_run.figures(ptx, program, flags, out, point.arch, point.metadata)
         )
 
-    def step(self, whose: Side, of: str, source: Path, stage: str) -> tuple[Path, tuple[str, ...]]:
+    def step(
+        self, whose: Side, of: str, source: Path, stage: str, variables: Mapping[str, str] | None = None
+    ) -> tuple[Path, tuple[str, ...]]:
         """Run one step by a side.
 
         Args:
@@ -188,6 +208,7 @@ class MixedPipeline:
             of: the stage of the source.
             source: its file.
             stage: what is made.
+            variables: to set instead of those of the side.
 
         Returns:
             The file, and the last command line of ptxas; empty if it ran none.
@@ -195,8 +216,11 @@ class MixedPipeline:
         Raises:
             FactError: it fails.
         """
-        key = digest("stage", whose, _content(source), stage)
-        return self._once(key, lambda: self._step(self.sides[whose], of, source, stage, key[:12]))
+        side = self.sides[whose]
+        if variables is not None:
+            side = replace(side, variables=variables)
+        key = digest("stage", whose, _content(source), stage, dict(side.variables))
+        return self._once(key, lambda: self._step(side, of, source, stage, key[:12]))
 
     def pure(self, whose: Side) -> Choice:
         """Everything by one side."""
