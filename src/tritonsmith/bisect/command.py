@@ -17,7 +17,7 @@ from tritonsmith.bisect.outcome import BisectOutcome
 from tritonsmith.bisect.predicate.protocol import Predicate
 from tritonsmith.bisect.releases import ReleaseSearch
 from tritonsmith.bisect.search import Suspects
-from tritonsmith.bisect.session import BisectSession
+from tritonsmith.bisect.session import FIX, BisectSession
 from tritonsmith.errors import SmithError
 from tritonsmith.facts import triton_history
 from tritonsmith.facts.triton_history import TritonCommit
@@ -43,11 +43,12 @@ class BisectStep:
     """Two neighbours between which it changed; with skips, several suspects between them.
 
     Attributes:
-        good: the last good Triton.
-        bad: the first bad one.
-        suspects: those of which one is the culprit, the first bad one last.
+        good: the last good Triton; of a fix the first good one.
+        bad: the first bad one; of a fix the last bad one.
+        suspects: those of which one is the culprit or the fix; the last one is known to be bad, or good.
         outcomes: of all that was tested.
-        later_good: Tritons after `bad` that are good.
+        later_good: Tritons after `bad` that are good; of a fix those before it.
+        fix: whether the good end has a fix that the bad end lacks: both have the cause.
     """
 
     good: str
@@ -55,6 +56,7 @@ class BisectStep:
     suspects: tuple[str, ...]
     outcomes: Mapping[str, BisectOutcome]
     later_good: tuple[str, ...] = ()
+    fix: bool = False
 
     @property
     def decided(self) -> bool:
@@ -72,7 +74,7 @@ class BisectAnswer:
         nightlies: those of the range that was searched, oldest first.
         commit: the step between commits; None without a clone.
         commits: of the range that was searched, as the clone's history has them; none without a clone.
-        culprit: the first bad commit, if there is one.
+        culprit: the first bad commit, or the fix; if there is one.
         notes: what else a person should know, each a sentence.
     """
 
@@ -130,7 +132,7 @@ class TritonBisect:
         except NotReproducedError as error:
             self.session = replace(self.session, answer=error.what).saved()
             raise
-        said = "first bad" if answer.step.decided else "one of"
+        said = FIX if answer.step.fix else "first bad" if answer.step.decided else "one of"
         text = f"{said}: {', '.join(_short(one) for one in answer.step.suspects)}"
         self.session = replace(self.session, answer=text).saved()
         return answer
@@ -192,13 +194,17 @@ class TritonBisect:
                 "those with the same native files" if search.shared_trees else "none, as no two share a build"
             )
             self.tell(f"--jobs {self.jobs}: commits are built one by one; tested at once: {those}")
-        step = self._step(search.run(), [one.commit for one in search.commits])
-        culprit = next((one for one in search.commits if one.commit == step.bad), None)
+        step = self._step(search.run(), [one.commit for one in search.commits], fix=span.fix)
+        culprit = next((one for one in search.commits if one.commit == step.suspects[-1]), None)
         notes = ("a commit of the release branch, not of main",) if span.picked else ()
+        if span.fix:
+            has = span.good or f"the branch of {span.last[:SHORT]}"
+            before = f"{span.first[:SHORT]} ({span.bad})" if span.bad else span.first[:SHORT]
+            notes = (f"only {has} has it: {before} is as bad as the bad end",)
         return BisectAnswer(
             release,
             step,
-            tuple(search.commits),
+            tuple(reversed(search.commits) if span.fix else search.commits),
             culprit if step.decided else None,
             notes,
             nightly,
@@ -265,8 +271,9 @@ class TritonBisect:
         builds = self.builds
         if builds is None:
             raise AssertionError("a range of commits is of a clone")
+        commits = triton_history.read(builds.clone, span.first, span.last)
         return CommitSearch(
-            triton_history.read(builds.clone, span.first, span.last),
+            commits[::-1] if span.fix else commits,
             builds,
             self.predicate.outcomes,
             self.vendor,
@@ -280,12 +287,13 @@ class TritonBisect:
         span = self._range(good, bad)
         search = self._commits(span)
         self._test_ends(search)
-        if (picked := self._range(good, bad)) != span:  # the newer branch point is good
-            span, search = picked, self._commits(picked)
+        if (own := self._range(good, bad)) != span:  # the newer branch point is good, or the older one bad
+            span, search = own, self._commits(own)
             self._test_ends(search)
+        one, other = search.commits[0], search.commits[-1]
         names = {
-            name: commit[:SHORT] + (f" ({what})" if what else "")
-            for name, commit, what in (("good", span.first, span.good), ("bad", span.last, span.bad))
+            name: end.commit[:SHORT] + (f" ({what})" if what else "")
+            for name, end, what in (("good", one, span.good), ("bad", other, span.bad))
         }
         outcomes = search.outcomes
         if against := releases.verdict_of_ends(outcomes[0], outcomes[len(search.commits) - 1], names):
@@ -299,13 +307,15 @@ class TritonBisect:
         for group in [todo] if self.jobs > 1 else [[index] for index in todo]:
             search.test(*group)
 
-    def _step(self, state: Suspects, names: list[str]) -> BisectStep:
+    def _step(self, state: Suspects, names: list[str], *, fix: bool = False) -> BisectStep:
+        left = range(state.bad - 1, state.good - 1, -1) if fix else state.culprits
         return BisectStep(
             names[state.good],
             names[state.bad],
-            tuple(names[index] for index in state.culprits),
+            tuple(names[index] for index in left),
             self.session.outcomes,
             tuple(names[index] for index in state.contradictions),
+            fix,
         )
 
     def _record(self, triton: str, outcome: BisectOutcome) -> None:

@@ -1,4 +1,4 @@
-"""Which commits of a clone lie between two ends, each a commit or a release: of main, or picked."""
+"""Which commits of a clone lie between two ends, each a commit or a release: of main, picked, or a fix."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ class CommitRange:
         last: 40 hex digits.
         good: what `first` is to the good end, in words; empty if it is that end.
         bad: what `last` is to the bad end.
+        fix: whether it is the other way round: `first` is bad and `last` good, on the branch of the good end.
     """
 
     first: str
     last: str
     good: str = ""
     bad: str = ""
+    fix: bool = False
 
     @property
     def picked(self) -> bool:
-        """Whether it ends with a release, on the branch of that release."""
-        return self.bad.startswith("release")
+        """Whether it ends with the bad release, on the branch of that release."""
+        return not self.fix and self.bad.startswith("release")
 
 
 def between(good: str, bad: str, clone: Path, outcomes: Mapping[str, BisectOutcome]) -> CommitRange:
     """The range to search, by what is known.
 
     A release is cut from main at its branch point. So main is searched first, from one branch point to the
-    other; if the newer one turns out to be good, what was picked into the newer branch. Two releases of one
-    branch have only such commits between them.
+    other; if the newer one turns out to be good, what was picked into the newer branch; if the older one is
+    bad, the fix that only the good end has. Two releases of one branch have only picks between them.
 
     Args:
         good: a release or a commit.
@@ -60,7 +62,18 @@ def between(good: str, bad: str, clone: Path, outcomes: Mapping[str, BisectOutco
     not_on_main = found.first == found.last or (outcome is not None and outcome.verdict is Verdict.GOOD)
     if "." in bad and not_on_main and (own := releases.commit_of(bad, clone)) and own != found.last:
         return _from_base(clone, found.last, own, bad_is, f"release {bad}")
+    before = outcomes.get(found.first)
+    if before is not None and before.verdict is Verdict.BAD:
+        return _fix(good, clone, found)
     return found
+
+
+def _fix(good: str, clone: Path, main: CommitRange) -> CommitRange:
+    """From the bad start of a range to the good end, whose branch has a fix; the range itself if not."""
+    own = releases.commit_of(good, clone) if "." in good else triton_history.branch_point(clone, good, good)
+    if not own or own == main.first:
+        return main
+    return CommitRange(main.first, own, f"release {good}" if "." in good else "", main.good, fix=True)
 
 
 def _on_main(name: str, clone: Path) -> tuple[str, str]:

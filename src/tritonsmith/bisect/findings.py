@@ -45,6 +45,7 @@ def of(
         question=report.predicate(session.question),
         points=points_of(session.outcomes, answer.commits, answer.nightlies),
         suspects=suspects,
+        fix=step.fix,
         stage=_stage(*compiles) if compiles else None,
         by_pass=by_pass,
         notes=tuple(notes),

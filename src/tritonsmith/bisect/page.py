@@ -81,6 +81,7 @@ class BisectFindings:
         question: what makes a Triton bad: `spills>0`.
         points: what was tested, in order of history: the good end first.
         suspects: one of these made the change: commits, or releases in which it came. One is the culprit.
+        fix: whether it mends what is bad before it.
         stage: a stage that differs, if texts of it were kept.
         by_pass: the first pass whose results differ, if the pass was searched for.
         notes: what else must be known: skips, contradictions, a revert.
@@ -90,6 +91,7 @@ class BisectFindings:
     question: str
     points: tuple[BisectPoint, ...]
     suspects: tuple[TritonCommit | str, ...] = ()
+    fix: bool = False
     stage: BisectTexts | None = None
     by_pass: BisectTexts | None = None
     notes: tuple[str, ...] = ()
@@ -173,9 +175,10 @@ def _body(found: BisectFindings) -> Iterator[str]:
 def _verdict(found: BisectFindings) -> str:
     if not found.suspects:
         return "nothing was found"
+    when = "before" if found.fix else "since"
     if len(found.suspects) == 1:
-        return f"{found.question}: since {_name(found.suspects[0])}"
-    return f"{found.question}: since one of {len(found.suspects)}"
+        return f"{found.question}: {when} {_name(found.suspects[0])}"
+    return f"{found.question}: {when} one of {len(found.suspects)}"
 
 
 def _culprit(suspect: TritonCommit | str) -> Iterator[str]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from tritonsmith.bisect.command import SHORT, BisectAnswer, BisectStep
 from tritonsmith.bisect.cost import ExpectedCost
-from tritonsmith.bisect.outcome import BisectOutcome
-from tritonsmith.bisect.session import BisectQuestion, BisectSession
+from tritonsmith.bisect.outcome import BisectOutcome, Verdict
+from tritonsmith.bisect.session import FIX, BisectQuestion, BisectSession
 from tritonsmith.command_line import flag_words
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
@@ -71,8 +71,11 @@ def verdict(answer: BisectAnswer) -> str:
     """The answer in one line."""
     step = answer.step
     if not step.decided:
-        names = ", ".join(_short(one) for one in step.suspects)
-        return f"undecided: one of {names}; all but {_short(step.bad)} were skipped"
+        names, last = ", ".join(_short(one) for one in step.suspects), _short(step.suspects[-1])
+        fix = f"{FIX} is " if step.fix else ""
+        return f"undecided: {fix}one of {names}; all but {last} were skipped"
+    if step.fix:
+        return f"{FIX} that only the good end has: {_short(step.good)}; bad before it: {_short(step.bad)}"
     what = "commit" if answer.commit else "nightly" if step.bad in answer.nightlies else "release"
     return f"first bad {what}: {_short(step.bad)}; last good: {_short(step.good)}"
 
@@ -181,16 +184,18 @@ def costs(rows: Sequence[tuple[str, BisectOutcome | None, ExpectedCost]]) -> Gri
 def git_log(session: BisectSession) -> Iterator[str]:
     """What `git bisect replay` reads; releases, which have no commit of main, are comments."""
     yield f"# {predicate(session.question)}".replace("\n", " ")
-    yield "git bisect start"
+    fix = session.answer.startswith(FIX)
+    terms = {Verdict.BAD: "broken", Verdict.GOOD: "fixed"} if fix else {}
+    yield "git bisect start" + (" '--term-old=broken' '--term-new=fixed'" if fix else "")
     for one in session.tested:
         seen = f"{one.triton}: {_seen(one.outcome)}".replace("\n", " ")
         yield f"# {one.outcome.verdict}: {seen}"
         if "." not in one.triton:
-            yield f"git bisect {one.outcome.verdict} {one.triton}"
+            yield f"git bisect {terms.get(one.outcome.verdict, one.outcome.verdict)} {one.triton}"
 
 
 def _culprit(answer: BisectAnswer) -> Iterator[str]:
-    """Subject, date and pull request of the first bad commit, and what it is besides."""
+    """Subject, date and pull request of the first bad commit or the fix, and what it is besides."""
     if answer.culprit is None:
         return
     found = answer.culprit
@@ -212,6 +217,7 @@ def _step(step: BisectStep | None) -> dict[str, Any] | None:
         "bad": step.bad,
         "suspects": list(step.suspects),
         "later_good": list(step.later_good),
+        "fix": step.fix,
     }
 
 

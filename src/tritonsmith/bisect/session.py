@@ -20,6 +20,7 @@ from tritonsmith.plan import digest, files, locks
 FILE = "session.json"
 SCHEMA = 1
 BY_HAND = "skipped by hand"
+FIX = "the fix"  # how an answer begins that names one
 _DIGITS = re.compile(r"[0-9a-f]{7,40}", re.ASCII)
 _WHOLE = re.compile(r"[0-9a-f]{40}|\d+\.\d+\.\d+(?:\.dev\d+)?(?:\+[\w.]+)?", re.ASCII)
 

@@ -247,7 +247,7 @@ def _in_llvm(
     from tritonsmith.bisect.predicate import llc_compiles
 
     question, builds = bisect.session.question, bisect.builds
-    if answer.culprit is None or builds is None:
+    if answer.culprit is None or answer.step.fix or builds is None:
         return answer, None
     clone = Path(question.llvm_source) if question.llvm_source else None
     by_pass = parted.name if parted and not parted.file else ""

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.repositories import Made
 from tritonsmith.bisect import commit_range, ends, nightlies, report, session
 from tritonsmith.bisect.build import CommitBuilds
-from tritonsmith.bisect.command import BisectAnswer, NotReproducedError, TritonBisect
+from tritonsmith.bisect.command import BisectAnswer, BisectStep, TritonBisect
 from tritonsmith.bisect.cost import LlvmState
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.bisect.predicate.protocol import Outcomes, one_by_one
@@ -144,13 +144,53 @@ def test_the_culprit_is_found_on_main_or_among_the_picks(
     assert bool(answer.notes) == (bad[0] == "3" and not culprit.startswith("main"))
 
 
-def test_a_fix_that_only_the_older_branch_has_is_named(branches: Callable[[str, str], Branches]) -> None:
+def test_a_fix_that_only_the_older_branch_has_is_named(
+    branches: Callable[[str, str], Branches], tmp_path: Path
+) -> None:
     made = branches("start", "pick 3.6.0")
-    with pytest.raises(
-        NotReproducedError, match=r"reproduces at the good end.*3\.6\.0 branched there"
-    ) as error:
-        made.bisect("3.6.0", "3.7.0")
-    assert any("a fix that only 3.6.x has" in hint for hint in error.value.hints)
+    answer = made.bisect("3.6.0", "3.7.0")
+    fix, before = made.commits["pick 3.6.0"], made.commits["point 3.6"]
+    assert answer.commit
+    assert (answer.commit.fix, answer.commit.good, answer.commit.bad) == (True, fix, before)
+    assert answer.culprit
+    assert answer.culprit.subject == "pick 3.6.0"
+    (note,) = answer.notes
+    assert note.startswith(f"only release 3.6.0 has it: {before[:12]} (3.6.0 branched there)")
+    begun = session.find()
+    (first, *_, last) = report.lines(begun, answer)
+    assert first == f"the fix that only the good end has: {fix[:12]}; bad before it: {before[:12]}"
+    assert note in last
+    log = tmp_path / "log"
+    log.write_text("\n".join(report.git_log(begun)), encoding="utf-8")
+    assert f"{fix} is the first fixed commit" in made.made.git("bisect", "replay", str(log))
+
+
+def test_a_fix_of_a_commit_on_another_branch_is_named(
+    branches: Callable[[str, str], Branches],
+) -> None:
+    made = branches("start", "version 3.6.0")
+    answer = made.bisect(made.commits["version 3.6.0"], made.commits["main 3"])
+    assert answer.culprit
+    assert answer.culprit.subject == "version 3.6.0"
+    assert answer.step.fix
+
+
+def test_a_fix_is_not_searched_where_the_clone_lacks_its_branch(
+    branches: Callable[[str, str], Branches],
+) -> None:
+    made = branches("start", "pick 3.6.0")
+    point = made.commits["point 3.6"]
+    made.made.git("branch", "--force", "release/3.6.x", point)
+    made.made.git("tag", "--delete", "v3.6.0")
+    known = {point: BisectOutcome(Verdict.BAD)}
+    found = commit_range.between("3.6.0", "3.7.0", made.made.path, known)
+    assert (found.first, found.last, found.fix) == (point, made.commits["point 3.7"], False)
+
+
+def test_a_fix_among_commits_that_cannot_be_tested_is_not_decided() -> None:
+    step = BisectStep("c" * 40, "a" * 40, ("b" * 40, "c" * 40), {}, fix=True)
+    said = report.verdict(BisectAnswer(None, step))
+    assert said == f"undecided: the fix is one of {'b' * 12}, {'c' * 12}; all but {'c' * 12} were skipped"
 
 
 def test_a_release_that_the_clone_lacks_is_an_error(branches: Callable[[str], Branches]) -> None:
