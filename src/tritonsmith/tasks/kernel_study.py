@@ -82,7 +82,7 @@ def _sides(words: Iterable[str]) -> list[CompilerSpec]:
     from tritonsmith.errors import UsageError
     from tritonsmith.kernels.batch import spec
 
-    found = [spec.parse(word) for word in words]
+    found = [spec.parse(word) for word in spec.joined(words)]
     if not found:
         raise UsageError("no Triton is given", hints=["--triton 3.2.0,3.6.0"])
     for side in found:

@@ -160,7 +160,8 @@ def test_what_cannot_be_tested_at_all() -> None:
 def test_rows_are_sound() -> None:
     every = list(variants.every())
     names = [one.name for one in every]
-    assert len(set(names)) == len(names)
+    told = [(one.name, symptom) for one in every for symptom in one.symptoms or ("any",)]
+    assert len(set(told)) == len(told)
     for number, one in enumerate(every):
         assert not one.after or one.after in names[:number], one.name
         assert one.options or one.variables or one.release or one.skip or one.ptxas, one.name
@@ -181,6 +182,17 @@ def test_rows_are_sound() -> None:
 def test_only_what_a_release_has(name: str, triton: str, fits: bool) -> None:
     [one] = [row for row in variants.every() if row.name == name]
     assert one.fits(triton, frozenset(("cuda",)), command=False, symptom="failure") is fits
+
+
+@pytest.mark.parametrize(("symptom", "said"), [("failure", True), ("slow", False), ("limit", False)])
+def test_warp_specialization_is_no_reason_of_slow_compiles(symptom: str, said: bool) -> None:
+    [one] = [
+        row
+        for row in variants.every()
+        if row.name == "num_warps=8"
+        and row.fits("3.9.0", frozenset(("cuda",)), command=False, symptom=symptom)
+    ]
+    assert ("warp specialization" in one.gone) is said
 
 
 def test_other_releases() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,17 @@ def parse(text: str) -> CompilerSpec:
     for word in words:
         side = _with(side, word, alone=len(words) == 1)
     return side
+
+
+def joined(words: Iterable[str]) -> list[str]:
+    """Sides from a list that was split at every comma: `3.9.0`, `ptxas=13.0` are one side."""
+    found: list[str] = []
+    for word in words:
+        if found and _OPTION.fullmatch(word):
+            found[-1] += f",{word}"
+        else:
+            found.append(word)
+    return found
 
 
 def applied(asked: CompileRequest, side: CompilerSpec) -> CompileRequest:

@@ -151,8 +151,9 @@ def order(version: str) -> tuple[int, tuple[int, ...], str]:
 
 
 def name_of(side: CompilerSpec) -> str:
-    """The name of a Triton in tables and folders: its version, or the environment of a local build."""
-    return re.sub(r"[^\w.+-]", "_", side.env or side.triton or side.label)
+    """The name of a Triton in tables and folders: version, environment, or all words where it has options."""
+    known = side.label if side.ptxas or side.options else side.env or side.triton or side.label
+    return re.sub(r"[^\w.,=+-]", "_", known)
 
 
 def _cells(name: str, job: CompileJob, made: Manifest) -> Iterator[StudyCell]:

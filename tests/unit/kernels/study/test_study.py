@@ -70,6 +70,13 @@ def test_each_version_has_the_kernels_that_are_for_it(listed: Path) -> None:
         prepared(listed, "3.2.0")
 
 
+def test_options_of_a_triton_are_part_of_its_name() -> None:
+    words = spec.joined(("3.4.0", "num_warps=8", "maxnreg=64", "3.2.0"))
+    assert words == ["3.4.0,num_warps=8,maxnreg=64", "3.2.0"]
+    assert [plan.name_of(spec.parse(word)) for word in words] == words
+    assert spec.joined(("num_warps=8", "3.2.0")) == ["num_warps=8", "3.2.0"], "there is nothing before it"
+
+
 def test_names_of_kernels_stay_in_the_folder_and_apart(listed: Path) -> None:
     one = '[[kernel]]\nfile = "old.py"\nsignature = "*fp32,64"\n'
     listed.write_text(f'{one}name = ".."\n')
