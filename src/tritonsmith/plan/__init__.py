@@ -4,6 +4,7 @@ from tritonsmith.plan.steps.base import Plan, Stamp, Step, digest, stamped, step
 from tritonsmith.plan.steps.fetch import Download, Extract, GitFetch
 from tritonsmith.plan.steps.files import Copy, Link, MakeDir, Move, Remove, RemoveWritten, Write
 from tritonsmith.plan.steps.ninja import NINJA_STATUS, BuildObjects, BuildUsed
+from tritonsmith.plan.steps.patch import Patch
 from tritonsmith.plan.steps.run import Run
 from tritonsmith.plan.steps.uninstall import Recover, Uninstall
 
@@ -18,6 +19,7 @@ __all__ = [
     "Link",
     "MakeDir",
     "Move",
+    "Patch",
     "Plan",
     "Recover",
     "Remove",

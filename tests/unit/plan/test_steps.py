@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support import require
+from tritonsmith.errors import StepError
 from tritonsmith.plan import (
     Copy,
     Download,
@@ -18,6 +19,7 @@ from tritonsmith.plan import (
     Link,
     MakeDir,
     Move,
+    Patch,
     Plan,
     Remove,
     Run,
@@ -94,6 +96,10 @@ def everything(folder: Path) -> Plan:
             path=(folder / "tools",),
             phase="run",
         ),
+        *(
+            Patch(folder, f"texts/{name}", text, f"first\n{text}last", phase="patch")
+            for name, text in TEXTS.items()
+        ),
         Link(folder / "links" / "new", Path("../made"), phase="link"),
         Link(folder / "wrong link", Path("precious"), phase="link"),
         Link(folder / "to precious", Path("made"), phase="link"),
@@ -152,7 +158,7 @@ def test_the_printed_script_does_what_the_runner_does(
     shell.pop(archive)
     assert shell == made
     for name, text in TEXTS.items():
-        assert made[f"texts/{name}"] == ("file", text)
+        assert made[f"texts/{name}"] == ("file", f"first\n{text}last")
     assert made["moved"] == ("file", 'a "value" $HOME|unset|an argument\'s $HOMEdeep er\n')
     assert made["to precious"] == ("link", "made")
     assert made["precious/file"] == ("file", "precious")
@@ -185,6 +191,15 @@ def test_the_script_refuses_to_link_over_a_file_or_folder(tmp_path: Path, kind: 
     done = run_script(Plan("x", (Link(path, Path("target"), phase="link"),)).shell(), tmp_path)
     assert done.returncode == 1
     assert tree_of(tmp_path) == {"place": (kind, "")}
+
+
+def test_a_patch_spares_a_file_that_was_changed(tmp_path: Path, runner: Runner) -> None:
+    (tmp_path / "file").write_text("mine\n")
+    step = Patch(tmp_path, "file", "old\n", "new\n", phase="patch")
+    with pytest.raises(StepError, match="has changed since"):
+        runner.run(Plan("x", (step,)))
+    assert run_script(Plan("x", (step,)).shell(), tmp_path).returncode == 1
+    assert (tmp_path / "file").read_text() == "mine\n"
 
 
 def test_the_script_stops_at_the_first_failure(tmp_path: Path) -> None:
@@ -266,6 +281,7 @@ STEPS: tuple[Step, ...] = (
     Link(HERE, HERE, phase="p"),
     Copy(HERE, HERE, tree=True, phase="p"),
     Move(HERE, HERE, phase="p"),
+    Patch(HERE, "n", "b", "a", phase="p"),
     Remove((HERE,), HERE, phase="p"),
 )
 
