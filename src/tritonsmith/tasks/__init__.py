@@ -33,6 +33,7 @@ from tritonsmith.tasks.kernel_show import show_ as kernel_show
 from tritonsmith.tasks.kernel_study import study as kernel_study
 from tritonsmith.tasks.layout import layout
 from tritonsmith.tasks.link_compile_commands import link_compile_commands
+from tritonsmith.tasks.pass_new import new as pass_new
 from tritonsmith.tasks.passes_diff import diff as passes_diff
 from tritonsmith.tasks.passes_dump import dump as passes_dump
 from tritonsmith.tasks.passes_find import find as passes_find
@@ -151,6 +152,7 @@ namespace = Collection(
     system=Collection(packages=packages),
     toolchain=Collection(ptxas),
     worktree=Collection(worktree.add, worktree.remove, list=worktree.listing),
+    **{"pass": Collection(pass_new)},
 )
 
 __all__ = ["namespace"]

@@ -15,7 +15,7 @@ GROUPS = {
     "build": (
         "build-triton", "install-triton", "link-compile-commands", "build.explain", "debug-library", "watch",
     ),
-    "sources": ("explain",),
+    "sources": ("explain", "pass.new"),
     "worktrees": ("worktree.add", "worktree.list", "worktree.remove"),
     "diagnose": ("doctor.run", "doctor.compare", "pins", "triage", "run"),
     "kernels": (

@@ -65,6 +65,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--name": [
         "benchmark",
         "ir-override",
+        "pass.new",
         "store.adopt",
         "store.export store.forget",
         "store.gc store.verify",

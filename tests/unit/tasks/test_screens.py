@@ -80,6 +80,7 @@ from tritonsmith.passes.reduce.search import Size
 from tritonsmith.passes.replay import report as replay
 from tritonsmith.passes.view import target_pipeline
 from tritonsmith.passes.view.target_pipeline import BackendPass
+from tritonsmith.scaffold.in_tree import NewPass
 from tritonsmith.store import list_ as store_lists
 from tritonsmith.tasks import namespace, output, store_tables, worktree
 from tritonsmith.tasks.cache import _show_plan as show_cleared
@@ -87,6 +88,7 @@ from tritonsmith.tasks.debug_library import _list, _tell
 from tritonsmith.tasks.ir_override import _print as print_stages
 from tritonsmith.tasks.kernel_aot import _show as show_sources
 from tritonsmith.tasks.option_task import WIDE
+from tritonsmith.tasks.pass_new import table as pass_files
 from tritonsmith.tasks.purge_wheels import _show as show_wheels
 from tritonsmith.triage import report as triage
 from tritonsmith.triage import variant as variants
@@ -345,6 +347,13 @@ def _pipeline(_: World) -> Iterable[Grid]:
     )
 
 
+def _pass_new(_: World) -> Iterable[Grid]:
+    header = "third_party/amd/include/TritonAMDGPUTransforms/Passes.h"
+    files = ((f"lib/Dialect/TritonNvidiaGPU/Transforms/{KERNEL}.cpp", ""), (f"test/{KERNEL}.mlir", ""))
+    one = NewPass("tritonamdgpu-x", "amd.passes.ttgpuir.add_x", *files[0], files, ((header, "", ""),))
+    yield pass_files(Path("/home/me/triton-pass-x"), one)
+
+
 def _worktree_list(_: World) -> Iterable[Grid]:
     record = WorktreeRecord("wt-release-3.4.x", "/home/me/triton", "/", "release/3.4.x", "ab" * 20, "dev", 0)
     row = WorktreeRow(record, "", "topic", "ab" * 20, dirty=True, pin="cd" * 20)
@@ -532,6 +541,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "passes.isolate": _reduce,
     "passes.knockout": _knockout,
     "passes.list": _passes("list"),
+    "pass.new": _pass_new,
     "pipeline": _pipeline,
     "passes.reduce": _reduce,
     "passes.show": _module_layouts,

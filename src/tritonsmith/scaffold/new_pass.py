@@ -1,0 +1,107 @@
+"""`pass.new`: the files of a pass in a worktree with a branch of its own, or in the checkout as it is."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith import untrusted
+from tritonsmith.builder.triton import source
+from tritonsmith.command_line import command
+from tritonsmith.envs.schema import Settings
+from tritonsmith.envs.workspace import Workspace
+from tritonsmith.errors import FactError, UsageError
+from tritonsmith.facts import git
+from tritonsmith.plan import Plan
+from tritonsmith.scaffold import in_tree
+from tritonsmith.scaffold.in_tree import NewPass
+from tritonsmith.worktrees import add
+from tritonsmith.worktrees.add import WorktreeRequest
+from tritonsmith.worktrees.record import WorktreeRecord
+
+
+@dataclass(frozen=True)
+class PreparedPass:
+    """A pass, and what writes it.
+
+    Attributes:
+        design: its files.
+        root: the checkout that gets them.
+        plan: adds the worktree, if there is one, and writes the files.
+        env: the environment that builds that checkout.
+        worktree: the worktree; None for the checkout as it is.
+    """
+
+    design: NewPass
+    root: Path
+    plan: Plan
+    env: str
+    worktree: WorktreeRecord | None
+
+
+def prepare(
+    name: str, family: str, settings: Settings, space: Workspace, cwd: Path, *, env: str, here: bool
+) -> PreparedPass:
+    """Prepare a pass for the checkout of an environment.
+
+    Args:
+        name: of the pass.
+        family: of passes that it belongs to.
+        settings: of the environment, which name the checkout.
+        space: the workspace.
+        cwd: the current folder.
+        env: the environment, as it was named.
+        here: write into the checkout itself.
+
+    Raises:
+        FactError: no checkout under git, or one in which the pass cannot be written.
+        UsageError: the name of the pass, of its branch or of its worktree is taken.
+    """
+    root = source.locate(settings, space, cwd).root
+    if not root.is_dir():
+        raise FactError(
+            "no checkout of Triton here", where=root, hints=["clone it first", "give one: --source PATH"]
+        )
+    design = in_tree.design(root, name, family)
+    clone = add.clone_of(settings, space, cwd)
+    in_tree.check_unchanged(root, design)
+    title = f"the pass {design.argument}"
+    if here:
+        return PreparedPass(design, root, Plan(title, design.steps(root)), settings.name, None)
+    own = f"pass-{name}"
+    request = WorktreeRequest(git.head(root, dirt=False).commit, own, branch=own, env=env)
+    made = add.prepare(request, clone, space)
+    where = made.record.folder
+    _refuse_to_overwrite(where, design)
+    plan = Plan(title, (*made.plan.steps, *design.steps(where)))
+    return PreparedPass(design, where, plan, own, made.record)
+
+
+def _refuse_to_overwrite(root: Path, design: NewPass) -> None:
+    """The worktree may be there: of a run that was killed, or with work in it."""
+    for name, text in design.written:
+        path = root / name
+        if path.exists() and untrusted.read_text(path) != text:
+            hints = ["give the pass another name", "or go on there: this pass has been changed since"]
+            raise UsageError("the files of this pass are there already", where=path, hints=hints)
+
+
+def following(made: PreparedPass, space: Workspace) -> tuple[tuple[str, str], ...]:
+    """What comes next: a purpose, and its command."""
+    tool, test = (
+        shlex.quote(str(one))
+        for one in (space.env(made.env).build / "bin" / "triton-opt", made.root / made.design.test)
+    )
+    argument = made.design.argument
+    dump = f"{argument}-dump"
+    return (
+        ("build", command("build-triton", env=made.env)),
+        ("test", f"{tool} {test} -{argument} | FileCheck {test}"),
+        (
+            "print",
+            f"{tool} {test} -{argument} -cse --mlir-print-ir-before-all -o /dev/null 2> {argument}.log",
+        ),
+        ("record", command("passes.import", f"{argument}.log", out=dump)),
+        ("replay", command("passes.replay", dump, argument, env=made.env)),
+    )
