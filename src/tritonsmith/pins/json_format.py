@@ -10,6 +10,7 @@ from typing import Any
 from tritonsmith.facts import pytorch_pins
 from tritonsmith.facts.pytorch_pins import PyTorchRelease
 from tritonsmith.pins.installed_torch import InstalledTorch
+from tritonsmith.pins.picks import Picks
 from tritonsmith.pins.read_upstream import Reading
 from tritonsmith.pins.releases_with import Holders
 
@@ -72,6 +73,18 @@ def holders(found: Holders) -> dict[str, Any]:
             }
             for holding in found.holdings
         ],
+    }
+
+
+def picks(found: Picks) -> dict[str, Any]:
+    """A release branch, and what it has besides its branch point."""
+    return {
+        **_head("picks"),
+        "branch": found.branch,
+        "tip": found.tip,
+        "main": found.main,
+        "branch_point": found.point,
+        "picks": [{name: value or None for name, value in asdict(one).items()} for one in found.picks],
     }
 
 

@@ -8,6 +8,7 @@ from tritonsmith.command_line import command
 from tritonsmith.facts import pytorch_pins
 from tritonsmith.facts.pytorch_pins import CHANNELS, UNKNOWN, WHEEL, Pin, PyTorchRelease, WheelName
 from tritonsmith.pins.installed_torch import InstalledTorch
+from tritonsmith.pins.picks import Picks
 from tritonsmith.pins.read_upstream import Reading
 from tritonsmith.pins.releases_with import Holders, Holding, undecided
 from tritonsmith.ui import tables
@@ -251,6 +252,29 @@ def open_questions(found: Holders) -> Iterator[str]:
     if picked:
         yield "Cherry-picked:"
     yield from (f"  {one.release:<7} {titles[one.where]:<6} {one.standing.why}" for one in picked)
+
+
+def picked(found: Picks) -> Iterator[str]:
+    """Summary: the branch, its branch point, and how many commits of main are in it."""
+    yield f"{found.branch}, at {_short(found.tip)}"
+    yield f"cut from {found.main} at {found.point}"
+    alone = len(found.only_here)
+    yield f"{len(found.picks)} commits since, {len(found.picks) - alone} of them known on main, {alone} not"
+    yield ""
+
+
+def picks(found: Picks) -> Grid:
+    """One line per commit, oldest first."""
+    rows = [
+        (
+            _short(one.commit),
+            one.date[:10],
+            one.subject,
+            f"{_short(one.original) if one.original else ''} {one.how}".strip() or "-",
+        )
+        for one in found.picks
+    ]
+    return tables.plain("", ["commit", "date", "subject", "on main"], rows)
 
 
 def _short(commit: str) -> str:

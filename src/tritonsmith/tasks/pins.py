@@ -26,21 +26,24 @@ def pins(
     env: str = again(ANY_ENV, "dev"),
     python: Path | None = PYTHON,
     triton: str = flag("commit of Triton: list the releases of PyTorch with it", ""),
-    source: Path | None = flag("with --triton, --live: clone of Triton", None, unset="the current one"),
+    picks: str = flag("release branch of Triton: list what it has besides its branch point", ""),
+    source: Path | None = flag("with --triton, --picks, --live: clone", None, unset="the current one"),
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Show which Triton and which LLVM belong to which PyTorch."""
-    _one_question({"--live": live, "--installed": installed, "--triton": bool(triton)})
+    _one_question(
+        {"--live": live, "--installed": installed, "--triton": bool(triton), "--picks": bool(picks)}
+    )
     for name, used, wants, there in (
-        ("--pytorch", pytorch, "that --installed and --triton are omitted", not (installed or triton)),
+        ("--pytorch", pytorch, "none of --installed, --triton, --picks", not (installed or triton or picks)),
         ("--repository", repository, "--live", live),
         ("--ref", ref, "--live", live),
         ("--update", update, "--live", live),
         ("--dry-run", dry_run, "--live", live),
         ("--env", env, "--installed", installed),
         ("--python", python, "--installed", installed),
-        ("--source", source, "--triton or --live", live or bool(triton)),
+        ("--source", source, "--triton, --picks or --live", live or bool(triton or picks)),
     ):
         if used and not there:
             raise UsageError(f"{name} requires {wants}", hints=["help on the flags: invoke --help pins"])
@@ -53,14 +56,14 @@ def pins(
         )
     if env and python:
         raise UsageError("--env and --python contradict each other", hints=["omit one of them"])
-    if live and update:
+    if update:
         _update(pytorch, repository, source, json=json, dry_run=dry_run)
     elif live:
         _live(pytorch, repository, ref, source, json=json, dry_run=dry_run)
     elif installed:
         _installed(env, python, json=json)
-    elif triton:
-        _holders(triton, source, json=json)
+    elif triton or picks:
+        _of_clone(triton, picks, _some_clone(source), json=json)
     else:
         _table(pytorch, json=json)
 
@@ -172,16 +175,16 @@ def _installed(env: str, python: Path | None, *, json: bool) -> None:
         _print(report.installed(found))
 
 
-def _holders(commit: str, source: Path | None, *, json: bool) -> None:
+def _of_clone(triton: str, branch: str, clone: Path, *, json: bool) -> None:
+    if triton:
+        _holders(triton, clone, json=json)
+    else:
+        _picks(branch, clone, json=json)
+
+
+def _holders(commit: str, clone: Path, *, json: bool) -> None:
     from tritonsmith.pins import json_format, releases_with, report
 
-    clone = _clone(source)
-    if clone is None:
-        raise FactError(
-            "no clone of Triton found",
-            where=Path.cwd(),
-            hints=["run this in a clone, or give one: --source PATH"],
-        )
     found = releases_with.find(commit, clone)
     if json:
         console.out().print_json(data=json_format.holders(found))
@@ -189,6 +192,24 @@ def _holders(commit: str, source: Path | None, *, json: bool) -> None:
     _print(report.holders(found))
     console.out().print(report.holdings(found))
     _print(report.open_questions(found))
+
+
+def _picks(branch: str, clone: Path, *, json: bool) -> None:
+    from tritonsmith.pins import json_format, picks, report
+
+    found = picks.find(branch, clone)
+    if json:
+        console.out().print_json(data=json_format.picks(found))
+        return
+    _print(report.picked(found))
+    console.out().print(report.picks(found))
+
+
+def _some_clone(source: Path | None) -> Path:
+    if found := _clone(source):
+        return found
+    hints = ["run this in a clone, or give one: --source PATH"]
+    raise FactError("no clone of Triton found", where=Path.cwd(), hints=hints)
 
 
 def _version(text: str) -> str:
