@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tritonsmith.errors import UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import KernelOptions
+from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.option_task import command_line
 from tritonsmith.tasks.options import ANY_ENV, JOBS, JSON, KERNEL, OUT, PYTHON, TIMEOUT, WHEN
 from tritonsmith.tasks.task import task
@@ -28,6 +30,7 @@ def triage(
     what: KernelOptions,
     kernel: str = KERNEL,
     when: tuple[str, ...] = WHEN,
+    check: str = flag("wrong where the script's 'out ~ reference', or its function, fails", ""),
     env: str = ANY_ENV,
     python: Path | None = PYTHON,
     jobs: int | None = JOBS,
@@ -38,7 +41,6 @@ def triage(
     """Change one thing at a time until a kernel is right: a verdict."""
     from tritonsmith.bisect.command import UndecidedError
     from tritonsmith.envs import workspace
-    from tritonsmith.kernels.compile import watched_program
     from tritonsmith.plan import Plan, Write
     from tritonsmith.triage import report, verdict
 
@@ -46,6 +48,8 @@ def triage(
     if bool(kernel) == bool(argv):
         text = "a kernel and a command contradict each other" if kernel else "nothing to test is given"
         raise UsageError(text, hints=["FILE:KERNEL, with --when LIMIT", "-- python script.py"])
+    if check and not argv:
+        raise UsageError("--check is about a command's values", hints=["-- python script.py"])
     if argv and (when or what != KernelOptions()):
         raise UsageError("--when and flags of a compile are about a kernel, not about a command")
     space = workspace.default()
@@ -54,11 +58,7 @@ def triage(
     if kernel:
         subject = _kernel(kernel, what, when, env, python, jobs, timeout, out, silent=json)
     else:
-        from tritonsmith.triage.program import CommandSubject
-
-        folder = (out or space.root / "triage" / "command").absolute()
-        interpreter = watched_program.interpreter(env, python, space)
-        subject = CommandSubject(tuple(argv), interpreter, Path.cwd(), folder, timeout or 0)
+        subject = _command(argv, check, env, python, timeout, out)
 
     def tell(name: str, seen: Observation) -> None:
         if not json:
@@ -67,6 +67,7 @@ def triage(
     space.run(_emptied(subject.out, space), "triage", quiet=True)
     found = verdict.run(subject, tell)
     about = {"kernel": kernel, "command": list(argv), "triton": subject.triton, "when": list(when)}
+    about["check"] = check
     answer = report.as_json(found, about)
     evidence = Write(subject.out / "triage.json", dumps(answer, indent=2) + "\n", phase="triage")
     space.run(Plan("triage", (evidence,)), "triage", quiet=True)
@@ -79,6 +80,23 @@ def triage(
         console.out().print(f"  evidence: {subject.out}", markup=False)
     if not found.decided:
         raise UndecidedError(found.text, hints=["the table above says what was tried", str(subject.out)])
+
+
+def _command(
+    argv: Sequence[str], check: str, env: str, python: Path | None, timeout: int | None, out: Path | None
+) -> CommandSubject:
+    from tritonsmith.envs import workspace
+    from tritonsmith.kernels.compile import watched_program
+    from tritonsmith.triage import check as result_check
+    from tritonsmith.triage.program import CommandSubject
+
+    checked = result_check.parse(check) if check else None
+    if checked:
+        result_check.script_of(argv)
+    space = workspace.default()
+    folder = (out or space.root / "triage" / "command").absolute()
+    interpreter = watched_program.interpreter(env, python, space)
+    return CommandSubject(tuple(argv), interpreter, Path.cwd(), folder, timeout or 0, checked)
 
 
 def _emptied(folder: Path, space: Workspace) -> Plan:

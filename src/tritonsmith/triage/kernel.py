@@ -58,6 +58,7 @@ class KernelSubject:
     out: Path
     silent: bool = False
     is_command: bool = field(default=False, init=False)
+    has_check: bool = field(default=False, init=False)
     _baseline: Manifest | None = field(default=None, init=False)
     _least: float = field(default=math.inf, init=False)  # CPU seconds of compiles to the baseline's code
 

@@ -58,6 +58,10 @@ class Subject(Protocol):
     def is_command(self) -> bool:
         """Whether it is a command, which runs; a kernel is compiled only."""
 
+    @property
+    def has_check(self) -> bool:
+        """Whether the symptom is that values of a script are wrong."""
+
     def baseline(self) -> Observation:
         """As it is, with caches of its own; SHOWS or GONE. It decides what the symptom is."""
 

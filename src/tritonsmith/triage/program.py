@@ -1,4 +1,4 @@
-"""A command under triage: run under each variant; its exit code tells, its output says how it failed."""
+"""A command under triage: run under each variant; its exit code tells, or a check of its values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from pathlib import Path
 
 from tritonsmith import untrusted
 from tritonsmith.errors import StepError
+from tritonsmith.facts import gpus
 from tritonsmith.kernels.batch import spec
 from tritonsmith.kernels.compile import watched_program
 from tritonsmith.kernels.compile.folder_name import folder_name
 from tritonsmith.kernels.compile.surgery import Surgery
 from tritonsmith.passes.reduce import failure
+from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.plan import files, process
+from tritonsmith.triage import check
+from tritonsmith.triage.check import ResultCheck
 from tritonsmith.triage.kernel import BASELINE, lines_of
 from tritonsmith.triage.observation import Observation, Seen
 from tritonsmith.triage.variant import TriageVariant
@@ -26,11 +30,16 @@ from tritonsmith.triage.variant import TriageVariant
 SKIP = 125
 _SHOWN = 100  # characters of the last line
 _STAGES = {"cuda": "ptx", "hip": "amdgcn"}  # a file of Triton's cache that tells the backend
+_CHECKED = {
+    "holds": Observation(Seen.GONE),
+    "differs": Observation(Seen.SHOWS, failure=Failure("failure", "the check does not hold")),
+    "error": Observation(Seen.UNTESTED, why="the check cannot be evaluated"),
+}
 
 
 @dataclass
 class CommandSubject:
-    """A command; its symptom is its failure, or that it does not end.
+    """A command; its symptom is its failure, that it does not end, or that a check does not hold.
 
     Attributes:
         argv: program and arguments.
@@ -38,6 +47,7 @@ class CommandSubject:
         cwd: where it runs.
         out: folder of what it prints, and of Triton's caches.
         timeout: seconds; 0 for none.
+        check: of the script's values: then nothing else is the symptom.
     """
 
     argv: Sequence[str]
@@ -45,6 +55,7 @@ class CommandSubject:
     cwd: Path
     out: Path
     timeout: int = 0
+    check: ResultCheck | None = None
     is_command: bool = field(default=True, init=False)
     _first: Observation | None = field(default=None, init=False)
     _tests: int = field(default=0, init=False)
@@ -56,11 +67,14 @@ class CommandSubject:
         return spec.installed(path)
 
     @property
+    def has_check(self) -> bool:
+        """Whether the symptom is that values of the script are wrong."""
+        return self.check is not None
+
+    @property
     def backends(self) -> frozenset[str]:
         """What the baseline compiled for; both where it has compiled nothing."""
-        cache = self.out / folder_name(BASELINE) / "cache"
-        found = {name for name, stage in _STAGES.items() if next(cache.rglob(f"*.{stage}"), None)}
-        return frozenset(found or _STAGES)
+        return self._compiled() or frozenset(_STAGES)
 
     @property
     def kind(self) -> str:
@@ -71,12 +85,17 @@ class CommandSubject:
     def baseline(self) -> Observation:
         """As it is, in an empty cache."""
         seen = self._run(BASELINE, {})
+        if self.check and seen.seen in (Seen.SHOWS, Seen.GONE) and not self._compiled():
+            why = f"{seen.figures}, but no kernel was compiled for a GPU"
+            seen = replace(seen, seen=Seen.UNTESTED, why=why)
         if self._first is None:
             self._first = seen
         return seen
 
     def test(self, variant: TriageVariant) -> Observation:
         """With a variant's variables; twice where the symptom is gone, for it may come and go."""
+        if variant.needs and not (variant.needs == "a GPU" and gpus.read().all):
+            return Observation(Seen.UNTESTED, why=f"needs {variant.needs}")
         variables, results = {**variant.variables}, self.out / folder_name(variant.name) / "results"
         if variant.options:
             variables |= self._operated(variant, results)
@@ -103,6 +122,11 @@ class CommandSubject:
         """None: nobody knows which kernels a command needs."""
         return ""
 
+    def _compiled(self) -> frozenset[str]:
+        """The backends that the baseline compiled for."""
+        cache = self.out / folder_name(BASELINE) / "cache"
+        return frozenset(name for name, stage in _STAGES.items() if next(cache.rglob(f"*.{stage}"), None))
+
     def _operated(self, variant: TriageVariant, results: Path) -> dict[str, str]:
         """Variables with which each Python compiles with a variant's options instead of the launch's."""
         files.make_folder(results)
@@ -123,7 +147,10 @@ class CommandSubject:
         environ |= {"TRITON_CACHE_DIR": str(cache / str(self._tests))}
         if self.python:
             environ["PATH"] = os.pathsep.join((str(self.python.parent), environ.get("PATH", "")))
-        program = process.which(self.argv[0], environ["PATH"]) or self.argv[0]
+        argv, result = tuple(self.argv), scratch / "no check"
+        if self.check:
+            argv, result = self.check.argv(argv, scratch, f"check-{self._tests}")
+        program = process.which(argv[0], environ["PATH"]) or argv[0]
         began, last = time.monotonic(), ""
         with files.opened_log(log) as written:
 
@@ -134,7 +161,7 @@ class CommandSubject:
 
             try:
                 code = process.stream(
-                    (program, *self.argv[1:]),
+                    (program, *argv[1:]),
                     cwd=self.cwd,
                     env=environ,
                     on_line=heard,
@@ -142,9 +169,16 @@ class CommandSubject:
                 )
             except OSError as error:
                 why = error.strerror or str(error)
-                raise StepError(f"cannot run {self.argv[0]}", why=why) from error
+                raise StepError(f"cannot run {argv[0]}", why=why) from error
         seconds = time.monotonic() - began
         late = bool(self.timeout) and seconds >= self.timeout
+        if self.check:
+            status, text = check.read(result)
+            if status:
+                return replace(_CHECKED[status], figures=text, seconds=seconds)
+            figures = f"no end after {self.timeout} s" if late else f"exit code {code}: {last[:_SHOWN]}"
+            seen = Seen.OTHER if self._first else Seen.UNTESTED
+            return Observation(seen, figures, "it ends before the check", seconds)
         if code == 0:
             return Observation(Seen.GONE, "exit code 0", seconds=seconds)
         if code == SKIP:

@@ -19,7 +19,8 @@ class TriageVariant:
 
     Attributes:
         name: in tables, and of its folder.
-        role: `cause` names what is to blame; `side` says on which side of a line that is.
+        role: `cause` names what is to blame; `side` says on which side of a line that is; `witness` reports
+            faults of its own, and is no cause if the symptom is gone.
         family: causes of one family are one cause.
         gone: what it means if the symptom is gone.
         source: of the row.
@@ -36,13 +37,15 @@ class TriageVariant:
         variables: of the environment, name to value.
         skip: a pass that is left out.
         ptxas: an option of ptxas.
+        alone: what it means if the symptom is `gone` or `shows`, where without it nothing can be tested.
+        needs: what has to be there to run it; empty where nothing has to. Only `a GPU` is ever found.
         last: tried only where no cause was found before.
         release: `newest` or `before`: another Triton; empty for the same one.
         line: `stage` and `text` of the operations that it is about.
     """
 
     name: str
-    role: Literal["cause", "side"]
+    role: Literal["cause", "side", "witness"]
     family: str
     gone: str
     source: str = ""
@@ -59,6 +62,8 @@ class TriageVariant:
     variables: Mapping[str, str] = field(default_factory=dict)
     skip: str = ""
     ptxas: str = ""
+    alone: Mapping[str, str] = field(default_factory=dict)
+    needs: str = ""
     last: bool = False
     release: str = ""
     line: Mapping[str, str] = field(default_factory=dict)

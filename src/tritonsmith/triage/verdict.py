@@ -67,7 +67,7 @@ def run(subject: Subject, tell: Callable[[str, Observation], None]) -> TriageVer
     first = subject.baseline()
     tell("nothing changed", first)
     if first.seen is Seen.UNTESTED:
-        return TriageVerdict(Answer.NONE, f"it cannot be tested: {first.why}", (), (), first)
+        return _untested(subject, first, tell)
     unsteady = subject.is_command or (subject.kind == "slow" and first.seen is Seen.SHOWS)
     again = [subject.baseline() for _ in range(variants.baselines() - 1)] if unsteady else []
     for one in again:
@@ -90,13 +90,32 @@ def run(subject: Subject, tell: Callable[[str, Observation], None]) -> TriageVer
     return judge(subject, first, tried)
 
 
+def _untested(
+    subject: Subject, baseline: Observation, tell: Callable[[str, Observation], None]
+) -> TriageVerdict:
+    """Why it cannot be tested, and what the interpreter says of a check, which needs no GPU."""
+    text = f"not decided: it cannot be tested: {baseline.why}"
+    tried: list[Tried] = []
+    for row in variants.every() if subject.has_check else ():
+        if row.alone and row.fits(subject.triton, subject.backends, command=True, symptom=subject.kind):
+            tried.append(Tried(row, subject.test(row)))
+            tell(row.name, tried[-1].observation)
+    reasons = []
+    for one in tried:
+        seen = one.observation
+        meaning = one.variant.alone.get(seen.seen.name.lower()) or f"{seen.why}, {seen.figures}"
+        reasons.append(f"{one.variant.name}: {meaning}")
+    hints = ["run it on a machine with the GPU that it is for"] if tried else []
+    return TriageVerdict(Answer.NONE, text, tuple(reasons), tuple(hints), baseline, tuple(tried))
+
+
 def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> TriageVerdict:
     """The verdict of what was seen.
 
     One cause: if the variants that make the symptom go are of one family. A variant that changes no machine
     code and yet makes it go shows that the symptom comes and goes by itself.
     """
-    gone = [row for row in tried if row.observation.seen is Seen.GONE]
+    gone = [row for row in tried if row.observation.seen is Seen.GONE and row.variant.role != "witness"]
     names = {row.variant.name for row in gone}
     causes = [row for row in gone if row.variant.role == "cause"]
     narrow = [row for row in causes if not any(other.variant.after == row.variant.name for other in causes)]
@@ -108,7 +127,8 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     reasons += [
         f"{row.variant.name} says: {row.observation.figures}"
         for row in tried
-        if row.variant.release == "newest" and row.observation.seen is Seen.OTHER
+        if (row.variant.release == "newest" or row.variant.role == "witness")
+        and row.observation.seen is Seen.OTHER
     ]
     untested = [row.variant.name for row in tried if row.observation.seen is Seen.UNTESTED]
     notes = [f"not tested: {', '.join(untested)}"] if untested else []

@@ -10,6 +10,7 @@
     stage REQUEST        run one stage of the pipeline on the text of the stage before
     layout JSON          convert layouts of tensors and memory to linear ones: a line of JSON for each
     operate REQUEST      leave out or repeat passes of what this process compiles from here on
+    check REQUEST SCRIPT run a script, then compare two of its values
     capture REQUEST      record the launches of this process from here on: called, not started
     reduce               run passes on one piece of IR after the other
 
@@ -39,6 +40,7 @@ COMMANDS = {  # module and function of each
     "reduce": ("reduce", "answer_requests"),
     "capture": ("capture", "start"),
     "layout": ("layout", "convert"),
+    "check": ("check", "run_script"),
     "operate": ("surgery", "start"),
 }
 

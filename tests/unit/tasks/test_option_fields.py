@@ -33,6 +33,7 @@ _WIDTH = 72
 _FEW = 4  # tasks
 _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text mean the same
     "--against": ["passes.diff", "passes.report"],
+    "--check": ["kernel.aot", "triage"],
     "--all": ["clear-cache", "explain", "kernel.compile", "passes.replay"],
     "--backend": ["passes.dump", "pipeline"],
     "--build-type": ["build-triton install-triton", "setup-mlir"],

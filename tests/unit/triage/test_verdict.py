@@ -26,6 +26,7 @@ class Fake:
     otherwise: frozenset[str] = frozenset()
     runs: list[Observation] = field(default_factory=list)
     is_command: bool = False
+    has_check: bool = False
     triton: str = "3.6.0"
     kind: str = "failure"
     code: str = ""
