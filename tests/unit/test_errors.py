@@ -5,6 +5,7 @@ import pytest
 from tritonsmith import errors
 from tritonsmith.bisect.command import NotReproducedError, UndecidedError
 from tritonsmith.errors import SmithError, did_you_mean
+from tritonsmith.suites.command import NothingRunError
 
 
 def kinds(kind: type[SmithError] = SmithError) -> list[type[SmithError]]:
@@ -35,6 +36,7 @@ def test_exit_codes(kind: type[SmithError]) -> None:
         errors.UsageError: 2,
         NotReproducedError: 4,
         UndecidedError: 5,
+        NothingRunError: 6,
         errors.InterruptedRunError: 130,
     }
     assert kind.exit_code == special.get(kind, 1)

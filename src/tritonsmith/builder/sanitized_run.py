@@ -66,13 +66,8 @@ def prepare(argv: Sequence[str], sanitizer: str, env: EnvDir, space: Workspace) 
         raise UsageError(f"--sanitizer cannot be {sanitizer!r}", hints=[f"one of {', '.join(known)}"])
     if not argv:
         raise UsageError("no program is given", hints=["give it after the flags: -- python script.py"])
-    row = configs.load(_CONFIG)[sanitizer]
-    compiler = _compiler(sanitizer, env)
-    runtime = _runtime(row, compiler)
     folder = env.path / "sanitizer"
-    symbolizer = process.which(process.capture((compiler, "-print-prog-name=llvm-symbolizer")) or "") or ""
-    environ = _variables(row, runtime, folder, symbolizer)
-    _check_loaded(row, env.python, environ)
+    before, environ = environment(sanitizer, env, folder, space)
     path = os.pathsep.join((str(env.python.parent), os.environ.get("PATH", os.defpath)))
     program = str(env.python) if argv[0] in ("python", "python3") else process.which(argv[0], path)
     if not program:
@@ -81,6 +76,27 @@ def prepare(argv: Sequence[str], sanitizer: str, env: EnvDir, space: Workspace) 
         )
     change = {**environ, "PATH": path, "VIRTUAL_ENV": str(env.venv)}
     step = AttachedRun((program, *argv[1:]), tuple(change.items()), folder / "stderr", phase="run")
+    return SanitizedRun(before, step, folder, sanitizer)
+
+
+def environment(sanitizer: str, env: EnvDir, folder: Path, space: Workspace) -> tuple[Plan, dict[str, str]]:
+    """What makes the folder of the reports, and the variables of a program that loads instrumented libraries.
+
+    Args:
+        sanitizer: its name.
+        env: whose Triton was built with it.
+        folder: for the reports.
+        space: the workspace.
+
+    Raises:
+        SmithError: the environment has no such build, or its runtime is missing.
+    """
+    row = configs.load(_CONFIG)[sanitizer]
+    compiler = _compiler(sanitizer, env)
+    runtime = _runtime(row, compiler)
+    symbolizer = process.which(process.capture((compiler, "-print-prog-name=llvm-symbolizer")) or "") or ""
+    environ = _variables(row, runtime, folder, symbolizer)
+    _check_loaded(row, env.python, environ)
     rows = row.get("suppressions", {}).get("rows", ())
     lines = "".join(f"# {one['why']}\n{one['line']}\n" for one in rows)
     before = (
@@ -88,13 +104,13 @@ def prepare(argv: Sequence[str], sanitizer: str, env: EnvDir, space: Workspace) 
         MakeDir(folder, phase="prepare"),
         *([Write(folder / "suppressions", lines, phase="prepare")] if lines else []),
     )
-    return SanitizedRun(Plan(TASK, before), step, folder, sanitizer)
+    return Plan(TASK, before), environ
 
 
-def first_error(prepared: SanitizedRun) -> tuple[str, list[str]]:
+def first_error(folder: Path, sanitizer: str) -> tuple[str, list[str]]:
     """The first thing that the sanitizer said: its head, and the lines of its stack; empty if nothing."""
-    row, most = configs.load(_CONFIG)[prepared.sanitizer], configs.load(_CONFIG)["report"]["frames"]
-    reports = sorted(prepared.folder.glob(f"{_REPORTS}.*"), key=lambda path: path.stat().st_mtime)
+    row, most = configs.load(_CONFIG)[sanitizer], configs.load(_CONFIG)["report"]["frames"]
+    reports = sorted(folder.glob(f"{_REPORTS}.*"), key=lambda path: path.stat().st_mtime)
     for report in reports:
         lines = untrusted.read_text(report).splitlines()
         first = next((number for number, line in enumerate(lines) if row["report"] in line), None)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
-from tritonsmith import configs
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.session import Session
 from tritonsmith.envs.workspace import EnvDir
-from tritonsmith.errors import ConfigError, StepError
+from tritonsmith.errors import StepError
 from tritonsmith.kernels import smoke_test
 from tritonsmith.kernels.compile import targets as gpu_targets
 from tritonsmith.kernels.compile.disassemblers import HostPrograms
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan import Plan, Run, process
 from tritonsmith.plan.steps.base import CommandFailedError
-from tritonsmith.wheels import venv
+from tritonsmith.wheels import torch_index, venv
 
-_CPU = re.compile(r"\d+(\.\d+)+\+cpu")
 _PIP = 120.0  # seconds; it unpacks one wheel
 
 
@@ -46,24 +43,11 @@ def prepare(settings: Settings, env: EnvDir, programs: HostPrograms) -> Prepared
     requirement = "triton" if wheel == "newest" else f"triton=={wheel}"
     base = venv.base_interpreter(settings.python.interpreter)
     targets = gpu_targets.default()
-    torch = (_torch(settings.python.torch),) if settings.python.torch != "none" else ()
+    torch = (torch_index.requirement(settings.python.torch),) if settings.python.torch != "none" else ()
     plan = venv.plan(env, base, *torch, (requirement,)) + smoke_test.plan(
         env.path, env.python, targets, programs
     )
     return PreparedUp(plan, targets)
-
-
-def _torch(wanted: str) -> tuple[str, ...]:
-    """What pip installs PyTorch for the CPU from; of its own index, since PyPI has those for CUDA.
-
-    Raises:
-        ConfigError: another one is wanted.
-    """
-    if wanted != "cpu" and not _CPU.fullmatch(wanted):
-        hints = ['torch = "cpu", or torch = "2.13.0+cpu"', "PyTorch for CUDA brings a Triton of its own"]
-        raise ConfigError(f"[python] torch cannot be {wanted!r}", hints=hints)
-    requirement = "torch" if wanted == "cpu" else f"torch=={wanted}"
-    return requirement, "--index-url", configs.load("capture")["torch-index"]["cpu"]
 
 
 def execute(prepared: PreparedUp, session: Session) -> dict[str, Any]:

@@ -53,6 +53,7 @@ from tritonsmith.tasks.rehearse import rehearse
 from tritonsmith.tasks.run import run_
 from tritonsmith.tasks.setup_mlir import setup_mlir
 from tritonsmith.tasks.system_packages import packages
+from tritonsmith.tasks.test_triton import test_triton
 from tritonsmith.tasks.toolchain import ptxas
 from tritonsmith.tasks.triage import triage
 from tritonsmith.tasks.up import up
@@ -94,6 +95,7 @@ namespace = Collection(
     rehearse,
     blame,
     triage,
+    test_triton,
     run_,
     layout,
     pipeline,

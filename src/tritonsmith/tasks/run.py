@@ -40,7 +40,7 @@ def run_(
         sys.stderr.buffer.flush()
 
     code = sanitized_run.execute(prepared, space, show)
-    head, lines = sanitized_run.first_error(prepared)
+    head, lines = sanitized_run.first_error(prepared.folder, sanitizer)
     if head:
         raise SmithError(head, where=prepared.folder, why="\n".join(lines) or None)
     if code:

@@ -14,6 +14,7 @@ GROUPS = {
     ),
     "build": (
         "build-triton", "install-triton", "link-compile-commands", "build.explain", "debug-library", "watch",
+        "test-triton",
     ),
     "sources": ("explain", "pass.new"),
     "worktrees": ("worktree.add", "worktree.list", "worktree.remove"),

@@ -23,6 +23,7 @@ from tritonsmith.bisect.tested_file import TestFile
 from tritonsmith.errors import StepError, UsageError
 from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.suites import isolated_run
 
 pytestmark = pytest.mark.unit
 
@@ -234,7 +235,7 @@ def test_an_error_of_one_of_several_commands_ends_them(
 
 def test_a_machine_without_the_folder_says_so(tmp_path: Path) -> None:
     with pytest.raises(StepError, match="this machine has no such folder"):
-        command.run(("true",), Path(sys.executable), tmp_path / "elsewhere", tmp_path / "tests")
+        isolated_run.run(("true",), Path(sys.executable), tmp_path / "elsewhere", tmp_path / "tests")
 
 
 def _interpreter(folder: Path) -> str:

@@ -9,12 +9,9 @@ import pytest
 
 from tritonsmith import configs
 from tritonsmith.builder import sanitized_run
-from tritonsmith.builder.sanitized_run import SanitizedRun
 from tritonsmith.envs import receipts
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import SmithError
-from tritonsmith.plan import Plan
-from tritonsmith.plan.steps.run_attached import AttachedRun
 
 pytestmark = pytest.mark.unit
 
@@ -65,14 +62,12 @@ def test_no_interpreter_no_program_no_such_sanitizer(tmp_path: Path) -> None:
     ],
 )
 def test_the_first_error(tmp_path: Path, sanitizer: str, text: str, head: str, last: str) -> None:
-    step = AttachedRun(("true",), (), tmp_path / "stderr", phase="run")
-    prepared = SanitizedRun(Plan("run"), step, tmp_path, sanitizer)
-    assert sanitized_run.first_error(prepared) == ("", [])
+    assert sanitized_run.first_error(tmp_path, sanitizer) == ("", [])
     for number, content in enumerate((text, text.replace("7", "8"))):
         report = tmp_path / f"report.{9 - number}"
         report.write_text(content, encoding="utf-8")
         os.utime(report, (number, number))
-    found, lines = sanitized_run.first_error(prepared)
+    found, lines = sanitized_run.first_error(tmp_path, sanitizer)
     assert found.startswith(head)
     assert lines[-1].endswith(last)
 

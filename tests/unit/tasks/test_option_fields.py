@@ -59,6 +59,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "passes.dump",
     ],
     "--kernels": ["corpus.add kernel.study", "rehearse"],
+    "--lit": ["test-triton", "watch"],
     "--layouts": ["passes.diff", "passes.show"],
     "--list": ["debug-library", "doctor.run", "explain", "toolchain.ptxas"],
     "--open": ["explain", "passes.report"],

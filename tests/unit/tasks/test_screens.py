@@ -82,6 +82,8 @@ from tritonsmith.passes.view import target_pipeline
 from tritonsmith.passes.view.target_pipeline import BackendPass
 from tritonsmith.scaffold.in_tree import NewPass
 from tritonsmith.store import list_ as store_lists
+from tritonsmith.suites import report as suites_report
+from tritonsmith.suites.outcome import SuiteTest
 from tritonsmith.tasks import namespace, output, store_tables, worktree
 from tritonsmith.tasks.cache import _show_plan as show_cleared
 from tritonsmith.tasks.debug_library import _list, _tell
@@ -297,6 +299,13 @@ def _blame(world: World) -> Iterable[Grid]:
     return [grid for grid in blame.blocks(request, one) if isinstance(grid, Grid)]
 
 
+def _test_triton(_: World) -> Iterable[Grid]:
+    name = "python/test/unit/language/test_core.py::test_dot3d[8-1-64-64-64-32-32-float32-float32]"
+    why = "RuntimeError: 0 active drivers ([]). There should only be one."
+    tests = [SuiteTest("interpreter", name, "failed", 1234.5, why)] * 30
+    return suites_report.blocks([*tests, SuiteTest("gpu-less", name, "known", 0.1, why * 3)])
+
+
 def _triage(_: World) -> Iterable[Grid]:
     seen = Observation(Seen.SHOWS, "error: " + KERNEL * 3, "spills: unknown", 12.0)
     tried = tuple(Tried(one, seen) for one in variants.every())
@@ -510,6 +519,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "bisect.status": _bisect_status,
     "blame": _blame,
     "explain": _explain,
+    "test-triton": _test_triton,
     "triage": _triage,
     "build-triton": _phases,
     "cache.list": _cache,

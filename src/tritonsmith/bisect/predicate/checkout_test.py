@@ -9,32 +9,24 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from tritonsmith import untrusted
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
-from tritonsmith.bisect.predicate import command, pool
+from tritonsmith.bisect.predicate import pool
 from tritonsmith.bisect.predicate.protocol import Outcomes
 from tritonsmith.bisect.tested_file import TestFile
-from tritonsmith.envs import settings, workspace
-from tritonsmith.errors import SmithError, UsageError
+from tritonsmith.errors import UsageError
 from tritonsmith.facts import lit_tests
 from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compile.folder_name import folder_name
 from tritonsmith.passes.reduce import failure
-from tritonsmith.plan import files, locks, process
-from tritonsmith.wheels import venv
+from tritonsmith.plan import files, process
+from tritonsmith.suites import isolated_run, lit, python_tests
 
 Failures = dict[str, str]  # name of a test to how it fails
 
-_GOOD = ("PASS", "FLAKYPASS", "XFAIL")
-_BAD = ("FAIL", "XPASS", "TIMEOUT")
 _CHECK = re.compile(r"^.*?:\d+:\d+: error: (?P<text>\S+: .*)\n(?P<line>.*)$", re.MULTILINE)  # FileCheck's
 _QUOTE = re.compile(r"^# \| ?", re.MULTILINE)  # before each line that a program has printed
-_FAILED = re.compile(r"^FAILED (?P<name>\S+(?: \S+)*?)(?: - (?P<text>.*))?$", re.MULTILINE)
-_WIDTH = "1000"  # columns, so that pytest does not cut its summary
-_ENV = "bisect-pytest"  # the environment that has pytest for Tritons that have none
 
 
 @dataclass(frozen=True)
@@ -83,7 +75,7 @@ class TestPredicate:
         """Run pytest for several Tritons at once; lit one by one: commits of one build share its folder."""
         jobs = 1 if self.file.lit else min(self.jobs, len(tritons))
         if jobs > 1 and not self.scheduler:
-            _pytest()
+            python_tests.packages()
         run, scheduler = partial(_run, self.file, self.scratch), "" if self.file.lit else self.scheduler
         with closing(pool.results(run, tritons, scheduler, jobs)) as runs:
             for triton, mine in runs:
@@ -142,17 +134,16 @@ def _by_lit(file: TestFile, python: Path, scratch: Path) -> TestRun:
         return TestRun({}, why="the build of this commit has configured no lit tests")
     test = suite / Path(file.path).relative_to("test") if file.of_commit else _alone(file, suite, scratch)
     with files.scratch("lit-") as folder:
-        told = folder / "tests.json"
-        argv = ("lit", "-v", "--output", str(told), str(test))
-        code, log, last = command.run(argv, python, scratch, scratch, {"LIT_OPTS": None, "LIT_FILTER": None})
-        results: list[dict[str, Any]] = untrusted.read_json(told)["tests"] if told.is_file() else []
-    if len(results) != 1 or results[0]["code"] not in (*_GOOD, *_BAD):
-        said = results[0]["code"] if results else f"exit code {code}: {last}"
+        argv = lit.command("lit", folder / "tests.json", test)
+        code, log, last = isolated_run.run(argv, python, scratch, scratch, lit.ENVIRONMENT)
+        results = lit.read(folder / "tests.json")
+    if len(results) != 1 or results[0].code not in (*lit.PASSED, *lit.FAILED):
+        said = results[0].code if results else f"exit code {code}: {last}"
         return TestRun({}, said, f"lit did not test it: {log}")
-    result = str(results[0]["code"])
-    if result in _GOOD:
+    result = results[0].code
+    if result in lit.PASSED:
         return TestRun({}, result)
-    how = _lit_failure(str(results[0].get("output", "")), result)
+    how = _lit_failure(results[0].output, result)
     return TestRun({Path(file.path).name: how}, f"{result}: {how}")
 
 
@@ -184,46 +175,23 @@ def _by_pytest(file: TestFile, python: Path, scratch: Path) -> TestRun:
     path = sources / file.path if file.of_commit else Path(file.path)
     if not path.is_file():
         return TestRun({}, why=f"this commit has no {file.path}")
-    environ: dict[str, str | None] = {"COLUMNS": _WIDTH, "PYTEST_ADDOPTS": None}
+    environ = dict(python_tests.ENVIRONMENT)
     if process.capture((str(python), "-c", "import pytest")) is None:
-        environ["PYTHONPATH"] = command.python_path(_pytest())
+        environ["PYTHONPATH"] = isolated_run.python_path(python_tests.packages())
     name = f"{path}::{file.name}" if file.name else str(path)
-    argv = ("python", "-m", "pytest", "-q", "-rf", "--color=no", "-p", "no:cacheprovider", name)
     cwd = sources if file.of_commit else Path.cwd()
-    code, log, last = command.run(argv, python, cwd, scratch, environ)
+    with files.scratch("pytest-") as folder:
+        argv = python_tests.command(folder / "tests.xml", name)
+        code, log, last = isolated_run.run(argv, python, cwd, scratch, environ)
+        results = python_tests.read(folder / "tests.xml")
     figures = f"exit code {code}" + (f": {last}" if last else "")
     if code not in (0, 1):  # interrupted, internal, usage, no test collected
         return TestRun({}, figures, f"pytest did not test it: {log}")
-    found = {} if code == 0 else dict(_pytest_failures(untrusted.read_text(log)))
+    found = {one.name: str(failure.of(_first(one.why))) for one in results if one.failed}
     if code and not found:
         return TestRun({}, figures, f"pytest names no failed test: {log}")
     return TestRun(found, figures)
 
 
-def _pytest_failures(log: str) -> list[tuple[str, str]]:
-    return [
-        (match["name"].partition("::")[2], str(failure.of(match["text"] or "")))
-        for match in _FAILED.finditer(log)
-    ]
-
-
-def _pytest() -> Path:
-    """The packages of an environment with pytest, made on demand.
-
-    Raises:
-        SmithError: it could not be made.
-    """
-    space = workspace.default()
-    env, base = space.env(_ENV), venv.base_interpreter(settings.load("wheel").python.interpreter)
-    try:
-        space.claim()
-        made = venv.plan(env, base, ("pytest",))
-        if not all(step.stamp and step.stamp.holds() for step in made.steps):
-            with locks.hold(env.lock, purpose="bisect"):
-                space.run(made, "bisect")
-    except SmithError as error:
-        hints = ["check that pip can reach its index", "or install pytest beside each Triton"]
-        raise SmithError(
-            "pytest could not be installed", where=env.path, why=error.why, hints=hints
-        ) from error
-    return venv.site_packages(env, base)
+def _first(text: str) -> str:
+    return text.partition("\n")[0]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +15,10 @@ from tritonsmith.errors import StepError, UsageError
 from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compile.folder_name import folder_name
-from tritonsmith.plan import files, process
+from tritonsmith.suites import isolated_run
 
 SKIP = 125
 ABORT = 128  # and above; below zero where a signal ended it
-_SHOWN = 100  # characters of the last line
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,8 @@ class CommandPredicate:
         except UsageError as error:
             return BisectOutcome(Verdict.SKIP, why=error.what)
         began = time.monotonic()
-        code, log, last = run(self.argv, python, self.cwd, self.scratch / folder_name(triton.label))
+        scratch = self.scratch / folder_name(triton.label)
+        code, log, last = isolated_run.run(self.argv, python, self.cwd, scratch)
         seconds = time.monotonic() - began
         figures = f"exit code {code}" + (f": {last}" if last else "")
         if code < 0 or code >= ABORT:
@@ -64,64 +63,6 @@ class CommandPredicate:
         if code == SKIP:
             return BisectOutcome(Verdict.SKIP, figures, f"the command skips it: exit code {SKIP}", seconds)
         return BisectOutcome(Verdict.BAD if code else Verdict.GOOD, figures, seconds=seconds)
-
-
-def run(
-    argv: Sequence[str],
-    python: Path,
-    cwd: Path,
-    scratch: Path,
-    variables: Mapping[str, str | None] | None = None,
-) -> tuple[int, Path, str]:
-    """Run a program with an interpreter first on PATH, and caches of Triton's of its own.
-
-    Args:
-        argv: program and arguments.
-        python: the interpreter.
-        cwd: where it runs.
-        scratch: folder for the caches, and for what is printed.
-        variables: of the environment, which are set or (None) not passed on.
-
-    Returns:
-        Exit code, file with what it printed, and the last line of that.
-
-    Raises:
-        StepError: it cannot be started.
-    """
-    files.make_folder(scratch)
-    if not cwd.is_dir():
-        hints = ["share it over the network, at the same path", "or omit --scheduler"]
-        raise StepError(
-            "this machine has no such folder to test in", where=f"{cwd} on {platform.node()}", hints=hints
-        )
-    log = scratch / "log"
-    environ = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
-    environ |= {
-        "PATH": os.pathsep.join((str(python.parent), os.environ.get("PATH", ""))),
-        "VIRTUAL_ENV": str(python.parent.parent),
-        "TRITON_HOME": str(scratch),
-        "TRITON_CACHE_DIR": str(scratch / "cache"),
-    }
-    environ = process.changed(environ, variables or {})
-    last = ""
-
-    def heard(line: str) -> None:
-        nonlocal last
-        last = line.strip() or last
-        print(line, file=written)
-
-    program = process.which(argv[0], environ["PATH"]) or argv[0]
-    with files.opened_log(log) as written:
-        try:
-            code = process.stream((program, *argv[1:]), cwd=cwd, env=environ, on_line=heard)
-        except OSError as error:
-            raise StepError(f"cannot run {argv[0]}", why=error.strerror or str(error)) from error
-    return code, log, last[:_SHOWN]
-
-
-def python_path(folder: Path) -> str:
-    """`PYTHONPATH` with one more folder, last."""
-    return os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH", ""), str(folder))))
 
 
 def check() -> None:

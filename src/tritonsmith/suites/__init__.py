@@ -1,0 +1,1 @@
+"""Triton's own tests: which there are, which a change can affect, and their results."""

@@ -1,0 +1,28 @@
+"""A plugin of pytest's: a driver that names a target where there is no GPU, and launches nothing.
+
+Tests of the front end compile up to an error or up to the first stages; up to 3.3 they ask the driver for
+which GPU. Newer Tritons bring such a driver of their own (`triton._filecheck`).
+"""
+
+from __future__ import annotations
+
+
+def pytest_configure() -> None:
+    """Put it where no driver is active."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    class StubDriver:
+        def get_current_target(self) -> object:
+            return GPUTarget("cuda", 90, 32)
+
+        def get_current_device(self) -> int:
+            return 0
+
+        def get_current_stream(self, _device: int) -> int:
+            return 0
+
+    try:
+        triton.runtime.driver.active.get_current_target()
+    except RuntimeError:  # "0 active drivers"
+        triton.runtime.driver.set_active(StubDriver())

@@ -1,0 +1,129 @@
+"""`test-triton`: Triton's own tests that need no GPU, of a build."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tritonsmith.errors import SmithError, UsageError
+from tritonsmith.tasks import output
+from tritonsmith.tasks.option_fields import CommaList, OutFile, flag, word
+from tritonsmith.tasks.options import DRY_RUN, ENV, JOBS, JSON
+from tritonsmith.tasks.task import task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tritonsmith.suites.command import TestedBuild
+    from tritonsmith.suites.outcome import SuiteName, SuiteTest
+    from tritonsmith.suites.selection import SuiteSelection
+
+
+@task(tables=True, name="test-triton")
+def test_triton(
+    context: Any,
+    paths: CommaList = word("files or folders, with commas: test/TritonGPU, FILE::NAME", ()),
+    lit: bool = flag("tests of lit", default=False),
+    cpp: bool = flag("unit tests in C++", default=False),
+    gpu_less: bool = flag("tests of Python that need no GPU", default=False),
+    interpreter: bool = flag(
+        "tests of Python under the interpreter, with a torch for the CPU", default=False
+    ),
+    env: str = ENV,
+    googletest: Path | None = flag("sources of GoogleTest (Debian: apt install googletest)", None),
+    packages: Path | None = flag("Python whose pytest, numpy and torch the tests use", None),
+    junit: OutFile | None = flag("write the results in JUnit's format: FILE.xml", None),
+    no_build: bool = flag("test what is built, though sources may be newer", default=False),
+    jobs: int | None = JOBS,
+    json: bool = JSON,
+    dry_run: bool = DRY_RUN,
+) -> None:
+    """Run Triton's own tests that need no GPU."""
+    from tritonsmith.builder.jobs import bound
+    from tritonsmith.envs import session
+    from tritonsmith.facts import machine
+    from tritonsmith.suites import command, gtest
+    from tritonsmith.ui import console
+
+    pairs: tuple[tuple[SuiteName, bool], ...] = (
+        ("lit", lit), ("cpp", cpp), ("gpu-less", gpu_less), ("interpreter", interpreter),
+    )  # fmt: skip
+    asked = frozenset(name for name, given in pairs if given)
+    tested = command.find(env)
+    selection = _selection(tested, asked, paths)
+    sources = gtest.googletest(googletest) or gtest.configured(tested.env.build)
+    if selection.cpp and sources is None:
+        selection = _without_cpp(selection, "cpp" in asked or bool(paths), googletest)
+    for what, why in selection.left_out:
+        console.note(f"left out: {what}: {why}")
+    folders = () if dry_run and not packages else command.packages(tested, selection, packages)
+    count = jobs or bound(machine.read(), tested.settings.toolchain, tested.settings.llvm.debug_info).compile
+    calls = list(command.calls(tested, selection, folders, count))
+    build = None if no_build or not calls else command.prepare_build(tested, selection, sources)
+    if dry_run:
+        if build:
+            output.plan(build.plan)
+        console.write("\n".join(call.shell() for call in calls))
+        return
+    with session.opened(command.TASK, tested.env.name) as running:
+        if build:
+            from tritonsmith.builder.triton import commands
+
+            output.warnings(build.warnings)
+            commands.execute(build, running)
+        tests = command.execute(tested, calls, running, console.note)
+    _print(tests, selection, tested, junit, json=json)
+
+
+def _selection(tested: TestedBuild, asked: frozenset[SuiteName], paths: Sequence[str]) -> SuiteSelection:
+    if not paths:
+        return tested.tree.whole(asked or ("lit", "cpp", "gpu-less"))
+    selection, rest = tested.tree.named(paths, asked)
+    if rest:
+        raise UsageError(
+            f"no test: {', '.join(rest)}",
+            where=tested.root,
+            hints=["a file or folder of test/, unittest/ or python/test/"],
+        )
+    return selection
+
+
+def _without_cpp(selection: SuiteSelection, wanted: bool, given: Path | None) -> SuiteSelection:
+    from dataclasses import replace
+
+    from tritonsmith.errors import FactError
+
+    why = f"{given} has no GoogleTest" if given else "no sources of GoogleTest on this machine"
+    hints = ["Debian: apt install googletest", "--googletest FOLDER: with its CMakeLists.txt"]
+    if wanted:
+        raise FactError("the unit tests cannot be built", why=why, hints=hints)
+    return replace(selection, cpp=(), left_out=(*selection.left_out, ("cpp", f"{why}; {hints[0]}")))
+
+
+def _print(
+    tests: Sequence[SuiteTest],
+    selection: SuiteSelection,
+    tested: TestedBuild,
+    junit: OutFile | None,
+    *,
+    json: bool,
+) -> None:
+    from tritonsmith.plan import files
+    from tritonsmith.suites import command, report
+    from tritonsmith.suites import junit as junit_file
+    from tritonsmith.ui import console
+
+    if junit:
+        path = junit.path("tests.xml")
+        files.write_atomically(path, junit_file.render(tests))
+        console.note(f"the results are in {path}")
+    if json:
+        output.json(report.as_json(tests, selection))
+    else:
+        for line in report.output_of(tests):
+            console.out().print(line, markup=False)
+        for block in report.blocks(tests):
+            console.out().print(block)
+    if bad := report.failed(tests):
+        raise SmithError(f"{len(bad)} of {len(tests)} tests failed", where=tested.folder)
+    command.check(selection, tests, tested.folder)
