@@ -14,7 +14,15 @@ from tritonsmith.command_line import command
 from tritonsmith.doctor.check import check
 from tritonsmith.doctor.context import DoctorContext
 from tritonsmith.doctor.finding import Finding, NotApplicableError, error, note, ok, skipped, warning
-from tritonsmith.facts import distributions, import_resolution, libtriton, llvm_tree, pytorch_pins, tools
+from tritonsmith.facts import (
+    distributions,
+    import_resolution,
+    libtriton,
+    llvm_tree,
+    package_pins,
+    pytorch_pins,
+    tools,
+)
 from tritonsmith.facts.checkout import TritonCheckout
 from tritonsmith.facts.distributions import Distribution
 from tritonsmith.facts.libtriton import Libtriton
@@ -93,6 +101,37 @@ def _wanted(requires: str, subject: DoctorContext) -> tuple[str, ...]:
         return (command("env-triton", env=subject.named),) if requires else ()
     plain = requires.partition(";")[0].strip()
     return (shlex.join((str(subject.python), "-m", "pip", "install", plain)),) if plain else ()
+
+
+@check("python.packages", "what other packages require of torch and Triton")
+def packages(subject: DoctorContext) -> Iterator[Finding]:
+    """Packages with kernels of their own, such as vLLM and SGLang, are built for one torch."""
+    python = subject.need_packages()
+    there = {one.name: one for one in python.distributions}
+    wanted = {"torch", *distributions.known_names()}
+    met = []
+    for owner in python.distributions:
+        if owner.name in wanted:
+            continue
+        for line, requirement in distributions.requirements(owner, python.minor):
+            found = there.get(distributions.normalised(requirement.name))
+            if found is None or found.name not in wanted or not found.version:
+                continue
+            if requirement.specifier.contains(found.version, prereleases=True):
+                met.append(f"{owner.title}: {line}")
+            else:
+                yield _unmet(owner, line, found)
+    yield ok("; ".join(met)) if met else skipped("no other package's requirement of them is met")
+
+
+def _unmet(owner: Distribution, line: str, found: Distribution) -> Finding:
+    return warning(
+        f"{owner.title} requires {line}; {found.title} is installed",
+        str(owner.info),
+        affects="its libraries are built for that torch, and its kernels were tested with that Triton",
+        remedy=f"install {owner.name} with what it requires, or a release of it for {found.title}",
+        commands=(command("pins", package=owner.name),) if owner.name in package_pins.names() else (),
+    )
 
 
 @check("python.llvm-revision", "the LLVM in the installed libtriton.so")

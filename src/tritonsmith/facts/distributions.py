@@ -117,6 +117,12 @@ def files_below(path: Path) -> Iterator[Path]:
 
 def required_triton(distribution: Distribution, python: str) -> str:
     """The requirement of a Triton by any name that holds for this Python (`3.11`); empty if there is none."""
+    found = requirements(distribution, python)
+    return next((line for line, one in found if normalised(one.name) in known_names()), "")
+
+
+def requirements(distribution: Distribution, python: str) -> Iterator[tuple[str, Requirement]]:
+    """What it requires on this Python (`3.11`) without extras, as written and parsed."""
     metadata = read_text(distribution.info / "METADATA")
     lines: list[str] = re.findall(r"^Requires-Dist:\s*(.+?)\s*$", metadata, re.MULTILINE)
     for line in lines:
@@ -125,10 +131,8 @@ def required_triton(distribution: Distribution, python: str) -> str:
         except InvalidRequirement:
             continue
         here = {"python_version": python, "extra": ""}
-        applies = requirement.marker is None or requirement.marker.evaluate(here)
-        if applies and normalised(requirement.name) in known_names():
-            return line
-    return ""
+        if requirement.marker is None or requirement.marker.evaluate(here):
+            yield line, requirement
 
 
 def commit_in(version: str) -> str:

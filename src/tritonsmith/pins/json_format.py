@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.facts import pytorch_pins
+from tritonsmith.facts.package_pins import PackageRelease
 from tritonsmith.facts.pytorch_pins import PyTorchRelease
 from tritonsmith.pins.installed_torch import InstalledTorch
 from tritonsmith.pins.picks import Picks
@@ -86,6 +87,11 @@ def picks(found: Picks) -> dict[str, Any]:
         "branch_point": found.point,
         "picks": [{name: value or None for name, value in asdict(one).items()} for one in found.picks],
     }
+
+
+def packages(found: Iterable[PackageRelease]) -> dict[str, Any]:
+    """Releases of a package, and the torch that each requires."""
+    return {**_head("packages"), "releases": [asdict(one) for one in found]}
 
 
 def release_table(release: PyTorchRelease) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tritonsmith.command_line import command
 from tritonsmith.facts import pytorch_pins
+from tritonsmith.facts.package_pins import PackageRelease
 from tritonsmith.facts.pytorch_pins import CHANNELS, UNKNOWN, WHEEL, Pin, PyTorchRelease, WheelName
 from tritonsmith.pins.installed_torch import InstalledTorch
 from tritonsmith.pins.picks import Picks
@@ -275,6 +276,18 @@ def picks(found: Picks) -> Grid:
         for one in found.picks
     ]
     return tables.plain("", ["commit", "date", "subject", "on main"], rows)
+
+
+def packages(found: Iterable[PackageRelease]) -> Grid:
+    """One line per release of a package: its torch, and the Triton of that torch's wheel."""
+    by_version = {one.version: one for one in pytorch_pins.releases()}
+    rows = []
+    for one in found:
+        torch = by_version.get(one.torch)
+        triton = (torch.cuda.version if torch else "") or UNKNOWN
+        commit, llvm = (torch.wheel.commit, torch.wheel.llvm) if torch else ("", "")
+        rows.append((f"{one.package} {one.version}", one.torch, triton, _short(commit), _short(llvm)))
+    return tables.plain("", ["package", "PyTorch", "Triton", "wheel's commit", "LLVM"], rows)
 
 
 def _short(commit: str) -> str:

@@ -26,24 +26,32 @@ def pins(
     env: str = again(ANY_ENV, "dev"),
     python: Path | None = PYTHON,
     triton: str = flag("commit of Triton: list the releases of PyTorch with it", ""),
+    package: str = flag("package that requires a torch: vllm, sglang==0.5.9", ""),
     picks: str = flag("release branch of Triton: list what it has besides its branch point", ""),
     source: Path | None = flag("with --triton, --picks, --live: clone", None, unset="the current one"),
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Show which Triton and which LLVM belong to which PyTorch."""
+    of_clone = bool(triton or picks)
     _one_question(
-        {"--live": live, "--installed": installed, "--triton": bool(triton), "--picks": bool(picks)}
+        {
+            "--live": live,
+            "--installed": installed,
+            "--triton": bool(triton),
+            "--picks": bool(picks),
+            "--package": bool(package),
+        }
     )
     for name, used, wants, there in (
-        ("--pytorch", pytorch, "none of --installed, --triton, --picks", not (installed or triton or picks)),
+        ("--pytorch", pytorch, "--live, or no other question", not (installed or of_clone or package)),
         ("--repository", repository, "--live", live),
         ("--ref", ref, "--live", live),
         ("--update", update, "--live", live),
         ("--dry-run", dry_run, "--live", live),
         ("--env", env, "--installed", installed),
         ("--python", python, "--installed", installed),
-        ("--source", source, "--triton, --picks or --live", live or bool(triton or picks)),
+        ("--source", source, "--triton, --picks or --live", live or of_clone),
     ):
         if used and not there:
             raise UsageError(f"{name} requires {wants}", hints=["help on the flags: invoke --help pins"])
@@ -62,10 +70,10 @@ def pins(
         _live(pytorch, repository, ref, source, json=json, dry_run=dry_run)
     elif installed:
         _installed(env, python, json=json)
-    elif triton or picks:
+    elif of_clone:
         _of_clone(triton, picks, _some_clone(source), json=json)
     else:
-        _table(pytorch, json=json)
+        _table(pytorch, package, json=json)
 
 
 def _one_question(flags: dict[str, bool]) -> None:
@@ -79,10 +87,17 @@ def _print(lines: Iterable[str]) -> None:
         console.out().print(console.typed(line), markup=False)
 
 
-def _table(pytorch: str, *, json: bool) -> None:
-    from tritonsmith.facts import pytorch_pins
+def _table(pytorch: str, package: str, *, json: bool) -> None:
+    from tritonsmith.facts import package_pins, pytorch_pins
     from tritonsmith.pins import json_format, report
 
+    if package:
+        found = package_pins.find(package)
+        if json:
+            console.out().print_json(data=json_format.packages(found))
+        else:
+            console.out().print(report.packages(found))
+        return
     if pytorch:
         match = pytorch_pins.find(pytorch)
         if json:

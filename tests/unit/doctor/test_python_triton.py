@@ -187,6 +187,37 @@ def test_no_library(subject: DoctorContext, env: Path) -> None:
     assert (found.status, found.seen) == ("not applicable", f"no libtriton.so in {site_of(env) / 'triton'}")
 
 
+# --- python.packages
+
+
+def requiring(site: Path, name: str, version: str, *lines: str) -> None:
+    text = f"Name: {name}\nVersion: {version}\n" + "".join(f"Requires-Dist: {line}\n" for line in lines)
+    install(site, name, version, more={"METADATA": text})
+
+
+def test_a_package_for_another_torch_is_a_warning(subject: DoctorContext, env: Path) -> None:
+    site = site_of(env)
+    install(site, "torch", "2.9.1+cpu", {"torch/__init__.py": ""})
+    requiring(site, "vllm", "0.11.0", "torch==2.8.0", "triton>=3.9; extra == 'new'")
+    requiring(site, "fla-core", "0.6.0", "torch>=2.7", "einops")
+    unmet, met = python_triton.packages(see(subject, env))
+    assert (unmet.status, met.status) == ("warning", "ok")
+    assert unmet.seen == "vllm 0.11.0 requires torch==2.8.0; torch 2.9.1+cpu is installed"
+    assert unmet.commands == ("invoke pins --package vllm",)
+    assert met.seen == "fla-core 0.6.0: torch>=2.7"
+
+
+def test_a_local_version_is_the_release_that_a_package_requires(subject: DoctorContext, env: Path) -> None:
+    install(site_of(env), "torch", "2.8.0+cu128", {"torch/__init__.py": ""})
+    requiring(site_of(env), "vllm", "0.11.0", "torch==2.8.0")
+    assert only(python_triton.packages, see(subject, env)).status == "ok"
+
+
+def test_without_a_requirement_of_torch_nothing_is_compared(subject: DoctorContext, env: Path) -> None:
+    install(site_of(env), "einops", "1.0")
+    assert only(python_triton.packages, see(subject, env)).status == "not applicable"
+
+
 # --- python.bindings
 
 
