@@ -14,6 +14,7 @@ from tritonsmith.tasks.cache import clear_cache
 from tritonsmith.tasks.cache import listing as caches
 from tritonsmith.tasks.debug_library import debug_library
 from tritonsmith.tasks.dev import benchmark, lint, test
+from tritonsmith.tasks.editor import editor_
 from tritonsmith.tasks.env import allow, listing
 from tritonsmith.tasks.env import explain as explain_env
 from tritonsmith.tasks.env_triton import env_triton
@@ -100,6 +101,7 @@ namespace = Collection(
     layout,
     pipeline,
     explain_,
+    editor_,
     pins,
     env_triton,
     purge_wheels,

@@ -13,7 +13,7 @@ from tritonsmith.ui import console
 @task()
 def packages(
     context: Any,
-    need: str = flag("purpose: build, llvm, debug or integration-tests", "build"),
+    need: str = flag("build, llvm, debug, editor or integration-tests", "build"),
     manager: str = flag("package manager: apt, dnf or brew", "apt"),
     llvm: str = flag("version of LLVM", "19"),
 ) -> None:

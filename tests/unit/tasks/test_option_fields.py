@@ -41,7 +41,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--diff": ["ir-override", "kernel.compare"],
     "--file": ["debug-library", "env.allow", "passes.import", "passes.reduce"],
     "--fail-on": ["kernel.compare rehearse", "kernel.lint"],
-    "--force": ["build-triton install-triton setup-mlir", "store.import"],
+    "--force": ["build-triton install-triton setup-mlir", "editor", "store.import"],
     "--from-cache": ["kernel.compile kernel.lint kernel.show passes.dump", "kernel.resources"],
     "--from": ["blame rehearse", "passes.replay"],
     "--function": ["kernel.inline-ptx", "kernel.show"],
@@ -78,7 +78,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--only": ["doctor.run", "test"],
     "--option": ["passes.isolate passes.reduce passes.replay"],
     "--out": [],  # a folder or a file, of many tasks each
-    "--pass": ["debug-library", "passes.reduce"],
+    "--pass": ["debug-library", "editor", "passes.reduce"],
     "--path": ["passes.show", "store.adopt", "watch", "worktree.add"],
     "--point": ["kernel.aot", "kernel.inline-ptx", "kernel.show"],
     "--python": ["passes.import"],

@@ -35,6 +35,7 @@ from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.bisect.session import BisectQuestion, BisectSession, TestedTriton
 from tritonsmith.doctor import changes, registry, saved_report
 from tritonsmith.doctor import report as doctor
+from tritonsmith.editors.merged_files import MergedFile
 from tritonsmith.envs import workspace
 from tritonsmith.kernels.batch.kernel_list import ListedKernel
 from tritonsmith.kernels.batch.spec import CompilerSpec
@@ -87,6 +88,7 @@ from tritonsmith.suites.outcome import SuiteTest
 from tritonsmith.tasks import namespace, output, store_tables, worktree
 from tritonsmith.tasks.cache import _show_plan as show_cleared
 from tritonsmith.tasks.debug_library import _list, _tell
+from tritonsmith.tasks.editor import table as editor_files
 from tritonsmith.tasks.ir_override import _print as print_stages
 from tritonsmith.tasks.kernel_aot import _show as show_sources
 from tritonsmith.tasks.option_task import WIDE
@@ -363,6 +365,11 @@ def _pass_new(_: World) -> Iterable[Grid]:
     yield pass_files(Path("/home/me/triton-pass-x"), one)
 
 
+def _editor(_: World) -> Iterable[Grid]:
+    files = (MergedFile(".vscode/extensions.json", None, "{}"), MergedFile(".vscode/tasks.json", "{}", "{ }"))
+    yield editor_files("/home/me/triton-pass-x", files)
+
+
 def _worktree_list(_: World) -> Iterable[Grid]:
     record = WorktreeRecord("wt-release-3.4.x", "/home/me/triton", "/", "release/3.4.x", "ab" * 20, "dev", 0)
     row = WorktreeRow(record, "", "topic", "ab" * 20, dirty=True, pin="cd" * 20)
@@ -551,6 +558,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "passes.isolate": _reduce,
     "passes.knockout": _knockout,
     "passes.list": _passes("list"),
+    "editor": _editor,
     "pass.new": _pass_new,
     "pipeline": _pipeline,
     "passes.reduce": _reduce,

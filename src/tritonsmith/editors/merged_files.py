@@ -1,0 +1,105 @@
+"""Steps that merge files into a checkout, and keep these files out of git's view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tritonsmith import untrusted
+from tritonsmith.editors import jsonc
+from tritonsmith.editors.jsonc import SettingConflict
+from tritonsmith.errors import FactError, OwnershipError
+from tritonsmith.facts import git
+from tritonsmith.plan import Patch, Step, Write
+
+_PHASE = "editor"
+
+
+@dataclass(frozen=True)
+class MergedFile:
+    """A file of an editor.
+
+    Attributes:
+        name: in the checkout.
+        before: its text; None if it is new.
+        after: its new text.
+        conflicts: settings that have other values and keep them.
+    """
+
+    name: str
+    before: str | None
+    after: str
+    conflicts: tuple[SettingConflict, ...] = ()
+
+    @property
+    def change(self) -> str:
+        """What happens to it, in a word."""
+        return "new" if self.before is None else "same" if self.before == self.after else "changed"
+
+
+def read(root: Path, name: str) -> str | None:
+    """The text of a file of the checkout; None if it is not there.
+
+    Raises:
+        OwnershipError: it is a link.
+    """
+    path = root / name
+    for one in (path, *path.parents):
+        if one == root:
+            break
+        if one.is_symlink():
+            hints = ["make it a file, or a folder, of the checkout"]
+            raise OwnershipError("refusing to write through a link", where=one, hints=hints)
+    return untrusted.read_text(path) if path.exists() else None
+
+
+def settings(
+    root: Path, name: str, wanted: Mapping[str, Any], united: tuple[str, ...], *, force: bool
+) -> MergedFile:
+    """Merge settings into a file of JSON with comments.
+
+    Raises:
+        FactError: the file is something else.
+        OwnershipError: it is a link.
+    """
+    before = read(root, name)
+    try:
+        after, conflicts = jsonc.merge(before or "", wanted, united=united, force=force)
+    except ValueError as error:
+        hints = ["correct it, or move it away: then a new one is written"]
+        raise FactError(
+            "cannot merge into this file: it is no JSON with comments",
+            where=root / name,
+            why=str(error),
+            hints=hints,
+        ) from error
+    return MergedFile(name, before, after, conflicts)
+
+
+def steps(root: Path, files: tuple[MergedFile, ...]) -> tuple[Step, ...]:
+    """Steps that write what is new in these files, and hide the files from git."""
+    made: list[Step] = []
+    for one in files:
+        if one.before is None:
+            made.append(Write(root / one.name, one.after, phase=_PHASE))
+        elif one.before != one.after:
+            made.append(Patch(root, one.name, one.before, one.after, phase=_PHASE))
+    return (*made, *_hidden(root, files))
+
+
+def excluded(root: Path) -> Path | None:
+    """The file of names that git passes over here, which is no part of any commit; None outside git."""
+    folder = git.common_folder(root)
+    return folder / "info" / "exclude" if folder else None
+
+
+def _hidden(root: Path, files: tuple[MergedFile, ...]) -> tuple[Step, ...]:
+    path = excluded(root)
+    if path is None:
+        return ()
+    before = untrusted.read_text(path) if path.is_file() else ""
+    new = [f"/{one.name}\n" for one in files if f"/{one.name}" not in before.splitlines()]
+    start = before if not before or before.endswith("\n") else f"{before}\n"
+    return (Write(path, start + "".join(new), phase=_PHASE),) if new else ()
