@@ -32,7 +32,8 @@ class LastChange:
     place: Place
 
 
-def _is_test(file: str) -> bool:
+def is_test(file: str) -> bool:
+    """Whether a file is in a folder of tests."""
     return not _TESTS.isdisjoint(file.split("/")[:-1])
 
 
@@ -60,7 +61,7 @@ def _find(
 ) -> tuple[Place, ...]:
     found = []
     for file in tree.having(*suffixes):
-        if not _is_test(file):
+        if not is_test(file):
             continue
         text = tree.text(file)
         if word in text and all(one in text for one in also) and (first := sign.search(text)):

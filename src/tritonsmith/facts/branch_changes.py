@@ -18,10 +18,12 @@ class BranchChanges:
     Attributes:
         base: the branch, or `HEAD` where there is none and only uncommitted changes are known.
         files: absolute paths, sorted; none that were deleted.
+        deleted: those that were.
     """
 
     base: str
     files: tuple[Path, ...]
+    deleted: tuple[Path, ...] = ()
 
 
 def read(root: Path, base: str = "") -> BranchChanges:
@@ -45,13 +47,18 @@ def read(root: Path, base: str = "") -> BranchChanges:
             hints=["name the branch that this one will be merged into: --base upstream/main"],
         )
     safe = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
-    options = (*safe, "--name-only", "--relative", "--no-renames", "--diff-filter=d", "-z")
-    changed = _said(root, "diff", *options, commit, "--", files=True)
+    options = (*safe, "--name-only", "--relative", "--no-renames", "-z")
+    changed = _said(root, "diff", *options, "--diff-filter=d", commit, "--", files=True)
+    gone = _said(root, "diff", *options, "--diff-filter=D", commit, "--", files=True)
     new = _said(root, "ls-files", "--others", "--exclude-standard", "-z")
-    if changed is None or new is None:
+    if changed is None or new is None or gone is None:
         raise FactError("git does not tell what changed", where=root)
-    names = {name for name in (*changed.split("\0"), *new.split("\0")) if name}
-    return BranchChanges(name, tuple(sorted(root / name for name in names)))
+    found, deleted = _paths(root, changed, new), _paths(root, gone)
+    return BranchChanges(name, found, tuple(path for path in deleted if path not in found))
+
+
+def _paths(root: Path, *lists: str) -> tuple[Path, ...]:
+    return tuple(sorted({root / name for text in lists for name in text.split("\0") if name}))
 
 
 def _said(root: Path, *arguments: str, files: bool = False) -> str | None:

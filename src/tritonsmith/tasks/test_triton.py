@@ -12,11 +12,14 @@ from tritonsmith.tasks.options import DRY_RUN, ENV, JOBS, JSON
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tritonsmith.suites.command import TestedBuild
     from tritonsmith.suites.outcome import SuiteName, SuiteTest
     from tritonsmith.suites.selection import SuiteSelection
+
+
+_USUAL: tuple[SuiteName, ...] = ("lit", "cpp", "gpu-less")  # as upstream's `make test-nogpu`
 
 
 @task(tables=True, name="test-triton")
@@ -29,6 +32,8 @@ def test_triton(
     interpreter: bool = flag(
         "tests of Python under the interpreter, with a torch for the CPU", default=False
     ),
+    changed: bool = flag("tests that files changed since --base can affect", default=False),
+    base: str = flag("with --changed: branch or commit; empty for upstream's main", ""),
     env: str = ENV,
     googletest: Path | None = flag("sources of GoogleTest (Debian: apt install googletest)", None),
     packages: Path | None = flag("Python whose pytest, numpy and torch the tests use", None),
@@ -50,7 +55,9 @@ def test_triton(
     )  # fmt: skip
     asked = frozenset(name for name, given in pairs if given)
     tested = command.find(env)
-    selection = _selection(tested, asked, paths)
+    if base and not changed:
+        raise UsageError("--base requires --changed")
+    selection = _selection(tested, asked, paths, base if changed else None)
     sources = gtest.googletest(googletest) or gtest.configured(tested.env.build)
     if selection.cpp and sources is None:
         selection = _without_cpp(selection, "cpp" in asked or bool(paths), googletest)
@@ -75,17 +82,44 @@ def test_triton(
     _print(tests, selection, tested, junit, json=json)
 
 
-def _selection(tested: TestedBuild, asked: frozenset[SuiteName], paths: Sequence[str]) -> SuiteSelection:
+def _selection(
+    tested: TestedBuild, asked: frozenset[SuiteName], paths: Sequence[str], base: str | None
+) -> SuiteSelection:
+    """The tests: those of a change (`base` is not None), those that are named, or whole suites."""
+    if base is not None:
+        if paths:
+            raise UsageError("--changed and paths contradict each other", hints=["omit one of them"])
+        return _changed(tested, asked or _USUAL, base)
     if not paths:
-        return tested.tree.whole(asked or ("lit", "cpp", "gpu-less"))
+        return tested.tree.whole(asked or _USUAL)
     selection, rest = tested.tree.named(paths, asked)
     if rest:
         raise UsageError(
             f"no test: {', '.join(rest)}",
             where=tested.root,
-            hints=["a file or folder of test/, unittest/ or python/test/"],
+            hints=["a file or folder of test/, unittest/ or python/test/", "--changed: by your changes"],
         )
     return selection
+
+
+def _changed(tested: TestedBuild, asked: Iterable[SuiteName], base: str) -> SuiteSelection:
+    from tritonsmith.atlas.index import Index
+    from tritonsmith.atlas.source_files import SourceFiles
+    from tritonsmith.facts import branch_changes
+    from tritonsmith.suites import affected
+    from tritonsmith.ui import console
+
+    changes = branch_changes.read(tested.root, base)
+    names, gone = (
+        [path.relative_to(tested.root).as_posix() for path in paths]
+        for paths in (changes.files, changes.deleted)
+    )
+    found = affected.of_files(Index(SourceFiles(tested.root)), tested.tree, names, gone)
+    console.note(f"{len(names) + len(gone)} files differ from where {changes.base} was left")
+    for file, what in found.reasons:
+        if not what.startswith("nothing"):  # these are left out
+            console.note(f"{file}: {what}")
+    return found.selection(tested.tree, asked)
 
 
 def _without_cpp(selection: SuiteSelection, wanted: bool, given: Path | None) -> SuiteSelection:

@@ -35,7 +35,7 @@ def repository(tmp_path: Path) -> Path:
 
 def test_commits_of_the_branch_and_what_is_not_committed(repository: Path) -> None:
     files = tuple(repository / name for name in ("changed", "committed", "new"))
-    assert branch_changes.read(repository) == BranchChanges("main", files)
+    assert branch_changes.read(repository) == BranchChanges("main", files, (repository / "gone",))
     assert branch_changes.read(repository, "HEAD").files == (repository / "changed", repository / "new")
 
 

@@ -36,6 +36,8 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--check": ["kernel.aot", "triage"],
     "--all": ["clear-cache", "explain", "kernel.compile", "passes.replay"],
     "--backend": ["passes.dump", "pipeline"],
+    "--base": ["build-triton", "test-triton"],
+    "--changed": ["passes.list", "test-triton"],
     "--build-type": ["build-triton install-triton", "setup-mlir"],
     "--debug": ["build-triton install-triton", "passes.replay"],
     "--diff": ["ir-override", "kernel.compare"],
