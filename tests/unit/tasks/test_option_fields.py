@@ -65,7 +65,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--layouts": ["passes.diff", "passes.show"],
     "--list": ["debug-library", "doctor.run", "explain", "toolchain.ptxas"],
     "--open": ["explain", "passes.report"],
-    "--llvm": ["build.explain", "passes.dump", "system.packages"],
+    "--llvm": ["build.explain", "passes.dump", "passes.knockout", "system.packages"],
     "--name": [
         "benchmark",
         "ir-override",

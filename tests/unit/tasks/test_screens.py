@@ -76,6 +76,7 @@ from tritonsmith.passes.dump import summary
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.knockout import report as knockout_report
 from tritonsmith.passes.knockout.knockout import KnockedOut, Knockout
+from tritonsmith.passes.knockout.llvm_passes import LlvmKnockout, LlvmPassRun
 from tritonsmith.passes.reduce import report as reduce
 from tritonsmith.passes.reduce.search import Size
 from tritonsmith.passes.replay import report as replay
@@ -195,6 +196,15 @@ def _knockout(_: World) -> Iterable[Grid]:
     ]
     yield from knockout_report.tables_of(found)
     yield knockout_report.summary(found)
+    runs = (
+        LlvmPassRun(0, "no pass", "", "no effect", rows["no effect"]),
+        LlvmPassRun(
+            31, "separate-const-offset-from-gep", "function (k)", "changes the code", rows["no effect"]
+        ),
+        LlvmPassRun(112, "licm", f"loop %x in function {KERNEL}", "does not compile", rows["needed"]),
+    )
+    whole = LlvmKnockout(KERNEL, "cuda:90:32", "3.9.0", rows["no effect"], runs, Path("/out"))
+    yield from knockout_report.tables_of_llvm([whole])
 
 
 def _corpus(_: World) -> Iterable[Grid]:

@@ -83,7 +83,7 @@ def first(asked: CompileRequest, where: Toolchain, out: Path | None) -> Prepared
     Raises:
         SmithError: as `run.prepare`.
     """
-    return run.prepare(_counting(asked), where, _folder(asked, where, out) / "all")
+    return run.prepare(counting(asked), where, folder_of(asked, where, out) / "all")
 
 
 def execute(
@@ -94,21 +94,14 @@ def execute(
     Raises:
         SmithError: the kernel does not compile with all its passes.
     """
-    folder = _folder(asked, where, out)
-    base = run.compile_all(_counting(asked), where, folder / "all", silent=silent)
-    if bad := [point for point in base.points if point.status != "ok"]:
-        raise SmithError(
-            f"{base.kernel} does not compile with all its passes",
-            where=base.folder,
-            why="\n".join(f"{point.id}: {point.gist}" for point in bad),
-            hints=["choose targets for which it does: --target"],
-        )
+    folder = folder_of(asked, where, out)
+    base = with_all(counting(asked), where, folder / "all", silent=silent)
     for target, point, row in zip(asked.targets, base.points, measure.of_manifest(base).rows, strict=True):
         runs = [(str(one["pass"]), int(one["number"])) for one in point.passes or ()]
         if not runs:
             raise FactError("no pass of this Triton could be counted", where=where.python)
         cuts = tuple(Surgery(skip=(f"{name}#{number}",)) for name, number in runs)
-        wanted = replace(_counting(asked), targets=(target,), variants=cuts)
+        wanted = replace(counting(asked), targets=(target,), variants=cuts)
         made = run.compile_all(wanted, where, folder / folder_name(point.id), silent=silent)
         if len(made.points) != len(runs):
             raise SmithError("the compiler gave no result for some of the passes", where=made.folder)
@@ -123,18 +116,35 @@ def execute(
         )
 
 
+def with_all(asked: CompileRequest, where: Toolchain, out: Path, *, silent: bool) -> Manifest:
+    """The compile with which the others are compared.
+
+    Raises:
+        SmithError: it fails.
+    """
+    base = run.compile_all(asked, where, out, silent=silent)
+    if bad := [point for point in base.points if point.status != "ok"]:
+        raise SmithError(
+            f"{base.kernel} does not compile with all its passes",
+            where=base.folder,
+            why="\n".join(f"{point.id}: {point.gist}" for point in bad),
+            hints=["choose targets for which it does: --target"],
+        )
+    return base
+
+
 def _results(base: Manifest, whole: Point, made: Manifest) -> Iterator[KnockedOut]:
-    expected = _code(base, whole)
+    expected = code_of(base, whole)
     rows = measure.of_manifest(made).rows
     for one, point, row in zip(whole.passes or (), made.points, rows, strict=True):
         verdict: Verdict = "timed out" if point.status == "timeout" else "needed"
         if point.status == "ok":
-            verdict = "no effect" if _code(made, point) == expected else "changes the code"
+            verdict = "no effect" if code_of(made, point) == expected else "changes the code"
         about = (str(one["pass"]), int(one["number"]), str(one["binding"]), str(one["stage"]))
         yield KnockedOut(*about, verdict, row, point.seconds)
 
 
-def _code(manifest: Manifest, point: Point) -> tuple[str, dict[str, object]]:
+def code_of(manifest: Manifest, point: Point) -> tuple[str, dict[str, object]]:
     """The assembly in normal form, and what a launch takes from the metadata: shared memory, warps ..."""
     stage = next(stage for stage in _LAST if stage in point.stages)
     path = manifest.folder / point.stages[stage].path
@@ -142,12 +152,14 @@ def _code(manifest: Manifest, point: Point) -> tuple[str, dict[str, object]]:
     return normalize.text(untrusted.read_text(path, untrusted.OURS), stage), about
 
 
-def _counting(asked: CompileRequest) -> CompileRequest:
+def counting(asked: CompileRequest, surgery: Surgery = Surgery()) -> CompileRequest:  # noqa: B008 - frozen
+    """The compile that counts its passes, and keeps what is compared."""
     stages = [stage for target in asked.targets for stage in _KEPT[target.backend]]
-    return replace(asked, variants=(Surgery(),), stages=tuple(dict.fromkeys(stages)), disassemble=False)
+    return replace(asked, variants=(surgery,), stages=tuple(dict.fromkeys(stages)), disassemble=False)
 
 
-def _folder(asked: CompileRequest, where: Toolchain, out: Path | None) -> Path:
+def folder_of(asked: CompileRequest, where: Toolchain, out: Path | None) -> Path:
+    """The folder of a kernel's compiles."""
     name = folder_name(asked.name or f"{asked.file.stem}.{asked.kernel or 'kernel'}")
     return (out or where.space.root / "passes" / "knockout").absolute() / name
 

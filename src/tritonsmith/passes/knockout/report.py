@@ -8,6 +8,7 @@ from typing import Any
 
 from tritonsmith.kernels.study.report import METRICS
 from tritonsmith.passes.knockout.knockout import Knockout, removable
+from tritonsmith.passes.knockout.llvm_passes import LlvmKnockout
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
@@ -45,6 +46,51 @@ def summary(found: Sequence[Knockout]) -> Grid:
         )
     heads = ["target", "pass", "kernels", "needed by", "changes the code of", "no effect on"]
     return tables.plain("each pass over all kernels", heads, lines, right=heads[2:], keys=2)
+
+
+def tables_of_llvm(found: Sequence[LlvmKnockout]) -> Iterator[Grid]:
+    """A line for each run that changes the code; numbers stand where they differ from those before it."""
+    for one in found:
+        metrics = METRICS[one.row.backend]
+        heads = ["", "pass", "on", *(metric.title for metric in metrics), "error"]
+        lines, last = [], [""] * len(metrics)
+        for run in one.runs:
+            if run.number and run.effect == "no effect":
+                continue
+            figures = [_spelled(_sum(run.row.values, metric.keys)) for metric in metrics]
+            cells = ["" if figure == before else figure for figure, before in zip(figures, last, strict=True)]
+            said = tables.clipped(run.row.error.rpartition("error: ")[2], _LONGEST)
+            lines.append([str(run.number or ""), run.name, run.unit, *cells, said])
+            last = figures
+        whole = [_spelled(_sum(one.row.values, metric.keys)) for metric in metrics]
+        lines.append(["", "all passes", "", *whole, ""])
+        title = f"{one.kernel} for {one.target} by Triton {one.triton}: LLVM's {len(one.runs) - 1} passes"
+        yield tables.plain(title, heads, lines, right=["", *heads[3:-1]], keys=2)
+
+
+def llvm_as_json(found: Sequence[LlvmKnockout]) -> dict[str, Any]:
+    """All runs, those without effect, too."""
+    return {
+        "schema": 1,
+        "kernels": [
+            {
+                "kernel": one.kernel,
+                "target": one.target,
+                "triton": one.triton,
+                "values": dict(one.row.values),
+                "folder": str(one.folder),
+                "llvm_passes": [
+                    {
+                        **{name: value for name, value in asdict(run).items() if name != "row"},
+                        "error": run.row.error,
+                        "values": dict(run.row.values),
+                    }
+                    for run in one.runs
+                ],
+            }
+            for one in found
+        ],
+    }
 
 
 def as_json(found: Sequence[Knockout]) -> dict[str, Any]:

@@ -1,0 +1,80 @@
+"""`passes.knockout --llvm`: what each of LLVM's passes does, read off compiles that stop after it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.kernels.compare.making import point, written
+from tritonsmith.envs import workspace
+from tritonsmith.errors import FactError, SmithError
+from tritonsmith.kernels.compile import run, targets
+from tritonsmith.kernels.compile.manifest import Manifest, Status
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.run import Toolchain
+from tritonsmith.passes.knockout import llvm_passes
+from tritonsmith.passes.knockout.llvm_passes import LlvmKnockout
+
+LOG = """BISECT: running pass (1) sroa on function (k)
+other
+BISECT: running pass (2) Loop Strength Reduction on loop
+BISECT: NOT running pass (3) nothing
+BISECT: running pass (3) instcombine on loop %<unnamed loop> in function k
+"""
+CODES = {0: "a", 1: "a", 2: "b", 3: "c", -1: "c"}  # machine code by the limit
+
+
+def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str = LOG, fails: int = 9) -> LlvmKnockout:
+    """Of a compiler that makes these codes; it fails at one limit."""
+
+    def compile_all(asked: CompileRequest, _where: Toolchain, out: Path, **_: Any) -> Manifest:
+        limits = [int(one.llvm[0].partition("=")[2]) for one in asked.variants]
+        status: dict[bool, Status] = {True: "failed", False: "ok"}
+        points = [
+            replace(point(rest=f"-{limit}", status=status[limit == fails]), log=log) for limit in limits
+        ]
+        made = written(out, points, texts={"ptx": ""})
+        for limit, one in zip(limits, made.points, strict=True):
+            if "ptx" in one.stages:
+                (out / one.stages["ptx"].path).write_text(f"mov {CODES[limit]};\n", encoding="utf-8")
+        return made
+
+    monkeypatch.setattr(run, "compile_all", compile_all)
+    asked = CompileRequest(tmp_path / "k.py", "k", "*fp32", targets.parse_all(("sm_90",)))
+    where = Toolchain(Path(sys.executable), workspace.default(), tmp_path, jobs=1, timeout=60)
+    (found,) = llvm_passes.execute(asked, where, tmp_path / "out")
+    return found
+
+
+def test_each_run_is_held_against_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = result(tmp_path, monkeypatch)
+    assert [(one.number, one.name, one.unit, one.effect) for one in found.runs] == [
+        (0, "no pass", "", "no effect"),
+        (1, "sroa", "function (k)", "no effect"),
+        (2, "Loop Strength Reduction", "loop", "changes the code"),
+        (3, "instcombine", "loop %<unnamed loop> in function k", "changes the code"),
+    ]
+
+
+def test_a_limit_at_which_nothing_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = result(tmp_path, monkeypatch, fails=1)
+    assert [one.effect for one in found.runs[1:]] == [
+        "does not compile",
+        "changes the code",
+        "changes the code",
+    ]
+
+
+@pytest.mark.parametrize("log", ["", "BISECT: running pass (2) sroa on function (k)"])
+def test_a_list_that_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str) -> None:
+    with pytest.raises(FactError, match="LLVM's passes cannot be counted"):
+        result(tmp_path, monkeypatch, log=log)
+
+
+def test_a_kernel_that_does_not_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SmithError, match="does not compile with all its passes"):
+        result(tmp_path, monkeypatch, fails=-1)
