@@ -131,6 +131,7 @@ NOT_RUN = {  # why, by how a command begins
     "pass.new": "a clone of Triton; tests/unit/scaffold has small ones",
     "passes.import tritongpu-hoist-loads.log": "the log of the build of that clone",
     "passes.replay tritongpu-hoist-loads-dump": "as above",
+    "plugin.check": "a plugin; test_plugin_check.py has some",
     "pipeline --triton": "wheels of two releases; test_pipeline.py has two targets",
     "pins --installed": "test_pins.py has environments with a PyTorch",
     "pins --live": "it asks GitHub; test_pins.py has a small PyTorch",

@@ -97,7 +97,7 @@ def read(path: Path) -> Libtriton:
     if not machine:
         return Libtriton(path, tag=tag)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
-        sections = dict(_sections(content))
+        sections = dict(elf_sections(content))
         version, commit = _producer(content, sections)
         return Libtriton(
             path,
@@ -125,7 +125,7 @@ def elf_machine(path: Path) -> str:
     return _MACHINES.get(number, f"machine {number}")
 
 
-def _sections(content: mmap.mmap) -> Iterator[tuple[str, _Section]]:
+def elf_sections(content: mmap.mmap) -> Iterator[tuple[str, _Section]]:
     """Name, offset and size of each section; none if the file was cut off."""
     (start,) = struct.unpack_from("<Q", content, 0x28)
     entry, count, names = struct.unpack_from("<HHH", content, 0x3A)

@@ -49,6 +49,7 @@ from tritonsmith.tasks.passes_run import run as passes_run
 from tritonsmith.tasks.passes_show import show as passes_show
 from tritonsmith.tasks.pins import pins
 from tritonsmith.tasks.pipeline import pipeline
+from tritonsmith.tasks.plugin_check import check_ as plugin_check
 from tritonsmith.tasks.purge_wheels import purge_wheels
 from tritonsmith.tasks.rehearse import rehearse
 from tritonsmith.tasks.run import run_
@@ -144,6 +145,7 @@ namespace = Collection(
         list=passes_list,
         aliased={"env": ir_env, "override": ir_override},
     ),
+    plugin=Collection(plugin_check),
     store=Collection(
         store.verify,
         store.gc,

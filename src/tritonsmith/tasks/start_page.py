@@ -16,7 +16,7 @@ GROUPS = {
         "build-triton", "install-triton", "link-compile-commands", "build.explain", "debug-library", "watch",
         "test-triton",
     ),
-    "sources": ("explain", "pass.new", "editor"),
+    "sources": ("explain", "pass.new", "plugin.check", "editor"),
     "worktrees": ("worktree.add", "worktree.list", "worktree.remove"),
     "diagnose": ("doctor.run", "doctor.compare", "pins", "triage", "run"),
     "kernels": (

@@ -9,6 +9,7 @@
     replay REQUEST       run passes, each on its own input
     stage REQUEST        run one stage of the pipeline on the text of the stage before
     layout JSON          convert layouts of tensors and memory to linear ones: a line of JSON for each
+    plugin JSON          load a plugin, and see what it says of itself and what Triton says of it
     operate REQUEST      leave out or repeat passes of what this process compiles from here on
     check REQUEST SCRIPT run a script, then compare two of its values
     capture REQUEST      record the launches of this process from here on: called, not started
@@ -41,6 +42,7 @@ COMMANDS = {  # module and function of each
     "capture": ("capture", "start"),
     "layout": ("layout", "convert"),
     "check": ("check", "run_script"),
+    "plugin": ("plugin", "try_it"),
     "operate": ("surgery", "start"),
 }
 

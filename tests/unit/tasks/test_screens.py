@@ -82,6 +82,8 @@ from tritonsmith.passes.reduce.search import Size
 from tritonsmith.passes.replay import report as replay
 from tritonsmith.passes.view import target_pipeline
 from tritonsmith.passes.view.target_pipeline import BackendPass
+from tritonsmith.plugins import report as plugin_report
+from tritonsmith.plugins.check import PluginCheck, PluginRow
 from tritonsmith.scaffold.in_tree import NewPass
 from tritonsmith.store import list_ as store_lists
 from tritonsmith.suites import report as suites_report
@@ -380,6 +382,19 @@ def _editor(_: World) -> Iterable[Grid]:
     yield editor_files("/home/me/triton-pass-x", files)
 
 
+def _plugin_check(_: World) -> Iterable[Grid]:
+    symbol = (
+        "_ZN4llvm12ilist_detail18SpecificNodeAccessINS0_12node_optionsIN4mlir9OperationELb0ELb0EvLb0EvEEE"
+    )
+    rows = (
+        PluginRow("symbols", "27 taken, 2 missing", "137267 exported", "does not fit", f"{symbol}, {symbol}"),
+        PluginRow("LLVM's headers", "23.1.4 " + "ab" * 6, "24.0.0git " + "cd" * 6, "not sure", "why " * 20),
+        PluginRow("compiler", "Debian clang version 19.1.7", "clang", "fits"),
+    )
+    plugin = Path("/home/me/triton-plugins/build/libhoist_loads.so")
+    yield plugin_report.table(PluginCheck(plugin, Path("/libtriton.so"), "3.9.0", rows))
+
+
 def _worktree_list(_: World) -> Iterable[Grid]:
     record = WorktreeRecord("wt-release-3.4.x", "/home/me/triton", "/", "release/3.4.x", "ab" * 20, "dev", 0)
     row = WorktreeRow(record, "", "topic", "ab" * 20, dirty=True, pin="cd" * 20)
@@ -570,6 +585,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "passes.list": _passes("list"),
     "editor": _editor,
     "pass.new": _pass_new,
+    "plugin.check": _plugin_check,
     "pipeline": _pipeline,
     "passes.reduce": _reduce,
     "passes.show": _module_layouts,

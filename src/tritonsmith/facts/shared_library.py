@@ -1,0 +1,150 @@
+"""What a shared library offers, what it needs, and of whom: its dynamic symbols, without binutils.
+
+Source: the System V ABI, "Symbol Table" and "Dynamic Section"; the Linux Standard Base, "Symbol Versioning".
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tritonsmith.errors import FactError
+from tritonsmith.facts import libtriton
+
+_SYMBOL = struct.Struct("<IBBHQQ")
+_WEAK = 2
+_TYPES = {0, 1, 2, 10}  # of symbols that stand for code or data: NOTYPE, OBJECT, FUNC, GNU_IFUNC
+_NEEDED, _SONAME = 1, 14
+_UNVERSIONED = 1  # of versions: local, global; and all above have a name
+Sections = Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class SharedLibrary:
+    """A shared library.
+
+    Attributes:
+        path: the file.
+        machine: that it is for, such as `x86_64`.
+        soname: the name that other libraries need it by; may be empty.
+        needed: libraries that it needs, by these names.
+        exported: names of symbols that others may use.
+        missing: names that it takes from others and cannot do without; empty version tags mean none.
+        versions: tags that it needs of others: `GLIBC_2.34`.
+        strong: of the exported ones, those that one library only may define: no inline function is.
+        defined: all that it defines, the hidden ones too if it was not stripped.
+        stripped: hidden symbols are not in it.
+    """
+
+    path: Path
+    machine: str
+    soname: str
+    needed: tuple[str, ...]
+    exported: frozenset[str]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    versions: tuple[str, ...] = ()
+    strong: frozenset[str] = frozenset()
+    defined: frozenset[str] = frozenset()
+    stripped: bool = False
+
+
+def read(path: Path) -> SharedLibrary:
+    """Read a shared library.
+
+    Raises:
+        FactError: it cannot be read, or is no shared library.
+    """
+    try:
+        machine = libtriton.elf_machine(path)
+        if not machine:
+            raise FactError("this file is not a 64-bit shared library for Linux", where=path)
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
+            return _read(path, machine, content, dict(libtriton.elf_sections(content)))
+    except OSError as error:
+        raise FactError("cannot read this file", where=path, why=error.strerror) from error
+    except (struct.error, ValueError, IndexError) as error:
+        raise FactError("this shared library is damaged or cut off", where=path, why=str(error)) from error
+
+
+def _read(path: Path, machine: str, content: mmap.mmap, sections: Sections) -> SharedLibrary:
+    if ".dynsym" not in sections or ".dynamic" not in sections:
+        raise FactError("this file is not a shared library", where=path, why="it has no dynamic symbols")
+    entries = [*_dynamic(content, sections)]
+    names = {kind: [name for at, name in entries if at == kind] for kind in (_NEEDED, _SONAME)}
+    tags = dict(_tags(content, sections))
+    exported, strong, missing = set(), set(), {}
+    symbols = _symbols(content, sections, ".dynsym", ".dynstr")
+    for (name, binding, section), version in zip(symbols, _versions(content, sections), strict=False):
+        if section:
+            exported.add(name)
+        if section and binding != _WEAK:
+            strong.add(name)
+        if name and not section and binding != _WEAK:
+            missing[name] = tags.get(version, "")
+    hidden = _symbols(content, sections, ".symtab", ".strtab") if ".symtab" in sections else ()
+    defined = exported.union(name for name, _, section in hidden if section)
+    return SharedLibrary(
+        path,
+        machine,
+        (names[_SONAME] or [""])[0],
+        tuple(names[_NEEDED]),
+        frozenset(exported - {""}),
+        missing,
+        tuple(sorted(set(tags.values()))),
+        frozenset(strong - {""}),
+        frozenset(defined - {""}),
+        stripped=".symtab" not in sections,
+    )
+
+
+def _dynamic(content: mmap.mmap, sections: Sections) -> Iterator[tuple[int, str]]:
+    offset, size = sections[".dynamic"]
+    for tag, value in struct.iter_unpack("<QQ", content[offset : offset + size - size % 16]):
+        if tag in (_NEEDED, _SONAME):
+            yield tag, _text(content, sections[".dynstr"][0] + value)
+
+
+def _symbols(
+    content: mmap.mmap, sections: Sections, table: str, strings: str
+) -> Iterator[tuple[str, int, int]]:
+    """Name, binding and section of each; those of other kinds, such as files, without a name."""
+    offset, size = sections[table]
+    begin = sections[strings][0]
+    rows = content[offset : offset + size - size % _SYMBOL.size]
+    for at, info, _, section, _, _ in _SYMBOL.iter_unpack(rows):
+        yield (_text(content, begin + at) if info & 15 in _TYPES else "", info >> 4, section)
+
+
+def _versions(content: mmap.mmap, sections: Sections) -> Iterator[int]:
+    """Of each dynamic symbol: the number of its version."""
+    offset, size = sections.get(".gnu.version", (0, 0))
+    if not size:
+        count = sections[".dynsym"][1] // _SYMBOL.size
+        yield from (_UNVERSIONED for _ in range(count))
+        return
+    for (number,) in struct.iter_unpack("<H", content[offset : offset + size - size % 2]):
+        yield number & 0x7FFF
+
+
+def _tags(content: mmap.mmap, sections: Sections) -> Iterator[tuple[int, str]]:
+    """Number and name of each version that is needed of others."""
+    offset, size = sections.get(".gnu.version_r", (0, 0))
+    strings = sections[".dynstr"][0]
+    at, end = offset, offset + size
+    while at < end:
+        _, count, _, first, following = struct.unpack_from("<HHIII", content, at)
+        inner = at + first
+        for _ in range(count):
+            _, _, number, name, step = struct.unpack_from("<IHHII", content, inner)
+            yield number, _text(content, strings + name)
+            inner += step
+        if not following:
+            return
+        at += following
+
+
+def _text(content: mmap.mmap, at: int) -> str:
+    return content[at : content.find(b"\0", at)].decode("utf-8", "replace")

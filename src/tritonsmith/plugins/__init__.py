@@ -1,0 +1,1 @@
+"""Plugins of Triton: whether a shared library fits a Triton that is to load it."""

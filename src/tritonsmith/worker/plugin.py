@@ -1,0 +1,124 @@
+"""Loads a plugin as Triton would, in processes of their own: what aborts there is an answer here.
+
+The struct that a plugin returns: `PluginInfo` in include/triton/Tools/PluginUtils.h at 3.7 and main; its last
+field, Triton's version, came with version 2.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from . import parent_death
+from .forked_call import in_child
+from .libtriton import context_of
+from .ptxas import read_tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .json_types import Table
+
+ENTRY = "tritonGetPluginInfo"
+SHOWN = 2000  # bytes of what was printed, in an error
+MODULE = """tt.func public @f(%a: i32) -> i32 {
+  %0 = arith.addi %a, %a : i32
+  tt.return %0 : i32
+}
+"""
+LISTS = ("passes", "dialects", "ops")
+
+
+class PluginInfo(ctypes.Structure):
+    """What the entry point returns."""
+
+    _fields_ = [
+        ("api", ctypes.c_uint32),
+        ("name", ctypes.c_char_p),
+        ("version", ctypes.c_char_p),
+        *(
+            pair
+            for name in LISTS
+            for pair in ((name, ctypes.POINTER(ctypes.c_char_p)), (f"{name}_count", ctypes.c_size_t))
+        ),
+        ("triton", ctypes.c_char_p),
+    ]
+
+
+def try_it(request_text: str) -> int:
+    """Print an object of JSON: `said` by the plugin, `taken` by Triton, `ran`; each a value or an error."""
+    parent_death.interrupt()
+    request: Table = json.loads(request_text)
+    answers = {}
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "log")
+        for key, act in (("said", said), ("taken", taken), ("ran", ran)):
+            answer = in_child(functools.partial(act, request), log, request["timeout"])
+            answers[key] = {**answer, "printed": read_tail(log, SHOWN)}
+    print(json.dumps(answers))
+    return 0
+
+
+def said(request: Table) -> Table:
+    """What a plugin says of itself; all of its symbols are resolved first."""
+    from triton._C import libtriton  # noqa: F401 - the plugin takes its symbols from there
+
+    library = ctypes.CDLL(request["plugin"], mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    entry = getattr(library, ENTRY)
+    entry.restype = ctypes.POINTER(PluginInfo)
+    info = entry().contents
+    latest = info.api >= request["names_triton"]
+    return {
+        "api": info.api,
+        "name": text(info.name),
+        "version": text(info.version),
+        "triton": text(info.triton) if latest else "",
+        **{name: getattr(info, f"{name}_count") for name in LISTS},
+    }
+
+
+def taken(request: Table) -> Table:
+    """What Triton has of it: the functions that add its passes."""
+    return {"bindings": sorted(_bindings(request))}
+
+
+def ran(request: Table) -> Table:
+    """Run each pass on a small module; a crash is one of libtriton's own, which it reports as a failure."""
+    bindings = _bindings(request)
+    from triton._C import libtriton
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "module.mlir")
+        with open(file, "w", encoding="utf-8") as module_file:
+            module_file.write(MODULE)
+        for add in bindings.values():
+            context = context_of(libtriton)
+            module = libtriton.ir.parse_mlir_module(file, context)
+            module.context = context
+            manager = libtriton.ir.pass_manager(context)
+            add(manager, [])
+            manager.run(module, "plugin")
+            str(module)
+    return {"passes": len(bindings)}
+
+
+def _bindings(request: Table) -> dict[str, Callable[..., object]]:
+    variable = request["variable"]
+    if variable:
+        os.environ[variable] = request["plugin"]
+    from triton._C import libtriton
+
+    module: Any = getattr(libtriton.passes, "plugin", None)
+    if hasattr(module, "extend_with"):
+        module.extend_with(request["plugin"])
+    names = (name for name in dir(module) if not name.startswith(("_", "extend_")))
+    return {name: getattr(module, name) for name in names}
+
+
+def text(value: bytes | None) -> str:
+    """A text of C; empty if there is none."""
+    return value.decode("utf-8", "replace") if value else ""
