@@ -27,6 +27,12 @@ def write(path: Path, content: str | bytes) -> None:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
+def write_script(path: Path, content: str) -> None:
+    """Write a program for a folder of the tool's own."""
+    write(path, content)
+    path.chmod(0o755)
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Write a file atomically; it is on disk when this returns."""
     path.parent.mkdir(parents=True, exist_ok=True)

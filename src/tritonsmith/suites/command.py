@@ -270,7 +270,7 @@ def packages(tested: TestedBuild, selection: SuiteSelection, given: Path | None)
     torch = any(_needs_torch(tested.root / test.partition("::")[0]) for test in tests)
     needed = ("pytest", "torch", "numpy") if torch else ("pytest",)
     if given:
-        return (_of_interpreter(given, tested, needed),)
+        return (packages_of(given, tested, needed),)
     if all(_has(tested, (), name) for name in needed):
         return ()
     if not torch:
@@ -288,7 +288,12 @@ def _needs_torch(path: Path) -> bool:
     return any(_TORCH.search(untrusted.read_text(file)) for file in files_)
 
 
-def _of_interpreter(given: Path, tested: TestedBuild, needed: Sequence[str]) -> Path:
+def packages_of(given: Path, tested: TestedBuild, needed: Sequence[str]) -> Path:
+    """The packages of another interpreter.
+
+    Raises:
+        UsageError: the environment's Python cannot use them.
+    """
     asks = "import sysconfig; print(sysconfig.get_path('purelib'))"
     answer = process.capture((str(given), "-c", asks))
     if not answer:

@@ -12,6 +12,7 @@ from tritonsmith.tasks.build_explain import explain as explain_build
 from tritonsmith.tasks.build_triton import build_triton
 from tritonsmith.tasks.cache import clear_cache
 from tritonsmith.tasks.cache import listing as caches
+from tritonsmith.tasks.ci_replay import ci_replay
 from tritonsmith.tasks.debug_library import debug_library
 from tritonsmith.tasks.dev import benchmark, lint, test
 from tritonsmith.tasks.editor import editor_
@@ -98,6 +99,7 @@ namespace = Collection(
     blame,
     triage,
     test_triton,
+    ci_replay,
     run_,
     layout,
     pipeline,

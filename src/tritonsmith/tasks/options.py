@@ -20,6 +20,7 @@ JOBS = flag(
     "jobs at once (0: as many as cores and memory allow)", None, example="--jobs 4; 0 for as many as fit"
 )
 
+PACKAGES = flag("Python whose pytest, numpy and torch the tests use", None)
 PYTORCH = flag("PyTorch release: 2.9.1, or 2.9 for its last", "")
 
 # Where it writes

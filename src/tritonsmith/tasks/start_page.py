@@ -14,7 +14,7 @@ GROUPS = {
     ),
     "build": (
         "build-triton", "install-triton", "link-compile-commands", "build.explain", "debug-library", "watch",
-        "test-triton",
+        "test-triton", "ci-replay",
     ),
     "sources": ("explain", "pass.new", "plugin.check", "editor"),
     "worktrees": ("worktree.add", "worktree.list", "worktree.remove"),

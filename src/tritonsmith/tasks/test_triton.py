@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tritonsmith.errors import SmithError, UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import CommaList, OutFile, flag, word
-from tritonsmith.tasks.options import DRY_RUN, ENV, JOBS, JSON
+from tritonsmith.tasks.options import DRY_RUN, ENV, JOBS, JSON, PACKAGES
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def test_triton(
     base: str = flag("with --changed: branch or commit; empty for upstream's main", ""),
     env: str = ENV,
     googletest: Path | None = flag("sources of GoogleTest (Debian: apt install googletest)", None),
-    packages: Path | None = flag("Python whose pytest, numpy and torch the tests use", None),
+    packages: Path | None = PACKAGES,
     junit: OutFile | None = flag("write the results in JUnit's format: FILE.xml", None),
     no_build: bool = flag("test what is built, though sources may be newer", default=False),
     jobs: int | None = JOBS,

@@ -86,8 +86,11 @@ from tritonsmith.plugins import report as plugin_report
 from tritonsmith.plugins.check import PluginCheck, PluginRow
 from tritonsmith.scaffold.in_tree import NewPass
 from tritonsmith.store import list_ as store_lists
+from tritonsmith.suites import replay as replay_ci
 from tritonsmith.suites import report as suites_report
 from tritonsmith.suites.outcome import SuiteTest
+from tritonsmith.suites.replay import ReplayedStep
+from tritonsmith.suites.workflow import WorkflowJob, WorkflowStep
 from tritonsmith.tasks import namespace, output, store_tables, worktree
 from tritonsmith.tasks.cache import _show_plan as show_cleared
 from tritonsmith.tasks.debug_library import _list, _tell
@@ -318,6 +321,14 @@ def _test_triton(_: World) -> Iterable[Grid]:
     why = "RuntimeError: 0 active drivers ([]). There should only be one."
     tests = [SuiteTest("interpreter", name, "failed", 1234.5, why)] * 30
     return suites_report.blocks([*tests, SuiteTest("gpu-less", name, "known", 0.1, why * 3)])
+
+
+def _ci_replay(_: World) -> Iterable[Grid]:
+    name = "Restore cache of ccache and Triton compilation artifacts"
+    step = WorkflowStep(name, "make test-interpret", "", (), "", "")
+    steps = [ReplayedStep(step, "failed", "exit code 2: " + KERNEL * 3, "passed")] * 3
+    job = WorkflowJob("integration-tests-nvidia.yml", "Integration-Tests", "${{ matrix.runner }}", (step,))
+    return [replay_ci.table(job, steps), replay_ci.list_([job])]
 
 
 def _triage(_: World) -> Iterable[Grid]:
@@ -551,6 +562,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "bisect.status": _bisect_status,
     "blame": _blame,
     "explain": _explain,
+    "ci-replay": _ci_replay,
     "test-triton": _test_triton,
     "triage": _triage,
     "build-triton": _phases,

@@ -1,0 +1,221 @@
+"""`ci-replay`: the steps of a job that need no GPU, run as they stand, beside what a log of CI says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tritonsmith import untrusted
+from tritonsmith.builder import cmake
+from tritonsmith.errors import FactError
+from tritonsmith.plan import files
+from tritonsmith.suites import isolated_run
+from tritonsmith.suites.command import NothingRunError, TestedBuild
+from tritonsmith.suites.workflow import WorkflowJob, WorkflowStep
+from tritonsmith.ui import tables
+from tritonsmith.ui.tables import Grid
+
+StepWord = Literal["passed", "failed", "left out", "to run"]
+
+_STAMP = re.compile(r"^\ufeff?\d{4}-\d\d-\d\dT[\d:.]+Z ?")
+_GROUP, _ERROR = "##[group]Run ", "##[error]Process completed with exit code"
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_REFUSED = ("sudo", "apt", "apt-get", "brew", "dnf", "yum")
+
+
+@dataclass(frozen=True)
+class ReplayedStep:
+    """A step, here and in a log.
+
+    Attributes:
+        step: the step.
+        word: how it ended here.
+        why: the reason, or the last line that it printed.
+        there: how it ended in the log; empty if the log has no such step, or there is no log.
+    """
+
+    step: WorkflowStep
+    word: StepWord
+    why: str = ""
+    there: str = ""
+
+
+def variables(tested: TestedBuild, folders: Sequence[Path], scratch: Path) -> dict[str, str | None]:
+    """The environment of all steps: the env's Python first, and programs that refuse to change the system.
+
+    Args:
+        tested: the build.
+        folders: with packages beside the environment's own.
+        scratch: for the programs, and for what the steps take for their home.
+    """
+    refuse = '#!/bin/sh\necho "$(basename "$0"): ci-replay changes nothing in the system" >&2\nexit 126\n'
+    bin_ = scratch / "bin"
+    files.make_folder(bin_)
+    files.make_folder(scratch / "home")
+    for name in _REFUSED:
+        files.write_script(bin_ / name, refuse)
+    own = (str(tool.parent) for tool in vars(cmake.own_tools()).values() if isinstance(tool, Path))
+    path = (str(bin_), str(tested.env.python.parent), os.environ.get("PATH", os.defpath), *own)
+    return {
+        "PATH": os.pathsep.join(path),
+        "HOME": str(scratch / "home"),
+        "CI": "true",
+        "CTEST_NO_TESTS_ACTION": "error",  # or a build without tests would pass
+        "GITHUB_WORKSPACE": str(tested.root),
+        "PIP_REQUIRE_VIRTUALENV": "1",
+        "PYTHONPATH": isolated_run.python_path(*folders),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+def run(
+    tested: TestedBuild, job: WorkflowJob, change: dict[str, str | None], tell: Callable[[str], None]
+) -> tuple[ReplayedStep, ...]:
+    """Run the steps of a job, one after the other; after a failure the others run, too.
+
+    Args:
+        tested: the build whose Python and programs they find.
+        job: the job.
+        change: of the environment.
+        tell: gets a line before each.
+    """
+    found = []
+    for number, step in enumerate(job.steps, 1):
+        if step.why or job.why:
+            found.append(ReplayedStep(step, "left out", job.why or step.why))
+            continue
+        scratch = tested.folder / "ci" / f"{number:02}"
+        files.remove([scratch / "log"])
+        tell(f"{step.name}: {scratch / 'log'}")
+        argv = ("bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.script)
+        own: dict[str, str | None] = dict(step.variables)
+        cwd = tested.root / step.folder
+        code, _, last = isolated_run.run(argv, tested.env.python, cwd, scratch, {**change, **own})
+        why = step.note if code == 0 else f"exit code {code}: {last}"
+        found.append(ReplayedStep(step, "failed" if code else "passed", why))
+    return tuple(found)
+
+
+def planned(job: WorkflowJob) -> tuple[ReplayedStep, ...]:
+    """What would be run."""
+    return tuple(
+        ReplayedStep(step, "left out", job.why or step.why)
+        if job.why or step.why
+        else ReplayedStep(step, "to run", step.note)
+        for step in job.steps
+    )
+
+
+def script(steps: Sequence[ReplayedStep], root: Path) -> Iterator[str]:
+    """The steps that run, for a shell."""
+    for one in steps:
+        if one.word == "to run":
+            given = " ".join(f"{name}={shlex.quote(text)}" for name, text in one.step.variables)
+            where = shlex.quote(str(root / one.step.folder))
+            yield f"# {one.step.name}\n(cd {where}; export {given or 'CI=true'}"
+            yield f"{one.step.script.rstrip()}\n)\n"
+
+
+def compared(steps: Sequence[ReplayedStep], log: Path) -> tuple[ReplayedStep, ...]:
+    """The steps with how they ended in a log of GitHub's: as its page gives it, or `gh run view --log`.
+
+    Raises:
+        FactError: no step is in the log.
+    """
+    lines = [_ANSI.sub("", line) for line in untrusted.read_text(log).splitlines()]
+    told = dict(_of_columns(lines) if any(line.count("\t") > 1 for line in lines[:5]) else _of_groups(lines))
+    found = tuple(
+        ReplayedStep(
+            one.step,
+            one.word,
+            one.why,
+            told.get(one.step.name)
+            or told.get(f"Run {_first(one.step)}")
+            or told.get(_first(one.step))
+            or "",
+        )
+        for one in steps
+    )
+    if not any(one.there for one in found):
+        hints = ["the raw log of this job, of a commit with these workflow files", "gh run view --log"]
+        raise FactError("no step of this job is in the log", where=log, hints=hints)
+    return found
+
+
+def _of_groups(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Steps by the first line of their scripts."""
+    name = ""
+    for line in lines:
+        text = _STAMP.sub("", line)
+        if text.startswith(_GROUP):
+            name = text.removeprefix(_GROUP).strip()
+            yield name, "passed"
+        elif text.startswith(_ERROR) and name:
+            yield name, "failed"
+
+
+def _of_columns(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Steps by their names: job, step and text, with tabs between."""
+    words: dict[str, str] = {}
+    for line in lines:
+        _, _, rest = line.partition("\t")
+        name, _, text = rest.partition("\t")
+        if _STAMP.sub("", text).startswith(_ERROR):
+            words[name] = "failed"
+        else:
+            words.setdefault(name, "passed")
+    yield from words.items()
+
+
+def _first(step: WorkflowStep) -> str:
+    return step.script.strip().partition("\n")[0].strip()
+
+
+def table(job: WorkflowJob, steps: Sequence[ReplayedStep]) -> Grid:
+    """The steps."""
+    there = any(one.there for one in steps)
+    heads = ["step", "here", *(["in the log"] if there else []), "why"]
+    rows = [[one.step.name, one.word, *([one.there or "-"] if there else []), one.why] for one in steps]
+    styles = ["red" if one.word == "failed" else "dim" if one.word == "left out" else "" for one in steps]
+    return tables.plain(job.name, heads, rows, styles=styles)
+
+
+def list_(jobs: Sequence[WorkflowJob]) -> Grid:
+    """All jobs."""
+    rows = [
+        [job.name, job.runner, str(len(job.steps)), str(0 if job.why else len(job.runnable)), job.why]
+        for job in jobs
+    ]
+    heads = ["job", "runs on", "steps", "run here", "why not"]
+    return tables.plain("jobs", heads, rows, right=["steps", "run here"], spare=["runs on"])
+
+
+def as_json(job: WorkflowJob, steps: Sequence[ReplayedStep]) -> dict[str, object]:
+    """All of it."""
+    rows = [
+        {
+            "step": one.step.name,
+            "here": one.word,
+            "there": one.there,
+            "why": one.why,
+            "script": one.step.script,
+        }
+        for one in steps
+    ]
+    return {"schema": 1, "job": job.name, "runner": job.runner, "steps": rows}
+
+
+def check(job: WorkflowJob) -> None:
+    """Refuse a job of which nothing can run here.
+
+    Raises:
+        NothingRunError: nothing can.
+    """
+    if job.why or not job.runnable:
+        why = job.why or "\n".join(f"{step.name}: {step.why}" for step in job.steps)
+        raise NothingRunError(f"no step of {job.name} can run here", why=why or None)
