@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tritonsmith.editors import merged_files, project, vscode
+from tritonsmith.editors import clion, emacs, merged_files, neovim, project, vscode
 from tritonsmith.editors.merged_files import MergedFile
 from tritonsmith.editors.project import EditorProject
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import UsageError, did_you_mean
 from tritonsmith.plan import Plan
 
-EDITORS = ("vscode",)
+EDITORS = {"vscode": vscode.files, "neovim": neovim.files, "emacs": emacs.files, "clion": clion.files}
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,6 @@ def prepare(editor: str, env: str, space: Workspace, stop_in: str, *, force: boo
     if editor not in EDITORS:
         raise UsageError(f"unknown editor: {editor!r}", hints=did_you_mean(editor, EDITORS))
     one = project.read(env, space, stop_in)
-    files = tuple(
-        merged_files.settings(one.root, name, wanted, vscode.UNITED, force=force)
-        for name, wanted in vscode.files(one).items()
-    )
+    files = EDITORS[editor](one, force=force)
     title = f"files of {editor} in {one.root}"
     return PreparedEditor(one, files, Plan(title, merged_files.steps(one.root, files)))

@@ -80,7 +80,12 @@ def parse(text: str) -> JsonNode:
 
 
 def merge(
-    text: str, wanted: Mapping[str, Any], *, united: Collection[str] = (), force: bool = False
+    text: str,
+    wanted: Mapping[str, Any],
+    *,
+    united: Collection[str] = (),
+    kept: Collection[str] = (),
+    force: bool = False,
 ) -> tuple[str, tuple[SettingConflict, ...]]:
     """Merge settings into a text; its conflicts are left alone unless `force`.
 
@@ -88,6 +93,7 @@ def merge(
         text: of the file; empty for a new one.
         wanted: settings.
         united: keys of lists of words that become longer; other lists are values.
+        kept: keys of the file whose other values are right, too: its version.
         force: put the wanted value in the place of another one.
 
     Raises:
@@ -98,6 +104,7 @@ def merge(
     node = parse(text)
     if not isinstance(node.value, dict):
         raise ValueError("line 1: not an object")  # noqa: TRY004 - the text is wrong, not the caller
+    wanted = {key: value for key, value in wanted.items() if key not in kept or key not in node.members}
     edits: list[_Edit] = []
     conflicts: list[SettingConflict] = []
     for one in _merged(text, node, wanted, (), united):

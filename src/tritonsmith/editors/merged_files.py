@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from tritonsmith.editors import jsonc
 from tritonsmith.editors.jsonc import SettingConflict
 from tritonsmith.errors import FactError, OwnershipError
 from tritonsmith.facts import git
-from tritonsmith.plan import Patch, Step, Write
+from tritonsmith.plan import Patch, Step, Write, digest
 
 _PHASE = "editor"
 
@@ -56,9 +57,16 @@ def read(root: Path, name: str) -> str | None:
 
 
 def settings(
-    root: Path, name: str, wanted: Mapping[str, Any], united: tuple[str, ...], *, force: bool
+    root: Path, name: str, wanted: Mapping[str, Any], united: tuple[str, ...] = (), *, force: bool
 ) -> MergedFile:
     """Merge settings into a file of JSON with comments.
+
+    Args:
+        root: the checkout.
+        name: of the file in it.
+        wanted: settings.
+        united: lists of words that become longer.
+        force: replace other values.
 
     Raises:
         FactError: the file is something else.
@@ -66,7 +74,7 @@ def settings(
     """
     before = read(root, name)
     try:
-        after, conflicts = jsonc.merge(before or "", wanted, united=united, force=force)
+        after, conflicts = jsonc.merge(before or "", wanted, united=united, kept=("version",), force=force)
     except ValueError as error:
         hints = ["correct it, or move it away: then a new one is written"]
         raise FactError(
@@ -76,6 +84,36 @@ def settings(
             hints=hints,
         ) from error
     return MergedFile(name, before, after, conflicts)
+
+
+def block(root: Path, name: str, text: str, comment: str, *, alone: bool = False, force: bool) -> MergedFile:
+    """Put lines of the tool's own into a file, between two lines that say so, behind those of the user.
+
+    The first of the two has a sum of what is between them: who changed that keeps it, unless forced.
+
+    Args:
+        root: the checkout.
+        name: of the file in it.
+        text: the lines.
+        comment: how a comment begins there.
+        alone: nothing else can be in the file.
+        force: replace what was changed; of a file that has these lines alone, all of it.
+
+    Raises:
+        OwnershipError: it is a link.
+    """
+    before = read(root, name)
+    made = f"{comment} tritonsmith {digest(text)}\n{text}{comment} tritonsmith ends\n"
+    old = before or ""
+    mark = re.escape(f"{comment} tritonsmith ")
+    match = re.search(rf"^{mark}([0-9a-f]{{16}})\n(.*?)^{mark}ends\n", old, re.MULTILINE | re.DOTALL)
+    changed = digest(match[2]) != match[1] if match else alone and bool(old.strip())
+    if changed and not force:
+        return MergedFile(name, before, old, (SettingConflict("its text", "as it is", "another one"),))
+    if match:
+        return MergedFile(name, before, old[: match.start()] + made + old[match.end() :])
+    start = "" if alone else old if not old or old.endswith("\n") else f"{old}\n"
+    return MergedFile(name, before, start + made)
 
 
 def steps(root: Path, files: tuple[MergedFile, ...]) -> tuple[Step, ...]:

@@ -41,6 +41,18 @@ class DebugLaunch:
     stop: str
     input: str
 
+    @property
+    def gdb_stop(self) -> tuple[str, ...]:
+        """The command of gdb that sets the breakpoint."""
+        return (f"break {self.stop}",) if self.stop else ()
+
+    @property
+    def lldb_stop(self) -> tuple[str, ...]:
+        """The same of lldb."""
+        file, _, line = self.stop.rpartition(":")
+        where = f"-f {file.rpartition('/')[2]} -l {line}" if file else f"-n {self.stop}"
+        return (f"breakpoint set {where}",) if self.stop else ()
+
 
 @dataclass(frozen=True)
 class EditorTask:
@@ -80,15 +92,27 @@ class EditorProject:
     source: PassSource | None
 
     @property
-    def clangd_folder(self) -> Path:
+    def clangd_argument(self) -> str:
         """Where compile_commands.json is: LLVM's too, if `link-compile-commands` merged them."""
         merged = self.env.path / compile_commands.NAME
-        return merged.parent if merged.is_file() else self.env.build
+        return f"--compile-commands-dir={merged.parent if merged.is_file() else self.env.build}"
 
     @property
     def mlir_server(self) -> Path | None:
         """The language server for MLIR: Triton's, which knows its dialects, before LLVM's."""
         return self.found.get("triton-lsp") or self.found.get("mlir-lsp-server")
+
+    @property
+    def servers(self) -> dict[str, tuple[str, ...]]:
+        """The commands of language servers that are there, by `cpp`, `mlir` and `tablegen`."""
+        clangd, tablegen = self.found.get("clangd"), self.found.get("tblgen-lsp-server")
+        database = self.tablegen_database
+        more = (f"--tablegen-compilation-database={database}",) if database else ()
+        return {
+            **({"cpp": (str(clangd), self.clangd_argument)} if clangd else {}),
+            **({"mlir": (str(self.mlir_server),)} if self.mlir_server else {}),
+            **({"tablegen": (str(tablegen), *more)} if tablegen else {}),
+        }
 
     @property
     def tablegen_database(self) -> Path | None:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritonsmith.editors import merged_files
+from tritonsmith.editors.merged_files import MergedFile
 from tritonsmith.editors.project import DebugLaunch, EditorProject, EditorTask
 
-UNITED = ("recommendations", "mlir.tablegen_compilation_databases")  # lists that both may add to
+_UNITED = ("recommendations", "mlir.tablegen_compilation_databases")  # lists that both may add to
 _FILE = "${file}"
 
 
-def files(project: EditorProject) -> dict[str, dict[str, Any]]:
-    """Path in the checkout to settings."""
-    return {
+def files(project: EditorProject, *, force: bool) -> tuple[MergedFile, ...]:
+    """Its files, merged with what is there."""
+    wanted: dict[str, dict[str, Any]] = {
         ".vscode/settings.json": _settings(project),
         ".vscode/launch.json": {"version": "0.2.0", "configurations": _launches(project)},
         ".vscode/tasks.json": {"version": "2.0.0", "tasks": [_task(project, one) for one in project.tasks]},
         ".vscode/extensions.json": {"recommendations": _extensions(project)},
     }
+    root = project.root
+    return tuple(merged_files.settings(root, name, one, _UNITED, force=force) for name, one in wanted.items())
 
 
 def _settings(project: EditorProject) -> dict[str, Any]:
@@ -30,7 +34,7 @@ def _settings(project: EditorProject) -> dict[str, Any]:
         "python.defaultInterpreterPath": found.get("python"),
     }
     made: dict[str, Any] = {name: str(path) for name, path in rows.items() if path}
-    made["clangd.arguments"] = [f"--compile-commands-dir={project.clangd_folder}"]
+    made["clangd.arguments"] = [project.clangd_argument]
     made["C_Cpp.intelliSenseEngine"] = "disabled"  # clangd answers; two of them contradict each other
     if database:
         made["mlir.tablegen_compilation_databases"] = [str(database)]
@@ -69,7 +73,6 @@ def _common(project: EditorProject, one: DebugLaunch, debugger: str) -> dict[str
 
 
 def _gdb(project: EditorProject, one: DebugLaunch) -> dict[str, Any]:
-    stop = (f"break {one.stop}",) if one.stop else ()
     return {
         **_common(project, one, "gdb"),
         "type": "cppdbg",
@@ -78,22 +81,18 @@ def _gdb(project: EditorProject, one: DebugLaunch) -> dict[str, Any]:
         "environment": [{"name": name, "value": value} for name, value in one.environ.items()],
         "setupCommands": [
             {"text": "-enable-pretty-printing"},
-            *({"text": text} for text in (*project.gdb_start, *stop)),
+            *({"text": text} for text in (*project.gdb_start, *one.gdb_stop)),
         ],
     }
 
 
 def _lldb(project: EditorProject, one: DebugLaunch) -> dict[str, Any]:
-    file, _, line = one.stop.rpartition(":")
-    stop = (
-        f"breakpoint set -f {file.rpartition('/')[2]} -l {line}" if file else f"breakpoint set -n {one.stop}"
-    )
     return {
         **_common(project, one, "lldb"),
         "type": "lldb-dap",
         "env": [f"{name}={value}" for name, value in one.environ.items()],
         "initCommands": list(project.lldb_start),
-        "preRunCommands": [stop] if one.stop else [],
+        "preRunCommands": list(one.lldb_stop),
     }
 
 

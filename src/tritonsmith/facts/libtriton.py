@@ -80,7 +80,7 @@ def classes_with(path: Path, method: str) -> Iterator[str]:
         while at >= 0:
             for match in _LAST_NAME.finditer(content[max(0, at - _MANGLED) : at]):
                 size, name = int(match[1]), match[2]
-                if len(name) == size or (name[size : size + 1] == b"I" and name.endswith(b"E")):
+                if size and (len(name) == size or (name[size : size + 1] == b"I" and name.endswith(b"E"))):
                     yield name[:size].decode()
             at = content.find(ended, at + 1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -144,3 +145,93 @@ def test_an_editor_a_pass_and_a_build_must_be_known(built: Built, smith: Smith) 
     answer = smith("editor", "vscode", "--env", built.env)
     assert "has no build of a checkout" in answer.err
     assert "build-triton" in answer.err
+
+
+FILES = {
+    "neovim": [".nvim.lua"],
+    "emacs": [".dir-locals-2.el"],
+    "clion": ["CMakeUserPresets.json", ".gdbinit"],
+}
+
+
+@pytest.mark.parametrize("editor", FILES)
+def test_each_editor_has_its_files_and_only_once(built: Built, smith: Smith, editor: str) -> None:
+    for name in ("triton-opt", "triton-lsp", "gdb", "lldb-dap"):
+        built.program(name)
+    (built.build / "tritonsmith-cache.cmake").write_text(
+        '# LLVM: 19\nset(A [[${x};"y"]] CACHE STRING "" FORCE)\n'
+    )
+    answer = smith("editor", editor, "--env", built.env)
+    assert answer.code == 0
+    assert all(f"new  {name}" in answer.out for name in FILES[editor])
+    again = smith("editor", editor, "--env", built.env)
+    assert all(f"same  {name}" in again.out for name in FILES[editor])
+    excluded = (built.root / ".git" / "info" / "exclude").read_text().splitlines()
+    assert [line for line in excluded if line.startswith("/")] == [f"/{name}" for name in FILES[editor]]
+
+
+def test_neovim_is_told_of_servers_and_of_a_debugger_that_speaks_its_protocol(
+    built: Built, smith: Smith
+) -> None:
+    server, debugger = built.program("triton-lsp"), built.program("lldb-dap")
+    built.program("triton-opt")
+    built.program("gdb", "GNU gdb 13.1")
+    smith("editor", "neovim", "--env", built.env)
+    text = (built.root / ".nvim.lua").read_text()
+    told = json.loads(text.partition("[=[")[2].partition("]=]")[0])
+    assert told["servers"] == {"mlir": [str(server)]}
+    assert told["adapters"] == {"lldb-dap": [str(debugger)]}
+    (launch,) = told["launches"]
+    assert launch["preRunCommands"] == ["breakpoint set -f Coalesce.cpp -l 3"]
+    built.program("gdb", "GNU gdb 15.2")
+    smith("editor", "neovim", "--env", built.env)
+    text = (built.root / ".nvim.lua").read_text()
+    assert set(json.loads(text.partition("[=[")[2].partition("]=]")[0])["adapters"]) == {"lldb-dap", "gdb"}
+
+
+def test_lines_of_the_user_stay_around_its_own(built: Built, smith: Smith) -> None:
+    path = built.root / ".nvim.lua"
+    path.write_text("vim.o.number = true")
+    smith("editor", "neovim", "--env", built.env)
+    path.write_text(path.read_text() + "vim.o.wrap = false\n")
+    built.program("triton-lsp")
+    smith("editor", "neovim", "--env", built.env)
+    lines = path.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("vim.o.number = true", "vim.o.wrap = false")
+    assert path.read_text().count("tritonsmith ends") == 1
+    mine = path.read_text().replace("botright", "topleft")
+    path.write_text(mine)
+    answer = smith("editor", "neovim", "--env", built.env)
+    assert ".nvim.lua: its text stays" in answer.err
+    assert path.read_text() == mine
+    smith("editor", "neovim", "--env", built.env, "--force")
+    assert "topleft" not in path.read_text()
+    assert path.read_text().endswith("vim.o.wrap = false\n")
+
+
+def test_emacs_keeps_a_file_of_the_user(built: Built, smith: Smith) -> None:
+    path = built.root / ".dir-locals-2.el"
+    path.write_text("((nil . ((fill-column . 90))))\n")
+    answer = smith("editor", "emacs", "--env", built.env)
+    assert "its text stays" in answer.err
+    assert "fill-column" in path.read_text()
+    smith("editor", "emacs", "--env", built.env, "--force")
+    assert "compile-command" in path.read_text()
+    assert "fill-column" not in path.read_text()
+
+
+def test_clion_opens_the_build_as_it_is(built: Built, smith: Smith) -> None:
+    (built.build / "tritonsmith-cache.cmake").write_text(
+        '# LLVM: 19\nset(A [[${x};"y"]] CACHE STRING "" FORCE)\n'
+    )
+    path = built.root / "CMakeUserPresets.json"
+    path.write_text('{"version": 6, "configurePresets": [{"name": "mine"}]}')
+    answer = smith("editor", "clion", "--env", built.env)
+    assert "stays" not in answer.err
+    told = json.loads(path.read_text())
+    assert told["version"] == 6
+    mine, ours = told["configurePresets"]
+    assert mine == {"name": "mine"}
+    assert (ours["name"], ours["binaryDir"]) == ("tritonsmith-e", str(built.build))
+    assert ours["cacheVariables"] == {"A": '${dollar}{x};"y"'}
+    assert (built.root / ".gdbinit").read_text().splitlines()[1] == f"source {built.build / 'gdbinit'}"

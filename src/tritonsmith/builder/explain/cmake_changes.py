@@ -36,7 +36,12 @@ def values(text: str) -> dict[str, str]:
     """Names and values of an initial-cache file: what it is about first, then its variables."""
     about = {match[1]: match[2] for match in _ABOUT.finditer(text) if match[1] != "Written by tritonsmith"}
     about.pop("To configure by hand, in this folder", None)
-    return about | {match[1]: match[3] for match in _SET.finditer(text)}
+    return about | variables(text)
+
+
+def variables(text: str) -> dict[str, str]:
+    """Names and values of the variables alone."""
+    return {match[1]: match[3] for match in _SET.finditer(text)}
 
 
 def changes(before: str, after: str) -> tuple[CMakeChange, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from tritonsmith import configs
@@ -133,9 +134,9 @@ def pattern(name: str, opt: Path) -> str:
     """
     names = set(libtriton.classes_with(opt, "matchAndRewrite"))
     if name not in names:
-        hints = did_you_mean(name, names) or [
-            "patterns that a .td file declares are methods of its own class"
-        ]
+        near = get_close_matches(name, names, n=5)  # of a thousand, most of them LLVM's
+        hints = [f"did you mean {' or '.join(map(repr, near))}?"] if near else []
+        hints.append("give the class that has matchAndRewrite, without its namespace")
         raise FactError(f"no rewrite pattern {name!r}", where=opt, hints=hints)
     return f"{name}::matchAndRewrite"
 

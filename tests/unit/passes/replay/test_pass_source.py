@@ -141,13 +141,14 @@ def test_a_breakpoint_in_a_pattern_of_the_program(tmp_path: Path) -> None:
     opt.write_bytes(
         b"_ZNK12_GLOBAL__N_124CombineBroadcastConstant15matchAndRewriteEPN4mlir9OperationE\0"
         b"_ZNK4mlir6triton9OpPatternINS_5arith6AddFOpEE15matchAndRewriteES3_\0"
-        b"_ZNK4mlir6triton7OtherOp6verifyEv\0"
+        b"_ZNK4mlir6triton7OtherOp6verifyEv\0_Z0IE15matchAndRewriteE\0"
     )
     assert list(libtriton.classes_with(opt, "matchAndRewrite")) == ["CombineBroadcastConstant", "OpPattern"]
     assert debugger.pattern("OpPattern", opt) == "OpPattern::matchAndRewrite"
     with pytest.raises(FactError, match="no rewrite pattern 'CombineBroadcast'") as caught:
         debugger.pattern("CombineBroadcast", opt)
     assert caught.value.hints[0] == "did you mean 'CombineBroadcastConstant'?"
+    assert "OpPattern" not in "".join(caught.value.hints)
 
 
 def test_nothing_asked_for_asks_for_nothing(tmp_path: Path) -> None:
