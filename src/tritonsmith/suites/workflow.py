@@ -13,7 +13,7 @@ import yaml
 from tritonsmith import configs, untrusted
 from tritonsmith.errors import FactError, UsageError, did_you_mean
 
-_CONFIG = "ci-replay"
+CONFIG = "ci-replay"
 _FOLDER = ".github/workflows"
 _EXPRESSION = re.compile(r"\$\{\{\s*(?P<text>.*?)\s*\}\}")
 _LIMIT = 4 << 20  # bytes
@@ -121,7 +121,7 @@ def _step(step: Mapping[str, Any], given: Mapping[str, Any], folder: str) -> Wor
     condition = _text(step.get("if"))
     condition = (match["text"] if (match := _EXPRESSION.fullmatch(condition)) else condition).strip()
     why, note = _why(script, uses, variables, _text(step.get("shell"))), ""
-    rules = configs.load(_CONFIG)["conditions"]
+    rules = configs.load(CONFIG)["conditions"]
     if not why and condition and condition not in rules["true"]:
         if any(one in condition for one in rules["passed-over"]):
             note = f"there only if {condition}"
@@ -140,7 +140,7 @@ def _why(script: str, uses: str, variables: Mapping[str, str], shell: str) -> st
         return f"it is for another shell: {shell}"
     code = re.sub(r"^\s*#.*$", "", script, flags=re.MULTILINE)
     names = " ".join(f"{name}={text}" for name, text in variables.items())
-    for row in configs.load(_CONFIG)["left-out"]:
+    for row in configs.load(CONFIG)["left-out"]:
         if re.search(row["pattern"], code) and not (
             "unless" in row and re.search(row["unless"], f"{code} {names}")
         ):

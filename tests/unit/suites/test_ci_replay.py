@@ -50,6 +50,8 @@ jobs:
         run: echo failed
       - name: hidden
         run: sh -c 'su""do true'
+      - name: empty
+        run: echo 'No tests were found!!!'
       - name: elsewhere
         shell: pwsh
         run: echo x
@@ -98,7 +100,7 @@ def job(tested: TestedBuild) -> WorkflowJob:
 def test_what_is_left_out_and_why(tested: TestedBuild) -> None:
     found = job(tested)
     assert {step.name: step.why for step in found.steps if step.why} == LEFT_OUT
-    assert [step.name for step in found.runnable] == ["good", "bad", "interpreted", "hidden"]
+    assert [step.name for step in found.runnable] == ["good", "bad", "interpreted", "hidden", "empty"]
 
 
 def test_steps_run_as_they_stand(tested: TestedBuild) -> None:
@@ -106,7 +108,7 @@ def test_steps_run_as_they_stand(tested: TestedBuild) -> None:
     change = replay.variables(tested, (), tested.folder / "ci")
     steps = replay.run(tested, job(tested), change, lines.append)
     assert {one.step.name: one.word for one in steps if one.word != "left out"} == {
-        "good": "passed", "bad": "failed", "interpreted": "passed", "hidden": "failed",
+        "good": "passed", "bad": "failed", "interpreted": "passed", "hidden": "failed", "empty": "failed",
     }  # fmt: skip
     logs = [Path(line.rpartition(": ")[2]).read_text() for line in lines]
     assert logs[0] == "1 true 3 in python\n"
