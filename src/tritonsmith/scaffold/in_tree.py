@@ -100,10 +100,19 @@ def design(root: Path, name: str, family: str) -> NewPass:
         UsageError: the name is taken or not valid, or there is no such family.
         FactError: the checkout does not have that family, or its files are not as expected.
     """
+    return _Design(SourceFiles(root), template.checked(name), family, family_of(family)).made()
+
+
+def family_of(name: str) -> PassFamily:
+    """A family by its name.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
     known = families()
-    if family not in known:
-        raise UsageError(f"unknown family {family!r}", hints=did_you_mean(family, known))
-    return _Design(SourceFiles(root), template.checked(name), family, known[family]).made()
+    if name not in known:
+        raise UsageError(f"unknown family {name!r}", hints=did_you_mean(name, known))
+    return known[name]
 
 
 def check_unchanged(root: Path, one: NewPass) -> None:

@@ -6,15 +6,14 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonsmith import untrusted
 from tritonsmith.builder.triton import source
 from tritonsmith.command_line import command
 from tritonsmith.envs.schema import Settings
 from tritonsmith.envs.workspace import Workspace
-from tritonsmith.errors import FactError, UsageError
+from tritonsmith.errors import FactError
 from tritonsmith.facts import git
 from tritonsmith.plan import Plan
-from tritonsmith.scaffold import in_tree
+from tritonsmith.scaffold import in_tree, template
 from tritonsmith.scaffold.in_tree import NewPass
 from tritonsmith.worktrees import add
 from tritonsmith.worktrees.add import WorktreeRequest
@@ -73,18 +72,9 @@ def prepare(
     request = WorktreeRequest(git.head(root, dirt=False).commit, own, branch=own, env=env)
     made = add.prepare(request, clone, space)
     where = made.record.folder
-    _refuse_to_overwrite(where, design)
+    template.refuse_to_overwrite({where / name: text for name, text in design.written})
     plan = Plan(title, (*made.plan.steps, *design.steps(where)))
     return PreparedPass(design, where, plan, own, made.record)
-
-
-def _refuse_to_overwrite(root: Path, design: NewPass) -> None:
-    """The worktree may be there: of a run that was killed, or with work in it."""
-    for name, text in design.written:
-        path = root / name
-        if path.exists() and untrusted.read_text(path) != text:
-            hints = ["give the pass another name", "or go on there: this pass has been changed since"]
-            raise UsageError("the files of this pass are there already", where=path, hints=hints)
 
 
 def following(made: PreparedPass, space: Workspace) -> tuple[tuple[str, str], ...]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
+from tritonsmith import untrusted
 from tritonsmith.errors import UsageError
 
 _FOLDER = Path(__file__).parent / "templates"
@@ -49,3 +51,15 @@ def in_camel_case(name: str) -> str:
 def in_snake_case(name: str) -> str:
     """`hoist_loads` for `hoist-loads`."""
     return name.replace("-", "_")
+
+
+def refuse_to_overwrite(texts: Mapping[Path, str]) -> None:
+    """New files may be there: of a run that was killed, or with work in them.
+
+    Raises:
+        UsageError: one is there with another text.
+    """
+    for path, text in texts.items():
+        if path.exists() and (not path.is_file() or untrusted.read_text(path) != text):
+            hints = ["give the pass another name", "or go on there: this file has been changed since"]
+            raise UsageError("a file of this pass is there already", where=path, hints=hints)

@@ -62,6 +62,7 @@ TIMEOUT = flag(
 FROM_CACHE = flag("entry of Triton's cache to compile: its folder, or its name", "")
 KERNELS_FILE = word("kernels file: docs/kernels-file.md")
 TODAY = flag("Triton of today: a version, environment or interpreter", "")
+LOADER = flag("Triton: a version, environment or interpreter", "wheel")  # of plugins
 TOMORROW = flag("Triton of tomorrow, of the same kinds", "")
 FAIL_ON = flag("changes that fail the comparison: 'registers>+5%,spills>0'", None)
 WHEN = flag("bad where: 'spills>0', 'ptx contains TEXT' (repeatable)", ())

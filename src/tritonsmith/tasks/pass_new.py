@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonsmith.tasks import output
-from tritonsmith.tasks.option_fields import flag, word
-from tritonsmith.tasks.options import DRY_RUN, ENV, SOURCE
+from tritonsmith.tasks.option_fields import again, flag, word
+from tritonsmith.tasks.options import DRY_RUN, ENV, LOADER, OUT, SOURCE
 from tritonsmith.tasks.task import task
 from tritonsmith.ui import console
 
@@ -23,16 +23,25 @@ def new(
     family: str = flag("passes that it belongs to: ttir, ttgpu, ttnvgpu or amd", "ttgpu"),
     source: str = SOURCE,
     env: str = ENV,
+    plugin: bool = flag("write a plugin into a folder, not into Triton", default=False),
+    wheel: str = again(LOADER, default=""),
+    out: Path | None = again(OUT, "the pass's name, here"),
     here: bool = flag("write into the checkout itself, not into a new worktree", default=False),
     dry_run: bool = DRY_RUN,
 ) -> None:
     """Write a new pass into Triton: TableGen, C++, CMake, binding, lit test."""
     from tritonsmith.envs import session, settings, workspace
+    from tritonsmith.errors import UsageError
     from tritonsmith.scaffold import new_pass
     from tritonsmith.worktrees import llvm
 
-    chosen = settings.load(env, {"triton.source": source or None})
     space = workspace.default()
+    if plugin:
+        _plugin(name, family, wheel or "wheel", out or Path.cwd() / name, source, dry_run=dry_run)
+        return
+    if wheel or out:
+        raise UsageError("--wheel and --out are for plugins", hints=["add --plugin"])
+    chosen = settings.load(env, {"triton.source": source or None})
     prepared = new_pass.prepare(name, family, chosen, space, Path.cwd(), env=env, here=here)
     if dry_run:
         output.plan(prepared.plan)
@@ -45,8 +54,33 @@ def new(
         design = prepared.design
         console.out().print(table(prepared.root, design))
         output.done(f"{design.argument}, in Python {design.binding}(pm)", running)
+    _next(new_pass.following(prepared, space))
+
+
+def _plugin(name: str, family: str, wheel: str, folder: Path, source: str, *, dry_run: bool) -> None:
+    from tritonsmith.envs import workspace
+    from tritonsmith.kernels.batch import spec, wheel_env
+    from tritonsmith.scaffold import in_tree, plugin_folder
+    from tritonsmith.scaffold.plugin_folder import PluginRequest
+
+    in_tree.family_of(family)
+    side, space = spec.parse(wheel), workspace.default()
+    python = wheel_env.python_of(side) if side.version or side.python else space.env(side.env or wheel).python
+    where = Path(source).expanduser().absolute() if source else None
+    request = PluginRequest(name, "ttir" if family == "ttir" else "ttgir", side.version, python, where)
+    plan = plugin_folder.prepare(request, folder)
+    if dry_run:
+        output.plan(plan)
+        return
+    space.claim()
+    space.run(plan, "pass.new")
+    console.out().print(str(folder), markup=False)
+    _next(plugin_folder.following(request, folder))
+
+
+def _next(commands: tuple[tuple[str, str], ...]) -> None:
     console.write("next:")
-    for purpose, typed in new_pass.following(prepared, space):
+    for purpose, typed in commands:
         console.write(f"  {purpose:7} {console.typed(typed)}")
 
 

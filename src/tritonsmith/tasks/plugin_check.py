@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tritonsmith.tasks import output
-from tritonsmith.tasks.option_fields import flag, word
-from tritonsmith.tasks.options import JSON
+from tritonsmith.tasks.option_fields import word
+from tritonsmith.tasks.options import JSON, LOADER
 from tritonsmith.tasks.task import task
 
 
@@ -15,7 +15,7 @@ from tritonsmith.tasks.task import task
 def check_(
     context: Any,
     plugin: Path = word("the plugin: a shared library"),
-    wheel: str = flag("Triton: a version, environment or interpreter", "wheel"),
+    wheel: str = LOADER,
     json: bool = JSON,
 ) -> None:
     """Say what of a plugin does not fit a Triton, before an import aborts."""

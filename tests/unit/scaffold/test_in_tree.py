@@ -154,7 +154,7 @@ def test_the_task_writes_into_a_worktree(make: Maker, smith: Smith) -> None:
     cpp = where / "third_party/amd/lib/TritonAMDGPUTransforms/X.cpp"
     cpp.write_text("mine")
     refused = smith(*words)
-    assert (refused.code, "are there already" in refused.err) == (2, True)
+    assert (refused.code, "is there already" in refused.err) == (2, True)
     assert cpp.read_text() == "mine"
 
 

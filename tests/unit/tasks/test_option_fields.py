@@ -84,6 +84,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--path": ["passes.show", "store.adopt", "watch", "worktree.add"],
     "--point": ["kernel.aot", "kernel.inline-ptx", "kernel.show"],
     "--python": ["passes.import"],
+    "--plugin": ["pass.new", "plugin.check"],
     "--ref": ["pins", "worktree.add"],
     "--regex": ["passes.find", "passes.isolate"],
     "--report": ["doctor.compare", "doctor.run"],

@@ -3,10 +3,19 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "triton/Tools/PluginUtils.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/VCSRevision.h"
 
 #include <memory>
 #include <string>
 #include <vector>
+
+// Whose headers these are: nothing else in the library tells, and
+// `plugin.check` compares it with the LLVM that is in libtriton.
+#ifndef LLVM_REVISION
+#define LLVM_REVISION ""
+#endif
+#define VERSION "0.1.0 (LLVM " LLVM_VERSION_STRING " " LLVM_REVISION ")"
 
 namespace {
 
@@ -41,12 +50,12 @@ void registerPass() { mlir::PassRegistration<@CLASS@Pass>(); }
 
 TRITON_PLUGIN_API mlir::triton::plugin::PluginInfo *tritonGetPluginInfo() {
   static mlir::triton::plugin::PassInfo passes[] = {
-      {"@ATTRIBUTE@", "0.1.0", addPass, registerPass}};
+      {"@ATTRIBUTE@", VERSION, addPass, registerPass}};
   static mlir::triton::plugin::PluginInfo info = [] {
     mlir::triton::plugin::PluginInfo made{};
     made.apiVersion = TRITON_PLUGIN_API_VERSION;
     made.pluginName = "@NAME@";
-    made.pluginVersion = "0.1.0";
+    made.pluginVersion = VERSION;
     made.passes = passes;
     made.numPasses = 1;
 #if TRITON_PLUGIN_API_VERSION >= 2
