@@ -199,7 +199,12 @@ def refuser(error: RequestRefusedError) -> Loader:
 
 def finished(request: Table, point: Table, result: Table) -> Table:
     """A row with all fields of the manifest."""
-    log = read_tail(os.path.join(request["output"], point["id"], "log"))
+    path = os.path.join(request["output"], point["id"], "log")
+    if result["status"] == "ok" and (flags := (point.get("surgery") or {}).get("llvm")):
+        from . import llvm_options
+
+        llvm_options.shorten(path, flags)
+    log = read_tail(path)
     row = {key: point[key] for key in ("id", "signature", "constexprs", "hints", "options")}
     row["surgery"] = point.get("surgery")
     row["target"] = ":".join(map(str, point["target"]))

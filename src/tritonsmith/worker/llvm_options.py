@@ -17,6 +17,7 @@ from typing import Any
 
 from .forked_call import in_child
 from .libtriton import library
+from .ptxas import LONGEST_TAIL
 from .refusal import RequestRefusedError
 
 # llvm::cl::ParseCommandLineOptions(int, const char *const *, StringRef, ...): all arguments after these have
@@ -42,7 +43,7 @@ def apply(flags: list[str]) -> None:
         return
     parse = _parser(library())
     words = ["triton", *(f"-{flag.lstrip('-')}" for flag in flags)]
-    if any(word.startswith(BISECTION) for word in words) and GATE not in os.environ:
+    if bisects(flags) and GATE not in os.environ:
         os.environ[GATE] = "1"
         words.append(SILENCE)
     with tempfile.NamedTemporaryFile() as log:  # an option that is unknown ends the process
@@ -53,6 +54,21 @@ def apply(flags: list[str]) -> None:
         raise RequestRefusedError("llvm", f"LLVM does not take --set-llvm {' '.join(flags)}", why=why)
     parse(words)
     _APPLIED.append(flags)
+
+
+def bisects(flags: list[str]) -> bool:
+    """Whether they stop after some of LLVM's passes, so that its log lists them."""
+    return any(f"-{flag.lstrip('-')}".startswith(BISECTION) for flag in flags)
+
+
+def shorten(path: str, flags: list[str]) -> None:
+    """Leave LLVM's list of passes alone in a long log: AMD's machine passes print in spite of the filter."""
+    with open(path, "rb") as file:
+        if not bisects(flags) or os.fstat(file.fileno()).st_size <= LONGEST_TAIL:
+            return
+        listed = [line for line in file if line.startswith(b"BISECT: ")]
+    with open(path, "wb") as file:
+        file.writelines(listed)
 
 
 def _parser(path: str) -> Callable[[list[str]], None]:

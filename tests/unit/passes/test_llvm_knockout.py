@@ -18,6 +18,7 @@ from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.passes.knockout import llvm_passes
 from tritonsmith.passes.knockout.llvm_passes import LlvmKnockout
+from tritonsmith.worker import llvm_options
 
 LOG = """BISECT: running pass (1) sroa on function (k)
 other
@@ -78,3 +79,15 @@ def test_a_list_that_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_kernel_that_does_not_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SmithError, match="does not compile with all its passes"):
         result(tmp_path, monkeypatch, fails=-1)
+
+
+@pytest.mark.parametrize(("flag", "short"), [("opt-bisect-limit=-1", True), ("disable-lsr", False)])
+def test_a_log_with_dumps_keeps_the_list_alone(tmp_path: Path, flag: str, short: bool) -> None:
+    log, text = tmp_path / "log", f"{LOG}# Machine code for function k\n" + "  S_ENDPGM 0\n" * 40000
+    log.write_text(text, encoding="utf-8")
+    llvm_options.shorten(str(log), [flag])
+    listed = "".join(line for line in LOG.splitlines(keepends=True) if line.startswith("BISECT"))
+    assert log.read_text(encoding="utf-8") == (listed if short else text)
+    log.write_text(LOG, encoding="utf-8")
+    llvm_options.shorten(str(log), [flag])
+    assert log.read_text(encoding="utf-8") == LOG
