@@ -87,7 +87,7 @@ def following(made: PreparedPass, space: Workspace) -> tuple[tuple[str, str], ..
     dump = f"{argument}-dump"
     return (
         ("build", command("build-triton", env=made.env)),
-        ("test", f"{tool} {test} -{argument} | FileCheck {test}"),
+        ("test", command("test-triton", made.design.test, env=made.env)),
         (
             "print",
             f"{tool} {test} -{argument} -cse --mlir-print-ir-before-all -o /dev/null 2> {argument}.log",
