@@ -127,6 +127,7 @@ NOT_RUN = {  # why, by how a command begins
     "passes.reduce input.mlir": "test_passes_reduce.py has an input that fails",
     "passes.replay dump 18 --gdb": "a wheel has no debug information",
     "passes.replay dump tritongpu-coalesce --triton-opt": "a wheel has no triton-opt",
+    "container": "it is of a build; tests/unit/editors has its facts",
     "editor": "it names a build; tests/unit/editors has a small one",
     "pass.new": "a clone of Triton; tests/unit/scaffold has small ones",
     "passes.import tritongpu-hoist-loads.log": "the log of the build of that clone",

@@ -13,6 +13,7 @@ from tritonsmith.tasks.build_triton import build_triton
 from tritonsmith.tasks.cache import clear_cache
 from tritonsmith.tasks.cache import listing as caches
 from tritonsmith.tasks.ci_replay import ci_replay
+from tritonsmith.tasks.container import container
 from tritonsmith.tasks.debug_library import debug_library
 from tritonsmith.tasks.dev import benchmark, lint, test
 from tritonsmith.tasks.editor import editor_
@@ -105,6 +106,7 @@ namespace = Collection(
     pipeline,
     explain_,
     editor_,
+    container,
     pins,
     env_triton,
     purge_wheels,

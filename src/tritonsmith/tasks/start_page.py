@@ -16,7 +16,7 @@ GROUPS = {
         "build-triton", "install-triton", "link-compile-commands", "build.explain", "debug-library", "watch",
         "test-triton", "ci-replay",
     ),
-    "sources": ("explain", "pass.new", "plugin.check", "editor"),
+    "sources": ("explain", "pass.new", "plugin.check", "editor", "container"),
     "worktrees": ("worktree.add", "worktree.list", "worktree.remove"),
     "diagnose": ("doctor.run", "doctor.compare", "pins", "triage", "run"),
     "kernels": (
