@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import signal
 import subprocess
@@ -333,6 +334,21 @@ def test_lit_tests_of_a_compiler(compiler: Smith) -> None:
         assert watch.quiet(0.5)
         assert watch.end() == 130
     assert list(compiler.home.rglob("*.holder")) == []
+
+
+def test_test_triton_runs_them_once(compiler: Smith) -> None:
+    test = compiler.cwd / "test" / "twice.mlir"
+    told = json.loads(compiler("test-triton", "--json", "test/twice.mlir").out)
+    assert told["counts"] == {"lit": {"passed": 1, "failed": 0, "known": 0, "skipped": 0}}
+    text = test.read_text()
+    test.write_text(text.replace("CHECK:", "CHECK: no such text", 1))
+    try:
+        failed = compiler("test-triton", "--lit", "--no-build", code=1)
+        assert "no such text" in failed.out
+        assert "1 of 1 tests failed" in failed.err
+    finally:
+        test.write_text(text)
+    assert "no test ran" in compiler("test-triton", "--interpreter", code=6).err
 
 
 def test_a_save_during_a_build_starts_anew(compiler: Smith) -> None:

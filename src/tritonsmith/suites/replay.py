@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -134,35 +134,33 @@ def compared(steps: Sequence[ReplayedStep], log: Path) -> tuple[ReplayedStep, ..
         FactError: no step is in the log.
     """
     lines = [_ANSI.sub("", line) for line in untrusted.read_text(log).splitlines()]
-    told = dict(_of_columns(lines) if any(line.count("\t") > 1 for line in lines[:5]) else _of_groups(lines))
-    found = tuple(
-        ReplayedStep(
-            one.step,
-            one.word,
-            one.why,
-            told.get(one.step.name)
-            or told.get(f"Run {_first(one.step)}")
-            or told.get(_first(one.step))
-            or "",
-        )
-        for one in steps
-    )
+    columns = any(line.count("\t") > 1 for line in lines[:5])
+    told = list(_of_columns(lines) if columns else _of_groups(lines))
+    keys = [one.step.name if columns else _first(one.step) for one in steps]
+    found = tuple(replace(one, there=_there(number, keys, told)) for number, one in enumerate(steps))
     if not any(one.there for one in found):
         hints = ["the raw log of this job, of a commit with these workflow files", "gh run view --log"]
         raise FactError("no step of this job is in the log", where=log, hints=hints)
     return found
 
 
+def _there(number: int, keys: Sequence[str], told: Sequence[tuple[str, str]]) -> str:
+    """How a step ended there; empty if several begin so, and not all of them are in the log."""
+    key = keys[number]
+    same = [word for name, word in told if name == key]
+    return same[keys[:number].count(key)] if len(same) == keys.count(key) else ""
+
+
 def _of_groups(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Steps by the first line of their scripts."""
-    name = ""
+    """Steps by the first line of their scripts, in order."""
+    found: list[tuple[str, str]] = []
     for line in lines:
         text = _STAMP.sub("", line)
         if text.startswith(_GROUP):
-            name = text.removeprefix(_GROUP).strip()
-            yield name, "passed"
-        elif text.startswith(_ERROR) and name:
-            yield name, "failed"
+            found.append((text.removeprefix(_GROUP).strip(), "passed"))
+        elif text.startswith(_ERROR) and found:
+            found[-1] = (found[-1][0], "failed")
+    yield from found
 
 
 def _of_columns(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -179,7 +177,7 @@ def _of_columns(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _first(step: WorkflowStep) -> str:
-    return step.script.strip().partition("\n")[0].strip()
+    return step.uses or step.script.strip().partition("\n")[0].strip()
 
 
 def table(job: WorkflowJob, steps: Sequence[ReplayedStep]) -> Grid:

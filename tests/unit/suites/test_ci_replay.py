@@ -126,6 +126,20 @@ def test_a_log_beside_them(tested: TestedBuild, tmp_path: Path, text: str, there
     assert {one.step.name: one.there for one in steps if one.there} == there
 
 
+def test_steps_that_begin_with_the_same_line(tested: TestedBuild, tmp_path: Path) -> None:
+    file = tested.root / ".github" / "workflows" / "ci.yml"
+    file.write_text("jobs: {a: {steps: [{name: x, run: cd y}, {name: z, run: cd y}]}}")
+    (found,) = workflow.read(tested.root)
+    group, error = "##[group]Run cd y\n", "##[error]Process completed with exit code 8.\n"
+    for text, there in ((group + group + error, ["passed", "failed"]), (f"{group}##[group]Run x\n", None)):
+        (tmp_path / "log").write_text(text)
+        if there:
+            assert [one.there for one in replay.compared(replay.planned(found), tmp_path / "log")] == there
+        else:
+            with pytest.raises(FactError, match="no step of this job"):
+                replay.compared(replay.planned(found), tmp_path / "log")
+
+
 def test_a_log_of_another_job(tested: TestedBuild, tmp_path: Path) -> None:
     (tmp_path / "log").write_text("hello\n")
     with pytest.raises(FactError, match="no step of this job is in the log"):
