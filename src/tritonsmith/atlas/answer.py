@@ -277,8 +277,15 @@ def _called(index: Index, entry: Entry) -> AtlasAnswer:
             made.places["bound"] = tuple(one.place for one in bound)
         else:
             made.notes.append("which pass of libtriton this adds is in its sources only")
+            made.notes += [f"by its name perhaps {one.name}" for one in _namesakes(index, short)]
     made.places["called"] = places_of(entry)
     return made
+
+
+def _namesakes(index: Index, short: str) -> list[Definition]:
+    """Passes whose name ends as that of a function that adds one: `add_coalesce`, `tritongpu-coalesce`."""
+    end = "-" + short.removeprefix("add_").replace("_", "-")
+    return [one for one in index.definitions if one.kind == "pass" and one.name.endswith(end)]
 
 
 def _debug_type(_: Index, entry: Entry) -> AtlasAnswer:

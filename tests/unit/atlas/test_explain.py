@@ -196,3 +196,13 @@ def test_an_installed_triton_shows_its_python(tmp_path: Path) -> None:
     assert command.explain(index, "num_stages").tables["declared by"][0][0] == "CUDAOptions of nvidia"
     (call,) = command.explain(index, "passes.ttgpuir.add_pipeline").places["called"]
     assert call.when == ("capability // 10 >= 8", "opt.num_stages")
+
+
+def test_a_wheel_with_definitions_names_the_pass_that_a_call_may_add(tmp_path: Path) -> None:
+    planted = plant(tmp_path / "checkout")
+    package = tmp_path / "site-packages" / "triton"
+    (package / "backends").mkdir(parents=True)
+    (planted / "include").rename(package / "include")
+    (planted / "third_party/nvidia/backend").rename(package / "backends/nvidia")
+    found = command.explain(command.index_of(package, []), "passes.ttgpuir.add_pipeline")
+    assert "by its name perhaps tritongpu-pipeline" in found.notes
