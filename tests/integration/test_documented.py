@@ -137,6 +137,7 @@ NOT_RUN = {  # why, by how a command begins
     "pins --installed": "test_pins.py has environments with a PyTorch",
     "pins --live": "it asks GitHub; test_pins.py has a small PyTorch",
     "pins --triton": "a clone of Triton; test_pins.py has a small one",
+    "pins --picks": "a clone of Triton with its release branches; unit/pins/test_picks.py has a small one",
     "setup-mlir --env asan": "a build under a sanitizer; test_build.py has one",
     "build-triton --env asan": "as above",
     "install-triton --env asan": "as above",
