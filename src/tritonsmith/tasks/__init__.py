@@ -37,6 +37,7 @@ from tritonsmith.tasks.kernel_study import study as kernel_study
 from tritonsmith.tasks.layout import layout
 from tritonsmith.tasks.link_compile_commands import link_compile_commands
 from tritonsmith.tasks.pass_new import new as pass_new
+from tritonsmith.tasks.passes_check import check as passes_check
 from tritonsmith.tasks.passes_diff import diff as passes_diff
 from tritonsmith.tasks.passes_dump import dump as passes_dump
 from tritonsmith.tasks.passes_find import find as passes_find
@@ -137,6 +138,7 @@ namespace = Collection(
     passes=_Group(
         passes_diff,
         passes_dump,
+        passes_check,
         passes_find,
         passes_import,
         passes_isolate,

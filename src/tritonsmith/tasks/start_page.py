@@ -27,8 +27,8 @@ GROUPS = {
     "bisect": ("bisect.run", "bisect.resume", "bisect.status", "bisect.log", "bisect.skip"),
     "passes": (
         "passes.dump", "passes.import", "passes.list", "passes.show", "passes.diff", "passes.find",
-        "passes.replay", "passes.run", "passes.knockout", "passes.isolate", "passes.reduce", "passes.report",
-        "pipeline", "ir-env", "ir-override",
+        "passes.check", "passes.replay", "passes.run", "passes.knockout", "passes.isolate", "passes.reduce",
+        "passes.report", "pipeline", "ir-env", "ir-override",
     ),
     "LLVM store": (
         "store.list", "store.gc", "store.export", "store.import", "store.adopt", "store.forget",

@@ -14,6 +14,7 @@
     check REQUEST SCRIPT run a script, then compare two of its values
     capture REQUEST      record the launches of this process from here on: called, not started
     reduce               run passes on one piece of IR after the other
+    generic REQUEST      print IR in MLIR's generic form
 
 The folder is removed from `sys.path`, and the modules beside this one become a package with a unique name: a
 kernel's file may be called `reduce.py`, or import a `replay` of its own. Each command imports only what it
@@ -39,6 +40,7 @@ COMMANDS = {  # module and function of each
     "replay": ("replay", "replay_all"),
     "stage": ("stage", "run_stage"),
     "reduce": ("reduce", "answer_requests"),
+    "generic": ("generic", "print_all"),
     "capture": ("capture", "start"),
     "layout": ("layout", "convert"),
     "check": ("check", "run_script"),

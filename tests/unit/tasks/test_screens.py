@@ -72,6 +72,8 @@ from tritonsmith.layouts.banks import BankAccess
 from tritonsmith.layouts.converted import ConvertedLayout
 from tritonsmith.layouts.layout_types import LayoutType, WrittenType
 from tritonsmith.layouts.linear import LinearLayout
+from tritonsmith.passes.check import report as check_report
+from tritonsmith.passes.check.check import CheckAnswer, CheckedPass
 from tritonsmith.passes.dump import summary
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.knockout import report as knockout_report
@@ -183,6 +185,17 @@ def _study(_: World) -> Iterable[Grid]:
     return study.tables_of(
         [StudyCell(one, ResourceRow(KERNEL, "p", "cuda:80:32", values=values)) for one in versions]
     )
+
+
+def _passes_check(_: World) -> Iterable[Grid]:
+    rows = [
+        CheckedPass(0, "", "reference"),
+        CheckedPass(1, KERNEL, "close", apart=1.2e-7),
+        CheckedPass(
+            22, "triton-nvidia-gpu-cluster-barrier-mbar-allocator", "unknown", "ttng.tc_gen5_mma_scaled"
+        ),
+    ]
+    yield check_report.table(CheckAnswer(KERNEL, tuple(rows), None, 123_456, 9, 3, 12))
 
 
 def _knockout(_: World) -> Iterable[Grid]:
@@ -589,6 +602,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "link-compile-commands": _phases,
     "passes.diff": _passes("diff"),
     "passes.dump": _overview,
+    "passes.check": _passes_check,
     "passes.find": _passes("find"),
     "passes.import": _overview,
     "kernel.reduce": _kernel_reduce,

@@ -1,0 +1,70 @@
+"""Where a difference comes from: the store that wrote the element, and the first value that is new."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tritonsmith.passes.check.module import name_of
+
+_NAMED = re.compile(
+    r'^(#loc\d*) = loc\("?([^"\n]+?)"?(?::(\d+):\d+)?(?:\((#loc\d*)[^)]*\))?\)$', re.MULTILINE
+)
+_USED = re.compile(r"loc\((#loc\d*)\)$")
+_TRIVIAL = {"arith.constant", "tt.make_range", "tt.get_program_id", "tt.splat", "ub.poison"}
+
+
+@dataclass
+class ValueRecorder:
+    """The values of a run, by digest, in the order in which they came.
+
+    Attributes:
+        digests: each digest to the number of the operation that first made it.
+        order: operations and the digest of what they made.
+    """
+
+    digests: set[bytes] = field(default_factory=set)
+    order: list[tuple[Operation, bytes]] = field(default_factory=list)
+
+    def __call__(self, operation: Operation, results: tuple[Any, ...]) -> None:  # noqa: D102 - what it is
+        for value in results:
+            if isinstance(value, np.ndarray):
+                kept = hashlib.blake2b(np.ascontiguousarray(value).tobytes(), digest_size=8)
+                kept.update(str(value.dtype).encode())
+                self.digests.add(kept.digest())
+                self.order.append((operation, kept.digest()))
+
+
+def first_new(before: ValueRecorder, after: ValueRecorder) -> Operation | None:
+    """The first operation of a run that makes a value which the run before never had; None if there is none.
+
+    Values that a pass takes apart, such as the tiles of a dot, are new as well: so this is a hint, no proof.
+    """
+    for operation, digest in after.order:
+        if digest not in before.digests and name_of(operation) not in _TRIVIAL:
+            return operation
+    return None
+
+
+def line_of(text: str, operation: Operation) -> str:
+    """FILE:LINE of the source from which an operation comes; empty if the IR does not say."""
+    name, module = name_of(operation), operation
+    while parent := module.parent_op():
+        module = parent
+    same = [one for one in module.walk() if name_of(one) == name]  # in the order of the text
+    lines = [line for line in text.splitlines() if f'"{name}"(' in line]
+    number = next(number for number, one in enumerate(same) if one is operation)
+    used = _USED.search(lines[number]) if number < len(lines) else None
+    places = {found[1]: found for found in _NAMED.finditer(text)}
+    at = used[1] if used else ""
+    while at in places:
+        _, file, line, inner = places[at].groups()
+        if line:
+            return f"{file}:{line}"
+        at = inner or ""
+    return ""

@@ -1,0 +1,86 @@
+"""What two runs wrote: the same bits, close, or not; and where they differ first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tritonsmith import configs
+from tritonsmith.passes.check.memory import GlobalMemory, where
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first element that differs, in the order of arguments and addresses.
+
+    Attributes:
+        argument: number of the pointer argument; None for memory that a pointer in memory leads to.
+        offset: of the element from that pointer, in elements.
+        before: its value; None if it was not written.
+        after: its value; None if it is not written.
+        count: of the elements that differ.
+        written: of all elements that one of both wrote.
+    """
+
+    argument: int | None
+    offset: int
+    before: float | None
+    after: float | None
+    count: int
+    written: int
+    address: int
+
+
+def compare(before: GlobalMemory, after: GlobalMemory) -> tuple[float, Difference | None]:
+    """The largest relative difference that is within the tolerance, and the first one beyond it."""
+    one, other = before.written, after.written
+    every = np.union1d(one.at, other.at)
+    if not every.size:
+        return 0.0, None
+    wrong = ~(np.isin(every, one.at) & np.isin(every, other.at))
+    both = every[~wrong]
+    mine, yours = one.index(both), other.index(both)
+    unequal = one.bits[mine] != other.bits[yours]
+    largest = 0.0
+    if unequal.any():
+        bad = unequal.copy()
+        for dtype in {one.dtypes[int(number)] for number in one.kinds[mine[unequal]]}:
+            chosen = (
+                unequal & (one.kinds[mine] == one.dtypes.index(dtype)) & (other.kind_of(yours) == str(dtype))
+            )
+            close, most = _close(one.values(mine[chosen], dtype), other.values(yours[chosen], dtype), dtype)
+            bad[np.flatnonzero(chosen)[close]] = False
+            largest = max(largest, most)
+        wrong[np.flatnonzero(~wrong)[bad]] = True
+    if not wrong.any():
+        return largest, None
+    address = int(every[wrong][0])
+    argument, distance = where(address)
+    first = one if np.isin(address, one.at) else other
+    size = first.dtypes[int(first.kinds[first.index(np.asarray([address]))[0]])].itemsize
+    found = Difference(
+        argument,
+        distance // size,
+        one.value(address),
+        other.value(address),
+        int(wrong.sum()),
+        int(every.size),
+        address,
+    )
+    return largest, found
+
+
+def _close(one: Any, other: Any, dtype: Any) -> tuple[Any, float]:
+    """Which are close, and the largest relative difference among those."""
+    tolerance = configs.load("passes-check")["tolerance"].get(str(dtype))
+    if tolerance is None:
+        return np.zeros(one.shape, np.bool_), 0.0
+    wide, plain = one.astype(np.float64), other.astype(np.float64)
+    with np.errstate(all="ignore"):
+        scale = np.maximum(np.abs(wide), np.abs(plain))
+        apart = np.where(wide == plain, 0.0, np.abs(wide - plain) / np.where(scale > 0, scale, 1.0))
+    apart = np.where(np.isnan(wide) & np.isnan(plain), 0.0, apart)
+    close = apart <= tolerance  # NaN is not
+    return close, float(apart[close].max(initial=0.0))

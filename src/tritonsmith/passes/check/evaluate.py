@@ -1,0 +1,134 @@
+"""Run one program of a kernel: its operations in order, with scf's loops and cf's blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import builtin
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tritonsmith.passes.check import arith, gpu, triton  # noqa: F401 - they register their operations
+from tritonsmith.passes.check.memory import GlobalMemory
+from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integers, name_of, text
+from tritonsmith.passes.check.registry import OPERATIONS
+
+_ENDS = {"scf.yield", "tt.return", "tt.reduce.return", "tt.scan.return", "scf.condition"}
+
+
+class EndlessError(Exception):
+    """The program does not end under these inputs."""
+
+
+@dataclass
+class EvaluatedProgram:
+    """A run.
+
+    Attributes:
+        functions: by name.
+        memory: global memory.
+        program: its ids.
+        grid: how many programs there are.
+        limit: operations; a spin lock that nobody opens never ends.
+        name: of the operation that runs.
+        seen: gets each operation and its results, if somebody looks.
+    """
+
+    functions: dict[str, Operation]
+    memory: GlobalMemory
+    program: tuple[int, int, int]
+    grid: tuple[int, int, int]
+    limit: int
+    name: str = ""
+    seen: Any = None
+    _values: dict[SSAValue, Any] = field(default_factory=dict)
+    _steps: int = 0
+
+    def call(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Run a function."""
+        return self._blocks(self.functions[name].regions[0], values)[1]
+
+    def region(self, region: Region, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Run a region; what its terminator gives."""
+        return self._blocks(region, values)[1]
+
+    def _blocks(self, region: Region, values: tuple[Any, ...]) -> tuple[Operation, tuple[Any, ...]]:
+        block: Block | None = region.blocks[0]
+        while block is not None:
+            self._values.update(zip(block.args, values, strict=True))
+            for operation in block.ops:
+                name = name_of(operation)
+                if name in _ENDS:
+                    return operation, tuple(self._values[one] for one in operation.operands)
+                if name in ("cf.br", "cf.cond_br"):
+                    block, values = self._branch(operation, name)
+                    break
+                self._run(operation, name)
+            else:
+                raise UnsupportedIrError("a block without an end")
+        raise UnsupportedIrError("a region without an end")
+
+    def _branch(self, operation: Operation, name: str) -> tuple[Block, tuple[Any, ...]]:
+        values = [self._values[one] for one in operation.operands]
+        if name == "cf.br":
+            return operation.successors[0], tuple(values)
+        _, first, second = integers(operation, "operandSegmentSizes")
+        if bool(values[0]):
+            return operation.successors[0], tuple(values[1 : 1 + first])
+        return operation.successors[1], tuple(values[1 + first : 1 + first + second])
+
+    def _run(self, operation: Operation, name: str) -> None:
+        self._steps += 1
+        if self._steps > self.limit:
+            raise EndlessError(f"it does not end in {self.limit} operations")
+        values = tuple(self._values[one] for one in operation.operands)
+        if (structured := _STRUCTURED.get(name)) is not None:
+            found = structured(self, operation, values)
+        elif (function := OPERATIONS.get(name)) is not None:
+            self.name = name
+            found = function(self, operation, *values)
+        else:
+            raise UnsupportedIrError(name)
+        self._values.update(zip(operation.results, found, strict=True))
+        if self.seen is not None:
+            self.seen(operation, found)
+
+
+def _for(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    lower, upper, step = (int(one) for one in values[:3])
+    carried = values[3:]
+    if step <= 0:
+        raise EndlessError(f"a loop has a step of {step}")
+    for number in range(lower, upper, step):
+        at = np.asarray(values[0].dtype.type(number))
+        carried = run.region(operation.regions[0], (at, *carried))
+    return carried
+
+
+def _if(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    region = operation.regions[0 if bool(values[0]) else 1]
+    return run.region(region, ()) if region.blocks else ()
+
+
+def _while(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    before, after = operation.regions
+    while True:
+        _, (condition, *given) = run._blocks(before, values)  # noqa: SLF001
+        if not bool(condition):
+            return tuple(given)
+        values = run.region(after, tuple(given))
+
+
+def _call(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    name = text(attribute(operation, "callee")).strip('@"')
+    callee = attribute(operation, "callee")
+    if isinstance(callee, builtin.SymbolRefAttr):
+        name = callee.root_reference.data
+    kept = dict(run._values)  # noqa: SLF001
+    found = run.call(name, values)
+    run._values = kept  # noqa: SLF001
+    return found
+
+
+_STRUCTURED = {"scf.for": _for, "scf.if": _if, "scf.while": _while, "tt.call": _call}

@@ -1,0 +1,151 @@
+"""Global memory: what was written, over contents that follow from an address alone; sizes are not needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tritonsmith.passes.check.module import UnsupportedIrError
+
+_REGION = 40  # bits: each argument's memory reaches half of that to both sides of its address
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_SMALL = 8  # integers in memory lie below this, as indices and counts do
+
+Array = np.ndarray[Any, Any]
+
+
+def base(number: int) -> int:
+    """The address of a pointer argument."""
+    return (number + 1) << _REGION
+
+
+def where(address: int) -> tuple[int | None, int]:
+    """The argument that an address belongs to, and the distance from it in bytes; None for none."""
+    number = (address + (1 << _REGION - 1)) >> _REGION
+    return (number - 1, address - (number << _REGION)) if number > 0 else (None, address)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a run wrote, in order of addresses.
+
+    Attributes:
+        at: byte address of each element.
+        bits: its content.
+        kinds: index of its dtype.
+        dtypes: those that occur.
+    """
+
+    at: Array
+    bits: Array
+    kinds: Array
+    dtypes: tuple[np.dtype[Any], ...]
+
+    def index(self, at: Array) -> Array:
+        """Where these addresses are; they have to be there."""
+        return np.searchsorted(self.at, at)
+
+    def values(self, index: Array, dtype: np.dtype[Any]) -> Array:
+        """Elements of one dtype."""
+        return self.bits[index].astype(_BITS[dtype.itemsize]).view(dtype)
+
+    def kind_of(self, index: Array) -> Array:
+        """The name of the dtype of each."""
+        return np.asarray([str(one) for one in self.dtypes])[self.kinds[index]]
+
+    def value(self, address: int) -> float | None:
+        """One element; None if it was not written."""
+        found = np.flatnonzero(self.at == address)
+        if not found.size:
+            return None
+        dtype = self.dtypes[int(self.kinds[found[0]])]
+        value = self.values(found, dtype)[0]
+        return int(value) if dtype.kind in "iu" else float(value)
+
+
+@dataclass
+class GlobalMemory:
+    """Memory of one run.
+
+    Attributes:
+        seed: of its contents.
+        edges: whether zeros, infinities, NaN and extremes are among the contents.
+        racing: elements that one operation wrote twice, with different values.
+    """
+
+    seed: int
+    edges: bool = False
+    racing: int = 0
+    _at: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    _bits: Array = field(default_factory=lambda: np.empty(0, np.uint64))
+    _kinds: Array = field(default_factory=lambda: np.empty(0, np.int64))
+    _dtypes: list[np.dtype[Any]] = field(default_factory=list)
+
+    def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
+        """Elements at byte addresses."""
+        flat = np.ascontiguousarray(at).reshape(-1)
+        found = self._fresh(flat, dtype)
+        if self._at.size:
+            place = np.minimum(np.searchsorted(self._at, flat), self._at.size - 1)
+            there = self._at[place] == flat
+            if there.any():
+                widths = np.asarray([one.itemsize for one in self._dtypes])[self._kinds[place[there]]]
+                if (widths != dtype.itemsize).any():
+                    raise UnsupportedIrError("memory is read in another width than it was written")
+                bits = self._bits[place[there]].astype(_BITS[dtype.itemsize])
+                found[there] = bits.view(np.uint8 if dtype == np.bool_ else dtype)
+        return found.reshape(at.shape)
+
+    def store(self, at: Array, values: Array) -> None:
+        """Write elements; of several to one address the last one stays."""
+        flat, dtype = np.ascontiguousarray(at).reshape(-1), values.dtype
+        if not flat.size:
+            return
+        raw = np.ascontiguousarray(values).reshape(-1)
+        bits = raw.view(_BITS[dtype.itemsize]).astype(np.uint64)
+        order = np.argsort(flat, kind="stable")
+        flat, bits = flat[order], bits[order]
+        last = np.append(flat[1:] != flat[:-1], True)
+        self.racing += int(np.count_nonzero((flat[1:] == flat[:-1]) & (bits[1:] != bits[:-1])))
+        flat, bits = flat[last], bits[last]
+        kept = ~np.isin(self._at, flat, assume_unique=True)
+        every = np.concatenate((self._at[kept], flat))
+        order = np.argsort(every, kind="stable")
+        self._at = every[order]
+        self._bits = np.concatenate((self._bits[kept], bits))[order]
+        if dtype not in self._dtypes:
+            self._dtypes.append(dtype)
+        kinds = np.full(flat.size, self._dtypes.index(dtype))
+        self._kinds = np.concatenate((self._kinds[kept], kinds))[order]
+
+    @property
+    def written(self) -> Written:
+        """All that was written."""
+        return Written(self._at, self._bits, self._kinds, tuple(self._dtypes))
+
+    def _fresh(self, flat: Array, dtype: np.dtype[Any]) -> Array:
+        """Contents that nobody wrote: they follow from the address of an element."""
+        mixed = _mixed(flat.astype(np.uint64) + np.uint64(self.seed * 0x9E37_79B9_7F4A_7C15 % (1 << 64)))
+        if dtype == np.bool_:
+            return (mixed & np.uint64(1)).astype(np.uint8)
+        if dtype.kind in "iu":
+            return (mixed % np.uint64(_SMALL)).astype(dtype)
+        # Multiples of 1/32 in [-2, 2): exact in each type of float but the smallest, and sums of them in f32.
+        plain = ((mixed >> np.uint64(8)) % np.uint64(128)).astype(np.float64) / 32 - 2
+        if self.edges:
+            kind = (mixed >> np.uint64(40)) % np.uint64(64)
+            for number, edge in enumerate((0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30, 6e4)):
+                plain[kind == number] = edge
+        with np.errstate(all="ignore"):
+            return plain.astype(dtype)
+
+
+def _mixed(value: Array) -> Array:
+    """SplitMix64's finalizer: 64 bits that look random."""
+    with np.errstate(over="ignore"):
+        value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58_476D_1CE4_E5B9)
+        value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D0_49BB_1331_11EB)
+        found: Array = value ^ (value >> np.uint64(31))
+    return found

@@ -1,0 +1,173 @@
+"""Triton's IR in generic form, parsed by xDSL; types as shapes and dtypes of NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects import builtin
+from xdsl.ir import Attribute, Operation
+from xdsl.parser import Parser
+
+from tritonsmith.errors import FactError
+
+_FLOATS: dict[str, np.dtype[Any]] = {
+    "f16": np.dtype(np.float16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f8E5M2": np.dtype(ml_dtypes.float8_e5m2),
+    "f8E4M3FNUZ": np.dtype(ml_dtypes.float8_e4m3fnuz),
+    "f8E5M2FNUZ": np.dtype(ml_dtypes.float8_e5m2fnuz),
+    "f8E4M3B11FNUZ": np.dtype(ml_dtypes.float8_e4m3b11fnuz),
+}
+_INTEGERS = {1: np.dtype(np.bool_), 8: np.dtype(np.int8), 16: np.dtype(np.int16), 32: np.dtype(np.int32)}
+POINTER = np.dtype(np.int64)  # a byte address
+_VOID = np.dtype(np.void)
+
+
+class UnsupportedIrError(Exception):
+    """What the check does not know, so that it cannot go on: an operation, a type, an access."""
+
+
+@dataclass(frozen=True)
+class ValueType:
+    """A type of a value.
+
+    Attributes:
+        kind: `number`, `pointer`, `memory` for a descriptor of shared memory, `descriptor` for one of a
+            tensor in global memory, or `token`.
+        shape: of a tensor or a descriptor; empty for a scalar.
+        dtype: of an element, or of what a pointer points to; void, of no size, if that is not known.
+    """
+
+    kind: str
+    shape: tuple[int, ...] = ()
+    dtype: np.dtype[Any] = _VOID
+
+
+def parse(text: str) -> builtin.ModuleOp:
+    """Parse a module in generic form.
+
+    Raises:
+        FactError: xDSL does not read it.
+    """
+    context = Context(allow_unregistered=True)
+    context.load_dialect(builtin.Builtin)
+    lines = text.splitlines()
+    aliases = [line for line in lines if line.startswith("#")]  # which may stand after their use
+    rest = [line for line in lines if not line.startswith("#")]
+    try:
+        return Parser(context, "\n".join((*aliases, *rest))).parse_module()
+    except Exception as error:  # the parser has many of its own
+        raise FactError("this IR cannot be parsed", why=str(error).splitlines()[-1][:200]) from error
+
+
+def name_of(operation: Operation) -> str:
+    """`tt.load`."""
+    named = operation.attributes.get("op_name__")
+    return named.data if isinstance(named, builtin.StringAttr) else operation.name
+
+
+def attribute(operation: Operation, name: str) -> Attribute | None:
+    """A property, or a discardable attribute."""
+    found = operation.properties.get(name)
+    return operation.attributes.get(name) if found is None else found
+
+
+def integer(operation: Operation, name: str, default: int = 0) -> int:
+    """An integer attribute."""
+    found = attribute(operation, name)
+    return int(found.value.data) if isinstance(found, builtin.IntegerAttr) else default
+
+
+def integers(operation: Operation, name: str) -> tuple[int, ...]:
+    """A dense array attribute."""
+    found = attribute(operation, name)
+    return tuple(int(one) for one in found.get_values()) if isinstance(found, builtin.DenseArrayBase) else ()
+
+
+def text(found: Attribute | None) -> str:
+    """An attribute of a dialect that xDSL does not know, as it is written."""
+    value = getattr(found, "value", None)
+    return str(getattr(value, "data", value if value is not None else found))
+
+
+@lru_cache(maxsize=4096)
+def type_of(found: Attribute) -> ValueType:
+    """What a type is here.
+
+    Raises:
+        UnsupportedIrError: it is not known.
+    """
+    if isinstance(found, builtin.TensorType):
+        inner = type_of(found.element_type)
+        return ValueType(inner.kind, tuple(found.get_shape()), inner.dtype)
+    if isinstance(found, builtin.IntegerType):
+        return ValueType("number", (), _INTEGERS.get(found.width.data, np.dtype(np.int64)))
+    if isinstance(found, builtin.IndexType):
+        return ValueType("number", (), np.dtype(np.int64))
+    return _other(str(found))
+
+
+def _other(said: str) -> ValueType:
+    said = said.replace('"', "")
+    if said in _FLOATS:
+        return ValueType("number", (), _FLOATS[said])
+    if said.startswith("!tt.ptr<"):
+        return ValueType("pointer", (), _pointee(said.removeprefix("!tt.ptr<").rstrip(">").split(",")[0]))
+    if said.startswith(("!ttg.memdesc<", "!triton_gpu.memdesc<", "!tt.memdesc<")):
+        return ValueType("memory", *_shaped(said.partition("<")[2].split(",")[0]))
+    if said.startswith("!tt.tensordesc<"):
+        return ValueType(
+            "descriptor", *_shaped(said.partition("<")[2].removeprefix("tensor<").split(",")[0].rstrip(">"))
+        )
+    if "async.token" in said:
+        return ValueType("token")
+    raise UnsupportedIrError(f"type {said}")
+
+
+def _shaped(said: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    *shape, element = said.strip().split("x")
+    return tuple(map(int, shape)), _element(element)
+
+
+def _element(said: str) -> np.dtype[Any]:
+    if said in _FLOATS:
+        return _FLOATS[said]
+    if said[:1] == "i" and said[1:].isdigit():
+        return _INTEGERS.get(int(said[1:]), np.dtype(np.int64))
+    raise UnsupportedIrError(f"element type {said}")
+
+
+def _pointee(said: str) -> np.dtype[Any]:
+    try:
+        return _element(said)
+    except UnsupportedIrError:
+        return POINTER if said.startswith("!tt.ptr") else _VOID
+
+
+def constant(found: Attribute | None, wanted: ValueType) -> np.ndarray[Any, Any]:
+    """The value of a constant."""
+    dtype = wanted.dtype
+    if isinstance(found, builtin.DenseIntOrFPElementsAttr):
+        values = found.get_values()
+        one = np.array(values[0] if len(values) == 1 else values)
+        if dtype == np.bool_:
+            one = one != 0
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(
+                one.astype(dtype).reshape(wanted.shape if one.size > 1 else (1,) * len(wanted.shape)),
+                wanted.shape,
+            )
+    if isinstance(found, builtin.IntegerAttr):
+        value = found.value.data
+        return np.asarray(value != 0 if dtype == np.bool_ else value).astype(dtype)
+    if isinstance(found, builtin.FloatAttr):
+        return np.asarray(found.value.data).astype(dtype)
+    raise UnsupportedIrError(f"constant {found}")

@@ -1,0 +1,74 @@
+"""The answer of `passes.check` as a table, sentences and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from tritonsmith.passes.check.check import CheckAnswer, CheckedPass
+from tritonsmith.ui import tables
+from tritonsmith.ui.tables import Grid
+
+_SAME = "same text"
+_WORDS = {
+    "reference": "what the first pass is given",
+    "equal": "equal",
+    "close": "equal within the tolerance",
+    "differs": "DIFFERS",
+    "unknown": "not checked",
+    "lowered": "LLVM's dialect from here on: not checked",
+}
+
+
+def table(answer: CheckAnswer) -> Grid:
+    """One line per pass that changed the text."""
+    rows = [
+        (str(one.number), one.name or "-", _WORDS[one.status], _detail(one))
+        for one in answer.passes
+        if one.status != _SAME
+    ]
+    return tables.plain(answer.kernel, ["dump", "pass before it", "result", ""], rows, right=["dump"])
+
+
+def _detail(one: CheckedPass) -> str:
+    return one.why or (f"up to {one.apart:.1e} apart" if one.apart else "")
+
+
+def lines(answer: CheckAnswer) -> Iterator[str]:
+    """The verdict, and what it stands on."""
+    yield verdict(answer)
+    if found := answer.culprit:
+        at = found.difference
+        where = f"{found.store or 'memory'}[{at.offset}]"
+        yield f"  first: {where}: {_shown(at.before)} before, {_shown(at.after)} after"
+        yield f"  {at.count} of {at.written} elements differ; program {found.program}, inputs {found.seed}"
+        given = ", ".join(f"{name}={value}" for name, value in found.arguments.items())
+        yield from ([f"  with {given}"] if given else [])
+        if found.operation:
+            yield f"  first new value: {found.operation}" + (f", {found.line}" if found.line else "")
+    yield f"  {answer.runs} runs, {answer.elements} elements written" + (
+        f"; {answer.left_out} inputs left out: nothing is written, or it does not end"
+        if answer.left_out
+        else ""
+    )
+    if answer.racing:
+        yield f"  {answer.racing} elements were written twice by one operation; the last one counts"
+
+
+def verdict(answer: CheckAnswer) -> str:
+    """One sentence."""
+    if found := answer.culprit:
+        names = ", ".join(found.suspects)
+        return f"{answer.kernel}: {'one of ' if len(found.suspects) > 1 else ''}{names} changes the result"
+    said = f"{answer.kernel}: none of {answer.checked - 1} passes changes the result"
+    return f"{said}; the last {len(answer.open)} could not be checked" if answer.open else said
+
+
+def as_json(answer: CheckAnswer) -> dict[str, Any]:
+    """Everything."""
+    return {"schema": 1, "verdict": verdict(answer), **asdict(answer), "checked": answer.checked}
+
+
+def _shown(value: float | None) -> str:
+    return "not written" if value is None else f"{value:.9g}"

@@ -1,0 +1,354 @@
+"""The dialect tt: include/triton/Dialect/Triton/IR/TritonOps.td. Layouts change no value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tritonsmith.passes.check.arith import unsigned, wanted
+from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integer, integers, text, type_of
+from tritonsmith.passes.check.registry import known
+
+Array = np.ndarray[Any, Any]
+
+_SINGLE = 4  # bytes
+_UMAX, _UMIN, _XCHG = 8, 9, 10  # of RMWOp
+_NAN = 2  # of PaddingOption
+
+
+@dataclass(frozen=True)
+class TensorDescriptor:
+    """A tensor in global memory: address, sizes and strides in elements, block, what is read outside."""
+
+    base: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    block: tuple[int, ...]
+    dtype: np.dtype[Any]
+    nan: bool = False
+
+    def addresses(self, at: tuple[int, ...]) -> tuple[Array, Array]:
+        """Byte addresses of the block at these coordinates, and which lie inside."""
+        address, inside = np.asarray(np.int64(self.base)), np.asarray(True)
+        for axis, size in enumerate(self.block):
+            index = np.arange(size, dtype=np.int64) + at[axis]
+            shape = [1] * len(self.block)
+            shape[axis] = size
+            address = address + (index * self.strides[axis] * self.dtype.itemsize).reshape(shape)
+            inside = inside & ((index >= 0) & (index < self.shape[axis])).reshape(shape)
+        return address, np.broadcast_to(inside, address.shape)
+
+
+def segments(operation: Operation, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Operands by name, where some may be left out."""
+    sizes = integers(operation, "operandSegmentSizes")
+    found, at = [], 0
+    for size in sizes:
+        found.append(values[at : at + size])
+        at += size
+    return found
+
+
+@known("tt.get_program_id")
+def _program_id(run: Any, operation: Operation) -> tuple[Array]:
+    return (np.asarray(np.int32(run.program[integer(operation, "axis")])),)
+
+
+@known("tt.get_num_programs")
+def _num_programs(run: Any, operation: Operation) -> tuple[Array]:
+    return (np.asarray(np.int32(run.grid[integer(operation, "axis")])),)
+
+
+@known("tt.make_range")
+def _make_range(_run: Any, operation: Operation) -> tuple[Array]:
+    return (np.arange(integer(operation, "start"), integer(operation, "end"), dtype=np.int32),)
+
+
+@known("tt.splat")
+def _splat(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    return (np.broadcast_to(value, wanted(operation).shape),)
+
+
+@known("tt.unsplat")
+def _unsplat(_run: Any, _operation: Operation, value: Array) -> tuple[Array]:
+    return (value.reshape(()),)
+
+
+@known("tt.broadcast")
+def _broadcast(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    return (np.broadcast_to(value, wanted(operation).shape),)
+
+
+@known("tt.expand_dims")
+def _expand_dims(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    return (np.expand_dims(value, integer(operation, "axis")),)
+
+
+@known("tt.reshape", "tt.view")
+def _reshape(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    """With allow_reorder any order is right: this one is as good."""
+    return (value.reshape(wanted(operation).shape),)
+
+
+@known("tt.trans")
+def _trans(_run: Any, operation: Operation, value: Array) -> tuple[Array]:
+    order = integers(operation, "order") or tuple(reversed(range(value.ndim)))
+    return (np.transpose(value, order),)
+
+
+@known("tt.cat")
+def _cat(_run: Any, _operation: Operation, one: Array, other: Array) -> tuple[Array]:
+    return (np.concatenate((one, other)),)
+
+
+@known("tt.join")
+def _join(_run: Any, _operation: Operation, one: Array, other: Array) -> tuple[Array]:
+    return (np.stack((one, other), axis=-1),)
+
+
+@known("tt.split")
+def _split(_run: Any, _operation: Operation, value: Array) -> tuple[Array, Array]:
+    return value[..., 0], value[..., 1]
+
+
+@known("tt.addptr")
+def _addptr(_run: Any, operation: Operation, pointer: Array, offset: Array) -> tuple[Array]:
+    dtype = wanted(operation).dtype
+    if not dtype.itemsize:
+        raise UnsupportedIrError("tt.addptr of a pointer to an unknown type")
+    return (pointer + offset.astype(np.int64) * dtype.itemsize,)
+
+
+@known("tt.int_to_ptr", "tt.ptr_to_int")
+def _same_bits(_run: Any, _operation: Operation, value: Array) -> tuple[Array]:
+    return (value,)
+
+
+@known("tt.load")
+def _load(run: Any, operation: Operation, *values: Array) -> tuple[Array]:
+    pointer, mask, other = (
+        segments(operation, values)[:3]
+        if integers(operation, "operandSegmentSizes")
+        else (values[:1], values[1:2], values[2:3])
+    )
+    return (load(run, pointer[0], wanted(operation).dtype, *mask, **({"other": other[0]} if other else {})),)
+
+
+def load(run: Any, pointer: Array, dtype: Any, mask: Array | None = None, other: Any = None) -> Array:
+    """Elements; where the mask is false the other value, or what is undefined: 0, as NVIDIA's code has it."""
+    if mask is None:
+        found: Array = run.memory.load(pointer, dtype)
+        return found.astype(np.bool_) if dtype == np.bool_ else found
+    mask = np.broadcast_to(mask, pointer.shape)
+    found = (
+        np.zeros(pointer.shape, dtype) if other is None else np.array(np.broadcast_to(other, pointer.shape))
+    )
+    if mask.any():
+        found[mask] = run.memory.load(pointer[mask], dtype)
+    return found
+
+
+@known("tt.store")
+def _store(
+    run: Any, _operation: Operation, pointer: Array, value: Array, mask: Array | None = None
+) -> tuple[()]:
+    store(run, pointer, value, mask)
+    return ()
+
+
+def store(run: Any, pointer: Array, value: Array, mask: Array | None = None) -> None:
+    """Write elements where the mask is true."""
+    value = np.broadcast_to(value, pointer.shape)
+    if mask is not None:
+        mask = np.broadcast_to(mask, pointer.shape)
+        pointer, value = pointer[mask], value[mask]
+    run.memory.store(pointer, value.astype(np.uint8) if value.dtype == np.bool_ else value)
+
+
+@known("tt.dot")
+def _dot(_run: Any, _operation: Operation, one: Array, other: Array, more: Array) -> tuple[Array]:
+    return (dot(one, other, more),)
+
+
+def dot(one: Array, other: Array, more: Array) -> Array:
+    """A product of matrices, summed in fp64 or int64, and rounded once."""
+    wide = np.int64 if more.dtype.kind == "i" else np.float64
+    with np.errstate(all="ignore"):
+        product = np.matmul(_widened(one, wide), _widened(other, wide))
+        found: Array = (product + more.astype(wide)).astype(more.dtype)
+    return found
+
+
+def _widened(value: Array, wide: Any) -> Array:
+    return np.ascontiguousarray(
+        value.astype(np.float32).astype(wide)
+        if value.dtype.itemsize < _SINGLE and wide == np.float64
+        else value.astype(wide)
+    )
+
+
+@known("tt.reduce")
+def _reduce(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
+    """Halves are combined until one element is left: the order is undefined, and this one is quick."""
+    axis = integer(operation, "axis")
+    parts = [np.moveaxis(value, axis, 0) for value in values]
+    while (count := parts[0].shape[0]) > 1:
+        half = count // 2
+        lower = [part[:half] for part in parts]
+        upper = [part[half : 2 * half] for part in parts]
+        combined = run.region(operation.regions[0], (*lower, *upper))
+        rest = [part[2 * half :] for part in parts]
+        parts = [
+            np.concatenate((np.asarray(one), more)) if more.shape[0] else np.asarray(one)
+            for one, more in zip(combined, rest, strict=True)
+        ]
+    return tuple(part[0] for part in parts)
+
+
+@known("tt.scan")
+def _scan(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
+    axis = integer(operation, "axis")
+    parts = [np.moveaxis(value, axis, 0) for value in values]
+    if integer(operation, "reverse"):
+        parts = [part[::-1] for part in parts]
+    running, kept = [part[0] for part in parts], [[part[0]] for part in parts]
+    for number in range(1, parts[0].shape[0]):
+        running = list(run.region(operation.regions[0], (*running, *(part[number] for part in parts))))
+        for one, more in zip(kept, running, strict=True):
+            one.append(more)
+    found = [np.stack(one) for one in kept]
+    if integer(operation, "reverse"):
+        found = [one[::-1] for one in found]
+    return tuple(np.moveaxis(one, 0, axis) for one in found)
+
+
+@known("tt.clampf")
+def _clampf(_run: Any, _operation: Operation, value: Array, low: Array, high: Array) -> tuple[Array]:
+    with np.errstate(all="ignore"):
+        wide = [one.astype(np.float64) for one in (value, low, high)]
+        return (np.fmin(np.fmax(wide[0], wide[1]), wide[2]).astype(value.dtype),)
+
+
+@known("tt.mulhiui")
+def _mulhiui(_run: Any, _operation: Operation, one: Array, other: Array) -> tuple[Array]:
+    if one.dtype.itemsize == _SINGLE:
+        high = (unsigned(one).astype(np.uint64) * unsigned(other)) >> np.uint64(32)
+        return (high.astype(np.uint32).view(np.int32),)
+    wide = unsigned(one).astype(object) * unsigned(other).astype(object)
+    return (np.asarray(wide >> 64).astype(np.uint64).view(np.int64),)
+
+
+@known("tt.extern_elementwise")
+def _extern(_run: Any, operation: Operation, *values: Array) -> tuple[Array]:
+    """A function of libdevice or of AMD's device library."""
+    symbol = text(attribute(operation, "symbol")).strip('"')
+    name = symbol.removeprefix("__nv_").removeprefix("__ocml_").removesuffix("_f32")
+    if name not in _LIBDEVICE:
+        raise UnsupportedIrError(f"the library function {symbol}")
+    with np.errstate(all="ignore"):
+        found = _LIBDEVICE[name](*(value.astype(np.float64) for value in values))
+        return (np.asarray(found).astype(wanted(operation).dtype),)
+
+
+_LIBDEVICE: dict[str, Callable[..., Any]] = {
+    "asinf": np.arcsin, "asin": np.arcsin, "tanhf": np.tanh, "tanh": np.tanh, "expf": np.exp,
+    "exp2f": np.exp2, "logf": np.log, "log1pf": np.log1p, "powf": np.power,
+    "rsqrtf": lambda value: 1 / np.sqrt(value),
+}  # fmt: skip
+
+
+@known("tt.atomic_rmw")
+def _atomic_rmw(
+    run: Any, operation: Operation, pointer: Array, value: Array, mask: Array | None = None
+) -> tuple[Array]:
+    """One lane after another. RMWOp: AND OR XOR ADD FADD MAX MIN UMAX UMIN XCHG, from 1."""
+    kind = integer(operation, "atomic_rmw_op")
+    at, values = (
+        np.broadcast_to(pointer, np.shape(pointer)).reshape(-1),
+        np.broadcast_to(value, np.shape(pointer)).reshape(-1),
+    )
+    masks = (
+        np.ones(at.shape, np.bool_) if mask is None else np.broadcast_to(mask, np.shape(pointer)).reshape(-1)
+    )
+    old = np.zeros(at.shape, value.dtype)
+    distinct = np.unique(at[masks]).size == int(masks.sum())
+    groups = [np.flatnonzero(masks)] if distinct else [np.asarray([one]) for one in np.flatnonzero(masks)]
+    for group in groups:
+        if group.size:
+            before = run.memory.load(at[group], value.dtype)
+            old[group] = before
+            run.memory.store(at[group], _atomic(kind, before, values[group]))
+    return (old.reshape(np.shape(pointer)),)
+
+
+def _atomic(kind: int, before: Array, value: Array) -> Array:
+    if kind in (_UMAX, _UMIN):
+        function = np.maximum if kind == _UMAX else np.minimum
+        return function(unsigned(before), unsigned(value)).view(before.dtype)
+    functions = {
+        1: np.bitwise_and,
+        2: np.bitwise_or,
+        3: np.bitwise_xor,
+        4: np.add,
+        5: np.add,
+        6: np.maximum,
+        7: np.minimum,
+    }
+    if kind == _XCHG:
+        return value
+    with np.errstate(all="ignore"):
+        return functions[kind](before, value).astype(before.dtype)
+
+
+@known("tt.atomic_cas")
+def _atomic_cas(
+    run: Any, _operation: Operation, pointer: Array, compared: Array, value: Array
+) -> tuple[Array]:
+    old = run.memory.load(pointer, value.dtype)
+    run.memory.store(pointer, np.where(old == compared, value, old).astype(value.dtype))
+    return (old,)
+
+
+@known("tt.assert", "tt.print", "tt.device_print")
+def _nothing(_run: Any, _operation: Operation, *_: Any) -> tuple[()]:
+    return ()
+
+
+@known("tt.make_tensor_descriptor")
+def _make_descriptor(_run: Any, operation: Operation, *values: Array) -> tuple[TensorDescriptor]:
+    found = type_of(operation.results[0].type)
+    rank = len(found.shape)
+    shape, strides = values[1 : 1 + rank], values[1 + rank : 1 + 2 * rank]
+    nan = integer(operation, "padding", 1) == _NAN
+    return (
+        TensorDescriptor(
+            int(values[0]), tuple(map(int, shape)), tuple(map(int, strides)), found.shape, found.dtype, nan
+        ),
+    )
+
+
+@known("tt.descriptor_load", "tt.experimental_descriptor_load")
+def _descriptor_load(
+    run: Any, operation: Operation, descriptor: TensorDescriptor, *at: Array
+) -> tuple[Array]:
+    return (read(run, descriptor, at).reshape(wanted(operation).shape),)
+
+
+def read(run: Any, descriptor: TensorDescriptor, at: tuple[Array, ...]) -> Array:
+    """A block of a tensor in global memory; what lies outside is 0, or NaN."""
+    address, inside = descriptor.addresses(tuple(map(int, at)))
+    outside = np.asarray(np.nan if descriptor.nan else 0).astype(descriptor.dtype)
+    return load(run, address, descriptor.dtype, inside, outside)
+
+
+@known("tt.descriptor_store", "tt.experimental_descriptor_store")
+def _descriptor_store(
+    run: Any, _operation: Operation, descriptor: TensorDescriptor, value: Array, *at: Array
+) -> tuple[()]:
+    address, inside = descriptor.addresses(tuple(map(int, at)))
+    store(run, address, value.reshape(address.shape), inside)
+    return ()

@@ -1,0 +1,43 @@
+"""Print IR in MLIR's generic form, by the Triton that printed it."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .forked_call import in_child
+from .libtriton import UnusableError, context_of, library, load
+from .refusal import EXIT_REFUSED
+from .replay import write
+
+if TYPE_CHECKING:
+    from .json_types import Table
+
+# MLIR prints a module in generic form if it is invalid; builtin.module may only have attributes of dialects.
+_INVALID = "generic"
+
+
+def print_all(request_path: str) -> int:
+    """Print every file of a request; results go to the file that it names."""
+    with open(request_path, encoding="utf-8") as file:
+        request = json.load(file)
+    rows: list[Table] = []
+    code = 0
+    try:
+        lib = load(library())
+        for number, job in enumerate(request["jobs"]):
+            answer = in_child(partial(_print, lib, job["input"], job["out"]), timeout=request["timeout"])
+            rows.append({"number": number, "status": answer["status"], "error": answer.get("error", "")})
+    except (UnusableError, ImportError) as error:
+        rows.append({"refused": str(error)})
+        code = EXIT_REFUSED
+    write(request["results"], "".join(json.dumps(row) + "\n" for row in rows))
+    return code
+
+
+def _print(lib: Any, path: str, out: str) -> None:
+    context = context_of(lib)
+    module = lib.ir.parse_mlir_module(path, context)
+    module.set_attr(_INVALID, lib.ir.builder(context).get_unit_attr())
+    write(out, str(module))

@@ -1,0 +1,87 @@
+"""The first pass that changes a result, in dumps of the newest wheel: none, and one that is planted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.harness import Smith
+from tritonsmith.passes.dump import index as indexes
+
+KERNELS = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def normed(x, out, n, scale, SIZE: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, SIZE)
+    values = tl.load(x + row * n + at, at < n, other=-float("inf"))
+    raised = tl.exp((values - tl.max(values, axis=0)) * scale)
+    tl.store(out + row * n + at, raised / tl.sum(raised, axis=0), at < n)
+
+
+@triton.jit
+def product(a, b, c, depth, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    sums = tl.zeros((SIZE, SIZE), dtype=tl.float32)
+    for step in range(0, depth, SIZE):
+        inside = (step + at) < depth
+        left = tl.load(a + at[:, None] * depth + (step + at)[None, :], inside[None, :], other=0.0)
+        right = tl.load(b + (step + at)[:, None] * SIZE + at[None, :], inside[:, None], other=0.0)
+        sums = tl.dot(left, right, sums)
+    tl.store(c + at[:, None] * SIZE + at[None, :], sums)
+"""
+SIGNATURES = {"normed": "*fp32:16,*fp32:16,i32,fp32,64", "product": "*fp16:16,*fp16:16,*fp32:16,i32,32"}
+PLANTED = "tritongpu-coalesce"
+
+
+@pytest.fixture(
+    scope="module", params=[("normed", "cuda:90"), ("product", "cuda:80"), ("product", "hip:gfx942")]
+)
+def dump(request: pytest.FixtureRequest, with_wheel: Smith, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    name, target = request.param
+    folder = tmp_path_factory.mktemp("check")
+    (folder / "kernels.py").write_text(KERNELS, encoding="utf-8")
+    out = folder / "the dump"
+    asked = ("--signature", SIGNATURES[name], "--target", target, "--num-stages", "3")
+    with_wheel("passes.dump", f"{folder / 'kernels.py'}:{name}", *asked, "--out", out)
+    return out
+
+
+def test_no_pass_of_the_wheel_changes_the_result(with_wheel: Smith, dump: Path) -> None:
+    told = json.loads(with_wheel("passes.check", dump, "--json").out)
+    statuses = {one["status"] for one in told["passes"]}
+    assert statuses <= {"reference", "same text", "equal", "close", "lowered"}
+    assert "equal" in statuses
+    assert told["passes"][-1]["status"] == "lowered"
+    assert told["culprit"] is None
+    assert told["elements"] > 100
+
+
+def test_a_planted_miscompile_is_named_with_its_line(with_wheel: Smith, dump: Path, tmp_path: Path) -> None:
+    """What the pass leaves, and all after it, compares otherwise than the kernel."""
+    made = indexes.read(dump)
+    passes = [one for one in made.dumps if one.language == "mlir" and one.operation == "builtin.module"]
+    planted = next(number for number, one in enumerate(passes) if one.argument == PLANTED)
+    broken = tmp_path / "broken"
+    for name in ("index.json", "output.log"):
+        (broken / name).parent.mkdir(parents=True, exist_ok=True)
+        (broken / name).write_bytes((dump / name).read_bytes())
+    for number, one in enumerate(passes):
+        text = made.text(one)
+        file = broken / one.path
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text if number <= planted else _one_more(text), encoding="utf-8")
+    done = with_wheel("passes.check", broken, code=1)
+    assert f"{PLANTED} changes the result" in done.error
+    assert "kernels.py" in done.out
+
+
+def _one_more(text: str) -> str:
+    """The kernel with other comparisons: one element more is loaded, and stored."""
+    assert "arith.cmpi slt" in text or "llvm.icmp" in text
+    return text.replace("arith.cmpi slt", "arith.cmpi sle")

@@ -1,0 +1,123 @@
+"""The first pass that changes the result: small kernels, with one thing wrong from some text on."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.passes.check.texts import ADD, LOOP, checked
+from tritonsmith.errors import FactError
+from tritonsmith.passes.check import report
+
+pytestmark = pytest.mark.unit
+
+LOWERED = '"builtin.module"() ({\n  "llvm.func"() ({\n  }) : () -> ()\n}) : () -> ()\n'
+
+
+def renamed(text: str) -> str:
+    """The same program in other words: values have other names, and an operation stands elsewhere."""
+    line = '    %size = "arith.constant"() <{value = 16 : i32}> : () -> i32\n'
+    assert line in text
+    moved = text.replace(line, "").replace('    %pid = "tt.get', f'{line}    %pid = "tt.get')
+    return moved.replace("%product", "%ab").replace("%range", "%0")
+
+
+def test_a_program_in_other_words_is_equal_bit_by_bit() -> None:
+    answer = checked(ADD, ADD, renamed(ADD), LOWERED)
+    assert [one.status for one in answer.passes] == ["reference", "same text", "equal", "lowered"]
+    assert answer.culprit is None
+    assert answer.elements > 50
+    assert report.verdict(answer) == "k: none of 2 passes changes the result"
+
+
+MUTANTS = {
+    "operands swapped": ('"arith.cmpi"(%at, %ns)', '"arith.cmpi"(%ns, %at)'),
+    "mask dropped": (
+        '"tt.store"(%op, %sum, %mask) : (tensor<16x!tt.ptr<f32>>, tensor<16xf32>, tensor<16xi1>)',
+        '"tt.store"(%op, %sum) : (tensor<16x!tt.ptr<f32>>, tensor<16xf32>)',
+    ),
+    "off by one in a range": ("end = 16 : i32, start = 0 : i32", "end = 17 : i32, start = 1 : i32"),
+    "off by one in an offset": ("value = 16 : i32", "value = 17 : i32"),
+    "wrong predicate": ("predicate = 2 : i64", "predicate = 3 : i64"),
+    "unsigned predicate of other sense": ("predicate = 2 : i64", "predicate = 9 : i64"),
+    "lost addend": ('"arith.addf"(%product, %a)', '"arith.addf"(%product, %product)'),
+    "wrong operation": ('"arith.mulf"', '"arith.divf"'),
+    "wrong pointer": ('"tt.addptr"(%ys, %at)', '"tt.addptr"(%xs, %at)'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_what_changes_the_result_is_found_at_its_pass(name: str) -> None:
+    old, new = MUTANTS[name]
+    assert ADD.count(old) == 1
+    wrong = ADD.replace(old, new)
+    answer = checked(ADD, renamed(ADD), wrong, wrong.replace("%sum", "%other"))
+    assert answer.culprit
+    assert answer.culprit.suspects == ("pass-1",)
+    assert answer.culprit.store == "out"
+    assert [one.status for one in answer.passes] == ["reference", "equal", "differs"]
+
+
+def test_the_element_the_operation_and_the_line_are_named() -> None:
+    answer = checked(ADD, ADD.replace('"arith.addf"(%product, %a)', '"arith.subf"(%product, %a)'))
+    found = answer.culprit
+    assert found
+    assert (found.operation, found.line) == ("arith.subf", "add.py:7")
+    assert found.difference.before != found.difference.after
+    first, where, *_ = report.lines(answer)
+    assert first == "k: pass-0 changes the result"
+    assert where.startswith(f"  first: out[{found.difference.offset}]: ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"arith.addf"(%so, %v)', '"arith.addf"(%v, %v)'),
+        ('"scf.for"(%zero, %n', '"scf.for"(%one, %n'),
+        ('"scf.yield"(%new)', '"scf.yield"(%so)'),
+    ],
+)
+def test_a_loop(old: str, new: str) -> None:
+    assert checked(LOOP, LOOP.replace("%new", "%more")).culprit is None
+    answer = checked(LOOP, LOOP.replace(old, new))
+    assert answer.culprit
+
+
+def test_rounding_within_the_tolerance_is_said() -> None:
+    divided = ADD.replace('"arith.mulf"(%a, %b)', '"arith.divf"(%a, %b)')
+    third = (
+        '%third = "arith.constant"() <{value = dense<3.000000e+00> : tensor<16xf32>}> : () -> tensor<16xf32>'
+    )
+    times = '%t = "arith.mulf"(%a, %third) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>'
+    back = '%c = "arith.divf"(%t, %third) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>'
+    other = divided.replace("    %product", f"    {third}\n    {times}\n    {back}\n    %product", 1)
+    other = other.replace('"arith.divf"(%a, %b)', '"arith.divf"(%c, %b)')
+    answer = checked(divided, other)
+    assert answer.culprit is None
+    assert answer.passes[-1].status in ("equal", "close")
+
+
+def test_what_is_not_known_stops_nothing_but_the_verdict() -> None:
+    strange = ADD.replace('"arith.mulf"', '"tt.strange"')
+    answer = checked(ADD, strange, renamed(ADD))
+    assert [one.status for one in answer.passes] == ["reference", "unknown", "equal"]
+    assert (answer.culprit, answer.open) == (None, ())
+    answer = checked(ADD, strange)
+    assert [one.why for one in answer.open] == ["tt.strange"]
+    assert report.verdict(answer).endswith("the last 1 could not be checked")
+    wrong = ADD.replace('"arith.mulf"', '"arith.divf"')
+    found = checked(ADD, strange, wrong).culprit
+    assert found
+    assert found.suspects == ("pass-0", "pass-1")
+
+
+def test_a_kernel_that_nothing_runs_of_is_an_error() -> None:
+    with pytest.raises(FactError, match="nothing of this kernel") as error:
+        checked(ADD.replace('"arith.mulf"', '"tt.strange"'))
+    assert error.value.why == "tt.strange"
+
+
+def test_a_kernel_that_never_ends_is_no_answer() -> None:
+    one = '%one = "arith.constant"() <{value = 1 : i32}>'
+    spin = LOOP.replace(one, one.replace("1 : i32", "0 : i32"))
+    with pytest.raises(FactError, match="nothing of this kernel"):
+        checked(spin)
