@@ -140,6 +140,7 @@ NOT_RUN = {  # why, by how a command begins
     "pins --picks": "a clone of Triton with its release branches; unit/pins/test_picks.py has a small one",
     "setup-mlir --env asan": "a build under a sanitizer; test_build.py has one",
     "build-triton --env asan": "as above",
+    "build-triton --env pass-hoist-loads": "the environment of a worktree that pass.new makes",
     "install-triton --env asan": "as above",
     "store.export": "an object store; test_store.py has one in memory",
     "store.import": "an object store; test_store.py has one in memory",
