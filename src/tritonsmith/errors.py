@@ -1,6 +1,6 @@
 """One tree of exceptions: what went wrong, where, why, and what to try.
 
-Exit codes: 0 ok, 1 an expected failure, 2 usage, 3 a bug in tritonsmith, 130 interrupted,
+Exit codes: 0 ok, 1 an expected failure, 2 usage, 3 a bug in tritonsmith, 5 undecided, 130 interrupted,
 141 the reader of the output is gone.
 """
 
@@ -12,6 +12,7 @@ from difflib import get_close_matches
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
 EXIT_BUG = 3
+EXIT_UNDECIDED = 5
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141  # as a shell reports SIGPIPE: the reader of the output is gone
 
@@ -81,6 +82,12 @@ class OwnershipError(SmithError):
 
 class DownloadError(SmithError):
     """A file could not be fetched, or does not match its checksum."""
+
+
+class UndecidedError(SmithError):
+    """What was found does not tell: several suspects are left, or a reading that is not sure."""
+
+    exit_code = EXIT_UNDECIDED
 
 
 class InterruptedRunError(SmithError):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonsmith import errors
-from tritonsmith.bisect.command import NotReproducedError, UndecidedError
+from tritonsmith.bisect.command import NotReproducedError
 from tritonsmith.errors import SmithError, did_you_mean
 from tritonsmith.suites.command import NothingRunError
 
@@ -35,7 +35,7 @@ def test_exit_codes(kind: type[SmithError]) -> None:
     special = {
         errors.UsageError: 2,
         NotReproducedError: 4,
-        UndecidedError: 5,
+        errors.UndecidedError: 5,
         NothingRunError: 6,
         errors.InterruptedRunError: 130,
     }

@@ -32,12 +32,6 @@ class NotReproducedError(SmithError):
     exit_code = 4
 
 
-class UndecidedError(SmithError):
-    """Some suspects cannot be tested, so there is a set of them and no culprit."""
-
-    exit_code = 5
-
-
 @dataclass(frozen=True)
 class BisectStep:
     """Two neighbours between which it changed; with skips, several suspects between them.

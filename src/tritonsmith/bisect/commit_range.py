@@ -9,7 +9,7 @@ from pathlib import Path
 from tritonsmith.bisect import releases
 from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.errors import FactError
-from tritonsmith.facts import triton_history
+from tritonsmith.facts import release_branches, triton_history
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def between(good: str, bad: str, clone: Path, outcomes: Mapping[str, BisectOutco
     Raises:
         FactError: the clone lacks a commit.
     """
-    one_line = "." in good and "." in bad and releases.line(good) == releases.line(bad)
+    one_line = "." in good and "." in bad and release_branches.line(good) == release_branches.line(bad)
     if one_line:
         return _from_base(clone, _own(good, clone), _own(bad, clone), f"release {good}", f"release {bad}")
     first, good_is = _on_main(good, clone)

@@ -13,11 +13,9 @@ from tritonsmith.bisect.outcome import BisectOutcome, Verdict
 from tritonsmith.bisect.predicate.protocol import Predicate
 from tritonsmith.bisect.search import Suspects, choose, suspects
 from tritonsmith.errors import FactError
-from tritonsmith.facts import eras, git_history, triton_history
+from tritonsmith.facts import eras, git_history, release_branches, triton_history
 from tritonsmith.kernels.batch import wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
-
-_MAINS = ("upstream/main", "origin/main", "main")
 
 
 @dataclass(frozen=True)
@@ -98,8 +96,8 @@ class ReleaseSearch:
 def branch_point(release: str, clone: Path | None) -> str:
     """The last commit of main in a release: of a clone that has the branch, or else of the table."""
     if clone:
-        for branch in (*_branches(release), f"v{release}"):
-            for main in _MAINS:
+        for branch in (*release_branches.names(release), f"v{release}"):
+            for main in release_branches.MAINS:
                 try:
                     if found := triton_history.branch_point(clone, branch, main):
                         return found
@@ -110,21 +108,8 @@ def branch_point(release: str, clone: Path | None) -> str:
 
 def commit_of(release: str, clone: Path) -> str:
     """The commit of a release: its tag, or the end of its branch if it is the last one; empty if unknown."""
-    wheels = next((row.wheels for row in eras.releases() if release in row.wheels), ())
-    branches = _branches(release) if not wheels or release == wheels[-1] else ()
     with git_history.opened(clone) as repository:
-        found = (git_history.resolve(repository, name) for name in (f"refs/tags/v{release}", *branches))
-        return next(filter(None, found), "")
-
-
-def line(release: str) -> str:
-    """`3.7` of `3.7.1`."""
-    return ".".join(release.split(".")[:2])
-
-
-def _branches(release: str) -> tuple[str, ...]:
-    name = f"release/{line(release)}.x"
-    return f"upstream/{name}", f"origin/{name}", name
+        return release_branches.commit_of(release, repository)
 
 
 def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:

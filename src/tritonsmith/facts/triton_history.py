@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tritonsmith.errors import FactError
-from tritonsmith.facts import git_history, git_reader
+from tritonsmith.facts import commit_message, git_history, git_reader
 
 if TYPE_CHECKING:
     from git import Repo
@@ -41,9 +41,7 @@ _RECORD, _FIELD = "\x01", "\x02"
 _FORMAT = "--format=%x01%H%x02%P%x02%aI%x02%s"
 _NONE = "000000"  # the mode of a file that is not there
 _WIDTH = 16  # bytes of a native tree's key
-_PULL = re.compile(r"\(#(\d+)\)\s*$")
 _UNDOES = re.compile(r"(?:\[[^\]]*\]\s*)*\W*(?:revert|re-?land|re-?apply)", re.IGNORECASE)
-_NAMED = re.compile(r"#(\d+)")
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,8 @@ class TritonCommit:
     @property
     def pull(self) -> int | None:
         """The pull request that the subject ends with."""
-        match = _PULL.search(self.subject)
-        return int(match[1]) if match else None
+        number = commit_message.own(self.subject)
+        return int(number) if number else None
 
     @property
     def undoes(self) -> bool:
@@ -88,7 +86,9 @@ class TritonCommit:
     @property
     def named(self) -> tuple[int, ...]:
         """Other pull requests in the subject: what this reverts, or lands again."""
-        return tuple(number for text in _NAMED.findall(self.subject) if (number := int(text)) != self.pull)
+        return tuple(
+            number for text in commit_message.numbers(self.subject) if (number := int(text)) != self.pull
+        )
 
     def concerns(self, vendor: Area) -> bool:
         """Whether this may change the code for a vendor's GPUs."""

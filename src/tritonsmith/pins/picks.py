@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tritonsmith.errors import FactError
-from tritonsmith.facts import git_history
+from tritonsmith.facts import commit_message, git_history, release_branches
 
 if TYPE_CHECKING:
     from git import Repo
 
 How = Literal["names it", "same pull request", "same change", ""]
 
-_MAINS = ("upstream/main", "origin/main", "main")
-_BRANCHES = ("{}", "upstream/{}", "upstream/release/{}", "origin/release/{}", "release/{}")
-_PICKED = re.compile(r"cherry.picked from commit ([0-9a-f]{7,40})")
-_NUMBER = re.compile(r"#(\d+)")
 _FIELD, _RECORD = "\x1f", "\x1e"  # no message has them
 _FORMAT = f"--format=%H{_FIELD}%aI{_FIELD}%s{_FIELD}%b{_RECORD}"
 
@@ -77,29 +72,19 @@ def find(name: str, source: Path) -> Picks:
         FactError: no clone, a shallow one, or one without the branch or main.
     """
     with git_history.opened(source) as clone:
-        if git_history.is_shallow(clone):
-            raise FactError(
-                "this clone is shallow, so its history is incomplete",
-                where=source,
-                hints=["fetch the rest: git fetch --unshallow", "or use another clone: --source PATH"],
-            )
-        branch, tip = _first(clone, *(text.format(name) for text in _BRANCHES))
+        release_branches.refuse_shallow(clone, source)
+        names = name, f"upstream/{name}", *release_branches.names(name)
+        branch, tip = release_branches.first(clone, *names)
         if not tip:
             hints = ["git fetch --all --tags", "use another clone: --source PATH"]
             raise FactError(f"this clone has no branch, tag or commit {name!r}", where=source, hints=hints)
-        main, head = _first(clone, *_MAINS)
+        main, head = release_branches.first(clone, *release_branches.MAINS)
         bases = clone.merge_base(tip, head) if head else ()
         if not bases:
             what = f"{branch} and {main} have no common history" if head else "this clone has no main"
             raise FactError(what, where=source, hints=["git fetch origin main"])
         point = str(bases[0])
         return Picks(branch, tip, main, point, tuple(_picks(clone, point, tip, head)))
-
-
-def _first(clone: Repo, *names: str) -> tuple[str, str]:
-    """The first name that the clone has, and its commit."""
-    found = ((name, git_history.resolve(clone, name)) for name in names)
-    return next((one for one in found if one[1]), ("", ""))
 
 
 def _picks(clone: Repo, point: str, tip: str, main: str) -> list[Pick]:
@@ -110,10 +95,10 @@ def _picks(clone: Repo, point: str, tip: str, main: str) -> list[Pick]:
     hashes = [commit for commit, *_ in on_main]
 
     def original(commit: str, subject: str, body: str) -> tuple[str, How]:
-        for text in _PICKED.findall(body):
+        for text in commit_message.picked(body):
             if found := next((one for one in hashes if one.startswith(text)), ""):
                 return found, "names it"
-        keys = ((number, _reverts(subject)) for number in _NUMBER.findall(subject))
+        keys = ((number, commit_message.reverts(subject)) for number in commit_message.numbers(subject))
         known = next((by_pull[key] for key in keys if key in by_pull), "")
         if commit in same:
             return known, "same change"
@@ -125,19 +110,17 @@ def _picks(clone: Repo, point: str, tip: str, main: str) -> list[Pick]:
     ]
 
 
-def _by_pull(commits: list[list[str]]) -> dict[tuple[str, bool], str]:
-    """Number of a pull request, and whether it is reverted, to the commit that is it, or that names it."""
-    found: dict[tuple[str, bool], str] = {}
+def _by_pull(commits: list[list[str]]) -> dict[tuple[str, int], str]:
+    """Number of a pull request, and how often it is reverted, to the commit that is it, or that names it."""
+    found: dict[tuple[str, int], str] = {}
     for commit, _, subject, _ in commits:
-        for number in _NUMBER.findall(subject):
-            found.setdefault((number, _reverts(subject)), commit)
-    own = ((commit, subject, _NUMBER.findall(subject)) for commit, _, subject, _ in commits)
-    found |= {(numbers[-1], _reverts(subject)): commit for commit, subject, numbers in own if numbers}
+        for number in commit_message.numbers(subject):
+            found.setdefault((number, commit_message.reverts(subject)), commit)
+    own = ((commit, subject, commit_message.numbers(subject)) for commit, _, subject, _ in commits)
+    found |= {
+        (numbers[-1], commit_message.reverts(subject)): commit for commit, subject, numbers in own if numbers
+    }
     return found
-
-
-def _reverts(subject: str) -> bool:
-    return "revert" in subject.lower()
 
 
 def _log(clone: Repo, *span: str) -> list[list[str]]:

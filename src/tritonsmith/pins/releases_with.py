@@ -9,23 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tritonsmith.errors import FactError
-from tritonsmith.facts import git_history, pytorch_pins
+from tritonsmith.facts import commit_message, git_history, pytorch_pins, release_branches
 from tritonsmith.facts.pytorch_pins import Pin
 
 if TYPE_CHECKING:
     from git import Repo
 
-Relation = Literal["at", "after", "before", "cherry-picked", "apart", "undecided"]
+Relation = Literal["at", "after", "before", "cherry-picked", "reverted", "apart", "undecided"]
 _HOLDS: dict[Relation, bool | None] = {
     "at": True,
     "after": True,
     "cherry-picked": True,
+    "reverted": False,
     "before": False,
     "apart": False,
     "undecided": None,
 }
-_PULL_REQUEST = re.compile(r"\(#(\d+)\)\s*$")
-_FIELD = "\x1f"  # no message has it
+_PULL_REQUEST = re.compile(r"(?:#|\S*/pull/)?(\d{1,6})")  # no hash is given by so few digits
+_RELEASE = re.compile(r"v?(\d+\.\d+\.\d+)")
+_FIELD, _RECORD = "\x1f", "\x1e"  # no message has them
+_HOUR = 3600  # seconds by which two clocks may differ
 
 
 @dataclass(frozen=True)
@@ -33,13 +36,15 @@ class Standing:
     """The position of a pin relative to the commit.
 
     Attributes:
-        relation: the pin is the commit, comes after or before it, has it cherry-picked, lies on another
-            branch that does not have it, or is undecided.
+        relation: the pin is the commit, comes after or before it, has it cherry-picked, had it and reverted
+            it, lies on another branch that does not have it, or is undecided.
         why: the reason, where it is not obvious.
+        doubt: the clone has the pin, and what it has does not tell.
     """
 
     relation: Relation
     why: str = ""
+    doubt: bool = False
 
     @property
     def holds(self) -> bool | None:
@@ -82,28 +87,21 @@ class Holders:
 
 
 def find(name: str, source: Path) -> Holders:
-    """Check every pin of the table for a commit (hash, tag or branch) in a clone of Triton with its history.
+    """Check every pin of the table for a commit in a clone of Triton with its history.
+
+    Args:
+        name: a hash, tag or branch; a pull request (`#4589`, its number or URL), or a release (`3.6.0`).
+        source: the clone.
 
     Raises:
         FactError: no clone, a shallow one, or one without that commit.
     """
     with git_history.opened(source) as clone:
-        if git_history.is_shallow(clone):
-            raise FactError(
-                "this clone is shallow, so its history is incomplete",
-                where=source,
-                hints=["fetch the rest: git fetch --unshallow", "or use another clone: --source PATH"],
-            )
-        commit = git_history.resolve(clone, name)
+        release_branches.refuse_shallow(clone, source)
+        main = release_branches.first(clone, *release_branches.MAINS)[1]
+        commit = _commit(name, clone, main)
         if not commit:
-            raise FactError(
-                f"this clone has no commit {name!r}",
-                where=source,
-                hints=[
-                    "fetch it: git fetch origin, or git fetch origin COMMIT with all 40 digits",
-                    "use another clone: --source PATH",
-                ],
-            )
+            raise _lacks(name, source)
         rows = [
             (release, where, pin)
             for release in pytorch_pins.releases()
@@ -111,7 +109,7 @@ def find(name: str, source: Path) -> Holders:
             if pin is not None and not pin.same_file
         ]
         named = {name for _, _, pin in rows for name in (pin.commit, *pin.candidates) if name}
-        asked = _Asked(clone, commit, named)
+        asked = _Asked(clone, commit, main, named)
         holdings = tuple(
             Holding(release.version, where, pin.commit, asked.standing(pin)) for release, where, pin in rows
         )
@@ -119,18 +117,50 @@ def find(name: str, source: Path) -> Holders:
         return Holders(commit, str(found.summary), found.committed_datetime.isoformat(), holdings)
 
 
-class _Asked:
-    """A commit, the history of every pin as one graph, and a cache of results: releases share pins."""
+def _commit(name: str, clone: Repo, main: str) -> str:
+    """The commit of a hash, tag or branch, a pull request or a release; empty if the clone lacks it."""
+    if match := _RELEASE.fullmatch(name):
+        return release_branches.commit_of(match[1], clone)
+    if match := _PULL_REQUEST.fullmatch(name):
+        where = (main,) if main else ("--all",)
+        merged = clone.git.log(
+            "--no-show-signature", "-E", f"--grep=\\(#{match[1]}\\)$", "--format=%H %s", *where
+        )
+        lines = (line.split(" ", 1) for line in str(merged).splitlines())
+        return next((commit for commit, subject in lines if commit_message.own(subject) == match[1]), "")
+    return git_history.resolve(clone, name)
 
-    def __init__(self, clone: Repo, commit: str, pins: Iterable[str]) -> None:
+
+def _lacks(name: str, source: Path) -> FactError:
+    what, fetch = "commit", "git fetch origin, or git fetch origin COMMIT with all 40 digits"
+    if _RELEASE.fullmatch(name):
+        what, fetch = "release", "git fetch origin --tags, with the branches release/*"
+    elif _PULL_REQUEST.fullmatch(name):
+        what, fetch = "pull request", "git fetch origin main; one that is not merged has no commit there"
+    hints = [f"fetch it: {fetch}", "use another clone: --source PATH"]
+    return FactError(f"this clone has no {what} {name!r}", where=source, hints=hints)
+
+
+class _Asked:
+    """A commit, main and every pin as one graph, and a cache of results: releases share pins."""
+
+    def __init__(self, clone: Repo, commit: str, main: str, pins: Iterable[str]) -> None:
+        tips = {commit, *filter(None, (main,)), *pins}
+        self._clone = clone
         self._commit = commit
-        self._graph = _graph(clone, {commit, *pins})
+        self._graph = _graph(clone, tips)
+        self._main = self._ancestors(main) if main else set()
+        self._own: dict[str, str] = {}
+        for one in self._main:
+            self._own.setdefault(commit_message.own(self._graph[one].subject), one)
         self._older = self._ancestors(commit)
         self._known: dict[str, Standing] = {}
-        grep = f"--grep=cherry picked from commit {commit}"
-        self._picked_by_hash = set(str(clone.git.rev_list("--all", grep)).split())
-        match = _PULL_REQUEST.search(self._graph[commit].subject)
-        self._pull_request = re.compile(rf"#{match[1]}\b") if match else None
+        self._bodies = _bodies(clone, tips)
+        later = sorted(self._graph.keys() - self._older, key=lambda one: (self._graph[one].committed, one))
+        self._picks = tuple(one for one in later if self._is_pick(one))
+        self._undoing = {
+            one: found for one in self._graph if (found := self._targets(one)) != (frozenset(), frozenset())
+        }
 
     def standing(self, pin: Pin) -> Standing:
         """Position of a pin; an unknown pin stays undecided, whatever its candidates are."""
@@ -157,11 +187,24 @@ class _Asked:
         if pin in self._older:
             return Standing("before")
         held = self._ancestors(pin)
-        if self._commit in held:
-            return Standing("after")
-        if picked := next(filter(self._names_it, held - self._older), ""):
-            return Standing("cherry-picked", f"as {picked[:10]}, by its message")
-        return Standing("apart", "on another branch")
+        copies = [one for one in self._picks if one in held]
+        if self._commit in held or copies:
+            return self._in_effect([*copies, *({self._commit} & held)], held, "by its message")
+        if copies := self._same_change(pin):
+            return self._in_effect(copies, held, "by its changes")
+        return self._apart(held - self._older)
+
+    def _in_effect(self, copies: list[str], held: set[str], how: str) -> Standing:
+        """Whether any copy of the commit is not reverted."""
+        reverts = {one: self._reverted_by(one, held) for one in copies}
+        if found := next((one for one in reversed(copies) if not reverts[one]), ""):
+            if found == self._commit:
+                return Standing("after")
+            return Standing("cherry-picked", f"as {found[:10]}, {how}")
+        for one in reverts.values():
+            if not _is_sure_revert(subject := self._graph[one].subject):
+                return Standing("undecided", f"{one[:10]} may revert it: {subject}", doubt=True)
+        return Standing("reverted", f"by {reverts[copies[-1]][:10]}")
 
     def _ancestors(self, commit: str) -> set[str]:
         """The commit and everything before it."""
@@ -174,28 +217,132 @@ class _Asked:
                 todo += self._graph[one].parents
         return seen
 
-    def _names_it(self, commit: str) -> bool:
-        """Whether a commit's message marks it as a cherry-pick of the requested one."""
-        if commit in self._picked_by_hash:
+    def _is_pick(self, commit: str) -> bool:
+        """Whether the messages say that a commit has the change of the requested one."""
+        asked, found = (commit_message.picked(self._bodies.get(one, "")) for one in (self._commit, commit))
+        if any(self._commit.startswith(one) for one in found) or any(commit.startswith(one) for one in asked):
             return True
-        if self._pull_request is None:
+        subjects = (self._graph[one].subject for one in (self._commit, commit))
+        one, other = (commit_message.reverts(subject) for subject in subjects)
+        return one == other and not self._carries(commit).isdisjoint(self._carries(self._commit))
+
+    def _carries(self, commit: str) -> set[str]:
+        """The pull requests whose change a commit has, by its subject."""
+        subject = self._graph[commit].subject
+        own = commit_message.own(subject)
+        others = set(commit_message.numbers(subject)) - {own}
+        if commit in self._main and not commit_message.lands_again(subject):
+            return {own} - {""}
+        if own in self._own and commit not in self._main:  # of main, as it is, or of another repository
+            return {own} if commit_message.title(self._graph[self._own[own]].subject) in subject else others
+        for number in others & self._own.keys():  # what such a commit names, it does not have
+            others -= set(commit_message.numbers(self._graph[self._own[number]].subject)) - {number}
+        return ({own} | others) - {""}
+
+    def _same_change(self, pin: str) -> list[str]:
+        """The commits of a pin that change the same lines."""
+        if not _files(self._clone, {self._commit}):  # an empty one is as every empty one
+            return []
+        parents = (f"^{parent}" for parent in self._graph[self._commit].parents)
+        options = "--cherry-mark", "--right-only", "--no-merges"
+        marked = self._clone.git.rev_list(*options, f"{self._commit}...{pin}", *parents)
+        return [line[1:] for line in str(marked).splitlines() if line.startswith("=")]
+
+    def _apart(self, others: set[str]) -> Standing:
+        """On another branch, unless one of its commits may be the requested one in other words and lines."""
+        asked = self._graph[self._commit]
+        strangers = [
+            one
+            for one in others
+            if self._graph[one].committed >= asked.written - _HOUR and self._is_stranger(one)
+        ]
+        files = _files(self._clone, {self._commit, *strangers})
+        mine = files.get(self._commit, set())
+        shared = {one: len(mine & files.get(one, set())) for one in strangers}
+        likely = max(strangers, key=lambda one: (shared[one], one), default="")
+        if not likely or not shared[likely]:
+            return Standing("apart", "on another branch")
+        subject = self._graph[likely].subject
+        why = f"{likely[:10]} changes the same files and names no commit of main: {subject}"
+        return Standing("undecided", why, doubt=True)
+
+    def _is_stranger(self, commit: str) -> bool:
+        """Whether a commit is not on main, and its message names none that is."""
+        if commit in self._main or len(self._graph[commit].parents) > 1:
             return False
-        subject, asked = self._graph[commit].subject, self._graph[self._commit].subject
-        reverts = ("revert" in subject.lower()) != ("revert" in asked.lower())
-        return not reverts and self._pull_request.search(subject) is not None
+        return not (self._carries(commit) & self._own.keys() or self._bodies.get(commit))
+
+    def _reverted_by(self, commit: str, held: set[str]) -> str:
+        """A commit that reverts another one, and is not reverted itself; empty if there is none."""
+        carried = self._carries(commit)
+        for one, (commits, pulls) in self._undoing.items():
+            if one not in held or one == commit:
+                continue
+            named = carried & pulls or any(commit.startswith(name) for name in commits)
+            if named and commit in self._ancestors(one) and not self._reverted_by(one, held):
+                return one
+        return ""
+
+    def _targets(self, commit: str) -> tuple[frozenset[str], frozenset[str]]:
+        """The commits, and the pull requests, that a commit reverts."""
+        subject = self._graph[commit].subject
+        commits, pulls = commit_message.reverted(self._bodies.get(commit, ""))
+        often, named = commit_message.reverts(subject), commit_message.numbers(subject)
+        if not often:
+            return commits, pulls
+        quoted = named[:-1] or named
+        if often > 1:  # the revert of a revert: of the last one that it quotes
+            quoted = quoted[-1:]
+        mains = {number: self._own[number] for number in quoted if number in self._own}
+        picked = {
+            number
+            for number, one in mains.items()
+            if commit_message.reverts(self._graph[one].subject) >= often  # a pick of that revert
+        }
+        return commits, pulls | frozenset(quoted) - picked
 
 
 @dataclass(frozen=True)
 class _Commit:
     parents: tuple[str, ...]
+    written: int  # seconds; a pick keeps it
+    committed: int
     subject: str
 
 
 def _graph(clone: Repo, tips: Iterable[str]) -> dict[str, _Commit]:
     """Every commit below those tips that the clone has."""
-    log = clone.git.log("--ignore-missing", "--no-show-signature", f"--format=%H{_FIELD}%P{_FIELD}%s", *tips)
-    rows = (line.split(_FIELD, 2) for line in str(log).split("\n") if line)
-    return {commit: _Commit(tuple(parents.split()), subject) for commit, parents, subject in rows}
+    form = f"--format=%H{_FIELD}%P{_FIELD}%at{_FIELD}%ct{_FIELD}%s"
+    log = clone.git.log("--ignore-missing", "--no-show-signature", form, *tips)
+    rows = (line.split(_FIELD, 4) for line in str(log).split("\n") if line)
+    return {
+        commit: _Commit(tuple(parents.split()), int(written), int(committed), subject)
+        for commit, parents, written, committed, subject in rows
+    }
+
+
+def _bodies(clone: Repo, tips: Iterable[str]) -> dict[str, str]:
+    """The bodies that name commits which were picked or reverted."""
+    grep = (f"--grep={text}" for text in commit_message.TELLS)
+    log = clone.git.log(
+        "--ignore-missing", "--no-show-signature", *grep, f"--format=%H{_FIELD}%b{_RECORD}", *tips
+    )
+    rows = (record.lstrip("\n").split(_FIELD, 1) for record in str(log).split(_RECORD) if record.strip())
+    return dict(rows)
+
+
+def _files(clone: Repo, commits: Iterable[str]) -> dict[str, set[str]]:
+    """What commits change, by commit."""
+    options = "--no-show-signature", "--no-walk", "--no-renames", "--name-only", f"--format={_RECORD}%H"
+    log = str(clone.git.log(*options, *commits))
+    rows = (record.split("\n") for record in log.split(_RECORD) if record)
+    return {commit: found for commit, *files in rows if (found := set(filter(None, files)))}
+
+
+def _is_sure_revert(subject: str) -> bool:
+    """Whether a subject says that all of a commit is undone; a body says it of a part, too."""
+    said = commit_message.reverts(subject) or commit_message.lands_again(subject)
+    return bool(said) and "partial" not in subject.lower()
 
 
 def undecided(found: Holders) -> tuple[Holding, ...]:

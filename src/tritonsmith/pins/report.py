@@ -22,6 +22,7 @@ _SAID = {
     "at": "is it",
     "after": "holds",
     "cherry-picked": "picked",
+    "reverted": "reverted",
     "before": "lacks",
     "apart": "lacks",
     "undecided": "?",
@@ -249,10 +250,11 @@ def open_questions(found: Holders) -> Iterator[str]:
     yield from (f"  {one.release:<7} {titles[one.where]:<6} {one.standing.why}" for one in rows)
     if any(one.pin for one in rows):
         yield "  A clone of triton-lang/triton with its release branches has more pins: git fetch origin"
-    picked = [one for one in found.holdings if one.standing.relation == "cherry-picked"]
-    if picked:
-        yield "Cherry-picked:"
-    yield from (f"  {one.release:<7} {titles[one.where]:<6} {one.standing.why}" for one in picked)
+    for relation, title in (("cherry-picked", "Cherry-picked:"), ("reverted", "Reverted:")):
+        told = [one for one in found.holdings if one.standing.relation == relation]
+        if told:
+            yield title
+        yield from (f"  {one.release:<7} {titles[one.where]:<6} {one.standing.why}" for one in told)
 
 
 def picked(found: Picks) -> Iterator[str]:

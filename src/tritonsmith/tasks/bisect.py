@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.errors import UsageError
+from tritonsmith.errors import UndecidedError, UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import CompileOptions, compared_kernels
 from tritonsmith.tasks.option_fields import flag, word
@@ -168,7 +168,6 @@ def skip(
 
 def _go_on(session: BisectSession, scheduler: str, jobs: int | None, *, explain: bool, json: bool) -> None:
     from tritonsmith.bisect import report
-    from tritonsmith.bisect.command import UndecidedError
     from tritonsmith.envs import workspace
 
     bisect = _bisect(session, scheduler, jobs, silent=json)

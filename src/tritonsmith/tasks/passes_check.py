@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tritonsmith.errors import UndecidedError
 from tritonsmith.tasks.option_fields import again, flag
 from tritonsmith.tasks.options import ANY_ENV, DUMPED_KERNEL, FOLDER, JSON, PYTHON
 from tritonsmith.tasks.task import task
@@ -23,7 +24,6 @@ def check(
     """Run the IR after each pass: which is the first to change the result."""
     from importlib.util import find_spec
 
-    from tritonsmith.bisect.command import UndecidedError
     from tritonsmith.command_line import command
     from tritonsmith.envs import workspace
     from tritonsmith.errors import FactError, SmithError

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tritonsmith.errors import FactError, UsageError
+from tritonsmith.errors import FactError, UndecidedError, UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import again, flag, split
 from tritonsmith.tasks.options import ANY_ENV, DRY_RUN, JSON, PYTHON, PYTORCH
@@ -25,7 +25,7 @@ def pins(
     installed: bool = flag("read an environment's torch and Triton", default=False),
     env: str = again(ANY_ENV, "dev"),
     python: Path | None = PYTHON,
-    triton: str = flag("commit of Triton: list the releases of PyTorch with it", ""),
+    triton: str = flag("commit, #pull or release of Triton: PyTorch releases with it", ""),
     package: str = flag("package that requires a torch: vllm, sglang==0.5.9", ""),
     picks: str = flag("release branch of Triton: list what it has besides its branch point", ""),
     source: Path | None = flag("with --triton, --picks, --live: clone", None, unset="the current one"),
@@ -203,10 +203,13 @@ def _holders(commit: str, clone: Path, *, json: bool) -> None:
     found = releases_with.find(commit, clone)
     if json:
         console.out().print_json(data=json_format.holders(found))
-        return
-    _print(report.holders(found))
-    console.out().print(report.holdings(found))
-    _print(report.open_questions(found))
+    else:
+        _print(report.holders(found))
+        console.out().print(report.holdings(found))
+        _print(report.open_questions(found))
+    if doubts := sorted({one.standing.why for one in found.holdings if one.standing.doubt}):
+        hints = ["compare them: git show COMMIT"]
+        raise UndecidedError("this history does not tell of each pin", why="\n".join(doubts), hints=hints)
 
 
 def _picks(branch: str, clone: Path, *, json: bool) -> None:

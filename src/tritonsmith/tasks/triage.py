@@ -7,7 +7,7 @@ from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonsmith.errors import UsageError
+from tritonsmith.errors import UndecidedError, UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import KernelOptions
 from tritonsmith.tasks.option_fields import flag
@@ -39,7 +39,6 @@ def triage(
     json: bool = JSON,
 ) -> None:
     """Change one thing at a time until a kernel is right: a verdict."""
-    from tritonsmith.bisect.command import UndecidedError
     from tritonsmith.envs import workspace
     from tritonsmith.plan import Plan, Write
     from tritonsmith.triage import report, verdict

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.unit.pins.conftest import Table
-from tests.unit.repositories import Made, Maker
+from tests.unit.repositories import Made, Maker, Text
 from tritonsmith.errors import FactError
 from tritonsmith.pins import releases_with
-from tritonsmith.pins.releases_with import Holders, undecided
+from tritonsmith.pins.releases_with import Holders, Standing, undecided
 
 
 def row(version: str, pinned: str, wheel: str = "", **more: Any) -> dict[str, Any]:
@@ -147,3 +147,136 @@ def test_settings_of_the_users_git_change_nothing(triton: Made, table: Table) ->
         triton.git("config", name, value)
     table(row("2.0.0", commits[1]))
     assert said(releases_with.find(commits[0], triton.path))["2.0.0", "cuda"] == "after"
+
+
+FIXED = {"lib/a.cpp": "one\n2\nthree\n"}
+
+
+class Line:
+    """A Triton with a main, and branches of its first commit; each branch is the pin of a release."""
+
+    def __init__(self, triton: Made) -> None:
+        self.triton = triton
+        self.tips: dict[str, str] = {}
+        self.main("start (#1)", {"lib/a.cpp": "one\ntwo\nthree\n", "setup.py": "3.0.0"})
+        triton.git("tag", "start")
+
+    def main(self, message: str, files: Text | None = None) -> str:
+        return self.triton.commit(message, files)
+
+    def branch(self, name: str, *commits: tuple[str, Text]) -> tuple[str, ...]:
+        """A branch with these commits; their hashes."""
+        self.triton.git("checkout", "--quiet", "-b", name, "start")
+        made = tuple(self.triton.commit(message, files) for message, files in commits)
+        self.tips[name] = made[-1]
+        self.triton.git("checkout", "--quiet", "main")
+        return made
+
+    def pinned(self, table: Table) -> None:
+        table(*(row(f"2.{number}.0", tip) for number, tip in enumerate(self.tips.values())))
+
+    def standings(self, name: str) -> dict[str, Standing]:
+        """What each branch says of a commit."""
+        found = releases_with.find(name, self.triton.path)
+        cuda = (one.standing for one in found.holdings if one.where == "cuda")
+        return dict(zip(self.tips, cuda, strict=True))
+
+    def relations(self, name: str) -> dict[str, str]:
+        return {branch: found.relation for branch, found in self.standings(name).items()}
+
+
+@pytest.fixture
+def line(triton: Made) -> Line:
+    return Line(triton)
+
+
+def test_a_pick_that_names_nothing_is_known_by_its_changes(line: Line, table: Table) -> None:
+    fix = line.main("fix it (#42)", FIXED)
+    hotfix, _ = line.branch("silent", ("Hotfix", FIXED), ("3.0.1", {"setup.py": "3.0.1"}))
+    line.branch("other", ("3.0.1", {"setup.py": "3.0.1"}))
+    line.pinned(table)
+    assert line.standings(fix) == {
+        "silent": Standing("cherry-picked", f"as {hotfix[:10]}, by its changes"),
+        "other": Standing("apart", "on another branch"),
+    }
+
+
+def test_other_lines_of_the_same_files_under_another_name_leave_it_open(line: Line, table: Table) -> None:
+    fix = line.main("fix it (#42)", FIXED)
+    clean = line.main("clean after #42 (#43)", {"lib/a.cpp": "one\n2\nthree and a half\n"})
+    (hotfix,) = line.branch("silent", ("Hotfix", {"lib/a.cpp": "one\nII\nthree\n"}))
+    line.branch("named", ("[3.0] clean after #42 (#43) (#50)", {"lib/a.cpp": "one\ntwo\n3.5\n"}))
+    line.pinned(table)
+    why = f"{hotfix[:10]} changes the same files and names no commit of main: Hotfix"
+    assert line.standings(fix)["silent"] == Standing("undecided", why, doubt=True)
+    assert line.relations(fix)["named"] == "apart"  # what it picked names the fix, and is not the fix
+    assert line.relations(clean)["named"] == "cherry-picked"
+
+
+def test_a_number_of_another_repository_is_no_pick(line: Line, table: Table) -> None:
+    fix = line.main("fix it (#42)", FIXED)
+    line.branch("fork", ("Ours, of our own pull request (#42)", {"third_party/ours.cpp": "x"}))
+    line.pinned(table)
+    assert line.relations(fix) == {"fork": "apart"}
+
+
+def test_reverts_count_and_reverts_of_reverts(line: Line, table: Table) -> None:
+    old = {"lib/a.cpp": "one\ntwo\nthree\n"}
+    fix = line.main("fix it (#42)", FIXED)
+    line.tips["held"] = fix
+    undo = line.main('Revert "fix it (#42)" (#45)', old)
+    line.tips["undone"] = undo
+    line.tips["again"] = line.main('Revert "Revert "fix it (#42)" (#45)" (#46)', FIXED)
+    line.tips["by hash"] = line.main(f"Revert the fix\n\nThis reverts commit {fix}.", old)
+    line.tips["relanded"] = line.main("Reland fix it (#42) (#48)", FIXED)
+    line.tips["in part"] = line.main("clean (#49)\n\nReverts triton-lang/triton#48", {"lib/a.cpp": "1"})
+    picked = ("[3.0] fix it (#42) (#60)", FIXED)
+    line.branch("picked", picked)
+    line.branch("pick-undone", picked, ("Revert '[3.0] fix it (#42) (#60)' (#61)", old))
+    line.branch("undo-picked", picked, ('[3.0] Pick Revert "fix it (#42)" (#45) (#62)', old))
+    line.pinned(table)
+    assert line.relations(fix) == {
+        "held": "at",
+        "undone": "reverted",
+        "again": "after",
+        "by hash": "reverted",
+        "relanded": "cherry-picked",
+        "in part": "undecided",
+        "picked": "cherry-picked",
+        "pick-undone": "reverted",
+        "undo-picked": "reverted",
+    }
+    found = line.standings(fix)
+    assert (found["undone"], found["undone"].holds) == (Standing("reverted", f"by {undo[:10]}"), False)
+    assert found["in part"].why == f"{line.tips['in part'][:10]} may revert it: clean (#49)"
+    assert found["in part"].doubt
+    of_undo = line.relations(undo)
+    assert [of_undo[name] for name in ("held", "undone", "again", "undo-picked", "picked")] == [
+        "before", "at", "reverted", "cherry-picked", "apart",
+    ]  # fmt: skip
+
+
+def test_a_commit_of_a_branch_is_on_main_as_what_it_was_picked_from(line: Line, table: Table) -> None:
+    fix = line.main("fix it (#42)", FIXED)
+    line.tips["main"] = line.main("more (#43)")
+    (pick,) = line.branch("picked", ("[3.0] fix it (#42) (#60)", FIXED))
+    line.pinned(table)
+    assert line.standings(pick)["main"] == Standing("cherry-picked", f"as {fix[:10]}, by its message")
+
+
+def test_a_pull_request_or_a_release_names_a_commit(line: Line, table: Table) -> None:
+    fix = line.main("fix it (#42)", FIXED)
+    line.main("follows #42 and says so (#43)")
+    (tip,) = line.branch("release/3.1.x", ("[3.1] fix it (#42) (#60)", FIXED))
+    line.pinned(table)
+    page = "https://github.com/triton-lang/triton/pull/42"
+    for name in ("#42", "42", page):
+        assert releases_with.find(name, line.triton.path).commit == fix
+    line.triton.git("tag", "v3.1.0", "main")
+    assert releases_with.find("3.1.0", line.triton.path).subject == "follows #42 and says so (#43)"
+    line.triton.git("tag", "--delete", "v3.1.0")
+    assert releases_with.find("3.1.0", line.triton.path).commit == tip
+    with pytest.raises(FactError, match="no pull request '#77'"):
+        releases_with.find("#77", line.triton.path)
+    with pytest.raises(FactError, match=r"no release '3\.7\.0'"):
+        releases_with.find("3.7.0", line.triton.path)

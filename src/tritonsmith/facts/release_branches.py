@@ -1,0 +1,52 @@
+"""What a clone calls Triton's main and its release branches, and the commits of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tritonsmith.errors import FactError
+from tritonsmith.facts import eras, git_history
+
+if TYPE_CHECKING:
+    from git import Repo
+
+MAINS = ("upstream/main", "origin/main", "main")
+
+
+def line(release: str) -> str:
+    """`3.7` of `3.7.1`."""
+    return ".".join(release.split(".")[:2])
+
+
+def names(release: str) -> tuple[str, ...]:
+    """The branch of a release or of its line, as clones name it."""
+    name = f"release/{line(release)}.x"
+    return f"upstream/{name}", f"origin/{name}", name
+
+
+def first(repository: Repo, *candidates: str) -> tuple[str, str]:
+    """The first name that the clone has, and its commit; both empty if it has none."""
+    found = ((name, git_history.resolve(repository, name)) for name in candidates)
+    return next((one for one in found if one[1]), ("", ""))
+
+
+def commit_of(release: str, repository: Repo) -> str:
+    """The commit of a release: its tag, or the end of its branch if it is the last one; empty if unknown."""
+    wheels = next((row.wheels for row in eras.releases() if release in row.wheels), ())
+    branches = names(release) if not wheels or release == wheels[-1] else ()
+    return first(repository, f"refs/tags/v{release}", *branches)[1]
+
+
+def refuse_shallow(repository: Repo, clone: Path) -> None:
+    """Raise an error if history is cut off somewhere.
+
+    Raises:
+        FactError: it is.
+    """
+    if git_history.is_shallow(repository):
+        raise FactError(
+            "this clone is shallow, so its history is incomplete",
+            where=clone,
+            hints=["fetch the rest: git fetch --unshallow", "or use another clone: --source PATH"],
+        )
