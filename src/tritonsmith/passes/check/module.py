@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -29,6 +30,8 @@ _FLOATS: dict[str, np.dtype[Any]] = {
 _INTEGERS = {1: np.dtype(np.bool_), 8: np.dtype(np.int8), 16: np.dtype(np.int16), 32: np.dtype(np.int32)}
 POINTER = np.dtype(np.int64)  # a byte address
 _VOID = np.dtype(np.void)
+# Infinity and NaN, which xDSL reads as integers: as bytes it reads them well.
+_HEXADECIMAL = re.compile(r"\bdense<0x([0-9A-Fa-f]+)>(?= : (?:tensor|vector)<[\dx]*b?f\d)")
 
 
 class UnsupportedIrError(Exception):
@@ -59,13 +62,17 @@ def parse(text: str) -> builtin.ModuleOp:
     """
     context = Context(allow_unregistered=True)
     context.load_dialect(builtin.Builtin)
-    lines = text.splitlines()
+    lines = _HEXADECIMAL.sub(_as_bytes, text).splitlines()
     aliases = [line for line in lines if line.startswith("#")]  # which may stand after their use
     rest = [line for line in lines if not line.startswith("#")]
     try:
         return Parser(context, "\n".join((*aliases, *rest))).parse_module()
     except Exception as error:  # the parser has many of its own
         raise FactError("this IR cannot be parsed", why=str(error).splitlines()[-1][:200]) from error
+
+
+def _as_bytes(found: re.Match[str]) -> str:
+    return f'dense<"0x{bytes.fromhex(found[1])[::-1].hex().upper()}">'
 
 
 def name_of(operation: Operation) -> str:
