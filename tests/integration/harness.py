@@ -90,12 +90,14 @@ class Smith:
         cwd: where it is run.
         more: variables.
         shared: somebody else's workspace that it uses.
+        patience: seconds until a run that hangs is a failure.
     """
 
     root: Path
     cwd: Path
     more: dict[str, str] = field(default_factory=dict)
     shared: Path | None = None
+    patience: float = _PATIENCE
 
     @property
     def home(self) -> Path:
@@ -136,7 +138,7 @@ class Smith:
     def _run(self, *argv: str | Path) -> subprocess.CompletedProcess[str]:
         words = (SMITH, *argv)
         if not any(name.startswith("PYTHON") for name in self.more):
-            return preloaded().run(words, cwd=self.cwd, env=self.environ, timeout=_PATIENCE)
+            return preloaded().run(words, cwd=self.cwd, env=self.environ, timeout=self.patience)
         return subprocess.run(  # Python reads these when it starts
             words,
             cwd=self.cwd,
@@ -144,7 +146,7 @@ class Smith:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_PATIENCE,
+            timeout=self.patience,
             check=False,
         )
 
