@@ -12,7 +12,7 @@ from typing import Any
 from tritonsmith import configs, worker
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError
-from tritonsmith.facts import libtriton, shared_library
+from tritonsmith.facts import demangle, libtriton, shared_library
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.shared_library import SharedLibrary
 from tritonsmith.plan.process import query
@@ -149,9 +149,8 @@ def _symbols(mine: SharedLibrary, theirs: SharedLibrary) -> Iterator[PluginRow]:
     missing = _missing(mine, theirs)
     taken = sum(name in theirs.exported for name in mine.missing)
     shows = any(name.startswith("_ZN4mlir") for name in theirs.strong)
-    listed = ", ".join(missing[:_SHOWN]) + (
-        f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-    )
+    more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+    listed = "; ".join(demangle.names(missing[:_SHOWN])) + more
     if not shows:
         why = "this libtriton hides its symbols: built without TRITON_EXT_ENABLED, as wheels before 3.7"
         yield PluginRow("symbols", f"{len(missing)} missing", "hidden", MISFIT, why)
@@ -167,7 +166,9 @@ def _symbols(mine: SharedLibrary, theirs: SharedLibrary) -> Iterator[PluginRow]:
     copies = sorted(mine.defined & theirs.strong)
     ids = [name for name in copies if "TypeIDResolver" in name]
     if copies:
-        why = "LLVM or MLIR was linked into it: link it to libtriton only. " + ", ".join(copies[:_SHOWN])
+        why = "LLVM or MLIR was linked into it: link it to libtriton only. " + "; ".join(
+            demangle.names(copies[:_SHOWN])
+        )
         yield PluginRow("copies of libtriton's code", str(len(copies)), "one", MISFIT, why)
     if ids:
         yield PluginRow("TypeIDs", f"{len(ids)} of its own", "one each", MISFIT, "casts between the two fail")
@@ -298,4 +299,4 @@ def _tried(answers: dict[str, Any], release: PluginRelease, version: str) -> Ite
 def _error(answer: dict[str, Any]) -> str:
     """The error, and what was printed of errors."""
     printed = re.findall(r"^.*(?:error|ERROR|Assertion).*$", answer["printed"], re.MULTILINE)
-    return "\n".join([answer["error"], *(line.strip("\0 ") for line in printed[:3])])
+    return demangle.text("\n".join([answer["error"], *(line.strip("\0 ") for line in printed[:3])]))

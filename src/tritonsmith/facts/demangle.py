@@ -1,0 +1,27 @@
+"""Names of C++ as people write them, by the demangler that is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tritonsmith.facts import tools
+from tritonsmith.plan import process
+
+_MANGLED = re.compile(r"\b_Z\w+")
+_PROGRAMS = ("llvm-cxxfilt", "c++filt", "cxxfilt")
+
+
+def names(mangled: Sequence[str]) -> tuple[str, ...]:
+    """The same names demangled; as they are where no program is there, or it does not answer for each."""
+    candidates = (*_PROGRAMS, *tools.versioned("llvm-cxxfilt"))
+    program = next(filter(None, map(process.which, candidates)), None)
+    lines = (process.capture((program, *mangled)) or "").splitlines() if program and mangled else []
+    return tuple(lines) if len(lines) == len(mangled) else tuple(mangled)
+
+
+def text(message: str) -> str:
+    """A message, such as a linker's, with the names in it demangled."""
+    found = tuple(dict.fromkeys(_MANGLED.findall(message)))
+    known = dict(zip(found, names(found), strict=True))
+    return _MANGLED.sub(lambda match: known[match[0]], message)
