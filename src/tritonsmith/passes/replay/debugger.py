@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from tritonsmith import configs
+from tritonsmith import command_line, configs
 from tritonsmith.errors import FactError, UsageError, did_you_mean
-from tritonsmith.facts import libtriton
+from tritonsmith.facts import cmake_cache, libtriton
 from tritonsmith.passes.replay import pass_source
 from tritonsmith.passes.replay.pass_chain import PassLink
 from tritonsmith.passes.replay.pass_source import PassSource
 from tritonsmith.passes.replay.replayer import Replayer, library
+
+_WITH_ASSERTIONS = ("Debug", "TritonRelBuildWithAsserts")  # build types that do not define NDEBUG
+_SHOW = "set var *(bool*)&'llvm::DebugFlag' = 1"  # LLVM has this variable in every build
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,7 @@ def of(
         if name not in known:
             raise UsageError(f"MLIR has no debug type {name!r}", hints=did_you_mean(name, known))
     if not tool.asserts():
-        raise FactError(
-            "this Triton has no debug output: it was built without assertions",
-            where=tool.opt or tool.python,
-            why="LLVM_DEBUG is compiled out with NDEBUG",
-            hints=["build one with assertions: invoke build-triton (its default build type keeps them)"],
-        )
+        raise _no_debug_output(tool)
     _check(tool, only, known)
     if everything:
         return Debug(everything=True)
@@ -88,6 +86,29 @@ def of(
     notes += [f"{one.argument}: its file does not define DEBUG_TYPE" for one in found if not one.debug_type]
     own = [one.debug_type for one in found if one.debug_type]
     return Debug(tuple(dict.fromkeys([*own, *mlir, *only])), tuple(notes))
+
+
+def _no_debug_output(tool: Replayer) -> FactError:
+    """Why there is none: Triton was built without assertions, or only the LLVM below it."""
+    setup, build = command_line.command("setup-mlir"), command_line.command("build-triton")
+    cache = cmake_cache.read(tool.build) if tool.build else None
+    llvm = cache.get("LLVM_DIR").partition("/lib/cmake")[0] if cache else ""
+    if cache and llvm and cache.get("CMAKE_BUILD_TYPE") in _WITH_ASSERTIONS:
+        return FactError(
+            "this Triton has debug output, and no option that shows it",
+            where=tool.opt,
+            why=f"-debug-only is an option of LLVM, and {llvm} was built without assertions",
+            hints=[
+                f"a debugger shows all of it: --gdb instead of --debug; where it stops, {_SHOW}, continue",
+                f"or take an LLVM with assertions: {setup}, then {build}",
+            ],
+        )
+    return FactError(
+        "this Triton has no debug output: it was built without assertions",
+        where=tool.opt or tool.python,
+        why="LLVM_DEBUG is compiled out with NDEBUG",
+        hints=[f"build one with assertions: {build} (its default build type keeps them)"],
+    )
 
 
 def _check(tool: Replayer, only: Sequence[str], known: Iterable[str]) -> None:

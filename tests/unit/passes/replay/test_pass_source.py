@@ -114,6 +114,14 @@ def test_debug_output_that_cannot_be_had(tmp_path: Path, checkout: Path) -> None
     assert caught.value.hints[0] == "did you mean 'greedy-rewriter'?"
     with pytest.raises(FactError, match="without assertions"):
         debugger.of([LINK], tool(tmp_path / "b", checkout, asserts=False), [], wanted=True)
+    (tmp_path / "b" / "build" / "CMakeCache.txt").write_text(
+        "CMAKE_BUILD_TYPE:STRING=Debug\nLLVM_DIR:STRING=/llvm/lib/cmake/llvm\n"
+    )
+    of_llvm = Replayer(None, tmp_path / "b/build/bin/triton-opt", tmp_path / "b/build", checkout)
+    with pytest.raises(FactError, match="no option that shows it") as lacks:
+        debugger.of([LINK], of_llvm, [], wanted=True)
+    assert lacks.value.why == "-debug-only is an option of LLVM, and /llvm was built without assertions"
+    assert "llvm::DebugFlag" in lacks.value.hints[0]
     with pytest.raises(FactError, match="sources of tritongpu-coalesce are required"):
         debugger.of([LINK], tool(tmp_path / "c", None), [], wanted=True)
     with pytest.raises(FactError, match="cse is not in this checkout"):
