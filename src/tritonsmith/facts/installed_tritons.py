@@ -55,6 +55,12 @@ def here(environ: Mapping[str, str]) -> InstalledTriton | None:
     return next((one for prefix in _active(environ) for one in _in_prefix(prefix)), None)
 
 
+def environments(space: Workspace) -> tuple[str, ...]:
+    """The tool's environments that have a Triton."""
+    envs = (space.env(folder.parent.name) for folder in sorted((space.root / "envs").glob("*/venv")))
+    return tuple(env.name for env in envs if of_env(env))
+
+
 def of_env(env: EnvDir) -> InstalledTriton | None:
     """The Triton of one of the tool's environments."""
     return next(_in_prefix(env.venv), None)

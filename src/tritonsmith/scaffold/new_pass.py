@@ -77,8 +77,8 @@ def prepare(
     return PreparedPass(design, where, plan, own, made.record)
 
 
-def following(made: PreparedPass, space: Workspace) -> tuple[tuple[str, str], ...]:
-    """What comes next: a purpose, and its command."""
+def following(made: PreparedPass, space: Workspace, *, llvm: bool) -> tuple[tuple[str, str], ...]:
+    """What comes next: a purpose, and its command; `llvm` says that the environment has one."""
     tool, test = (
         shlex.quote(str(one))
         for one in (space.env(made.env).build / "bin" / "triton-opt", made.root / made.design.test)
@@ -86,6 +86,7 @@ def following(made: PreparedPass, space: Workspace) -> tuple[tuple[str, str], ..
     argument = made.design.argument
     dump = f"{argument}-dump"
     return (
+        *(() if llvm else (("LLVM", command("setup-mlir", env=made.env)),)),
         ("build", command("build-triton", env=made.env)),
         ("test", command("test-triton", made.design.test, env=made.env)),
         (

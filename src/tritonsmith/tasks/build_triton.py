@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tritonsmith.command_line import command
 from tritonsmith.errors import UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import flag
@@ -76,7 +77,8 @@ def build_triton(
     output.notes(prepared.plan.notes)
     with session.opened("build-triton", chosen.name) as running:
         commands.execute(prepared, running)
-    output.done(f"Triton for {chosen.name!r}: {running.env.build / 'bin'}", running, "invoke install-triton")
+    following = command("install-triton", env=output.unusual(env))
+    output.done(f"Triton for {chosen.name!r}: {running.env.build / 'bin'}", running, following)
     output.debuggers(running.env.build)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritonsmith.command_line import command
 from tritonsmith.tasks import output
 from tritonsmith.tasks.build_triton import build_settings
 from tritonsmith.tasks.options import DRY_RUN, ENV, FORCE, BuildOptions
@@ -44,4 +45,5 @@ def install_triton(
         commands.execute(prepared, running)
     if smoke_test.PHASE in prepared.plan.phases:
         console.out().print(tables.stages(smoke_test.read_response(running.env.path)))
-    output.done(f"import triton works in {running.env.python}", running, "invoke link-compile-commands")
+    following = command("link-compile-commands", env=output.unusual(env))
+    output.done(f"import triton works in {running.env.python}", running, following)

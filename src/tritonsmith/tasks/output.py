@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritonsmith.errors import SmithError
+from tritonsmith.tasks.options import ENV
 from tritonsmith.ui import console, redact
 from tritonsmith.ui.printable import printable
 
@@ -94,6 +95,11 @@ def done(what: str, running: Session, following: str = "") -> None:
     console.out().print(what, markup=False)
     if following:
         console.out().print(console.typed(f"next: {following}"), markup=False)
+
+
+def unusual(env: str) -> str:
+    """The environment for the next command; empty for the one that commands take by themselves."""
+    return env if env != ENV.default else ""
 
 
 def debuggers(build: Path) -> None:

@@ -49,12 +49,11 @@ def new(
     with session.opened("pass.new", prepared.env) as running:
         prepared = new_pass.prepare(name, family, chosen, space, Path.cwd(), env=env, here=here)
         running.run(prepared.plan)
-        if prepared.worktree:
-            llvm.take_from_store(prepared.worktree, running)
+        taken = not prepared.worktree or llvm.take(prepared.worktree, running)
         design = prepared.design
         console.out().print(table(prepared.root, design))
         output.done(f"{design.argument}, in Python {design.binding}(pm)", running)
-    _next(new_pass.following(prepared, space))
+    _next(new_pass.following(prepared, space, llvm=taken))
 
 
 def _plugin(name: str, family: str, wheel: str, folder: Path, source: str, *, dry_run: bool) -> None:

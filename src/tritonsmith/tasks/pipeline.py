@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import BackendOptions
 from tritonsmith.tasks.option_fields import CommaLists, flag
-from tritonsmith.tasks.options import JSON, TARGET
+from tritonsmith.tasks.options import ANY_ENV, JSON, PYTHON, TARGET
 from tritonsmith.tasks.task import task
 
 
@@ -18,6 +19,8 @@ def pipeline(
     target: CommaLists = TARGET,
     backend: str = flag("nvidia or amd: a usual target of its own, where --target is not given", ""),
     triton: CommaLists = flag("Tritons side by side: versions, environments, interpreters (repeatable)", ()),
+    env: str = ANY_ENV,
+    python: Path | None = PYTHON,
     taken: bool = flag("only passes that a target takes", default=False),
     json: bool = JSON,
 ) -> None:
@@ -34,7 +37,10 @@ def pipeline(
         why = "--target names a GPU already" if target else f"--backend {backend}: nvidia or amd"
         raise UsageError(why, hints=["--backend amd", "--target mi300x"])
     wanted = targets.parse_all(target) if target else (usual[backend or "nvidia"],)
-    compilers = [spec.parse(one) for one in triton or ("wheel",)]
+    if triton and (env or python):
+        raise UsageError("--triton names all of them", hints=["omit --env and --python"])
+    chosen = str(python) if python else env or "wheel"
+    compilers = [spec.parse(one) for one in triton or (chosen,)]
     sides, columns = [], []
     for compiler in compilers:
         if compiler.targets or compiler.options or compiler.folder:

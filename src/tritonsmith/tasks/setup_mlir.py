@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritonsmith.command_line import command
 from tritonsmith.tasks import output
 from tritonsmith.tasks.option_fields import CommaList, flag
 from tritonsmith.tasks.options import (
@@ -76,4 +77,6 @@ def setup_mlir(
         return
     with session.opened("setup-mlir", chosen.name, shared=True) as running:
         commands.execute(prepared, running)
-    output.done(f"LLVM for {chosen.name!r}: {choice.prefix}", running, "invoke build-triton --debug")
+    named = output.unusual(env)  # others say themselves how they are built
+    following = command("build-triton", env=named) if named else command("build-triton", debug=True)
+    output.done(f"LLVM for {chosen.name!r}: {choice.prefix}", running, following)

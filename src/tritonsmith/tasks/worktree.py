@@ -55,7 +55,7 @@ def add(
         prepared = use_case.prepare(request, clone, space)
         running.run(prepared.plan)
         output.notes(use_case.notes(made))
-        taken = llvm.take_from_store(made, running)
+        taken = llvm.take(made, running)
     following = command("build-triton" if taken else "setup-mlir", env=made.name)
     output.done(f"{made.path}\nenvironment: {made.name}", running, following)
 

@@ -309,6 +309,16 @@ def last_settings(env: EnvDir) -> dict[str, Any] | None:
     return (attempt.settings if attempt else {}) or unfinished_build.succeeded(env).get("settings")
 
 
+def _repeated(env: EnvDir) -> tuple[str, ...]:
+    """The hint to repeat the flags of the last build, if that had an LLVM of its own."""
+    last = last_settings(env) or {}
+    llvm, kind = last.get("llvm.dir"), last.get("triton.build-type")
+    if not llvm:
+        return ()
+    again = command("build-triton", env=env.name, build_type=kind, llvm_dir=llvm)
+    return (f"or repeat the flags of the last build: {again}", "flags that stay belong into an env file")
+
+
 def _hidden(env: str, name: str, last: Mapping[str, Any]) -> frozenset[str]:
     """Keys whose values were written down without a secret: the env file still has these.
 
@@ -365,6 +375,7 @@ def _llvm_of(
             where=env.receipt("setup-mlir"),
             hints=[
                 f"run `{command('setup-mlir', env=env.name)}` first",
+                *_repeated(env),
                 "or use an installed LLVM: --llvm-dir /usr/lib/llvm-NN",
             ],
         )

@@ -14,7 +14,7 @@ from tritonsmith.command_line import command
 from tritonsmith.envs import settings, workspace
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, InterruptedRunError, SmithError, UsageError
-from tritonsmith.facts import machine
+from tritonsmith.facts import installed_tritons, machine
 from tritonsmith.kernels.compile import (
     disassemblers,
     gpu_models,
@@ -151,6 +151,7 @@ def toolchain(
                 "or use a release: --env wheel",
             ]
     if not (path.is_file() and os.access(path, os.X_OK)):
+        hints += [f"or use one that is there: --env {name}" for name in installed_tritons.environments(space)]
         raise FactError("no Python interpreter with Triton yet", where=path, hints=hints)
     here = machine.read()
     fitting = max(1, min(here.cores, here.memory // (table["memory"] * _MIB)))
