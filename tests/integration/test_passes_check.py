@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ def product(a, b, c, depth, SIZE: tl.constexpr):
 """
 SIGNATURES = {"normed": "*fp32:16,*fp32:16,i32,fp32,64", "product": "*fp16:16,*fp16:16,*fp32:16,i32,32"}
 PLANTED = "tritongpu-coalesce"
+CONVERSION = r"convert-triton-(amd)?gpu-to-llvm"
 
 
 @pytest.fixture(
@@ -64,24 +66,45 @@ def test_no_pass_of_the_wheel_changes_the_result(with_wheel: Smith, dump: Path) 
 
 def test_a_planted_miscompile_is_named_with_its_line(with_wheel: Smith, dump: Path, tmp_path: Path) -> None:
     """What the pass leaves, and all after it, compares otherwise than the kernel."""
-    made = indexes.read(dump)
-    passes = [one for one in made.dumps if one.language == "mlir" and one.operation == "builtin.module"]
-    planted = next(number for number, one in enumerate(passes) if one.argument == PLANTED)
-    broken = tmp_path / "broken"
-    for name in ("index.json", "output.log"):
-        (broken / name).parent.mkdir(parents=True, exist_ok=True)
-        (broken / name).write_bytes((dump / name).read_bytes())
-    for number, one in enumerate(passes):
-        text = made.text(one)
-        file = broken / one.path
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text if number <= planted else _one_more(text), encoding="utf-8")
+    broken = _planted(dump, tmp_path / "broken", PLANTED)
     done = with_wheel("passes.check", broken, code=1)
     assert f"{PLANTED} changes the result" in done.error
     assert "kernels.py" in done.out
 
 
+def _planted(dump: Path, broken: Path, name: str) -> Path:
+    """The dump with other texts after the first pass of this name."""
+    made = indexes.read(dump)
+    passes = [one for one in made.dumps if one.language == "mlir" and one.operation == "builtin.module"]
+    planted = next(number for number, one in enumerate(passes) if re.fullmatch(name, one.argument))
+    broken.mkdir()
+    for kept in ("index.json", "output.log"):
+        (broken / kept).write_bytes((dump / kept).read_bytes())
+    for number, one in enumerate(passes):
+        text = made.text(one)
+        file = broken / one.path
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text if number <= planted else _one_more(text), encoding="utf-8")
+    return broken
+
+
 def _one_more(text: str) -> str:
     """The kernel with other comparisons: one element more is loaded, and stored."""
     assert "arith.cmpi slt" in text or "llvm.icmp" in text
-    return text.replace("arith.cmpi slt", "arith.cmpi sle")
+    return text.replace("arith.cmpi slt", "arith.cmpi sle").replace('llvm.icmp "slt"', 'llvm.icmp "sle"')
+
+
+def test_the_threads_of_a_block_compute_the_same(with_wheel: Smith, dump: Path) -> None:
+    told = json.loads(with_wheel("passes.check", dump, "--through-llvm", "--json").out)
+    assert {one["status"] for one in told["passes"]} <= {"reference", "same text", "equal", "close"}
+    lowered = [one for one in told["passes"] if re.fullmatch(CONVERSION, one["name"])]
+    assert lowered[0]["status"] in ("equal", "close")
+
+
+def test_a_miscompile_of_the_conversion_to_llvm_is_named(
+    with_wheel: Smith, dump: Path, tmp_path: Path
+) -> None:
+    broken = _planted(dump, tmp_path / "broken", CONVERSION)
+    done = with_wheel("passes.check", broken, "--through-llvm", code=1)
+    assert re.search(rf": {CONVERSION} changes the result", done.error)
+    assert "passes changes the result" in with_wheel("passes.check", broken).out

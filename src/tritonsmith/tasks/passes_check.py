@@ -17,6 +17,7 @@ def check(
     folder: Path = FOLDER,
     kernel: str = DUMPED_KERNEL,
     seeds: int | None = flag("how many inputs; of several the last has edge cases", None, unset="3", least=1),
+    through_llvm: bool = flag("also run the IR in LLVM's dialect, by the threads of a block", default=False),
     env: str = ANY_ENV,
     python: Path | None = again(PYTHON, "the dump's"),
     json: bool = JSON,
@@ -44,7 +45,9 @@ def check(
     chosen = replayer.choose(made, space, env=env, python=python, triton_opt=None)
     if chosen.python is None:
         raise FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])
-    answer = passes_check.check(made, one, chosen.python, space, seeds, silent=json)
+    answer = passes_check.check(
+        made, one, chosen.python, space, seeds, silent=json, through_llvm=through_llvm
+    )
     if json:
         output.json(report.as_json(answer))
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,13 +21,21 @@ from tritonsmith.passes.check.blame import ValueRecorder
 from tritonsmith.passes.check.compare import Difference, compare
 from tritonsmith.passes.check.evaluate import EndlessError, EvaluatedProgram
 from tritonsmith.passes.check.inputs import Argument, arguments
+from tritonsmith.passes.check.llvm.kernel import LoweredKernel, lowered
+from tritonsmith.passes.check.llvm.memory import RecordingMemory
 from tritonsmith.passes.check.memory import GlobalMemory
-from tritonsmith.passes.check.module import UnsupportedIrError, attribute, name_of, parse, text
+from tritonsmith.passes.check.module import (
+    UnsupportedIrError,
+    attribute,
+    name_of,
+    parse,
+    text,
+    without_locations,
+)
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 from tritonsmith.plan import MakeDir, Plan, Run, Write, digest
 
 _KNOWN = ("same text", "equal", "close", "reference")
-_LOCATION = re.compile(r" ?loc\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 
 
 @dataclass(frozen=True)
@@ -145,6 +152,7 @@ def check(
     seeds: int | None = None,
     *,
     silent: bool = False,
+    through_llvm: bool = False,
 ) -> CheckAnswer:
     """Check a kernel of a dump.
 
@@ -155,6 +163,7 @@ def check(
         space: the workspace.
         seeds: how many inputs; None for the usual number.
         silent: show no progress.
+        through_llvm: run the texts in LLVM's dialect as well.
 
     Raises:
         FactError: the dump has no Triton IR, or the reference cannot be run.
@@ -166,7 +175,8 @@ def check(
         )
     texts = dict(_generic(index, dumps, python, space, silent=silent))
     count = seeds or configs.load("passes-check")["inputs"]["seeds"]
-    return PassCheck(index, kernel, dumps, texts, count, inputs_of(count)).run()
+    found = PassCheck(index, kernel, dumps, texts, count, inputs_of(count), through_llvm=through_llvm)
+    return found.run()
 
 
 def inputs_of(seeds: int) -> list[CheckInputs]:
@@ -227,9 +237,11 @@ class PassCheck:
         texts: dict[str, str],
         seeds: int,
         wanted: list[CheckInputs],
+        *,
+        through_llvm: bool = False,
     ) -> None:
         self._index, self._kernel, self._dumps, self._texts = index, kernel, dumps, texts
-        self._seeds, self._wanted = seeds, wanted
+        self._seeds, self._wanted, self._through_llvm = seeds, wanted, through_llvm
         self._memories: dict[CheckInputs, GlobalMemory] = {}
         self._given: dict[int, tuple[Argument, ...]] = {}  # by seed, as the first text that is run has them
 
@@ -240,9 +252,7 @@ class PassCheck:
         before, key = "", ""
         for dump, made_by in zip(self._dumps, ["", *(one.label for one in self._dumps)], strict=False):
             raw = self._texts.get(dump.sha256, "")
-            plain = _LOCATION.sub(
-                "", "\n".join(line for line in raw.splitlines() if not line.startswith("#loc"))
-            )
+            plain = without_locations(raw)
             say = partial(CheckedPass, dump.number, made_by)
             if not raw:
                 rows.append(say("unknown", "this Triton cannot print it"))
@@ -252,7 +262,7 @@ class PassCheck:
                 rows.append(say("unknown", last.why) if last.status == "unknown" else say("same text"))
                 continue
             try:
-                kernel = _parsed(raw)
+                kernel = self._kernel_in(raw)
                 if kernel is None:
                     rows.append(say("lowered"))
                     break
@@ -287,7 +297,11 @@ class PassCheck:
             sum(one.racing for one in self._memories.values()),
         )
 
-    def _refer(self, kernel: _Kernel) -> None:
+    def _kernel_in(self, raw: str) -> _Kernel | LoweredKernel | None:
+        """A kernel; None where LLVM's dialect begins and is not asked for."""
+        return lowered(raw) if self._through_llvm and '"tt.func"(' not in raw else _parsed(raw)
+
+    def _refer(self, kernel: _Kernel | LoweredKernel) -> None:
         """Run the first text; inputs under which it does not end or writes nothing are left out."""
         for inputs in self._wanted:
             try:
@@ -299,7 +313,9 @@ class PassCheck:
         if not self._memories:
             raise UnsupportedIrError("it writes nothing, or does not end, under all inputs")
 
-    def _compare(self, kernel: _Kernel) -> tuple[float, tuple[CheckInputs, Difference] | None]:
+    def _compare(
+        self, kernel: _Kernel | LoweredKernel
+    ) -> tuple[float, tuple[CheckInputs, Difference] | None]:
         most = 0.0
         for inputs, memory in self._memories.items():
             try:
@@ -312,9 +328,16 @@ class PassCheck:
             most = max(most, apart)
         return most, None
 
-    def _ran(self, kernel: _Kernel, inputs: CheckInputs, seen: ValueRecorder | None = None) -> GlobalMemory:
+    def _ran(
+        self, kernel: _Kernel | LoweredKernel, inputs: CheckInputs, seen: ValueRecorder | None = None
+    ) -> GlobalMemory:
         table = configs.load("passes-check")["inputs"]
-        memory = GlobalMemory(inputs.seed + 1, edges=inputs.seed > 0 and inputs.seed == self._seeds - 1)
+        if isinstance(kernel, LoweredKernel):
+            given = tuple(one.value for one in self._given[inputs.seed])
+            reference, grid = self._memories[inputs], tuple(table["grid"])
+            return kernel.run(given, reference, inputs.program, grid, table["llvm-steps"], seen)
+        kind = RecordingMemory if self._through_llvm else GlobalMemory
+        memory = kind(inputs.seed + 1, edges=inputs.seed > 0 and inputs.seed == self._seeds - 1)
         run = EvaluatedProgram(
             kernel.functions,
             memory,
@@ -339,11 +362,12 @@ class PassCheck:
         """Run both sides again, and look at each value."""
         inputs, difference = found
         old, new = ValueRecorder(), ValueRecorder()
-        kernels = [one for one in (_parsed(before), _parsed(after)) if one]
+        kernels = [one for one in map(self._kernel_in, (before, after)) if one]
         for kernel, seen in zip(kernels, (old, new), strict=True):
             self._ran(kernel, inputs, seen)
         given = self._given[inputs.seed]
-        operation = blame.first_new(old, new)
+        one_level = len({isinstance(kernel, LoweredKernel) for kernel in kernels}) == 1
+        operation = blame.first_new(old, new) if one_level else None
         return Culprit(
             row,
             difference,

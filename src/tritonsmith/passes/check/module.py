@@ -30,6 +30,7 @@ _FLOATS: dict[str, np.dtype[Any]] = {
 _INTEGERS = {1: np.dtype(np.bool_), 8: np.dtype(np.int8), 16: np.dtype(np.int16), 32: np.dtype(np.int32)}
 POINTER = np.dtype(np.int64)  # a byte address
 _VOID = np.dtype(np.void)
+_LOCATION = re.compile(r" ?loc\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 # Infinity and NaN, which xDSL reads as integers: as bytes it reads them well.
 _HEXADECIMAL = re.compile(r"\bdense<0x([0-9A-Fa-f]+)>(?= : (?:tensor|vector)<[\dx]*b?f\d)")
 
@@ -69,6 +70,11 @@ def parse(text: str) -> builtin.ModuleOp:
         return Parser(context, "\n".join((*aliases, *rest))).parse_module()
     except Exception as error:  # the parser has many of its own
         raise FactError("this IR cannot be parsed", why=str(error).splitlines()[-1][:200]) from error
+
+
+def without_locations(text: str) -> str:
+    """The text of a module without the places in the source that it comes from."""
+    return _LOCATION.sub("", "\n".join(line for line in text.splitlines() if not line.startswith("#loc")))
 
 
 def _as_bytes(found: re.Match[str]) -> str:
@@ -119,6 +125,8 @@ def type_of(found: Attribute) -> ValueType:
         return ValueType("number", (), _INTEGERS.get(found.width.data, np.dtype(np.int64)))
     if isinstance(found, builtin.IndexType):
         return ValueType("number", (), np.dtype(np.int64))
+    if isinstance(found, builtin.VectorType):  # of LLVM's dialect: lanes are values of their own
+        return type_of(found.element_type)
     return _other(str(found))
 
 
@@ -141,10 +149,15 @@ def _other(said: str) -> ValueType:
 
 def _shaped(said: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
     *shape, element = said.strip().split("x")
-    return tuple(map(int, shape)), _element(element)
+    return tuple(map(int, shape)), element_type(element)
 
 
-def _element(said: str) -> np.dtype[Any]:
+def element_type(said: str) -> np.dtype[Any]:
+    """The dtype of `f16` or `i32`.
+
+    Raises:
+        UnsupportedIrError: it is not known.
+    """
     if said in _FLOATS:
         return _FLOATS[said]
     if said[:1] == "i" and said[1:].isdigit():
@@ -154,7 +167,7 @@ def _element(said: str) -> np.dtype[Any]:
 
 def _pointee(said: str) -> np.dtype[Any]:
     try:
-        return _element(said)
+        return element_type(said)
     except UnsupportedIrError:
         return POINTER if said.startswith("!tt.ptr") else _VOID
 

@@ -17,7 +17,7 @@ _WORDS = {
     "close": "equal within the tolerance",
     "differs": "DIFFERS",
     "unknown": "not checked",
-    "lowered": "LLVM's dialect from here on: not checked",
+    "lowered": "LLVM's dialect from here on: not checked (--through-llvm)",
 }
 
 

@@ -67,7 +67,7 @@ LOOP = """\
 """
 
 
-def checked(*texts: str, seeds: int = 3) -> CheckAnswer:
+def checked(*texts: str, seeds: int = 3, through_llvm: bool = False) -> CheckAnswer:
     """Check texts as if each were the input of a pass: the first one of `pass-0`, and so on."""
     digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
     dumps = [
@@ -77,6 +77,5 @@ def checked(*texts: str, seeds: int = 3) -> CheckAnswer:
     ]  # fmt: skip
     kernel = DumpedKernel("k", "k", "cuda:90")
     index = DumpIndex(Path(), kernels=(kernel,), dumps=tuple(dumps))
-    return PassCheck(
-        index, kernel, dumps, dict(zip(digests, texts, strict=True)), seeds, inputs_of(seeds)
-    ).run()
+    generic = dict(zip(digests, texts, strict=True))
+    return PassCheck(index, kernel, dumps, generic, seeds, inputs_of(seeds), through_llvm=through_llvm).run()

@@ -1,0 +1,44 @@
+"""Functions of libdevice, of AMD's device libraries, and of LLVM: in fp64, and rounded once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def _fp64(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *values: np.asarray(function(*(one.astype(np.float64) for one in values))).astype(
+        values[0].dtype
+    )
+
+
+_IN_FP64: dict[str, Callable[..., Any]] = {
+    "sqrt": np.sqrt, "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "asin": np.arcsin,
+    "acos": np.arccos, "atan": np.arctan, "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh,
+    "cosh": np.cosh, "tanh": np.tanh, "log1p": np.log1p, "expm1": np.expm1, "pow": np.power,
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "fabs": np.abs,
+    "rsqrt": lambda value: 1 / np.sqrt(value), "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "ex2.approx": np.exp2, "ex2.approx.ftz": np.exp2, "div.full": np.divide, "sqrt.rn": np.sqrt,
+    "div.rn": np.divide, "fma": lambda one, other, more: one * other + more, "maxnum": np.fmax,
+    "minnum": np.fmin,
+}  # fmt: skip
+_FUNCTIONS = {name: _fp64(function) for name, function in _IN_FP64.items()}
+_PREFIXES = ("__nv_", "__ocml_", "llvm.nvvm.", "llvm.")
+_SUFFIXES = ("_f32", "_f64", "_f16", ".f32", ".f64", ".f16", ".f", ".d")
+
+
+def library_function(name: str) -> Callable[..., Any] | None:
+    """The function of this name; None if it is not known.
+
+    AMD's intrinsics are not among them: the logarithm of `llvm.amdgcn.log` is that to the base 2.
+    """
+    prefix = next((one for one in _PREFIXES if name.startswith(one)), "")
+    plain = name.removeprefix(prefix)
+    for suffix in _SUFFIXES:
+        plain = plain.removesuffix(suffix)
+    if prefix == "__nv_" and plain not in _FUNCTIONS:
+        plain = plain.removesuffix("f")
+    return _FUNCTIONS.get(plain) if prefix else None

@@ -1,0 +1,1 @@
+"""LLVM's dialect, run by the threads of a block."""
