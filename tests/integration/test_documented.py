@@ -122,6 +122,7 @@ NOT_RUN = {  # why, by how a command begins
     "kernel.capture": "programs with torch; test_kernel_capture.py has one without",
     "kernel.study": "ten releases of Triton and a clone of its sources",
     "kernel.reduce": "a kernel that fails, and hundreds of compiles; test_kernel_reduce.py has both",
+    "kernel.profile": "needs a GPU; tests/unit/kernels/profile reads what profilers wrote on one",
     "passes.knockout": "a compile for each of 70 passes; test_passes_surgery.py has some",
     "passes.run": "a program of its own; test_passes_surgery.py has one",
     "passes.reduce input.mlir": "test_passes_reduce.py has an input that fails",

@@ -28,7 +28,7 @@ def test_who_searches_for_a_class_finds_one() -> None:
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
 
 
-@pytest.mark.parametrize(("package", "most"), [("kernels", 31), ("passes", 14)])
+@pytest.mark.parametrize(("package", "most"), [("kernels", 34), ("passes", 14)])
 def test_folders_of_commands_know_few_others(package: str, most: int) -> None:
     """The linter holds that no import goes up; this, that a reader of one folder opens few others."""
     arrows: set[tuple[str, str]] = set()

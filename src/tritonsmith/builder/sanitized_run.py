@@ -16,6 +16,7 @@ from tritonsmith.command_line import command
 from tritonsmith.envs import receipts
 from tritonsmith.envs.workspace import EnvDir, Workspace
 from tritonsmith.errors import FactError, SmithError, UsageError
+from tritonsmith.facts import compute_sanitizer
 from tritonsmith.plan import MakeDir, Plan, Remove, Write, process
 from tritonsmith.plan.steps.base import CommandFailedError, Tap
 from tritonsmith.plan.steps.run_attached import AttachedRun
@@ -61,9 +62,10 @@ def prepare(argv: Sequence[str], sanitizer: str, env: EnvDir, space: Workspace) 
     Raises:
         SmithError: the environment has no such build, or its runtime is missing.
     """
-    known = [name for name in configs.load(_CONFIG) if name not in ("schema", "report")]
+    known = [name for name in configs.load(_CONFIG) if name not in ("schema", "report", "gpu")]
     if sanitizer not in known:
-        raise UsageError(f"--sanitizer cannot be {sanitizer!r}", hints=[f"one of {', '.join(known)}"])
+        one_of = ", ".join((*known, *compute_sanitizer.tools()))
+        raise UsageError(f"--sanitizer cannot be {sanitizer!r}", hints=[f"one of {one_of}"])
     if not argv:
         raise UsageError("no program is given", hints=["give it after the flags: -- python script.py"])
     folder = env.path / "sanitizer"
@@ -77,6 +79,51 @@ def prepare(argv: Sequence[str], sanitizer: str, env: EnvDir, space: Workspace) 
     change = {**environ, "PATH": path, "VIRTUAL_ENV": str(env.venv)}
     step = AttachedRun((program, *argv[1:]), tuple(change.items()), folder / "stderr", phase="run")
     return SanitizedRun(before, step, folder, sanitizer)
+
+
+def prepare_on_gpu(argv: Sequence[str], tool: str, env: EnvDir, space: Workspace) -> SanitizedRun:
+    """Make the plan of a program whose kernels compute-sanitizer watches.
+
+    Args:
+        argv: the program; `python` is that of the environment, if there is one.
+        tool: `memcheck`, `racecheck`, `initcheck` or `synccheck`.
+        env: whose Python it is.
+        space: the workspace.
+
+    Raises:
+        SmithError: there is no such program, or no compute-sanitizer.
+    """
+    if not argv:
+        raise UsageError("no program is given", hints=["give it after the flags: -- python script.py"])
+    watcher = compute_sanitizer.locate()
+    folder = space.root / "sanitizer"
+    path = os.environ.get("PATH", os.defpath)
+    if env.python.is_file():
+        path = os.pathsep.join((str(env.python.parent), path))
+    program = process.which(argv[0], path)
+    if not program:
+        raise FactError(
+            f"no program {argv[0]}", hints=["give a path, or a name on PATH: -- python script.py"]
+        )
+    words = (*compute_sanitizer.argv(watcher, tool, folder / _REPORTS), program, *argv[1:])
+    step = AttachedRun(words, (("PATH", path),), folder / "stderr", phase="run")
+    before = (Remove((folder,), space.root, phase="prepare"), MakeDir(folder, phase="prepare"))
+    return SanitizedRun(Plan(TASK, before), step, folder, tool)
+
+
+def error_of(prepared: SanitizedRun) -> tuple[str, Sequence[str]]:
+    """The first thing that the sanitizer of a run said: its head, and the lines below; empty if nothing.
+
+    Raises:
+        SmithError: the sanitizer came to no end: nobody knows whether there was an error.
+    """
+    if prepared.sanitizer not in compute_sanitizer.tools():
+        return first_error(prepared.folder, prepared.sanitizer)
+    said = untrusted.text_if_any(prepared.folder / _REPORTS)
+    head, lines = compute_sanitizer.first_error(said)
+    if not head and not compute_sanitizer.finished(said):
+        raise SmithError(f"{prepared.sanitizer} came to no end", where=prepared.folder, why=said or None)
+    return head, lines
 
 
 def environment(sanitizer: str, env: EnvDir, folder: Path, space: Workspace) -> tuple[Plan, dict[str, str]]:
@@ -124,6 +171,7 @@ def first_error(folder: Path, sanitizer: str) -> tuple[str, list[str]]:
 
 def execute(prepared: SanitizedRun, space: Workspace, show: Callable[[bytes], None]) -> int:
     """Run the program, with its output on the terminal; its exit code, as a shell would have it."""
+    space.claim()
     log = space.log(TASK)
     space.run(prepared.before, TASK, quiet=True, log=log)
     try:

@@ -30,6 +30,7 @@ from tritonsmith.tasks.kernel_compare import compare_ as kernel_compare
 from tritonsmith.tasks.kernel_compile import compile_ as kernel_compile
 from tritonsmith.tasks.kernel_inline_ptx import inline_ptx
 from tritonsmith.tasks.kernel_lint import lint_ as kernel_lint
+from tritonsmith.tasks.kernel_profile import profile as kernel_profile
 from tritonsmith.tasks.kernel_reduce import reduce_ as kernel_reduce
 from tritonsmith.tasks.kernel_resources import resources as kernel_resources
 from tritonsmith.tasks.kernel_show import show_ as kernel_show
@@ -129,6 +130,7 @@ namespace = Collection(
         kernel_compare,
         kernel_compile,
         kernel_lint,
+        kernel_profile,
         kernel_reduce,
         kernel_resources,
         kernel_show,

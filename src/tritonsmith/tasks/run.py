@@ -1,4 +1,4 @@
-"""`run --sanitizer`: a program whose Triton was built with a sanitizer, and what the sanitizer finds."""
+"""`run --sanitizer`: a program that a sanitizer watches, and what the sanitizer finds."""
 
 from __future__ import annotations
 
@@ -16,21 +16,25 @@ from tritonsmith.ui import console
 @task(name="run")
 def run_(
     context: Any,
-    sanitizer: str = flag("that Triton was built with: address, undefined or thread", ""),
+    sanitizer: str = flag("address, undefined or thread of a build; memcheck, ... on a GPU", ""),
     env: str = ENV,
     dry_run: bool = DRY_RUN,
 ) -> None:
-    """Run a program with a Triton that a sanitizer watches."""
+    """Run a program that a sanitizer watches: Triton's C++, or its kernels."""
     from invoke.exceptions import Exit
 
     from tritonsmith.builder import sanitized_run
     from tritonsmith.envs import settings, workspace
     from tritonsmith.errors import SmithError
+    from tritonsmith.facts import compute_sanitizer
 
     _, argv = command_line()
     space = workspace.default()
     place = space.env(settings.load(env).name)
-    prepared = sanitized_run.prepare(argv, sanitizer, place, space)
+    if sanitizer in compute_sanitizer.tools():
+        prepared = sanitized_run.prepare_on_gpu(argv, sanitizer, place, space)
+    else:
+        prepared = sanitized_run.prepare(argv, sanitizer, place, space)
     if dry_run:
         output.plan(prepared.plan)
         return
@@ -40,7 +44,7 @@ def run_(
         sys.stderr.buffer.flush()
 
     code = sanitized_run.execute(prepared, space, show)
-    head, lines = sanitized_run.first_error(prepared.folder, sanitizer)
+    head, lines = sanitized_run.error_of(prepared)
     if head:
         raise SmithError(head, where=prepared.folder, why="\n".join(lines) or None)
     if code:

@@ -21,7 +21,8 @@ GROUPS = {
     "diagnose": ("doctor.run", "doctor.compare", "pins", "triage", "run"),
     "kernels": (
         "kernel.compile", "kernel.show", "kernel.resources", "kernel.compare", "kernel.study", "kernel.aot",
-        "kernel.inline-ptx", "kernel.capture", "kernel.lint", "kernel.reduce", "layout",
+        "kernel.inline-ptx", "kernel.capture", "kernel.lint", "kernel.profile", "kernel.reduce",
+        "layout",
     ),
     "upgrades": ("rehearse", "blame", "corpus.add", "corpus.list", "corpus.remove"),
     "bisect": ("bisect.run", "bisect.resume", "bisect.status", "bisect.log", "bisect.skip"),

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tritonsmith.errors import UndecidedError, UsageError
 from tritonsmith.tasks import output
 from tritonsmith.tasks.kernel_options import KernelOptions
-from tritonsmith.tasks.option_fields import flag
 from tritonsmith.tasks.option_task import command_line
-from tritonsmith.tasks.options import ANY_ENV, JOBS, JSON, KERNEL, OUT, PYTHON, TIMEOUT, WHEN
+from tritonsmith.tasks.options import ANY_ENV, CHECK, JOBS, JSON, KERNEL, OUT, PYTHON, TIMEOUT, WHEN
 from tritonsmith.tasks.task import task
 from tritonsmith.ui import console
 
@@ -30,7 +29,7 @@ def triage(
     what: KernelOptions,
     kernel: str = KERNEL,
     when: tuple[str, ...] = WHEN,
-    check: str = flag("wrong where the script's 'out ~ reference', or its function, fails", ""),
+    check: str = CHECK,
     env: str = ANY_ENV,
     python: Path | None = PYTHON,
     jobs: int | None = JOBS,
@@ -57,13 +56,13 @@ def triage(
     if kernel:
         subject = _kernel(kernel, what, when, env, python, jobs, timeout, out, silent=json)
     else:
-        subject = _command(argv, check, env, python, timeout, out)
+        subject = command_subject(argv, check, env, python, timeout, out)
 
     def tell(name: str, seen: Observation) -> None:
         if not json:
             console.note(": ".join((name, str(seen.seen), *filter(None, (seen.figures, seen.why)))))
 
-    space.run(_emptied(subject.out, space), "triage", quiet=True)
+    space.run(emptied(subject.out, space), "triage", quiet=True)
     found = verdict.run(subject, tell)
     about = {"kernel": kernel, "command": list(argv), "triton": subject.triton, "when": list(when)}
     about["check"] = check
@@ -81,9 +80,10 @@ def triage(
         raise UndecidedError(found.text, hints=["the table above says what was tried", str(subject.out)])
 
 
-def _command(
+def command_subject(
     argv: Sequence[str], check: str, env: str, python: Path | None, timeout: int | None, out: Path | None
 ) -> CommandSubject:
+    """A command, its check, and where it runs."""
     from tritonsmith.envs import workspace
     from tritonsmith.kernels.compile import watched_program
     from tritonsmith.triage import check as result_check
@@ -98,7 +98,7 @@ def _command(
     return CommandSubject(tuple(argv), interpreter, Path.cwd(), folder, timeout or 0, checked)
 
 
-def _emptied(folder: Path, space: Workspace) -> Plan:
+def emptied(folder: Path, space: Workspace) -> Plan:
     """Steps that remove what an earlier triage left there.
 
     Raises:

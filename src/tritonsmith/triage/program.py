@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
@@ -10,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from json import dumps, loads
 from pathlib import Path
+from typing import Any
 
 from tritonsmith import untrusted
-from tritonsmith.errors import StepError
-from tritonsmith.facts import gpus
+from tritonsmith.errors import FactError, StepError
+from tritonsmith.facts import compute_sanitizer, gpus
 from tritonsmith.kernels.batch import spec
 from tritonsmith.kernels.compile import watched_program
 from tritonsmith.kernels.compile.folder_name import folder_name
@@ -30,6 +32,8 @@ from tritonsmith.triage.variant import TriageVariant
 SKIP = 125
 _SHOWN = 100  # characters of the last line
 _STAGES = {"cuda": "ptx", "hip": "amdgcn"}  # a file of Triton's cache that tells the backend
+_COUNTED = "passes counted"
+_INTERPRETED = "TRITON_INTERPRET"
 _CHECKED = {
     "holds": Observation(Seen.GONE),
     "differs": Observation(Seen.SHOWS, failure=Failure("failure", "the check does not hold")),
@@ -93,22 +97,74 @@ class CommandSubject:
         return seen
 
     def test(self, variant: TriageVariant) -> Observation:
-        """With a variant's variables; twice where the symptom is gone, for it may come and go."""
-        if variant.needs and not (variant.needs == "a GPU" and gpus.read().all):
-            return Observation(Seen.UNTESTED, why=f"needs {variant.needs}")
-        variables, results = {**variant.variables}, self.out / folder_name(variant.name) / "results"
-        if variant.options:
-            variables |= self._operated(variant, results)
-        seen = self._run(variant.name, variables)
-        if variant.options and not variant.variables and not _changed(results):
-            why = "no launch has another value of this option, or none is compiled by Triton's own compile"
-            return replace(seen, seen=Seen.UNTESTED, why=why)
+        """Under a variant; twice where the symptom is gone, for it may come and go."""
+        seen = self.observe(variant)
         if seen.seen is Seen.GONE:
-            again = self._run(variant.name, variables)
+            again = self.observe(variant)
             if again.seen is not Seen.GONE:
                 why = f"it comes and goes: {seen.figures}, then {again.figures}"
                 return replace(again, seen=Seen.UNTESTED, why=why)
         return seen
+
+    def observe(self, variant: TriageVariant) -> Observation:
+        """Under a variant, once."""
+        if variant.needs and not (variant.needs == "a GPU" and gpus.read().all):
+            return Observation(Seen.UNTESTED, why=f"needs {variant.needs}")
+        if variant.tool:
+            return self._watched(variant)
+        variables, results = {**variant.variables}, self._folder(variant.name) / "results"
+        if variant.options or variant.skip or variant.allocator:
+            variables |= self._operated(variant, results)
+        seen = self._run(variant.name, variables)
+        if variant.says and seen.seen is not Seen.GONE:
+            log = untrusted.text_if_any(self._folder(variant.name) / "log")
+            if said := re.search(variant.says, log):
+                return replace(seen, seen=Seen.OTHER, figures=said[1])
+        why = self._unmet(variant, seen, results)
+        return replace(seen, seen=Seen.UNTESTED, why=why) if why else seen
+
+    def _unmet(self, variant: TriageVariant, seen: Observation, results: Path) -> str:
+        """Why a run tells nothing of a variant; empty if it does."""
+        if _INTERPRETED in variant.variables and self._compiled(variant.name):
+            return "kernels are compiled all the same: Gluon's, say, are not interpreted"
+        if variant.says and seen.seen is Seen.OTHER:
+            return f"{variant.name} says nothing of it: {seen.figures}"
+        if variant.variables or not (variant.options or variant.skip):
+            return ""
+        rows = _rows(results)
+        if variant.skip and not any(one["times"] != 1 for row in rows for one in row["passes"]):
+            return "no kernel of it is compiled with this pass"
+        if variant.options and not any(row["changed"] for row in rows):
+            return "no launch has another value of this option, or none is compiled by Triton's own compile"
+        return ""
+
+    def passes(self) -> tuple[str, ...]:
+        """`NAME#2` for each run of a pass in the compiles of its kernels, in their order."""
+        results = self._folder(_COUNTED) / "results"
+        nothing = TriageVariant(_COUNTED, "witness", "", "")
+        self._run(_COUNTED, self._operated(nothing, results))
+        named = [f"{one['pass']}#{one['number']}" for row in _rows(results) for one in row["passes"]]
+        return tuple(dict.fromkeys(named))
+
+    def _watched(self, variant: TriageVariant) -> Observation:
+        """Under a tool of compute-sanitizer: what it says is another failure than the symptom."""
+        try:
+            program = compute_sanitizer.locate()
+        except FactError as error:
+            return Observation(Seen.UNTESTED, why=error.what)
+        log = self._folder(variant.name) / "report"
+        seen = self._run(variant.name, {}, compute_sanitizer.argv(program, variant.tool, log))
+        text = untrusted.text_if_any(log)
+        head, lines = compute_sanitizer.first_error(text)
+        said = " ".join(filter(None, (head, compute_sanitizer.place(lines))))
+        if head:
+            return replace(seen, seen=Seen.OTHER, figures=said)
+        if not compute_sanitizer.finished(text):
+            return replace(seen, seen=Seen.UNTESTED, why=f"{variant.tool} came to no end")
+        return replace(seen, seen=Seen.SHOWS, figures="it found nothing") if seen.seen is Seen.OTHER else seen
+
+    def _folder(self, name: str) -> Path:
+        return self.out / folder_name(name)
 
     def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
         """FILE:LINE in what the baseline compiled."""
@@ -122,24 +178,27 @@ class CommandSubject:
         """None: nobody knows which kernels a command needs."""
         return ""
 
-    def _compiled(self) -> frozenset[str]:
-        """The backends that the baseline compiled for."""
-        cache = self.out / folder_name(BASELINE) / "cache"
+    def _compiled(self, name: str = BASELINE) -> frozenset[str]:
+        """The backends that the runs of a variant compiled for."""
+        cache = self._folder(name) / "cache"
         return frozenset(name for name, stage in _STAGES.items() if next(cache.rglob(f"*.{stage}"), None))
 
     def _operated(self, variant: TriageVariant, results: Path) -> dict[str, str]:
-        """Variables with which each Python compiles with a variant's options instead of the launch's."""
+        """Variables with which each Python compiles with a variant's options, or without its pass."""
         files.make_folder(results)
         request, site = results.parent / "request.json", results.parent / "site"
         files.make_folder(site)
-        content = {"schema": 1, "results": str(results), "surgery": Surgery().request()}
-        files.write(request, dumps({**content, "options": dict(variant.options)}))
+        surgery = Surgery(skip=(variant.skip,)) if variant.skip else Surgery()
+        content = {"schema": 1, "results": str(results), "surgery": surgery.request()}
+        files.write(
+            request, dumps({**content, "options": dict(variant.options), "allocator": variant.allocator})
+        )
         files.write(site / "sitecustomize.py", watched_program.site("operate", request))
         known = os.environ.get("PYTHONPATH", "")
         return {"PYTHONPATH": os.pathsep.join(filter(None, (str(site), known)))}
 
-    def _run(self, name: str, variables: Mapping[str, str]) -> Observation:
-        scratch = self.out / folder_name(name)
+    def _run(self, name: str, variables: Mapping[str, str], under: Sequence[str] = ()) -> Observation:
+        scratch = self._folder(name)
         files.make_folder(scratch)
         self._tests += 1
         log, cache = scratch / "log", scratch / "cache"
@@ -161,7 +220,7 @@ class CommandSubject:
 
             try:
                 code = process.stream(
-                    (program, *argv[1:]),
+                    (*under, program, *argv[1:]),
                     cwd=self.cwd,
                     env=environ,
                     on_line=heard,
@@ -190,7 +249,7 @@ class CommandSubject:
         return Observation(Seen.SHOWS if same else Seen.OTHER, figures, seconds=seconds, failure=failed)
 
 
-def _changed(results: Path) -> bool:
-    """Whether a kernel was compiled with another option than its launch has."""
+def _rows(results: Path) -> list[Any]:
+    """What was compiled, as each Python noted it."""
     texts = [untrusted.read_text(path) for path in sorted(results.glob("*.jsonl"))]
-    return any(loads(line)["changed"] for text in texts for line in text.splitlines())
+    return [loads(line) for text in texts for line in text.splitlines()]

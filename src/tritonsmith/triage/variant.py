@@ -37,9 +37,12 @@ class TriageVariant:
         variables: of the environment, name to value.
         skip: a pass that is left out.
         ptxas: an option of ptxas.
+        tool: of compute-sanitizer, under which a command runs.
         alone: what it means if the symptom is `gone` or `shows`, where without it nothing can be tested.
         needs: what has to be there to run it; empty where nothing has to. Only `a GPU` is ever found.
-        last: tried only where no cause was found before.
+        says: how a witness says what it found, in what the program prints: a pattern with one group.
+        allocator: it wants memory of Triton's allocator: torch's, unless the program sets another.
+        last: tried only where no cause was found among those that are not.
         release: `newest` or `before`: another Triton; empty for the same one.
         line: `stage` and `text` of the operations that it is about.
     """
@@ -62,6 +65,9 @@ class TriageVariant:
     variables: Mapping[str, str] = field(default_factory=dict)
     skip: str = ""
     ptxas: str = ""
+    tool: str = ""
+    says: str = ""
+    allocator: bool = False
     alone: Mapping[str, str] = field(default_factory=dict)
     needs: str = ""
     last: bool = False

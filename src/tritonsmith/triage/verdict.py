@@ -83,7 +83,9 @@ def run(subject: Subject, tell: Callable[[str, Observation], None]) -> TriageVer
     for row in variants.every():
         fits = row.fits(subject.triton, subject.backends, command=subject.is_command, symptom=subject.kind)
         gone = {one.variant.name for one in tried if one.observation.seen is Seen.GONE}
-        causes = any(one.variant.role == "cause" and one.variant.name in gone for one in tried)
+        causes = any(
+            one.variant.role == "cause" and not one.variant.last and one.variant.name in gone for one in tried
+        )
         if fits and (not row.after or row.after in gone) and not (row.last and causes):
             tried.append(Tried(row, subject.test(row)))
             tell(row.name, tried[-1].observation)
@@ -121,7 +123,10 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     narrow = [row for row in causes if not any(other.variant.after == row.variant.name for other in causes)]
     sides = [row for row in gone if row.variant.role == "side"]
     stays = [row.variant.stays for row in tried if row.variant.stays and row.observation.seen is Seen.SHOWS]
+    heard = [row for row in tried if row.variant.role == "witness" and row.observation.seen is Seen.OTHER]
     families = list(dict.fromkeys(row.variant.family for row in narrow))
+    if families:  # a race goes with the timing, and so under many a change
+        families += [row.variant.family for row in heard]
     reasons = [*baseline.notes, *(f"{row.variant.name}: {row.variant.gone}" for row in (*narrow, *sides))]
     hints = [subject_hint for row in (*narrow, *sides) if (subject_hint := _next(subject, row.variant))]
     reasons += [

@@ -15,6 +15,7 @@
     capture REQUEST      record the launches of this process from here on: called, not started
     reduce               run passes on one piece of IR after the other
     generic REQUEST      print IR in MLIR's generic form
+    profile REQUEST      measure what this process launches from here on, by Proton
 
 The folder is removed from `sys.path`, and the modules beside this one become a package with a unique name: a
 kernel's file may be called `reduce.py`, or import a `replay` of its own. Each command imports only what it
@@ -43,6 +44,7 @@ COMMANDS = {  # module and function of each
     "generic": ("generic", "print_all"),
     "capture": ("capture", "start"),
     "layout": ("layout", "convert"),
+    "profile": ("profile", "start"),
     "check": ("check", "run_script"),
     "plugin": ("plugin", "try_it"),
     "operate": ("surgery", "start"),

@@ -33,7 +33,8 @@ _WIDTH = 72
 _FEW = 4  # tasks
 _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text mean the same
     "--against": ["passes.diff", "passes.report"],
-    "--check": ["kernel.aot", "triage"],
+    "--by": ["kernel.profile", "layout"],
+    "--check": ["kernel.aot", "passes.knockout triage"],
     "--all": ["clear-cache", "explain", "kernel.compile", "passes.replay"],
     "--backend": ["passes.dump", "pipeline"],
     "--base": ["build-triton", "test-triton"],
@@ -57,6 +58,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
         "ir-override",
         "kernel.compare",
         "kernel.compile kernel.reduce passes.knockout",
+        "kernel.profile",
         "passes.diff",
         "passes.dump",
     ],

@@ -59,6 +59,9 @@ from tritonsmith.kernels.lint import report as lint_report
 from tritonsmith.kernels.lint.finding import LintFinding, StageLine
 from tritonsmith.kernels.lint.run import LintResult
 from tritonsmith.kernels.normalize.diff import Diff
+from tritonsmith.kernels.profile import report as profile_report
+from tritonsmith.kernels.profile.measured import ProfiledKernel
+from tritonsmith.kernels.profile.run import KernelProfile
 from tritonsmith.kernels.rehearse import findings as rehearse_findings
 from tritonsmith.kernels.rehearse import report as rehearse_report
 from tritonsmith.kernels.rehearse.rehearsal import RehearsalResult
@@ -102,8 +105,10 @@ from tritonsmith.tasks.kernel_aot import _show as show_sources
 from tritonsmith.tasks.option_task import WIDE
 from tritonsmith.tasks.pass_new import table as pass_files
 from tritonsmith.tasks.purge_wheels import _show as show_wheels
+from tritonsmith.triage import knockout as program_knockout
 from tritonsmith.triage import report as triage
 from tritonsmith.triage import variant as variants
+from tritonsmith.triage.knockout import ProgramKnockout
 from tritonsmith.triage.observation import Observation, Seen
 from tritonsmith.triage.reduce import report as kernel_reduce
 from tritonsmith.triage.reduce.candidate import SourceCounts
@@ -214,6 +219,9 @@ def _knockout(_: World) -> Iterable[Grid]:
     ]
     yield from knockout_report.tables_of(found)
     yield knockout_report.summary(found)
+    seen = Observation(Seen.OTHER, f"exit code 1: {error}", seconds=375.5)
+    ran = ProgramKnockout("3.9.0", seen, {f"{name}#1": seen, "cse#2": Observation(Seen.UNTESTED, why=error)})
+    yield program_knockout.table(ran, check=True)
     runs = (
         LlvmPassRun(0, "no pass", "", "no effect", rows["no effect"]),
         LlvmPassRun(
@@ -569,6 +577,17 @@ def _lint(_: World) -> Iterable[Grid]:
     return [block for block in blocks if isinstance(block, Grid)]
 
 
+def _profile(_: World) -> Iterable[Grid]:
+    line = SourceLine(f"{FOLDER}/attention_with_tensor_descriptors.py", 1234)
+    kernel = ProfiledKernel(KERNEL * 3, 20_000, 4.3e9)
+    kernel.sampled(line, 20_562_113, {"math_pipe_throttle": 9_999_999, "short_scoreboard": 999_999})
+    evidence = StageLine("ttgir", 1234, "tt.load", line)
+    rules = list(lint_finding.rules().values())[:2]
+    found = tuple(LintFinding(rule, "what", (evidence,), kernel.name, "p", "cuda:90:32") for rule in rules)
+    made = KernelProfile((kernel,), {}, LintResult(1, found, (), {}), (), 0)
+    return [block for block in profile_report.blocks(made) if isinstance(block, Grid)]
+
+
 SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "bisect.resume": _bisect_costs,
     "bisect.run": _bisect_costs,
@@ -596,6 +615,7 @@ SAMPLES: dict[str, Callable[[World], Iterable[Grid]]] = {
     "kernel.compare": _compare,
     "kernel.compile": lambda world: compiles.table(world.compiled()),
     "kernel.lint": _lint,
+    "kernel.profile": _profile,
     "kernel.resources": _resources,
     "kernel.study": _study,
     "layout": _layout,

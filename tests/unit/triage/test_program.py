@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from tritonsmith.errors import StepError
-from tritonsmith.triage import verdict
+from tritonsmith.facts import gpus
+from tritonsmith.triage import knockout, program, verdict
+from tritonsmith.triage import variant as variants
 from tritonsmith.triage.observation import Seen
 from tritonsmith.triage.program import CommandSubject
+from tritonsmith.triage.variant import TriageVariant
 from tritonsmith.triage.verdict import Answer, TriageVerdict
 
 
@@ -91,3 +94,63 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     runner = CommandSubject(("no-such-program",), None, tmp_path, tmp_path / "out")
     with pytest.raises(StepError, match="cannot run no-such-program"):
         runner.baseline()
+
+
+def test_kernels_that_are_compiled_all_the_same_are_not_interpreted(tmp_path: Path) -> None:
+    text = (
+        "import os, pathlib\np = pathlib.Path(os.environ['TRITON_CACHE_DIR'], 'key')\n"
+        "p.mkdir(parents=True)\n(p / 'k.ptx').touch()\nassert False"
+    )
+    found = judged(tmp_path, text)
+    [row] = [one for one in found.tried if one.variant.name == "interpreter"]
+    assert row.observation.seen is Seen.UNTESTED
+    assert "not interpreted" in row.observation.why
+
+
+def test_what_a_witness_says(tmp_path: Path) -> None:
+    witness = TriageVariant(
+        "consan", "witness", "races", "", variables={"SAN": "1"}, says="Assertion `(.+)` failed"
+    )
+    said = "print('k.py:3: block: [0] Assertion `no wait` failed.')"
+    text = f"import os\nif os.environ.get('SAN'):\n    {said}\nassert False"
+    runner = subject(tmp_path, text)
+    runner.baseline()
+    seen = runner.test(witness)
+    assert (seen.seen, seen.figures) == (Seen.OTHER, "no wait")
+
+
+def test_a_witness_that_cannot_run_says_nothing(tmp_path: Path) -> None:
+    witness = TriageVariant(
+        "consan", "witness", "races", "", variables={"SAN": "1"}, says="Assertion `(.+)` failed"
+    )
+    runner = subject(
+        tmp_path, "import os\nif os.environ.get('SAN'):\n    raise RuntimeError('x')\nassert False"
+    )
+    runner.baseline()
+    assert runner.test(witness).seen is Seen.UNTESTED
+
+
+def test_a_tool_of_compute_sanitizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "========= Invalid __global__ write of size 8 bytes\\n=========     at k+0x1 in k.py:6\\n"
+    tool = tmp_path / "compute-sanitizer"
+    tool.write_text(f'#!/bin/sh\nprintf \'{said}\' > "$6"\nshift 7\nexec "$@"\n', encoding="utf-8")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(gpus, "read", lambda: gpus.Gpus((gpus.Gpu("nvidia", "", "9.0"),)))
+    memcheck = next(one for one in variants.every() if one.tool == "memcheck")
+    runner = subject(tmp_path, "assert False")
+    runner.baseline()
+    seen = runner.test(memcheck)
+    assert seen.figures == "Invalid __global__ write of size 8 bytes at k+0x1 in k.py:6"
+    assert seen.seen is Seen.OTHER
+
+
+def test_a_program_without_each_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pass surgery of a real Triton is in tests/integration; here two passes, one of which is needed."""
+    runner = subject(tmp_path, "import os\nassert os.environ.get('WITHOUT') != 'b#1'")
+    monkeypatch.setattr(CommandSubject, "passes", lambda _self: ("a#1", "b#1"))
+    monkeypatch.setattr(CommandSubject, "_operated", lambda _self, one, _results: {"WITHOUT": one.skip})
+    monkeypatch.setattr(program, "_rows", lambda _results: [{"passes": [{"times": 0}], "changed": {}}])
+    found = knockout.run(runner, lambda _name, _seen: None)
+    words = [row["without"] for row in knockout.as_json(found, check=False)["passes"]]
+    assert words == ["succeeds", "succeeds", "fails"]

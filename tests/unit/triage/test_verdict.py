@@ -67,6 +67,21 @@ def test_one_cause_is_decided_with_its_lines() -> None:
     assert 'input_precision="ieee"' in found.next[0]
 
 
+def test_what_a_sanitizer_finds_is_not_blamed_on_a_change_that_hides_it() -> None:
+    found, _ = judged("ptxas not optimizing", otherwise=frozenset(("memcheck",)), is_command=True)
+    assert found.answer is Answer.SEVERAL
+    assert "accesses outside of memory" in found.text
+
+
+def test_all_passes_are_tried_though_one_helps() -> None:
+    """A pass that feeds the wrong one helps too, as on triton#11836."""
+    names = ("tritongpu-remove-layout-conversions", "tritongpu-optimize-thread-locality")
+    found, tested = judged(*(f"without {name}" for name in names))
+    assert found.answer is Answer.SEVERAL
+    assert all(name in found.text for name in names)
+    assert "without triton-loop-aware-cse" in tested
+
+
 def test_two_causes_are_not_decided() -> None:
     found, _ = judged("float32 dots in full precision", "num_stages=1")
     assert found.answer is Answer.SEVERAL
@@ -165,9 +180,10 @@ def test_rows_are_sound() -> None:
     assert len(set(told)) == len(told)
     for number, one in enumerate(every):
         assert not one.after or one.after in names[:number], one.name
-        assert one.options or one.variables or one.release or one.skip or one.ptxas, one.name
+        changed = one.options or one.variables or one.skip or one.tool
+        assert changed or one.release or one.ptxas, one.name
         assert one.role == "side" or (one.gone and one.next), one.name
-        assert one.variables or one.options or not one.commands, one.name
+        assert changed or not one.commands, one.name
 
 
 @pytest.mark.parametrize(

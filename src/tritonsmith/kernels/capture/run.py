@@ -18,7 +18,6 @@ from tritonsmith.kernels.capture import recorded
 from tritonsmith.kernels.compile import describe, gpu_models, kernel_list_text, watched_program
 from tritonsmith.kernels.compile.targets import Target
 from tritonsmith.plan import MakeDir, Plan, Remove, Write
-from tritonsmith.plan.steps.base import CommandFailedError, Tap
 from tritonsmith.plan.steps.run_attached import AttachedRun
 from tritonsmith.ui import redact
 
@@ -131,12 +130,7 @@ def execute(prepared: PreparedCapture, space: Workspace) -> Captured:
     log = space.log(_TASK)
     space.run(prepared.before, _TASK, quiet=True, log=log)
     try:
-        code = 0
-        try:
-            tap = Tap(watched_program.show, lambda: None)
-            space.run(Plan("run", (prepared.step,)), _TASK, quiet=True, log=log, tap=tap)
-        except CommandFailedError as failure:
-            code = failure.code if failure.code >= 0 else 128 - failure.code
+        code = watched_program.run(prepared.step, space, _TASK, log)
         said = untrusted.text_if_any(prepared.step.errors)
         missing = match[-1] if code and (match := _MISSING.findall(said)) else ""
         found = recorded.read(prepared.work / "results")

@@ -12,7 +12,8 @@ from tritonsmith.command_line import command
 from tritonsmith.envs import settings
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError
-from tritonsmith.plan import Write, process
+from tritonsmith.plan import Plan, Write, process
+from tritonsmith.plan.steps.base import CommandFailedError, Tap
 from tritonsmith.plan.steps.run_attached import AttachedRun
 
 EXAMPLE = " -- python script.py"
@@ -95,6 +96,15 @@ def site(what: str, request: Path) -> str:
         request: its file.
     """
     return _SITE.format(worker=str(worker.FOLDER / "__main__.py"), what=what, request=str(request))
+
+
+def run(step: AttachedRun, space: Workspace, asked_by: str, log: Path) -> int:
+    """Run the program, with its output on the terminal; its exit code, as a shell would have it."""
+    try:
+        space.run(Plan("run", (step,)), asked_by, quiet=True, log=log, tap=Tap(show, lambda: None))
+    except CommandFailedError as failure:
+        return failure.code if failure.code >= 0 else 128 - failure.code
+    return 0
 
 
 def show(data: bytes) -> None:

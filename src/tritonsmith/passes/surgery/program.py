@@ -16,7 +16,6 @@ from tritonsmith.errors import SmithError
 from tritonsmith.kernels.compile import watched_program
 from tritonsmith.kernels.compile.surgery import Surgery
 from tritonsmith.plan import MakeDir, Plan, Remove, Write
-from tritonsmith.plan.steps.base import CommandFailedError, Tap
 from tritonsmith.plan.steps.run_attached import AttachedRun
 
 _TASK = "passes.run"
@@ -86,12 +85,7 @@ def execute(prepared: PreparedProgram, space: Workspace) -> ProgramRun:
     log = space.log(_TASK)
     space.run(prepared.before, _TASK, quiet=True, log=log)
     try:
-        code = 0
-        try:
-            tap = Tap(watched_program.show, lambda: None)
-            space.run(Plan("run", (prepared.step,)), _TASK, quiet=True, log=log, tap=tap)
-        except CommandFailedError as failure:
-            code = failure.code if failure.code >= 0 else 128 - failure.code
+        code = watched_program.run(prepared.step, space, _TASK, log)
         texts = [untrusted.read_text(path) for path in sorted((prepared.work / "results").glob("*.jsonl"))]
         return ProgramRun(tuple(json.loads(line) for text in texts for line in text.splitlines()), code)
     finally:
