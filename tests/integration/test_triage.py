@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.integration.harness import Smith
+from tritonsmith import worker
+from tritonsmith.facts import gpus
+from tritonsmith.kernels.profile.profilers import Profiler
+from tritonsmith.triage.observation import Seen
+from tritonsmith.triage.program import CommandSubject
+from tritonsmith.triage.variant import TriageVariant
 
 KERNELS = """
 import triton
@@ -100,6 +107,43 @@ def test_options_of_a_commands_kernels(smith: Smith) -> None:
     assert seen["num_warps=8"]["symptom"] == "shows"
     assert seen["num_warps=1"]["symptom"] == "not tested"
     assert "no launch has another value" in seen["num_warps=1"]["why"]
+
+
+def test_a_program_without_a_pass(smith: Smith) -> None:
+    """The products are on tensor cores only with the pass that puts them there."""
+    asserted = "assert 'wgmma' in made.asm['ptx'] or 'mma.sync' in made.asm['ptx']"
+    text = LAUNCH.replace('sys.exit("wrong" if made.metadata.num_stages != 1 else 0)', asserted)
+    (smith.cwd / "launch.py").write_text(text, encoding="utf-8")
+    python = smith.env("wheel") / "venv" / "bin" / "python"
+    subject = CommandSubject(("python", "launch.py"), python, smith.cwd, smith.cwd / "out")
+    assert subject.baseline().seen is Seen.GONE
+    names = subject.passes()
+    assert names.index("tritongpu-coalesce#1") < names.index("tritongpu-accelerate-matmul#1")
+    for name, seen in (("tritongpu-accelerate-matmul#1", Seen.OTHER), ("canonicalize#1", Seen.GONE)):
+        variant = TriageVariant(f"without {name}", "cause", name, "", skip=name)
+        assert subject.observe(variant).seen is seen, name
+    absent = TriageVariant("without nothing", "cause", "", "", skip="no-such-pass")
+    assert subject.observe(absent).seen is Seen.UNTESTED
+
+
+def test_a_profile_without_a_gpu(smith: Smith) -> None:
+    if gpus.read().all:
+        pytest.skip("this machine has a GPU")
+    assert "needs a GPU" in smith("kernel.profile", "--", "python", "launch.py", code=1).err
+
+
+def test_proton_is_started_with_triton(smith: Smith, tmp_path: Path) -> None:
+    """Without a GPU it refuses, and says why; what it writes on one is in tests/unit/kernels/profile."""
+    request, results = tmp_path / "request.json", tmp_path / "results"
+    results.mkdir()
+    sessions = Profiler("proton", "nvidia").sessions(times=False)
+    request.write_text(json.dumps({"results": str(results), "sessions": sessions}), encoding="utf-8")
+    start = str(worker.FOLDER / "__main__.py")
+    run = f"runpy.run_path({start!r})['run']('profile', {str(request)!r})"
+    python = smith.env("wheel") / "venv" / "bin" / "python"
+    subprocess.run([python, "-c", f"import runpy; {run}; import triton"], check=True, cwd=tmp_path)
+    [said] = [json.loads(path.read_text(encoding="utf-8")) for path in results.glob("*.json")]
+    assert said["session"] or len(said["refused"]) == 2, "of three sessions one is of another era"
 
 
 def test_what_is_refused(smith: Smith) -> None:
