@@ -44,8 +44,10 @@ class ByteMemory:
         self._pages, self._slots = np.empty(0, np.int64), np.empty(0, np.int64)
         self._data, self._state = np.zeros(1 << _PAGE, np.uint8), np.zeros(1 << _PAGE, np.uint8)
         if isinstance(reference, RecordingMemory):
-            for dtype, every in reference.reads.items():
-                self._paint(np.unique(np.concatenate(every)), dtype)
+            reads = {dtype: np.unique(np.concatenate(every)) for dtype, every in reference.reads.items()}
+            _refuse_overlaps(reference, reads)
+            for dtype, at in reads.items():
+                self._paint(at, dtype)
 
     @classmethod
     def of(cls, reference: GlobalMemory, pointees: tuple[np.dtype[Any] | None, ...]) -> ByteMemory:
@@ -63,9 +65,6 @@ class ByteMemory:
         """Contents that nobody wrote."""
         index = self._index(at[:, None] + np.arange(dtype.itemsize))
         raw = np.ascontiguousarray(self._contents.load(at, dtype)).view(np.uint8).reshape(index.shape)
-        known = self._state[index] != 0
-        if (known & (self._data[index] != raw)).any():
-            raise UnsupportedIrError("memory that is read as two types")
         self._data[index], self._state[index] = raw, _KNOWN
 
     def _index(self, at: Array) -> Array:
@@ -138,6 +137,18 @@ class ByteMemory:
         mine = np.asarray([(where(one)[0] or 0) < arguments for one in rest.tolist()], np.bool_)  # few
         found.store(rest[mine], self._data[slots[mine]])
         return found
+
+
+def _refuse_overlaps(reference: GlobalMemory, reads: dict[np.dtype[Any], Array]) -> None:
+    """The reference has elements, whose bytes it does not know: a pointer from memory may lie anywhere."""
+    wanted = reference.written
+    parts = [(at, dtype.itemsize) for dtype, at in reads.items()]
+    parts += [
+        (wanted.at[wanted.kinds == number], dtype.itemsize) for number, dtype in enumerate(wanted.dtypes)
+    ]
+    every = np.unique(np.concatenate([np.stack((at, at + size), axis=1) for at, size in parts]), axis=0)
+    if (every[:-1, 1] > every[1:, 0]).any():
+        raise UnsupportedIrError("elements that overlap in memory")
 
 
 class SharedMemory:

@@ -12,10 +12,11 @@ from tritonsmith.passes.check.arith import unsigned
 from tritonsmith.passes.check.llvm.library import library_function
 from tritonsmith.passes.check.llvm.types import LlvmType, from_bytes, to_bytes, type_of, zero
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, constant, integers, text
-from tritonsmith.passes.check.registry import OPERATIONS, threaded
+from tritonsmith.passes.check.registry import OPERATIONS, THREADED, threaded
 
 Array = np.ndarray[Any, Any]
 
+_REGISTERS = "llvm.nvvm.read.ptx.sreg."  # older Tritons call the intrinsics
 _DYNAMIC = -(1 << 31)  # an index of llvm.getelementptr that is an operand
 _SAME = {
     "add": "arith.addi", "sub": "arith.subi", "mul": "arith.muli", "sdiv": "arith.divsi",
@@ -213,6 +214,11 @@ def _call(run: Any, operation: Operation, *values: Any) -> tuple[Any, ...]:
         return found
     if name == "__ockl_get_num_groups":
         return (np.asarray(np.int64(run.grid[_lane(values[0])])),)
+    if name.startswith(_REGISTERS):
+        run.name = name.removeprefix("llvm.")
+        if (register := THREADED.get(run.name)) is not None:
+            value: tuple[Any, ...] = register(run, operation)
+            return value
     function = library_function(name)
     if function is None or any(isinstance(one, tuple) or one.dtype.kind not in "fV" for one in values):
         raise UnsupportedIrError(f"the function {name}")

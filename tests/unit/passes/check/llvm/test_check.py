@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.unit.passes.check.texts import ADD, checked
+from tritonsmith.errors import FactError
 from tritonsmith.passes.check import report
+from tritonsmith.passes.check.llvm.memory import ByteMemory, RecordingMemory
+from tritonsmith.passes.check.memory import base
+from tritonsmith.passes.check.module import UnsupportedIrError
 
 pytestmark = pytest.mark.unit
 
@@ -78,3 +83,16 @@ def test_what_is_not_known_in_it_is_named() -> None:
     unknown = LOWERED.replace("llvm.fmul", "llvm.intr.copysign")
     answer = checked(ADD, unknown, through_llvm=True)
     assert [(one.status, one.why) for one in answer.open] == [("unknown", "llvm.intr.copysign")]
+
+
+def test_without_a_reference_nothing_is_compared() -> None:
+    with pytest.raises(FactError, match="nothing of this kernel can be run"):
+        checked(ADD.replace("tt.make_range", "tt.make_other"), LOWERED, through_llvm=True)
+
+
+def test_elements_that_overlap_are_not_compared() -> None:
+    """The reference has no bytes: two elements that share some are two for it."""
+    reference = RecordingMemory(1)
+    reference.store(np.asarray([base(0), base(0) + 2]), np.ones(2, np.float32))
+    with pytest.raises(UnsupportedIrError, match="overlap"):
+        ByteMemory.of(reference, ())

@@ -151,3 +151,8 @@ def test_functions_of_libraries(callee: str, function: np.ufunc) -> None:
         + f'    %r = "llvm.call"(%half) <{{callee = @"{callee}"}}> : (f32) -> f32\n'
     )
     assert np.allclose(ran(body, "float32"), function(0.5), rtol=1e-7)
+
+
+def test_an_intrinsic_is_the_register_that_it_names() -> None:
+    called = '    %r = "llvm.call_intrinsic"() <{intrin = "llvm.nvvm.read.ptx.sreg.ctaid.x"}> : () -> i32\n'
+    assert (ran(called) == 1).all()
