@@ -92,7 +92,7 @@ def _definition(index: Index, text: Definition) -> AtlasAnswer:
     made.places["defined"] = (Place(one.file, one.line, one.record),)
     if why:
         made.notes.append(why)
-    if one in index.foreign or text in index.foreign:
+    if text not in index.definitions:
         made.notes.append(f"MLIR's own: files are relative to {index.llvm}")
         _calls(index, made, one)
         return made

@@ -65,7 +65,9 @@ class FrontEnd:
         known = {name for _, name in exports}
         for module, name in exports:
             file = f"{top}/{module}.py"
-            functions = modules.setdefault(module, self._functions_of(file))
+            if module not in modules:
+                modules[module] = self._functions_of(file)
+            functions = modules[module]
             if name in functions:
                 yield (
                     f"{prefix}.{name}",
