@@ -64,6 +64,8 @@ class LoweredKernel:
             llvm_type(str(one.type)).space != 1 for one in scratch
         ):
             raise UnsupportedIrError("parameters that are not those of Triton's IR")
+        if reference.racing:  # which thread is the last one is not defined
+            raise UnsupportedIrError("elements that one operation of the reference writes twice")
         memory = ByteMemory.of(reference, self._pointees())
         warp, warps = integer(self.module, "ttg.threads-per-warp"), integer(self.module, "ttg.num-warps")
         if not warp or not warps or integer(self.module, "ttg.num-ctas", 1) != 1:

@@ -96,3 +96,10 @@ def test_elements_that_overlap_are_not_compared() -> None:
     reference.store(np.asarray([base(0), base(0) + 2]), np.ones(2, np.float32))
     with pytest.raises(UnsupportedIrError, match="overlap"):
         ByteMemory.of(reference, ())
+
+
+def test_elements_that_race_are_not_compared() -> None:
+    racing = ADD.replace('"tt.addptr"(%os, %at)', '"tt.addptr"(%os, %starts)')
+    answer = checked(racing, LOWERED, through_llvm=True)
+    assert answer.racing
+    assert [one.why for one in answer.open] == ["elements that one operation of the reference writes twice"]
