@@ -72,6 +72,22 @@ def test_a_planted_miscompile_is_named_with_its_line(with_wheel: Smith, dump: Pa
     assert "kernels.py" in done.out
 
 
+def test_a_kernel_by_its_name(with_wheel: Smith, tmp_path: Path) -> None:
+    (tmp_path / "kernels.py").write_text(KERNELS, encoding="utf-8")
+    smith = with_wheel.beside(tmp_path)
+    kernel = ("kernels.py:normed", "--signature", SIGNATURES["normed"], "--target", "cuda:90")
+    done = smith("passes.check", *kernel, "--out", "dump")
+    assert "passes changes the result" in done.out
+    assert "none of" in done.out
+    held = smith("passes.isolate", "dump", "--when", "wrong")
+    assert "none of" in held.out
+    judged = smith("triage", *kernel, "--when", "wrong")
+    assert "verdict: nothing found: normed: none of" in judged.out
+    assert "about a kernel, not about a dump" in smith("passes.check", "dump", "--target", "h100", code=2).err
+    assert "contradict" in smith("triage", *kernel, "--when", "wrong", "--when", "spills>0", code=2).err
+    assert "no --when wrong" in smith("kernel.reduce", *kernel, "--when", "wrong", code=2).err
+
+
 def _planted(dump: Path, broken: Path, name: str) -> Path:
     """The dump with other texts after the first pass of this name."""
     made = indexes.read(dump)

@@ -22,6 +22,7 @@ from tritonsmith.errors import SmithError
 from tritonsmith.facts import triton_history
 from tritonsmith.facts.triton_history import TritonCommit
 from tritonsmith.kernels.batch.spec import CompilerSpec
+from tritonsmith.versions import version_key
 
 SHORT = 12  # digits of a commit
 
@@ -147,7 +148,7 @@ class TritonBisect:
             search = self._releases()
             state = search.state
             good, bad = (search.tritons[index].label for index in (state.good, state.bad))
-            only = self.session.question.releases_only
+            only = self.session.question.releases_only or self._mended
             if not (state.left or only) and self._between(good, bad):
                 search = self._nightly_search(good, bad)
                 state = search.state
@@ -173,7 +174,7 @@ class TritonBisect:
         if self.good.release and self.bad.release:
             release = self._search_releases()
             good, bad = release.good, release.bad
-            if self.session.question.releases_only:
+            if self.session.question.releases_only or release.fix:
                 return BisectAnswer(release, notes=self._about(release))
             if self._between(good, bad):
                 nightly = self._search_nightlies(good, bad)
@@ -206,6 +207,10 @@ class TritonBisect:
         )
 
     def _about(self, step: BisectStep) -> tuple[str, ...]:
+        if step.fix:
+            deeper = self.session.question.nightlies or self.builds
+            left = ("nightlies and commits are not searched for what mended it",) if deeper else ()
+            return (*releases.about_fix(step.bad, step.good, self._clone), *left)
         return tuple(releases.about_step(step.good, step.bad, self._clone))
 
     def _releases(self) -> ReleaseSearch:
@@ -253,7 +258,12 @@ class TritonBisect:
         names = {"good": self.good.release, "bad": self.bad.release}
         if against := releases.verdict_of_ends(*search.ends(), names):
             raise _not_reproduced(*against)
-        return self._step(search.run(), [one.label for one in search.tritons])
+        return self._step(search.run(), [one.label for one in search.tritons], fix=self._mended)
+
+    @property
+    def _mended(self) -> bool:
+        """Whether the good end is the newer release: what mended it is searched for."""
+        return version_key(self.good.release) > version_key(self.bad.release)
 
     def _range(self, good: str, bad: str) -> CommitRange:
         if self.builds is None:

@@ -68,19 +68,17 @@ def parse(text: str, flag: str, clone: Path | None = None) -> BisectEnd:
 
 
 def releases_between(good: str, bad: str) -> tuple[str, ...]:
-    """Releases on the package index from one to another, both included, oldest first.
+    """Releases on the package index from the good end to the bad one, both included, in this order.
 
     Raises:
-        UsageError: the good end is the same as the bad one, or newer.
+        UsageError: the good end is the same as the bad one.
     """
-    if version_key(good) >= version_key(bad):
-        raise UsageError(
-            f"--good {good} is not older than --bad {bad}",
-            hints=["to find what made it better, exchange what is good: --when with the other comparison"],
-        )
+    first, last = sorted((version_key(good), version_key(bad)))
+    if first == last:
+        raise UsageError(f"--good and --bad are the same release, {good}")
     every = {wheel for row in eras.releases() for wheel in row.wheels} | {good, bad}
-    between = (one for one in every if version_key(good) <= version_key(one) <= version_key(bad))
-    return tuple(sorted(between, key=version_key))
+    between = sorted((one for one in every if first <= version_key(one) <= last), key=version_key)
+    return tuple(between if version_key(good) == first else reversed(between))
 
 
 def _release(text: str, version: str) -> BisectEnd:

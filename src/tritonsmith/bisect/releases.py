@@ -131,6 +131,17 @@ def about_step(good: str, bad: str, clone: Path | None) -> Iterator[str]:
         yield f"LLVM moved as well: {compared}{more}"
 
 
+def about_fix(bad: str, good: str, clone: Path | None) -> Iterator[str]:
+    """What lies between the last bad release and the one that mends it: commits of main, and picks."""
+    one, two = eras.release(bad).version, eras.release(good).version
+    points = [branch_point(version, clone)[:12] for version in (bad, good)]
+    if points[0] == points[1]:
+        yield f"both are cut from {points[0]}: a commit of release/{two}.x"
+        return
+    yield f"main between the branch points: {points[0]}..{points[1]} (release/{one}.x, release/{two}.x)"
+    yield f"or a commit picked into release/{two}.x"
+
+
 def verdict_of_ends(
     good: BisectOutcome, bad: BisectOutcome, names: Mapping[str, str]
 ) -> tuple[str, BisectOutcome] | None:

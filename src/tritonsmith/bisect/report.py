@@ -74,6 +74,8 @@ def verdict(answer: BisectAnswer) -> str:
         names, last = ", ".join(_short(one) for one in step.suspects), _short(step.suspects[-1])
         fix = f"{FIX} is " if step.fix else ""
         return f"undecided: {fix}one of {names}; all but {last} were skipped"
+    if step.fix and not answer.commit:
+        return f"{FIX} is in release {_short(step.good)}; last bad: {_short(step.bad)}"
     if step.fix:
         return f"{FIX} that only the good end has: {_short(step.good)}; bad before it: {_short(step.bad)}"
     what = "commit" if answer.commit else "nightly" if step.bad in answer.nightlies else "release"

@@ -301,6 +301,7 @@ def _predicate(
     from tritonsmith.bisect.predicate.failing_compile import FailurePredicate
     from tritonsmith.bisect.predicate.kernel_compiles import KernelCompiles
     from tritonsmith.bisect.predicate.protocol import ConfirmedPredicate
+    from tritonsmith.passes.check.predicate import asked_for
 
     question, scratch = session.question, session.folder / _TESTS
     times = question.confirm
@@ -313,6 +314,10 @@ def _predicate(
         made = command.CommandPredicate(question.command, folder, scratch, scheduler, jobs or 1)
     elif test:
         made = TestPredicate(test, scratch, good, bad, scheduler, jobs or 1)
+    elif asked_for(question.when):
+        from tritonsmith.bisect.predicate.wrong_result import WrongResultPredicate
+
+        made = WrongResultPredicate(kernels, scratch, question.timeout, silent=silent)
     else:
         compiles = KernelCompiles(
             kernels, scratch, scheduler, jobs, question.timeout, silent=silent, again=times > 1

@@ -97,10 +97,15 @@ def _subject(
 ) -> KernelSubject:
     from tritonsmith.bisect.predicate import limit
     from tritonsmith.envs import workspace
+    from tritonsmith.errors import UsageError
     from tritonsmith.kernels.compile import run
+    from tritonsmith.passes.check.predicate import WRONG
     from tritonsmith.plan import digest
     from tritonsmith.triage.kernel import KernelSubject
 
+    if WRONG in when:
+        hints = ["triage and bisect know it", "a command whose exit code tells: -- command {}"]
+        raise UsageError(f"kernel.reduce has no --when {WRONG}", hints=hints)
     run.check(asked)
     where = run.toolchain(env or "wheel", str(python or ""), jobs=jobs, timeout=timeout)
     folder = workspace.default().root / "reduce" / digest(str(file))[:16]

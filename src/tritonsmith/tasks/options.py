@@ -65,7 +65,7 @@ TODAY = flag("Triton of today: a version, environment or interpreter", "")
 LOADER = flag("Triton: a version, environment or interpreter", "wheel")  # of plugins
 TOMORROW = flag("Triton of tomorrow, of the same kinds", "")
 FAIL_ON = flag("changes that fail the comparison: 'registers>+5%,spills>0'", None)
-WHEN = flag("bad where: 'spills>0', 'ptx contains TEXT' (repeatable)", ())
+WHEN = flag("bad where: 'spills>0', 'ptx contains TEXT', wrong (repeatable)", ())
 CHECK = flag("wrong where the script's 'out ~ reference', or its function, fails", "")
 CORPUS = flag("folder of the corpus", None, unset="in the workspace")
 SCHEDULER = flag("Dask scheduler whose workers compile: tcp://HOST:8786", "")

@@ -3,51 +3,55 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tritonsmith.errors import UndecidedError
-from tritonsmith.tasks.option_fields import again, flag
-from tritonsmith.tasks.options import ANY_ENV, DUMPED_KERNEL, FOLDER, JSON, PYTHON
+from tritonsmith.tasks.kernel_options import KernelOptions
+from tritonsmith.tasks.option_fields import again, flag, word
+from tritonsmith.tasks.options import ANY_ENV, DUMPED_KERNEL, JSON, OUT, PYTHON
 from tritonsmith.tasks.task import task
+
+if TYPE_CHECKING:
+    from tritonsmith.passes.check.check import CheckAnswer
+    from tritonsmith.passes.dump.index import DumpIndex
 
 
 @task(tables=True, name="check")
 def check(
     context: Any,
-    folder: Path = FOLDER,
+    what: KernelOptions,
+    folder: str = word("folder of passes.dump, or a kernel to dump: FILE:KERNEL"),
     kernel: str = DUMPED_KERNEL,
     seeds: int | None = flag("how many inputs; of several the last has edge cases", None, unset="3", least=1),
     through_llvm: bool = flag("also run the IR in LLVM's dialect, by the threads of a block", default=False),
+    out: Path | None = again(OUT, "in the workspace"),
     env: str = ANY_ENV,
     python: Path | None = again(PYTHON, "the dump's"),
     json: bool = JSON,
 ) -> None:
     """Run the IR after each pass: which is the first to change the result."""
-    from importlib.util import find_spec
-
     from tritonsmith.command_line import command
-    from tritonsmith.envs import workspace
-    from tritonsmith.errors import FactError, SmithError
-    from tritonsmith.passes.dump import index, select
-    from tritonsmith.passes.replay import replayer
+    from tritonsmith.errors import SmithError, UsageError
+    from tritonsmith.passes.check import predicate
     from tritonsmith.tasks import output
     from tritonsmith.ui import console
 
-    made = index.read(folder)
-    one = select.kernel(made, kernel)
-    if missing := [name for name in ("xdsl", "ml_dtypes", "numpy") if find_spec(name) is None]:
-        hints = ["pip install 'tritonsmith[check]', into the Python that runs the tool"]
-        raise FactError(f"passes.check needs {' and '.join(missing)}", hints=hints)
-    from tritonsmith.passes.check import check as passes_check
+    predicate.require()
     from tritonsmith.passes.check import report
 
-    space = workspace.default()
-    chosen = replayer.choose(made, space, env=env, python=python, triton_opt=None)
-    if chosen.python is None:
-        raise FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])
-    answer = passes_check.check(
-        made, one, chosen.python, space, seeds, silent=json, through_llvm=through_llvm
-    )
+    made: DumpIndex
+    if Path(folder).is_dir():
+        if out or what != KernelOptions():
+            raise UsageError("flags of a compile are about a kernel, not about a dump")
+        made, answer = _of_dump(
+            Path(folder), kernel, seeds, env, python, silent=json, through_llvm=through_llvm
+        )
+    else:
+        if kernel:
+            raise UsageError("--kernel is about a dump", hints=["FILE:KERNEL names the kernel"])
+        made, answer = _of_kernel(
+            folder, what, out, seeds, env, python, silent=json, through_llvm=through_llvm
+        )
     if json:
         output.json(report.as_json(answer))
     else:
@@ -56,9 +60,57 @@ def check(
             console.out().print(line, markup=False)
     if answer.culprit:
         hints = [
-            command("passes.diff", folder, answer.culprit.checked.name),
+            command("passes.diff", made.folder, answer.culprit.checked.name),
             "docs/passes-check.md says what is compared",
         ]
         raise SmithError(report.verdict(answer), hints=hints)
     if answer.open:
         raise UndecidedError(report.verdict(answer), hints=sorted({one.why for one in answer.open}))
+
+
+def _of_dump(
+    folder: Path,
+    kernel: str,
+    seeds: int | None,
+    env: str,
+    python: Path | None,
+    *,
+    silent: bool,
+    through_llvm: bool,
+) -> tuple[DumpIndex, CheckAnswer]:
+    from tritonsmith.envs import workspace
+    from tritonsmith.errors import FactError
+    from tritonsmith.passes.check import check as passes_check
+    from tritonsmith.passes.dump import index, select
+    from tritonsmith.passes.replay import replayer
+
+    made, space = index.read(folder), workspace.default()
+    one = select.kernel(made, kernel)
+    chosen = replayer.choose(made, space, env=env, python=python, triton_opt=None)
+    if chosen.python is None:
+        raise FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])
+    answer = passes_check.check(
+        made, one, chosen.python, space, seeds, silent=silent, through_llvm=through_llvm
+    )
+    return made, answer
+
+
+def _of_kernel(
+    kernel: str,
+    what: KernelOptions,
+    out: Path | None,
+    seeds: int | None,
+    env: str,
+    python: Path | None,
+    *,
+    silent: bool,
+    through_llvm: bool,
+) -> tuple[DumpIndex, CheckAnswer]:
+    from tritonsmith.kernels.compile import run
+    from tritonsmith.passes.check.kernel_check import check_kernel
+    from tritonsmith.tasks.kernel_options import target_of
+
+    asked = what.request(kernel, target=target_of("ttgir"))
+    run.check(asked)
+    where = run.toolchain(env or "wheel", str(python or ""), jobs=1)
+    return check_kernel(asked, where, out, seeds, silent=silent, through_llvm=through_llvm)

@@ -36,7 +36,7 @@ def isolate(
     timeout: float | None = REDUCE_TIMEOUT,
     pattern: str = flag("instead: find the first pass or stage whose output has this text", ""),
     regex: bool = flag("--pattern is a regular expression", default=False),
-    when: str = flag("instead: check limits of the compiled kernel: spills>0,registers>128", ""),
+    when: str = flag("instead: check limits of the compiled kernel: spills>0; or wrong", ""),
     source: Path | None = TOOL_SOURCE,
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
@@ -108,6 +108,9 @@ def _held(
     from tritonsmith.passes.isolate import first_pass_with
     from tritonsmith.ui import console
 
+    if when == "wrong":
+        _wrong(made, kernel, space, by, json=json)
+        return
     if when:
         manifest = _compiled(made, space, by)
         terms = first_pass_with.limit(when, manifest)
@@ -131,6 +134,30 @@ def _held(
         raise SmithError(first_pass_with.sentence(held, pattern), where=made.folder)
     else:
         console.out().print(first_pass_with.sentence(held, pattern), markup=False)
+
+
+def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, *, json: bool) -> None:
+    """The first pass that changes what the kernel computes."""
+    from tritonsmith.errors import FactError, UndecidedError
+    from tritonsmith.passes.check import predicate
+    from tritonsmith.passes.dump import select
+    from tritonsmith.passes.replay import replayer
+    from tritonsmith.ui import console
+
+    predicate.require()
+    from tritonsmith.passes.check import check, report
+
+    chosen = replayer.choose(made, space, env=by.env, python=by.python, triton_opt=None)
+    if chosen.python is None:
+        raise FactError("only an interpreter with Triton prints the generic form", hints=["--python PATH"])
+    answer = check.check(made, select.kernel(made, kernel), chosen.python, space, silent=json)
+    if json:
+        output.json(report.as_json(answer), indent=None)
+    else:
+        for line in report.lines(answer):
+            console.out().print(line, markup=False)
+    if answer.open and not answer.culprit:
+        raise UndecidedError(report.verdict(answer), hints=sorted({one.why for one in answer.open}))
 
 
 def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifest:

@@ -130,12 +130,18 @@ def _kernel(
     from tritonsmith.envs import workspace
     from tritonsmith.kernels.compile import run
     from tritonsmith.kernels.compile.folder_name import folder_name
+    from tritonsmith.passes.check import predicate
     from tritonsmith.triage.kernel import KernelSubject
 
     asked = what.request(kernel)
     run.check(asked)
-    terms = limit.parse(when)
+    wrong = predicate.asked_for(when)
+    terms = () if wrong else limit.parse(when)
     where = run.toolchain(env or "wheel", str(python or ""), jobs=jobs or 1, timeout=timeout)
     name = folder_name(f"{asked.file.stem}.{asked.name or asked.kernel or 'kernel'}")
     folder = (out or workspace.default().root / "triage" / name).absolute()
+    if wrong:
+        from tritonsmith.triage.wrong_kernel import WrongKernelSubject
+
+        return WrongKernelSubject(asked, where, (), folder, silent=silent)
     return KernelSubject(asked, where, terms, folder, silent=silent)

@@ -91,6 +91,11 @@ class KernelSubject:
         return "hang" if any(point.status == "timeout" for point in points) else "failure"
 
     @property
+    def when(self) -> list[str]:
+        """What `--when` says of it."""
+        return [term.text for term in self.terms]
+
+    @property
     def constants(self) -> Mapping[str, Any]:
         """Of the kernel's parameters, after the baseline: those that heuristics compute, too."""
         return self._baseline.points[0].constexprs if self._baseline else {}
@@ -118,7 +123,7 @@ class KernelSubject:
             surgery = replace(known, skip=(*known.skip, *skip), ptxas=(*known.ptxas, *ptxas))
             asked = replace(asked, surgery=surgery)
         try:
-            where = self._place(variant)
+            where = self.place(variant)
             made = run.compile_all(asked, where, self.out / folder_name(variant.name), silent=True)
         except SmithError as error:
             why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
@@ -143,11 +148,11 @@ class KernelSubject:
         if not other or "+" in here:
             return ""
         good, bad = sorted((other, here), key=version_key)
-        when = [term.text for term in self.terms]
-        words = self.asked.flags(good=good, bad=bad, when=when)
+        words = self.asked.flags(good=good, bad=bad, when=self.when)
         return command("bisect", "--kernel", *shlex.split(words))
 
-    def _place(self, variant: TriageVariant) -> Toolchain:
+    def place(self, variant: TriageVariant) -> Toolchain:
+        """Who compiles under a variant."""
         where = self.where
         if variant.release:
             side = CompilerSpec(variant.name, version=variant.version(self.triton))

@@ -31,6 +31,7 @@ class Observation:
         seconds: that it took.
         failure: how it failed; None if it did not.
         code: digest of the machine code that came of it; empty if none did.
+        cause: what is to blame, where the test itself says so.
         notes: what else the compiler said: the pass in which it failed, where the time goes; each a sentence.
     """
 
@@ -41,6 +42,7 @@ class Observation:
     failure: Failure | None = None
     code: str = ""
     notes: tuple[str, ...] = ()
+    cause: str = ""
 
 
 class Subject(Protocol):

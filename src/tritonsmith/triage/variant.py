@@ -32,7 +32,7 @@ class TriageVariant:
         until: last one.
         commands: whether it can be tried on a command.
         kernels: whether it can be tried on a kernel that is compiled only.
-        symptoms: kinds for which it tells something; all but `slow` if empty.
+        symptoms: kinds for which it tells something; all but `slow` and `wrong` if empty.
         options: of the backend, name to value.
         variables: of the environment, name to value.
         skip: a pass that is left out.
@@ -87,7 +87,7 @@ class TriageVariant:
         return (
             (self.commands if command else self.kernels)
             and (not self.backend or self.backend in backends)
-            and (symptom in self.symptoms if self.symptoms else symptom != "slow")
+            and (symptom in self.symptoms if self.symptoms else symptom not in ("slow", "wrong"))
             and variables.covers(triton, self.since, self.until)
             and all(row.exists(triton) for row in known)
             and (not self.release or bool(self.version(triton)))

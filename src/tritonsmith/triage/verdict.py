@@ -141,9 +141,10 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     if same:
         reasons = [f"{same[0].variant.name}: the machine code is the same as with nothing changed"]
         return TriageVerdict(Answer.FLAKY, str(Answer.FLAKY), (*reasons, *notes), (), baseline, tuple(tried))
-    if stays and not causes:
-        text = f"decided: {stays[0]}"
-        return TriageVerdict(Answer.DECIDED, text, tuple(notes), tuple(hints), baseline, tuple(tried))
+    if baseline.cause or (stays and not causes):
+        text = baseline.cause or f"decided: {stays[0]}"
+        known = (*reasons, *notes) if baseline.cause else tuple(notes)
+        return TriageVerdict(Answer.DECIDED, text, known, tuple(hints), baseline, tuple(tried))
     if stays and causes:  # the interpreter shows it, and a change of the compiler makes it go
         text = f"{Answer.SEVERAL}: {'; '.join((stays[0], *families))}"
         return TriageVerdict(Answer.SEVERAL, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried))

@@ -39,5 +39,7 @@ def print_all(request_path: str) -> int:
 def _print(lib: Any, path: str, out: str) -> None:
     context = context_of(lib)
     module = lib.ir.parse_mlir_module(path, context)
-    module.set_attr(_INVALID, lib.ir.builder(context).get_unit_attr())
+    builder = lib.ir.builder(context)
+    unit = getattr(builder, "get_unit_attr", None)  # 3.0 and others have it not; any attribute will do
+    module.set_attr(_INVALID, unit() if unit else builder.get_bool_attr(True))
     write(out, str(module))

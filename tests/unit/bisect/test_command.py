@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, replace, replace
 from pathlib import Path
 
 import pytest
@@ -86,6 +86,20 @@ def test_the_first_bad_release_is_found_and_nothing_is_tested_twice(culprit: str
     assert len(predicate.asked) == len(set(predicate.asked)) <= (7 if jobs == 1 else len(RELEASES))
     assert made.answer == f"first bad: {culprit}"
     assert report.verdict(answer) == f"first bad release: {culprit}; last good: {step.good}"
+
+
+@pytest.mark.parametrize("mended", RELEASES[1:])
+def test_the_release_that_mended_it_is_found(mended: str) -> None:
+    """The good end is the newer one: bad below `mended`."""
+    predicate = FakePredicate("0", {one: GOOD for one in RELEASES[RELEASES.index(mended) :]})
+    answer, made = bisect(predicate, replace(QUESTION, good="3.9.0", bad="3.0.0"))
+    last = RELEASES[RELEASES.index(mended) - 1]
+    assert (answer.step.good, answer.step.bad, answer.step.fix) == (mended, last, True)
+    assert answer.step.suspects == (mended,)
+    assert report.verdict(answer) == f"the fix is in release {mended}; last bad: {last}"
+    assert made.answer == f"the fix: {mended}"
+    assert any("release/" in note for note in answer.notes)
+    assert len(predicate.asked) <= 7
 
 
 def test_patch_releases_stand_in_order() -> None:
@@ -177,8 +191,11 @@ def test_ends_are_releases_or_what_pytorch_depends_on() -> None:
     for text in ("", "abc", "debug"):
         with pytest.raises(UsageError, match="--good"):
             ends.parse(text, "--good")
-    with pytest.raises(UsageError, match=r"--good 3.9.0 is not older than --bad 3.6.0"):
-        ends.releases_between("3.9.0", "3.6.0")
+    with pytest.raises(UsageError, match=r"the same release, 3.9.0"):
+        ends.releases_between("3.9.0", "3.9.0")
+    upwards = ends.releases_between("3.6.0", "3.9.0")
+    assert ends.releases_between("3.9.0", "3.6.0") == upwards[::-1]
+    assert (upwards[0], upwards[-1]) == ("3.6.0", "3.9.0")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,46 @@
+"""A kernel by one Triton: dumped, then checked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tritonsmith.kernels.compile.request import CompileRequest
+from tritonsmith.kernels.compile.run import Toolchain
+from tritonsmith.passes.check import check
+from tritonsmith.passes.check.check import CheckAnswer
+from tritonsmith.passes.dump import run, select
+from tritonsmith.passes.dump.index import DumpIndex
+from tritonsmith.passes.dump.options import Choices
+
+
+def check_kernel(
+    asked: CompileRequest,
+    where: Toolchain,
+    out: Path | None = None,
+    seeds: int | None = None,
+    *,
+    silent: bool = False,
+    through_llvm: bool = False,
+) -> tuple[DumpIndex, CheckAnswer]:
+    """Dump a kernel for the first of its targets, and check it.
+
+    Args:
+        asked: the compile.
+        where: its Triton.
+        out: folder of the dump; one of the workspace if None.
+        seeds: how many inputs; None for the usual number.
+        silent: show no progress.
+        through_llvm: the IR in LLVM's dialect, too.
+
+    Raises:
+        SmithError: it does not compile, or its IR cannot be run.
+    """
+    prepared = run.of_kernel(replace(asked, targets=asked.targets[:1]), where, Choices(), out)
+    index, _ = run.dump_kernel(prepared, silent=silent)
+    run.check(index)
+    kernel = select.kernel(index, index.kernels[0].name)
+    answer = check.check(
+        index, kernel, where.python, where.space, seeds, silent=silent, through_llvm=through_llvm
+    )
+    return index, answer

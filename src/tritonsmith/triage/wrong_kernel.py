@@ -1,0 +1,59 @@
+"""A kernel whose result is wrong, under triage without a GPU: the first pass that changes it is the cause."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from tritonsmith.errors import InterruptedRunError, SmithError
+from tritonsmith.kernels.compile.folder_name import folder_name
+from tritonsmith.kernels.compile.run import Toolchain
+from tritonsmith.passes.check import report
+from tritonsmith.passes.check.kernel_check import check_kernel
+from tritonsmith.passes.check.predicate import WRONG
+from tritonsmith.triage.kernel import BASELINE, KernelSubject
+from tritonsmith.triage.observation import Observation, Seen
+from tritonsmith.triage.variant import TriageVariant
+
+
+@dataclass
+class WrongKernelSubject(KernelSubject):
+    """A kernel; its symptom is that a pass changes its result, as `passes.check` sees it."""
+
+    @property
+    def kind(self) -> str:
+        """Of the symptom."""
+        return WRONG
+
+    @property
+    def when(self) -> list[str]:
+        """What `--when` says of it."""
+        return [WRONG]
+
+    def baseline(self) -> Observation:
+        """As it is."""
+        return self._checked(self.where, BASELINE)
+
+    def test(self, variant: TriageVariant) -> Observation:
+        """By another release: no other change tells more than the pass does."""
+        try:
+            return self._checked(self.place(variant), variant.name)
+        except SmithError as error:
+            return Observation(Seen.UNTESTED, why=error.what)
+
+    def _checked(self, where: Toolchain, name: str) -> Observation:
+        began = time.monotonic()
+        try:
+            _, answer = check_kernel(self.asked, where, self.out / folder_name(name), silent=self.silent)
+        except InterruptedRunError:
+            raise
+        except SmithError as error:
+            why = ": ".join(filter(None, (error.what, (error.why or "").partition("\n")[0])))
+            return Observation(Seen.UNTESTED, why=why, seconds=time.monotonic() - began)
+        said, seconds = report.verdict(answer), time.monotonic() - began
+        if answer.culprit:
+            notes = tuple(line.strip() for line in report.lines(answer) if line.strip() != said)
+            return Observation(Seen.SHOWS, said, seconds=seconds, notes=notes, cause=said)
+        if answer.open:
+            return Observation(Seen.UNTESTED, why=said, seconds=seconds)
+        return Observation(Seen.GONE, said, seconds=seconds)
