@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -91,7 +91,7 @@ def test_the_first_bad_release_is_found_and_nothing_is_tested_twice(culprit: str
 @pytest.mark.parametrize("mended", RELEASES[1:])
 def test_the_release_that_mended_it_is_found(mended: str) -> None:
     """The good end is the newer one: bad below `mended`."""
-    predicate = FakePredicate("0", {one: GOOD for one in RELEASES[RELEASES.index(mended) :]})
+    predicate = FakePredicate("0", dict.fromkeys(RELEASES[RELEASES.index(mended) :], GOOD))
     answer, made = bisect(predicate, replace(QUESTION, good="3.9.0", bad="3.0.0"))
     last = RELEASES[RELEASES.index(mended) - 1]
     assert (answer.step.good, answer.step.bad, answer.step.fix) == (mended, last, True)
