@@ -18,13 +18,11 @@ _PASSED_ON = {
     "arith.addi", "arith.subi", "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "tt.splat",
     "tt.broadcast", "tt.expand_dims", "arith.maxsi", "arith.minsi", "arith.bitcast",
 }  # fmt: skip
-_BOUNDS = {
-    "arith.cmpi", "arith.remsi", "arith.remui", "arith.divsi", "arith.divui", "arith.ceildivsi", "scf.for",
-    "tt.call",
-}  # fmt: skip
+_DIVIDED = {"arith.remsi", "arith.remui", "arith.divsi", "arith.divui", "arith.ceildivsi"}
 _STRIDE = 4096  # elements; larger than a block, so that rows do not overlap
 _OTHER = 300  # times that, for every second stride: rows and columns do not overlap either
-_LARGE = 12  # times the sizes in some of the inputs, so that later programs and iterations have work
+_STEPS = 4  # of a loop whose step is not known: that of the number of programs, say
+_UNIT = 16  # a size that nothing tells the block of
 _BLOCKS = 3  # of a tensor behind a descriptor, along each axis
 
 
@@ -68,8 +66,9 @@ def arguments(function: Operation, seed: int) -> tuple[Argument, ...]:
             value = np.asarray(eighths / 8).astype(of.dtype)
         elif of.dtype == np.bool_:
             value = np.asarray(bool(small % 2))
-        elif _is_bound(parameter, set()):
-            value = np.asarray(of.dtype.type(_size(small, seed, even=unit % 16 == 0)))
+        elif block := _block(parameter, set()):
+            size = _size(block, seed, rule, even=unit % 16 == 0)
+            value = np.asarray(of.dtype.type(min(size, np.iinfo(of.dtype).max)))
         else:
             stride = _STRIDE * (_OTHER if number % 2 else 1) + (0 if unit % 16 == 0 else 1)
             value = np.asarray(of.dtype.type(min(stride, np.iinfo(of.dtype).max)))
@@ -77,23 +76,45 @@ def arguments(function: Operation, seed: int) -> tuple[Argument, ...]:
     return tuple(found)
 
 
-def _size(small: int, seed: int, *, even: bool) -> int:
-    """A size: less than any block, or some blocks, or many: a block that is cut shows what masks are for."""
+def _size(block: int, seed: int, rule: random.Random, *, even: bool) -> int:
+    """A size: less than a block, or two full blocks and a part of one: what is cut shows what masks are for.
+
+    So the second program has work, and the third one less.
+    """
     if seed % 3 == 0:
-        return 16 if even else 2 * small + 1
-    times = _LARGE if seed % 3 == 1 else 1
-    return (16 * small if even else 14 * small + 3) * times
+        return 16 if even else rule.randrange(3, 16, 2)
+    size = 2 * block + rule.randrange(1, max(block, 2)) if seed % 3 == 1 else rule.randrange(17, 88)
+    return -(-size // 16) * 16 if even else size
 
 
-def _is_bound(value: SSAValue, seen: set[SSAValue]) -> bool:
-    """Whether something is compared with it, divided by it or counted up to it: a size, and no stride."""
+def _block(value: SSAValue, seen: set[SSAValue]) -> int:
+    """How much of a size one program or iteration takes; 0 for what is a stride.
+
+    A size is something that is compared with, divided by or counted up to.
+    """
     if value in seen:
-        return False
+        return 0
     seen.add(value)
+    found = [0]
     for use in value.uses:
-        name = name_of(use.operation)
-        if name in _BOUNDS:
-            return True
-        if name in _PASSED_ON and any(_is_bound(one, seen) for one in use.operation.results):
-            return True
-    return False
+        name, operation = name_of(use.operation), use.operation
+        if name in _DIVIDED:
+            found.append(_constant(operation.operands[1 - use.index]) or _UNIT)
+        elif name == "arith.cmpi":
+            found.append(max(type_of(operation.operands[use.index].type).shape, default=_UNIT))
+        elif name == "scf.for":
+            found.append(_constant(operation.operands[2]) or _STEPS)
+        elif name == "tt.call":
+            found.append(_UNIT)
+        elif name in _PASSED_ON:
+            found += [_block(one, seen) for one in operation.results]
+    return max(found)
+
+
+def _constant(value: SSAValue) -> int:
+    """Of `arith.constant`; 0 if it is not known."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or name_of(owner) != "arith.constant":
+        return 0
+    found = attribute(owner, "value")
+    return int(found.value.data) if isinstance(found, builtin.IntegerAttr) else 0
