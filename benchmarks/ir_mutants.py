@@ -36,6 +36,7 @@ _NAME = re.compile(r'"(?P<name>[a-z_]+\.\w+)"\((?P<operands>[^()]*)\)')
 _INTEGER = re.compile(r"value = (?P<dense>dense<)?(?P<value>-?\d+)>? : (?:tensor<[^:]*xi(?:32|64)|i32|i64)")
 _RANGE = re.compile(r"<\{end = (\d+) : i32, start = (\d+) : i32\}>")
 _PREDICATE = re.compile(r"predicate = (\d+) : i64")
+_SYMMETRIC = (0, 1)  # eq and ne of integers
 _AXIS = re.compile(r"(?<=get_program_id\"\(\) <\{axis = )0(?= : i32)")
 _YIELD = re.compile(r'"scf\.yield"\((?P<operands>[^()]+)\) : \((?P<types>.*)\) -> \(\)')
 _TYPED = re.compile(r"[^,<(]+(?:<[^<>]*(?:<[^<>]*>[^<>]*)*>)?")
@@ -87,7 +88,8 @@ def _other_operation(line: str, _: random.Random) -> str:
 
 def _operands_swapped(line: str, _: random.Random) -> str:
     match = _NAME.search(line)
-    if not match or match["name"] not in _SWAPPED:
+    equality = _PREDICATE.search(line) if match and "cmp" in match["name"] else None
+    if not match or match["name"] not in _SWAPPED or (equality and int(equality[1]) in _SYMMETRIC):
         return ""
     one, other = match["operands"].split(", ")
     return line.replace(f"({match['operands']})", f"({other}, {one})", 1)

@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects import builtin
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tritonsmith.passes.check import arith, gpu, triton  # noqa: F401 - they register their operations
+from tritonsmith.passes.check import arith, gpu, tensormap, triton  # noqa: F401 - they register their operations
 from tritonsmith.passes.check.memory import GlobalMemory
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integers, name_of, text
 from tritonsmith.passes.check.registry import OPERATIONS
@@ -33,6 +33,8 @@ class EvaluatedProgram:
         limit: operations; a spin lock that nobody opens never ends.
         name: of the operation that runs.
         seen: gets each operation and its results, if somebody looks.
+        scratch: how many pieces of scratch memory were given out.
+        descriptors: those that were made there, by address.
     """
 
     functions: dict[str, Operation]
@@ -42,6 +44,8 @@ class EvaluatedProgram:
     limit: int
     name: str = ""
     seen: Any = None
+    scratch: int = 0
+    descriptors: dict[int, Any] = field(default_factory=dict)
     _values: dict[SSAValue, Any] = field(default_factory=dict)
     _steps: int = 0
 
@@ -87,7 +91,10 @@ class EvaluatedProgram:
             found = structured(self, operation, values)
         elif (function := OPERATIONS.get(name)) is not None:
             self.name = name
-            found = function(self, operation, *values)
+            try:
+                found = function(self, operation, *values)
+            except (ValueError, IndexError) as error:  # shapes and places that this operation cannot have
+                raise UnsupportedIrError(f"{name}: {error}") from error
         else:
             raise UnsupportedIrError(name)
         self._values.update(zip(operation.results, found, strict=True))

@@ -11,6 +11,7 @@ from tritonsmith.passes.check.module import UnsupportedIrError
 
 _REGION = 40  # bits: each argument's memory reaches half of that to both sides of its address
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_OWN = 1 << 39  # addresses below are scratch memory of the program's own: no result lies there
 _SMALL = 8  # integers in memory lie below this, as indices and counts do
 
 Array = np.ndarray[Any, Any]
@@ -85,7 +86,7 @@ class GlobalMemory:
 
     def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
         """Elements at byte addresses."""
-        flat = np.ascontiguousarray(at).reshape(-1)
+        flat = _outside(at)
         found = self._fresh(flat, dtype)
         if self._at.size:
             place = np.minimum(np.searchsorted(self._at, flat), self._at.size - 1)
@@ -100,7 +101,7 @@ class GlobalMemory:
 
     def store(self, at: Array, values: Array) -> None:
         """Write elements; of several to one address the last one stays."""
-        flat, dtype = np.ascontiguousarray(at).reshape(-1), values.dtype
+        flat, dtype = _outside(at), values.dtype
         if not flat.size:
             return
         raw = np.ascontiguousarray(values).reshape(-1)
@@ -140,6 +141,18 @@ class GlobalMemory:
                 plain[kind == number] = edge
         with np.errstate(all="ignore"):
             return plain.astype(dtype)
+
+
+def _outside(at: Array) -> Array:
+    """Addresses in one row.
+
+    Raises:
+        UnsupportedIrError: one is of scratch memory, which is not kept.
+    """
+    flat = np.ascontiguousarray(at).reshape(-1)
+    if ((flat >= _OWN >> 1) & (flat < _OWN)).any():
+        raise UnsupportedIrError("scratch memory in use")
+    return flat
 
 
 def _mixed(value: Array) -> Array:

@@ -121,3 +121,58 @@ def test_a_kernel_that_never_ends_is_no_answer() -> None:
     spin = LOOP.replace(one, one.replace("1 : i32", "0 : i32"))
     with pytest.raises(FactError, match="nothing of this kernel"):
         checked(spin)
+
+
+# out[i] = x[i] of a block that is read through a descriptor, which the kernel makes in scratch memory.
+DESCRIPTOR = """\
+"builtin.module"() ({
+  "tt.func"() <{function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "k", sym_visibility = "public"}> ({
+  ^bb0(%x: !tt.ptr<f32>, %out: !tt.ptr<f32>, %n: i32):
+    %one = "arith.constant"() <{value = 1 : i32}> : () -> i32
+    %unit = "arith.constant"() <{value = 1 : i64}> : () -> i64
+    %size = "arith.constant"() <{value = 8 : i32}> : () -> i32
+    %bytes = "arith.constant"() <{value = 64 : i64}> : () -> i64
+    %row = "arith.constant"() <{value = 16 : i64}> : () -> i64
+    %pid = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %some = "arith.divsi"(%n, %size) : (i32, i32) -> i32
+    MAKE
+    %v = "tt.descriptor_load"(%desc, %pid, %some) <{cache = 1 : i32, evict = 1 : i32}> : (!tt.tensordesc<tensor<2x8xf32>>, i32, i32) -> tensor<2x8xf32>
+    %sum = "tt.reduce"(%v) <{axis = 0 : i32}> ({
+    ^bb0(%a: f32, %b: f32):
+      %c = "arith.addf"(%a, %b) : (f32, f32) -> f32
+      "tt.reduce.return"(%c) : (f32) -> ()
+    }) : (tensor<2x8xf32>) -> tensor<8xf32>
+    %range = "tt.make_range"() <{end = 8 : i32, start = 0 : i32}> : () -> tensor<8xi32>
+    %os = "tt.splat"(%out) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+    %op = "tt.addptr"(%os, %range) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+    "tt.store"(%op, %sum) : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
+"""  # noqa: E501 - as it is printed
+MADE = (
+    '%desc = "tt.make_tensor_descriptor"(%x, %n, %size, %row, %unit) <{padding = 1 : i32}> : '
+    "(!tt.ptr<f32>, i32, i32, i64, i64) -> !tt.tensordesc<tensor<2x8xf32>>"
+)
+SCRATCH = (
+    '%p = "ttg.global_scratch_alloc"() <{alignment = 128 : i32, nbytes = 128 : i32}> : () -> !tt.ptr<i8>',
+    (
+        '"ttng.tensormap_create"(%p, %x, %size, %one, %size, %n, %bytes, %one, %one) <{elem_type = 7 : i32, '
+        "fill_mode = 0 : i32, interleave_layout = 0 : i32, "
+        "operandSegmentSizes = array<i32: 1, 1, 2, 2, 1, 2>, swizzle_mode = 0 : i32}> : "
+        "(!tt.ptr<i8>, !tt.ptr<f32>, i32, i32, i32, i32, i64, i32, i32) -> ()"
+    ),
+    '%desc = "ttng.reinterpret_tensor_descriptor"(%p) : (!tt.ptr<i8>) -> !tt.tensordesc<tensor<2x8xf32>>',
+)
+
+
+def test_a_descriptor_that_the_kernel_makes() -> None:
+    """The sizes come the other way round, and the stride is in bytes."""
+    before, after = (DESCRIPTOR.replace("MAKE", text) for text in (MADE, "\n    ".join(SCRATCH)))
+    assert [one.status for one in checked(before, after).passes] == ["reference", "equal"]
+    wrong = after.replace("value = 64 : i64", "value = 68 : i64")
+    assert checked(before, wrong).culprit
+    used = after.replace(
+        '    %v = "tt.desc', '    %w = "tt.load"(%p) : (!tt.ptr<i8>) -> i8\n    %v = "tt.desc'
+    )
+    assert [one.why for one in checked(before, used).open] == ["scratch memory in use"]
