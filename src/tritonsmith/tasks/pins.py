@@ -28,6 +28,8 @@ def pins(
     triton: str = flag("commit, #pull or release of Triton: PyTorch releases with it", ""),
     package: str = flag("package that requires a torch: vllm, sglang==0.5.9", ""),
     picks: str = flag("release branch of Triton: list what it has besides its branch point", ""),
+    nightlies: str = flag("URL of an index of nightly wheels: which have --at", ""),
+    at: str = flag("with --nightlies: commit of Triton", ""),
     source: Path | None = flag("with --triton, --picks, --live: clone", None, unset="the current one"),
     json: bool = JSON,
     dry_run: bool = DRY_RUN,
@@ -41,35 +43,37 @@ def pins(
             "--triton": bool(triton),
             "--picks": bool(picks),
             "--package": bool(package),
+            "--nightlies": bool(nightlies),
         }
     )
     for name, used, wants, there in (
-        ("--pytorch", pytorch, "--live, or no other question", not (installed or of_clone or package)),
+        (
+            "--pytorch",
+            pytorch,
+            "--live, or no other question",
+            not (installed or of_clone or package or nightlies),
+        ),
+        ("--at", at, "--nightlies", bool(nightlies)),
+        ("--nightlies", nightlies, "--at", bool(at)),
         ("--repository", repository, "--live", live),
         ("--ref", ref, "--live", live),
         ("--update", update, "--live", live),
         ("--dry-run", dry_run, "--live", live),
         ("--env", env, "--installed", installed),
         ("--python", python, "--installed", installed),
-        ("--source", source, "--triton, --picks or --live", live or of_clone),
+        ("--source", source, "--triton, --picks or --live", live or of_clone or bool(nightlies)),
     ):
         if used and not there:
             raise UsageError(f"{name} requires {wants}", hints=["help on the flags: invoke --help pins"])
-    if json and dry_run:
-        raise UsageError("--json and --dry-run contradict each other", hints=["omit one of them"])
-    if update and ref:
-        raise UsageError(
-            "--update reads each release's own tag, and takes no --ref",
-            hints=["omit --ref; --pytorch 2.9.1 selects the release"],
-        )
-    if env and python:
-        raise UsageError("--env and --python contradict each other", hints=["omit one of them"])
+    _no_contradiction(json=json, dry_run=dry_run, update=update, ref=ref, env=env, python=python)
     if update:
         _update(pytorch, repository, source, json=json, dry_run=dry_run)
     elif live:
         _live(pytorch, repository, ref, source, json=json, dry_run=dry_run)
     elif installed:
         _installed(env, python, json=json)
+    elif nightlies:
+        _nightlies(nightlies, at, _clone(source), json=json)
     elif of_clone:
         _of_clone(triton, picks, _some_clone(source), json=json)
     else:
@@ -80,6 +84,20 @@ def _one_question(flags: dict[str, bool]) -> None:
     asked = [name for name, given in flags.items() if given]
     if len(asked) > 1:
         raise UsageError(f"{' and '.join(asked)} contradict each other", hints=["use one at a time"])
+
+
+def _no_contradiction(
+    *, json: bool, dry_run: bool, update: bool, ref: str, env: str, python: Path | None
+) -> None:
+    if json and dry_run:
+        raise UsageError("--json and --dry-run contradict each other", hints=["omit one of them"])
+    if update and ref:
+        raise UsageError(
+            "--update reads each release's own tag, and takes no --ref",
+            hints=["omit --ref; --pytorch 2.9.1 selects the release"],
+        )
+    if env and python:
+        raise UsageError("--env and --python contradict each other", hints=["omit one of them"])
 
 
 def _print(lines: Iterable[str]) -> None:
@@ -210,6 +228,33 @@ def _holders(commit: str, clone: Path, *, json: bool) -> None:
     if doubts := sorted({one.standing.why for one in found.holdings if one.standing.doubt}):
         hints = ["compare them: git show COMMIT"]
         raise UndecidedError("this history does not tell of each pin", why="\n".join(doubts), hints=hints)
+
+
+def _nightlies(url: str, commit: str, clone: Path | None, *, json: bool) -> None:
+    from dataclasses import asdict
+
+    from tritonsmith.bisect import nightlies, nightly_commits
+
+    found = nightly_commits.of(nightlies.read(url), commit, clone)
+    first = nightly_commits.first(found)
+    if json:
+        rows = [
+            {
+                "nightly": one.wheel.label,
+                **{key: value for key, value in asdict(one).items() if key != "wheel"},
+            }
+            | {"commit": one.wheel.commit, "url": one.wheel.url}
+            for one in found
+        ]
+        output.json({"schema": 1, "first": first.wheel.label if first else None, "nightlies": rows})
+    else:
+        console.out().print(nightly_commits.table(found))
+        if first:
+            console.out().print(f"first that has {commit}: {first.wheel.label}", markup=False)
+            console.out().print(f"  {first.wheel.url}", markup=False)
+    if not first and any(one.standing is nightly_commits.NightlyStanding.UNKNOWN for one in found):
+        hints = ["give a clone: --source PATH"] if clone is None else ["git fetch --all, in the clone"]
+        raise UndecidedError(f"no nightly is known to have {commit}", hints=hints)
 
 
 def _picks(branch: str, clone: Path, *, json: bool) -> None:

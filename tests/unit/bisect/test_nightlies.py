@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from git import Repo
 from packaging.version import Version
 
-from tritonsmith.bisect import nightlies
+from tritonsmith.bisect import nightlies, nightly_commits
 from tritonsmith.bisect.nightlies import NightlyWheel
-from tritonsmith.errors import DownloadError, UsageError
+from tritonsmith.errors import DownloadError, FactError, UsageError
 
 pytestmark = pytest.mark.unit
 
@@ -72,3 +73,49 @@ def test_what_is_no_index_of_nightlies_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.html").write_text("<a href='triton-3.5.0-py3-none-any.whl'>")
     with pytest.raises(UsageError, match="no nightly of Triton"):
         nightlies.read((tmp_path / "empty.html").as_uri())
+
+
+def _clone(folder: Path) -> tuple[Path, list[str]]:
+    """Three commits on main and one beside the second, oldest first."""
+    made = Repo.init(folder, initial_branch="main")
+    commits = []
+    for number in range(3):
+        date = f"2025-10-{number + 1:02d}T00:00:00 +0000"
+        made.index.commit(str(number), author_date=date, commit_date=date)
+        commits.append(made.head.commit.hexsha)
+    made.git.checkout("-q", "-b", "side", commits[0])
+    made.index.commit(
+        "side", author_date="2025-10-09T00:00:00 +0000", commit_date="2025-10-09T00:00:00 +0000"
+    )
+    return folder, [*commits, made.head.commit.hexsha]
+
+
+def test_which_nightlies_have_a_commit(tmp_path: Path) -> None:
+    clone, (old, middle, new, side) = _clone(tmp_path / "clone")
+    wheels = [
+        NightlyWheel(Version(f"3.5.0+git{one[:8]}"), "", one[:8])
+        for one in (side, new, middle, old, "f" * 40)
+    ]
+    found = nightly_commits.of(wheels, middle[:10], clone)
+    told = {one.wheel.commit: str(one.standing) for one in found}
+    expected = {
+        old: "lacks it",
+        middle: "built from it",
+        new: "has it",
+        side: "lacks it",
+        "f" * 40: "unknown",
+    }
+    assert told == {commit[:8]: said for commit, said in expected.items()}
+    assert [one.wheel.commit for one in found if one.time] == [one[:8] for one in (old, middle, new, side)]
+    first = nightly_commits.first(found)
+    assert first
+    assert first.wheel.commit == middle[:8]
+    with pytest.raises(FactError, match="no commit deadbeef"):
+        nightly_commits.of(wheels, "deadbeef", clone)
+
+
+def test_without_a_clone_only_a_name_tells() -> None:
+    wheels = [NightlyWheel(Version(f"3.5.0+git{one * 8}"), "", one * 8) for one in "12"]
+    found = nightly_commits.of(wheels, "1" * 40, None)
+    assert [str(one.standing) for one in found] == ["built from it", "unknown"]
+    assert nightly_commits.first(nightly_commits.of(wheels, "3" * 8, None)) is None

@@ -43,6 +43,7 @@ _MEANINGS = {  # of flags with several, those of few tasks; tasks in one text me
     "--debug": ["build-triton install-triton", "passes.replay"],
     "--diff": ["ir-override", "kernel.compare"],
     "--folder": ["passes.check"],
+    "--nightlies": ["bisect.run", "pins"],
     "--file": ["debug-library", "env.allow", "passes.import", "passes.reduce"],
     "--fail-on": ["kernel.compare rehearse", "kernel.lint"],
     "--force": ["build-triton install-triton setup-mlir", "editor", "store.import"],

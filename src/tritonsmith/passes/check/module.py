@@ -34,6 +34,8 @@ _LOCATION = re.compile(r" ?loc\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 # Infinity and NaN, which xDSL reads as integers: as bytes it reads them well.
 _HEXADECIMAL = re.compile(r"\bdense<0x([0-9A-Fa-f]+)>(?= : (?:tensor|vector)<[\dx]*b?f\d)")
 
+_LISTED = re.compile(r"\bdense<\[[^<>]*\b0x[^<>]*>(?= : (?:tensor|vector)<[\dx]*b?f\d)")
+
 
 class UnsupportedIrError(Exception):
     """What the check does not know, so that it cannot go on: an operation, a type, an access."""
@@ -60,7 +62,10 @@ def parse(text: str) -> builtin.ModuleOp:
 
     Raises:
         FactError: xDSL does not read it.
+        UnsupportedIrError: it would read something else.
     """
+    if _LISTED.search(text):
+        raise UnsupportedIrError("infinity or NaN in a list of values")
     context = Context(allow_unregistered=True)
     context.load_dialect(builtin.Builtin)
     lines = _HEXADECIMAL.sub(_as_bytes, text).splitlines()

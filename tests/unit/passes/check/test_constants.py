@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonsmith.passes.check.module import attribute, constant, parse, type_of
+from tritonsmith.passes.check.module import UnsupportedIrError, attribute, constant, parse, type_of
 
 MODULE = '"builtin.module"() ({{\n %0 = "arith.constant"() <{{value = {} : {}}}> : () -> {}\n}}) : () -> ()'
 
@@ -29,3 +29,9 @@ def test_infinity_and_nan_are_no_integers(written: str, kind: str, value: float)
     operation = next(one for one in module.walk() if one.results)
     found = constant(attribute(operation, "value"), type_of(operation.results[0].type))
     assert np.array_equal(found.astype(np.float64), np.full(found.shape, value), equal_nan=True)
+
+
+def test_infinity_in_a_list_is_refused() -> None:
+    with pytest.raises(UnsupportedIrError, match="in a list"):
+        parse(MODULE.format("dense<[0x7FC00000, 1.0]>", "tensor<2xf32>", "tensor<2xf32>"))
+    parse(MODULE.format("dense<[1, 0x2]>", "tensor<2xi32>", "tensor<2xi32>"))
