@@ -1,4 +1,4 @@
-"""The torch that releases of packages require (`configs/package-pins.toml`), and so their Triton."""
+"""What releases of packages require and contain (`configs/package-pins.toml`): torch, and so their Triton."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ class PackageRelease:
         version: of the package.
         torch: the release of PyTorch that it requires, exactly.
         source: where that stands.
+        triton_kernels: the tag of Triton whose `triton_kernels` it has in it; empty if none, or unknown.
     """
 
     package: str
     version: str
     torch: str
     source: str
+    triton_kernels: str = ""
 
 
 def names() -> tuple[str, ...]:
@@ -41,7 +43,11 @@ def find(text: str) -> tuple[PackageRelease, ...]:
     if name not in table:
         raise UsageError(f"the table has no package {name!r}", hints=did_you_mean(name, table))
     row = table[name]
-    every = tuple(PackageRelease(name, key, torch, row["source"]) for key, torch in row["torch"].items())
+    kernels = row.get("triton-kernels", {})
+    every = tuple(
+        PackageRelease(name, key, torch, row["source"], kernels.get(key, ""))
+        for key, torch in row["torch"].items()
+    )
     found = tuple(one for one in every if version in ("", one.version))
     if not found:
         hints = did_you_mean(version, [one.version for one in every])

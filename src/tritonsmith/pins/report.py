@@ -281,15 +281,17 @@ def picks(found: Picks) -> Grid:
 
 
 def packages(found: Iterable[PackageRelease]) -> Grid:
-    """One line per release of a package: its torch, and the Triton of that torch's wheel."""
+    """One line per release of a package: its torch, that torch's Triton, and the kernels it has in it."""
     by_version = {one.version: one for one in pytorch_pins.releases()}
     rows = []
     for one in found:
         torch = by_version.get(one.torch)
         triton = (torch.cuda.version if torch else "") or UNKNOWN
         commit, llvm = (torch.wheel.commit, torch.wheel.llvm) if torch else ("", "")
-        rows.append((f"{one.package} {one.version}", one.torch, triton, _short(commit), _short(llvm)))
-    return tables.plain("", ["package", "PyTorch", "Triton", "wheel's commit", "LLVM"], rows)
+        names = (f"{one.package} {one.version}", one.torch, triton)
+        rows.append((*names, _short(commit), _short(llvm), one.triton_kernels or "-"))
+    titles = ["package", "PyTorch", "Triton", "wheel's commit", "LLVM", "triton_kernels"]
+    return tables.plain("", titles, rows)
 
 
 def _short(commit: str) -> str:

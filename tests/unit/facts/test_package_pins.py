@@ -31,3 +31,10 @@ def test_what_is_not_there_is_an_error_with_the_nearest(text: str, hint: str) ->
     with pytest.raises(UsageError) as error:
         package_pins.find(text)
     assert any(hint in line for line in error.value.hints)
+
+
+def test_the_kernels_that_a_release_has_in_it() -> None:
+    found = {one.version: one.triton_kernels for one in package_pins.find("vllm")}
+    assert (found["0.33.0"], found["0.20.2"], found["0.10.2"]) == ("v3.5.1", "v3.6.0", "")
+    (row,) = report.packages(package_pins.find("vllm==0.33.0")).as_json()["rows"]
+    assert row[-1][0] == "v3.5.1"

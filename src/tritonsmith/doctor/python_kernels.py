@@ -1,0 +1,114 @@
+"""Group `python`: whether `triton_kernels` fits the Triton beside it; nothing is imported."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from tritonsmith import untrusted
+from tritonsmith.command_line import command
+from tritonsmith.doctor.check import check
+from tritonsmith.doctor.context import DoctorContext
+from tritonsmith.doctor.finding import Finding, NotApplicableError, ok
+from tritonsmith.doctor.python_triton import package_of
+from tritonsmith.facts import distributions, editables, libtriton, missing_names
+from tritonsmith.facts.missing_names import MissingName
+from tritonsmith.facts.python_env import PythonEnv
+from tritonsmith.versions import version_key
+
+_NAME = "triton_kernels"
+_VENDORED = ("vllm/third_party",)  # vllm/utils/import_utils.py: where `import triton_kernels` finds nothing
+_FIRST = (3, 4)  # the release of Triton whose tree is the first with python/triton_kernels
+_SHOWN = 3
+
+
+@check("python.triton-kernels", "triton_kernels against the Triton beside it")
+def triton_kernels(subject: DoctorContext) -> Iterator[Finding]:
+    """It is written for the Triton of its own commit, requires none, and its version is always 1.0.0."""
+    python = subject.need_packages()
+    found = tuple(_installed(python))
+    if not found:
+        raise NotApplicableError(f"no {_NAME} installed")
+    triton = package_of(python)
+    if triton is None or not libtriton.find(triton):
+        raise NotApplicableError(f"{_NAME} is installed, and no whole Triton")
+    for folder in found:
+        yield _fits(folder, triton, python, subject)
+
+
+def _installed(python: PythonEnv) -> Iterator[Path]:
+    """Those that an import may find: the first on the path or of a finder, and the first of each vendor."""
+    finders = (
+        hook for site in python.sites for hook in sorted(site.glob(f"__editable___{_NAME}_*_finder.py"))
+    )
+    mapped = (editables.mapping(hook).get(_NAME) for hook in finders)
+    own = (*(entry / _NAME for entry in python.path), *filter(None, mapped))
+    for places in (own, *(tuple(entry / folder / _NAME for entry in python.path) for folder in _VENDORED)):
+        if there := next((place for place in places if untrusted.is_file(place / "__init__.py")), None):
+            yield there
+
+
+def _fits(folder: Path, triton: Path, python: PythonEnv, subject: DoctorContext) -> Finding:
+    version = subject.installed_triton
+    missing = missing_names.find(folder, triton)
+    title = _title(folder, python)
+    if not missing:
+        return ok(f"{title} uses only names that Triton {version} has", folder)
+    failing = tuple(one for one in missing if not one.function)
+    names = ", ".join(dict.fromkeys(one.name for one in failing or missing))
+    remedy, commands = _remedy(folder, python, version)
+    return Finding(
+        "error" if failing else "warning",
+        f"{title} uses what Triton {version} lacks: {names}",
+        str(folder),
+        affects=f"importing these fails: {_places(failing)} (triton#7818, vllm#39664)"
+        if failing
+        else f"these calls fail: {_places(missing)}",
+        remedy=remedy,
+        commands=commands,
+    )
+
+
+def _title(folder: Path, python: PythonEnv) -> str:
+    """`triton_kernels of sgl-kernel 0.3.5`, `triton_kernels 1.0.0 (v3.5.0)`."""
+    if folder.parent.name == "third_party":
+        return f"{_NAME} in {folder.parent.parent.name}"
+    for one in python.distributions:
+        record = editables.read_text(one.info / "RECORD") if one.site == folder.parent else ""
+        if one.name == distributions.normalised(_NAME):
+            return f"{_NAME} {one.version}{_origin(one.info)}"
+        if f"\n{_NAME}/" in f"\n{record}":
+            return f"{_NAME} of {one.title}"
+    return _NAME
+
+
+def _origin(info: Path) -> str:
+    """The tag or commit that pip installed it from."""
+    try:
+        told = untrusted.read_json(info / "direct_url.json")["vcs_info"]
+        name = told.get("requested_revision") or told["commit_id"][:12]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""
+    return f" ({name})"
+
+
+def _places(missing: tuple[MissingName, ...]) -> str:
+    shown = [f"{one.file}:{one.line}" + (f" {one.function}" if one.function else "") for one in missing]
+    more = len(shown) - _SHOWN
+    return ", ".join(shown[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _remedy(folder: Path, python: PythonEnv, version: str) -> tuple[str, tuple[str, ...]]:
+    """In words, and as commands."""
+    if folder.parent.name == "third_party":
+        package = folder.parent.parent.name
+        said = f"install the Triton that this {package} requires, or a {package} for this Triton"
+        return said, (command("pins", package=package),)
+    if version_key(version)[:2] < _FIRST:
+        return f"remove it: {_NAME} needs Triton 3.4 or later", ()
+    tag = version.partition("+")[0]
+    url = f"git+https://github.com/triton-lang/triton@v{tag}#subdirectory=python/{_NAME}"
+    pip = (str(python.executable), "-m", "pip", "install", "--no-deps", "--force-reinstall")
+    said = "install that of the same release, or, for a Triton of your own, of the same checkout"
+    return said, (shlex.join((*pip, f"{_NAME} @ {url}")),)

@@ -1,0 +1,174 @@
+"""Names that a Python package uses of another one that lacks them, by the files of both; nothing is imported.
+
+Only what is certain is reported: a use that no `if`, loop, `try` or earlier `return` may keep from running,
+of a name that no statement of the other package binds.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonsmith.facts.module_names import Package, bound, outside_functions, parse
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_BRANCHES = (ast.If, ast.IfExp, ast.Match, ast.BoolOp, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar)
+_OTHERS = (ast.With, ast.AsyncWith, ast.Assert, ast.Lambda)  # `with suppress(ImportError)`; `python -O`
+_LOOPS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_MAY_NOT_RUN = (*_BRANCHES, *_OTHERS, *_LOOPS)
+_LEAVES = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
+
+
+@dataclass(frozen=True, order=True)
+class MissingName:
+    """A use of a name that is not there.
+
+    Attributes:
+        file: relative to the package that uses it.
+        line: of the first such use, from 1.
+        name: `triton.tools.ragged_tma`, `triton.language.constexpr_function`.
+        function: whose call fails; empty if the file's import does.
+    """
+
+    file: Path
+    line: int
+    name: str
+    function: str
+
+
+def find(user: Path, package: Path) -> tuple[MissingName, ...]:
+    """What the files of a package use of another package that is not there.
+
+    Args:
+        user: folder of the package that imports.
+        package: folder of the package that is imported, by its own name.
+    """
+    there, found = Package(package), []
+    for path in sorted(user.rglob("*.py")):
+        tree = parse(path)
+        if tree is None:
+            continue
+        modules, seen = _modules(tree, there), set()
+        for node, function in _certain(tree.body, ""):
+            name = _missing(node, modules, there)
+            if name and name not in seen:
+                seen.add(name)
+                line = getattr(node, "lineno", 1)
+                found.append(MissingName(path.relative_to(user), line, name, function))
+    return tuple(found)
+
+
+def _certain(statements: Iterable[ast.stmt], function: str) -> Iterator[tuple[ast.AST, str]]:
+    """The nodes that run whenever their file or function does, with that function; the file's own first."""
+    later: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
+    for statement in statements:
+        for node in _evaluated(statement):
+            yield node, function
+            if isinstance(node, _FUNCTIONS) and not function:
+                later.append(node)
+        if _may_leave(statement):
+            break
+    for one in later:
+        yield from _certain(one.body, one.name)
+
+
+def _may_leave(statement: ast.stmt) -> bool:
+    """Whether what follows it may not run."""
+    if isinstance(statement, (*_FUNCTIONS, ast.ClassDef)):
+        return False
+    return any(isinstance(node, _LEAVES) for node in (statement, *outside_functions(statement)))
+
+
+def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and what of it is evaluated with it: of a function its decorators and defaults."""
+    if isinstance(node, _MAY_NOT_RUN):
+        return
+    yield node
+    if isinstance(node, _FUNCTIONS):
+        inner: Iterable[ast.AST | None] = (*node.decorator_list, *node.args.defaults, *node.args.kw_defaults)
+    elif isinstance(node, ast.AnnAssign):
+        inner = (node.value,)  # annotations are evaluated late, or never
+    else:
+        inner = ast.iter_child_nodes(node)
+    for child in inner:
+        if child is not None:
+            yield from _evaluated(child)
+
+
+def _missing(node: ast.AST, modules: dict[str, str], there: Package) -> str:
+    """The name that is not there; empty if all are."""
+    match node:
+        case ast.Import(names=names):
+            absent = (_missing_module(alias.name, there) for alias in names)
+            return next(filter(None, absent), "")
+        case ast.ImportFrom(module=str(module), names=names, level=0) if there.covers(module):
+            if name := _missing_module(module, there):
+                return name
+            wanted = (alias.name for alias in names if alias.name != "*")
+            return next((f"{module}.{name}" for name in wanted if not there.has(module, name)), "")
+        case ast.Attribute():
+            return _missing_attribute(node, modules, there)
+        case _:
+            return ""
+
+
+def _missing_module(dotted: str, there: Package) -> str:
+    parts = dotted.split(".")
+    if not there.covers(dotted):
+        return ""
+    every = (".".join(parts[:end]) for end in range(2, len(parts) + 1))
+    return next((module for module in every if not there.has_module(module)), "")
+
+
+def _missing_attribute(node: ast.Attribute, modules: dict[str, str], there: Package) -> str:
+    """The first part of `tl.a.b` that is not there, where `tl` is a module and nothing else."""
+    chain: list[str] = []
+    root: ast.expr = node
+    while isinstance(root, ast.Attribute):
+        chain.insert(0, root.attr)
+        root = root.value
+    module = modules.get(root.id, "") if isinstance(root, ast.Name) else ""
+    for name in chain if module else ():
+        if not there.has(module, name):
+            return f"{module}.{name}"
+        if not there.is_submodule(module, name):
+            break
+        module = f"{module}.{name}"
+    return ""
+
+
+def _modules(tree: ast.Module, there: Package) -> dict[str, str]:
+    """The names of a file that are bound to one module of a package, and to nothing else in any scope."""
+    meanings: dict[str, set[str]] = {}
+    for node in ast.walk(tree):
+        for name, meaning in _imports(node) or ((name, "") for name in bound(node)):
+            meanings.setdefault(name, set()).add(meaning)
+    return {
+        name: meaning
+        for name, (meaning, *others) in ((name, tuple(every)) for name, every in meanings.items())
+        if not others and _is_module(meaning, there)
+    }
+
+
+def _is_module(dotted: str, there: Package) -> bool:
+    outer, _, name = dotted.rpartition(".")
+    return there.covers(dotted) and (
+        not outer or (_is_module(outer, there) and there.is_submodule(outer, name))
+    )
+
+
+def _imports(node: ast.AST) -> tuple[tuple[str, str], ...]:
+    """The names that an import binds, each with the module or object that it names."""
+    if isinstance(node, ast.Import):
+        return tuple(
+            (alias.asname or (top := alias.name.split(".")[0]), alias.name if alias.asname else top)
+            for alias in node.names
+        )
+    if isinstance(node, ast.ImportFrom):
+        return tuple(
+            (alias.asname or alias.name, "" if node.level else f"{node.module}.{alias.name}")
+            for alias in node.names
+        )
+    return ()
