@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tritonsmith.errors import FactError
-from tritonsmith.facts import commit_message, git_history, pytorch_pins, release_branches
+from tritonsmith.facts import commit_message, git_history, pytorch_pins, release_branches, same_changes
 from tritonsmith.facts.pytorch_pins import Pin
 
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ class _Asked:
         self._bodies = _bodies(clone, tips)
         later = sorted(self._graph.keys() - self._older, key=lambda one: (self._graph[one].committed, one))
         self._picks = tuple(one for one in later if self._is_pick(one))
+        self._same, self._reverse = same_changes.find(clone, commit, tips)
         self._undoing = {
             one: found for one in self._graph if (found := self._targets(one)) != (frozenset(), frozenset())
         }
@@ -187,24 +188,33 @@ class _Asked:
         if pin in self._older:
             return Standing("before")
         held = self._ancestors(pin)
-        copies = [one for one in self._picks if one in held]
-        if self._commit in held or copies:
-            return self._in_effect([*copies, *({self._commit} & held)], held, "by its message")
-        if copies := self._same_change(pin):
-            return self._in_effect(copies, held, "by its changes")
+        copies = [one for one in (self._commit, *self._picks, *sorted(self._same)) if one in held]
+        if copies:
+            return self._in_effect(tuple(dict.fromkeys(copies)), held)
         return self._apart(held - self._older)
 
-    def _in_effect(self, copies: list[str], held: set[str], how: str) -> Standing:
+    def _in_effect(self, copies: tuple[str, ...], held: set[str]) -> Standing:
         """Whether any copy of the commit is not reverted."""
         reverts = {one: self._reverted_by(one, held) for one in copies}
+        if not reverts[copies[0]] and copies[0] == self._commit:
+            return Standing("after")
         if found := next((one for one in reversed(copies) if not reverts[one]), ""):
-            if found == self._commit:
-                return Standing("after")
+            how = "by its message" if found in self._picks else "by its changes"
             return Standing("cherry-picked", f"as {found[:10]}, {how}")
         for one in reverts.values():
-            if not _is_sure_revert(subject := self._graph[one].subject):
+            if one not in self._reverse and not _is_sure_revert(subject := self._graph[one].subject):
                 return Standing("undecided", f"{one[:10]} may revert it: {subject}", doubt=True)
-        return Standing("reverted", f"by {reverts[copies[-1]][:10]}")
+        last = max(reverts.values(), key=lambda one: (self._graph[one].committed, one))
+        if again := self._namesake(held - self._ancestors(last), copies):
+            why = f"{again[:10]} has its title, after {last[:10]} reverted it"
+            return Standing("undecided", why, doubt=True)
+        return Standing("reverted", f"by {last[:10]}")
+
+    def _namesake(self, later: set[str], copies: tuple[str, ...]) -> str:
+        """A commit with the title of the requested one and other lines; empty if there is none."""
+        title = commit_message.title(self._graph[self._commit].subject)
+        others = sorted(later - {*copies})
+        return next((one for one in others if commit_message.title(self._graph[one].subject) == title), "")
 
     def _ancestors(self, commit: str) -> set[str]:
         """The commit and everything before it."""
@@ -239,15 +249,6 @@ class _Asked:
             others -= set(commit_message.numbers(self._graph[self._own[number]].subject)) - {number}
         return ({own} | others) - {""}
 
-    def _same_change(self, pin: str) -> list[str]:
-        """The commits of a pin that change the same lines."""
-        if not _files(self._clone, {self._commit}):  # an empty one is as every empty one
-            return []
-        parents = (f"^{parent}" for parent in self._graph[self._commit].parents)
-        options = "--cherry-mark", "--right-only", "--no-merges"
-        marked = self._clone.git.rev_list(*options, f"{self._commit}...{pin}", *parents)
-        return [line[1:] for line in str(marked).splitlines() if line.startswith("=")]
-
     def _apart(self, others: set[str]) -> Standing:
         """On another branch, unless one of its commits may be the requested one in other words and lines."""
         asked = self._graph[self._commit]
@@ -275,11 +276,16 @@ class _Asked:
     def _reverted_by(self, commit: str, held: set[str]) -> str:
         """A commit that reverts another one, and is not reverted itself; empty if there is none."""
         carried = self._carries(commit)
-        for one, (commits, pulls) in self._undoing.items():
-            if one not in held or one == commit:
-                continue
+        copy = commit == self._commit or commit in self._same
+        for one in held & (self._undoing.keys() | self._reverse):
+            commits, pulls = self._undoing.get(one, (frozenset(), frozenset()))
             named = carried & pulls or any(commit.startswith(name) for name in commits)
-            if named and commit in self._ancestors(one) and not self._reverted_by(one, held):
+            if (
+                one != commit
+                and (named or (copy and one in self._reverse))
+                and commit in self._ancestors(one)
+                and not self._reverted_by(one, held)
+            ):
                 return one
         return ""
 

@@ -280,3 +280,32 @@ def test_a_pull_request_or_a_release_names_a_commit(line: Line, table: Table) ->
         releases_with.find("#77", line.triton.path)
     with pytest.raises(FactError, match=r"no release '3\.7\.0'"):
         releases_with.find("3.7.0", line.triton.path)
+
+
+def test_what_was_taken_back_or_landed_again_without_a_word_is_known_by_its_changes(
+    line: Line, table: Table
+) -> None:
+    old = {"lib/a.cpp": "one\ntwo\nthree\n"}
+    fix = line.main("fix it (#42)", FIXED)
+    line.tips["silent undo"] = undo = line.main("clean up (#43)", old)
+    line.tips["silent landing"] = again = line.main("add a thing (#44)", FIXED)
+    line.tips["said undo"] = said = line.main(f"Out with it\n\nThis reverts commit {again}.", old)
+    line.tips["landed after it"] = last = line.main("once more (#46)", FIXED)
+    picked = ("[3.0] fix it (#42) (#60)", FIXED)
+    line.branch("pick-undone", picked, ("clean (#61)", old))
+    line.pinned(table)
+    found = line.standings(fix)
+    assert found["silent undo"] == Standing("reverted", f"by {undo[:10]}")
+    assert found["silent landing"] == Standing("cherry-picked", f"as {again[:10]}, by its changes")
+    assert found["said undo"] == Standing("reverted", f"by {said[:10]}")
+    assert found["landed after it"] == Standing("cherry-picked", f"as {last[:10]}, by its changes")
+    assert found["pick-undone"].relation == "reverted"
+
+
+def test_other_lines_with_its_title_after_a_revert_leave_it_open(line: Line, table: Table) -> None:
+    fix = line.main("fix it (#42)", FIXED)
+    undo = line.main('Revert "fix it (#42)" (#45)', {"lib/a.cpp": "one\ntwo\nthree\n"})
+    line.tips["reworked"] = other = line.main("fix it (#47)", {"lib/a.cpp": "one\nII\nthree\n"})
+    line.pinned(table)
+    why = f"{other[:10]} has its title, after {undo[:10]} reverted it"
+    assert line.standings(fix) == {"reworked": Standing("undecided", why, doubt=True)}
