@@ -80,6 +80,9 @@ def test_a_dump_that_is_not_what_the_pass_makes(smith: Smith) -> None:
     done = smith("passes.replay", "changed", "tritongpu-coalesce", code=1)
     assert "the result differs from the next dump" in done.error
     assert str(path) in done.error
+    assert "edited" not in done.error  # a wheel
+    done = smith("passes.replay", "changed", "tritongpu-coalesce", "--source", smith.cwd, code=1)
+    assert "edited since the dump was recorded" in " ".join(done.error.split())
     path = smith.cwd / "changed" / Path(coalesce["input"]).relative_to(smith.cwd / "nvidia")
     path.write_text(path.read_text().replace("arith.mulf", "arith.mulff"))
     done = smith("passes.replay", "changed", "tritongpu-coalesce", code=1)

@@ -126,3 +126,26 @@ def test_killed_while_it_changes_something(smith: Smith) -> None:
         else:
             pytest.fail("it never came to its end")
         assert at > 5
+
+
+def test_an_installed_llvm_is_taken_for_the_same_pin_only(
+    smith: Smith, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    require_llvm()
+    ready(smith, tmp_path_factory, "dev", "wt-3.4.0", "wt-main")
+    smith("setup-mlir", "--provider", "system", "--llvm-dir", LLVM, "--any-commit")
+    added = smith("worktree.add", "3.4.0").out
+    assert "next: tritonsmith build-triton --env wt-3.4.0" in added
+    given = json.loads((smith.env("wt-3.4.0") / "receipts" / "setup-mlir.json").read_text())
+    assert (given["provider"], Path(given["prefix"])) == ("system", LLVM)
+
+    (smith.cwd / "cmake" / "llvm-hash.txt").write_text("9" * 40 + "\n", encoding="utf-8")
+    commit(smith.cwd, "another LLVM")
+    assert "next: tritonsmith setup-mlir --env wt-main" in smith("worktree.add", "main").out
+    assert not (smith.env("wt-main") / "receipts" / "setup-mlir.json").exists()
+
+    smith("worktree.remove", "wt-3.4.0")
+    wanted = smith.root / "config" / "tritonsmith" / "envs" / "picky.toml"
+    wanted.parent.mkdir(parents=True)
+    wanted.write_text('inherits = "dev"\n[llvm]\nprovider = "store"\n', encoding="utf-8")
+    assert "next: tritonsmith setup-mlir" in smith("worktree.add", "3.4.0", "--env", "picky").out

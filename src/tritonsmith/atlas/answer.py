@@ -146,6 +146,10 @@ def _calls(index: Index, made: AtlasAnswer, one: Definition) -> None:
         for call in pipeline.of_binding(index.calls, binding, index.bindings)
     )
     made.places["called in C++"] = native.callers(index.tree, one)
+    if not index.has_sources and (found := _called_by_name(index, one)):
+        made.places.pop("called")
+        made.places["called, perhaps"] = found
+        made.notes.append("which pass a call adds is in libtriton's sources: here only its name tells")
 
 
 def _class(index: Index, made: AtlasAnswer, one: Definition) -> None:
@@ -286,6 +290,15 @@ def _namesakes(index: Index, short: str) -> list[Definition]:
     """Passes whose name ends as that of a function that adds one: `add_coalesce`, `tritongpu-coalesce`."""
     end = "-" + short.removeprefix("add_").replace("_", "-")
     return [one for one in index.definitions if one.kind == "pass" and one.name.endswith(end)]
+
+
+def _called_by_name(index: Index, one: Definition) -> tuple[Place, ...]:
+    """The calls that, by their name, may add a pass."""
+    return tuple(
+        call.in_words
+        for call in index.calls
+        if any(same.name == one.name for same in _namesakes(index, call.name.rpartition(".")[2]))
+    )
 
 
 def _debug_type(_: Index, entry: Entry) -> AtlasAnswer:

@@ -82,7 +82,7 @@ def listing(index: Index, what: str) -> list[AtlasAnswer]:
 
 
 def _noted(index: Index, made: AtlasAnswer) -> AtlasAnswer:
-    if not index.tree.having(".cpp", ".cc"):
+    if not index.has_sources:
         made.notes.append(
             "no sources: this is what the Python of an installed Triton shows; "
             "what is in C++ needs a checkout (--source)"

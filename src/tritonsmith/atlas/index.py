@@ -69,6 +69,11 @@ class Index:
         return native.bindings(self.tree)
 
     @cached_property
+    def has_sources(self) -> bool:
+        """Whether libtriton's own sources are here: a wheel may have some other C++."""
+        return any(one.name.startswith("add_") for one in self.bindings)
+
+    @cached_property
     def calls(self) -> tuple[PassCall, ...]:
         """Calls of passes."""
         return pipeline.calls(self.tree)
@@ -208,6 +213,12 @@ def _of_definition(one: Definition, bound: Iterable[PythonBinding]) -> Entry:
 
 
 def _without_doubles(found: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """A DEBUG_TYPE that is named as its pass is no second meaning; nor is a constraint beside its type."""
+    """A DEBUG_TYPE that is named as its pass is no second meaning; nor is the one call of its name.
+
+    Where the sources of libtriton are missing, as in a wheel, nothing else tells that the call adds the pass.
+    """
     others = {one.name for one in found if one.kind != "debug-type"}
-    return tuple(one for one in found if one.kind != "debug-type" or one.name not in others)
+    kept = tuple(one for one in found if one.kind != "debug-type" or one.name not in others)
+    defined = tuple(one for one in kept if isinstance(one.what, Definition))
+    pair = len(kept) == 2 and len(defined) == 1 and {one.kind for one in kept} == {"pass"}  # noqa: PLR2004
+    return defined if pair else kept

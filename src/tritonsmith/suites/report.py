@@ -38,6 +38,12 @@ def blocks(tests: Sequence[SuiteTest]) -> Iterator[Grid]:
         yield tables.plain(f"failed{more}", ["test", "suite", "why"], shown)
 
 
+def screen(tests: Sequence[SuiteTest]) -> Iterator[Grid | str]:
+    """All that a person reads: the tables, then what the failed tests printed, which may be long."""
+    yield from blocks(tests)
+    yield from output_of(tests)
+
+
 def failed(tests: Iterable[SuiteTest]) -> list[SuiteTest]:
     """Those that failed, and are not known to."""
     return [test for test in tests if test.word == "failed"]

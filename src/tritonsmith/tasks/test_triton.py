@@ -154,10 +154,8 @@ def _print(
     if json:
         output.json(report.as_json(tests, selection))
     else:
-        for line in report.output_of(tests):
-            console.out().print(line, markup=False)
-        for block in report.blocks(tests):
-            console.out().print(block)
+        for part in report.screen(tests):
+            console.out().print(part, markup=False)
     if bad := report.failed(tests):
         raise SmithError(f"{len(bad)} of {len(tests)} tests failed", where=tested.folder)
     command.check(selection, tests, tested.folder)

@@ -206,3 +206,26 @@ def test_a_wheel_with_definitions_names_the_pass_that_a_call_may_add(tmp_path: P
     (planted / "third_party/nvidia/backend").rename(package / "backends/nvidia")
     found = command.explain(command.index_of(package, []), "passes.ttgpuir.add_pipeline")
     assert "by its name perhaps tritongpu-pipeline" in found.notes
+
+
+def test_a_short_name_means_the_pass_in_a_wheel_as_in_a_checkout(tmp_path: Path) -> None:
+    planted = plant(tmp_path / "checkout")
+    package = tmp_path / "site-packages" / "triton"
+    (package / "backends").mkdir(parents=True)
+    (planted / "include").rename(package / "include")
+    (planted / "third_party/nvidia/backend").rename(package / "backends/nvidia")
+    (package / "gsan.cc").write_text('m.def("__str__", [](int x) { return x; });')  # what 3.9 has of C++
+    compiler = package / "backends/nvidia/compiler.py"
+    text = compiler.read_text()
+    compiler.write_text(text.replace("amd.passes.ttgpuir.add_pipeline(pm, 1)", "pass"))
+    index = command.index_of(package, [])
+    found = command.explain(index, "pipeline")
+    assert (found.kind, found.name) == ("pass", "tritongpu-pipeline")
+    (call,) = found.places["called, perhaps"]
+    assert "passes.ttgpuir.add_pipeline" in call.what
+    assert "called" not in found.places
+    assert any("only its name tells" in note for note in found.notes)
+    compiler.write_text(text)  # where another call has that name, too
+    with pytest.raises(SmithError) as error:
+        command.explain(command.index_of(package, []), "pipeline")
+    assert len(error.value.hints) == 3

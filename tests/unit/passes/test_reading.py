@@ -190,6 +190,8 @@ def test_the_overview_has_a_line_for_each_kernel(made: DumpIndex, capsys: pytest
     out = capsys.readouterr().out
     assert "5 dumps" in out
     assert str(made.folder) in out.replace("\n", "")
+    assert out.splitlines()[-1].startswith("next: ")
+    assert f"passes.list {made.folder}" in out.replace("\n", "")
     summary.show(made, json=True)
     assert json.loads(capsys.readouterr().out)["schema"] == 1
 

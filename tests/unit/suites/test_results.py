@@ -11,7 +11,7 @@ import pytest
 from tests.unit.atlas.planted import plant
 from tritonsmith.errors import FactError
 from tritonsmith.plan import process
-from tritonsmith.suites import gtest, junit, lit, outcome, python_tests
+from tritonsmith.suites import gtest, junit, lit, outcome, python_tests, report
 from tritonsmith.suites.outcome import SuiteTest
 
 pytestmark = pytest.mark.unit
@@ -48,6 +48,13 @@ def test_lit(tmp_path: Path) -> None:
         SuiteTest("lit", "c.mlir", "skipped", 0.0, "UNSUPPORTED"),
         SuiteTest("lit", "d.mlir", "failed", 1.0, "TIMEOUT"),
     ]
+
+
+def test_the_tables_come_before_what_failed_tests_printed() -> None:
+    tests = [SuiteTest("lit", "b.mlir", "failed", 0.5, "FAIL", "a.mlir:3:11: error: CHECK: expected")]
+    *tables, name, printed = report.screen(tests)
+    assert [one for one in tables if isinstance(one, str)] == []
+    assert (name, printed) == ("b.mlir:", "a.mlir:3:11: error: CHECK: expected")
 
 
 def run(tmp_path: Path, text: str) -> tuple[python_tests.PytestResult, ...]:

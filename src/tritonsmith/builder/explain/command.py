@@ -76,7 +76,8 @@ def of_triton(
     inputs, request = commands.gather(settings, space, located)
     env, plan = inputs.env, recipe.plan(inputs)
     last = receipts.read(env.receipt("build-triton"))
-    own = (*pin_check.notes(last, request, inputs.llvm), *own_steps(plan, env, last, inputs))
+    said = (*pin_check.notes(last, request, inputs.llvm), *own_steps(plan, env, last, inputs))
+    own = tuple(dict.fromkeys(said))  # two steps may have one reason
     found = of_folder(
         inputs.tools.ninja, env.build, tuple(targets) or inputs.settings.triton.targets, inputs.checkout.root
     )

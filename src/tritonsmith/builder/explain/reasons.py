@@ -75,10 +75,11 @@ def regeneration(
     run: DryRun, changed: Callable[[str], float | None], short: Callable[[str], str]
 ) -> list[str]:
     """Why Ninja would run CMake first."""
-    return [
+    said = (
         _with_names(_why(reason, {}, {}, changed, short), [reason.output], short)
         for reason in run.regeneration
-    ]
+    )
+    return list(dict.fromkeys(said))  # of one file Ninja compares the time of both output and log
 
 
 def totals(run: DryRun, described: Mapping[str, str], seconds: Mapping[str, float]) -> RebuildTotals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tritonsmith.command_line import command
 from tritonsmith.passes.dump import pass_runs
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.ui import console, tables
@@ -38,6 +39,8 @@ def show(index: DumpIndex, *, json: bool = False, aside: bool = False) -> None:
     if index.kernels:
         to.print(table(index))
     to.print(f"{index.folder}", markup=False)
+    if index.dumps:
+        to.print(console.typed(f"next: {command('passes.list', index.folder)}"), markup=False)
     if torn := sum(not dump.whole for dump in index.dumps[:-1]):
         why = "threads or processes printed at the same time; use only one"
         console.warn(f"{torn} dumps are interleaved: {why}")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from tritonsmith.command_line import command
 from tritonsmith.passes.replay.job import tells_options
 from tritonsmith.passes.replay.run import PreparedReplay, ReplayOutcome
 from tritonsmith.passes.replay.verdict import RAN, Verdict
@@ -58,6 +59,9 @@ def sentence(outcome: ReplayOutcome) -> str:
 def suspects(prepared: PreparedReplay) -> list[str]:
     """Hints why a replay may differ."""
     hints = []
+    if prepared.tool.source:
+        edited = "the pass was perhaps edited since the dump was recorded: then this is what the edit changes"
+        hints.append(f"{edited}; {command('passes.dump')} records a new one")
     if not tells_options(prepared.seen.links):
         hints.append(
             "this dump does not contain pass options: give those of its compile, --option num_stages=4"

@@ -91,6 +91,12 @@ def test_paths_are_short(tmp_path: Path) -> None:
     assert short("/usr/include/stdio.h") == "/usr/include/stdio.h"
 
 
+def test_one_sentence_for_two_reasons_of_ninja() -> None:
+    own = (Reason("newer", "build.ninja", "/src/CMakeLists.txt"),) * 2
+    told = explain_reasons.regeneration(DryRun((), (), own), lambda _: 2.0, lambda path: path)
+    assert told == ["/src/CMakeLists.txt is newer than build.ninja (changed 2 s ago)"]
+
+
 def test_a_precompiled_header_has_a_sentence_of_its_own() -> None:
     made = "CMakeFiles/tritonsmith_pch_compiler.dir/cmake_pch.hxx.pch"
     seen = (Reason("newer", made, "/src/Dialect.h"), Reason("newer", "lib/A.cpp.o", "/src/Dialect.h"))
