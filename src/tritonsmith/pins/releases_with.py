@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tritonsmith.errors import FactError
-from tritonsmith.facts import commit_message, git_history, pytorch_pins, release_branches, same_changes
+from tritonsmith.facts import commit_message, git_history, pytorch_pins, release_branches
 from tritonsmith.facts.pytorch_pins import Pin
+from tritonsmith.pins import same_changes
 
 if TYPE_CHECKING:
     from git import Repo
@@ -158,10 +159,13 @@ class _Asked:
         self._bodies = _bodies(clone, tips)
         later = sorted(self._graph.keys() - self._older, key=lambda one: (self._graph[one].committed, one))
         self._picks = tuple(one for one in later if self._is_pick(one))
-        self._same, self._reverse = same_changes.find(clone, commit, tips)
+        same, self._reverse = same_changes.find(clone, commit, tips)
+        self._same = tuple(one for one in later if one in same)
         self._undoing = {
             one: found for one in self._graph if (found := self._targets(one)) != (frozenset(), frozenset())
         }
+
+        self._reverts = [one for one in self._graph if one in self._undoing or one in self._reverse]
 
     def standing(self, pin: Pin) -> Standing:
         """Position of a pin; an unknown pin stays undecided, whatever its candidates are."""
@@ -188,7 +192,7 @@ class _Asked:
         if pin in self._older:
             return Standing("before")
         held = self._ancestors(pin)
-        copies = [one for one in (self._commit, *self._picks, *sorted(self._same)) if one in held]
+        copies = [one for one in (self._commit, *self._picks, *self._same) if one in held]
         if copies:
             return self._in_effect(tuple(dict.fromkeys(copies)), held)
         return self._apart(held - self._older)
@@ -204,7 +208,7 @@ class _Asked:
         for one in reverts.values():
             if one not in self._reverse and not _is_sure_revert(subject := self._graph[one].subject):
                 return Standing("undecided", f"{one[:10]} may revert it: {subject}", doubt=True)
-        last = max(reverts.values(), key=lambda one: (self._graph[one].committed, one))
+        last = max(reverts.values(), key=lambda one: len(self._ancestors(one)))
         if again := self._namesake(held - self._ancestors(last), copies):
             why = f"{again[:10]} has its title, after {last[:10]} reverted it"
             return Standing("undecided", why, doubt=True)
@@ -277,7 +281,9 @@ class _Asked:
         """A commit that reverts another one, and is not reverted itself; empty if there is none."""
         carried = self._carries(commit)
         copy = commit == self._commit or commit in self._same
-        for one in held & (self._undoing.keys() | self._reverse):
+        for one in self._reverts:
+            if one not in held or one == commit:
+                continue
             commits, pulls = self._undoing.get(one, (frozenset(), frozenset()))
             named = carried & pulls or any(commit.startswith(name) for name in commits)
             if (

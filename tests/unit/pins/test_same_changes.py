@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.repositories import Made, Maker
-from tritonsmith.facts import git_history, same_changes
+from tritonsmith.facts import git_history
+from tritonsmith.pins import same_changes
 
 pytestmark = pytest.mark.unit
 
