@@ -104,5 +104,6 @@ def _task(project: EditorProject, one: EditorTask) -> dict[str, Any]:
         "command": program,
         "args": words,
         "options": {"cwd": str(project.root), "env": {"TRITONSMITH_HOME": str(project.env.root)}},
-        "problemMatcher": ["$gcc"] if one.compiles else [],
+        # The C/C++ extension has this matcher, and VS Code reports one that it does not know.
+        "problemMatcher": ["$gcc"] if one.compiles and "gdb" in project.found else [],
     }

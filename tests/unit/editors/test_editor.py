@@ -88,6 +88,57 @@ def test_vscode_names_only_what_is_there(built: Built, smith: Smith) -> None:
     assert {"text": f"source {built.build / 'gdbinit'}"} in launch["setupCommands"]
 
 
+# What a launch may say: `contributes.debuggers` in lldb/tools/lldb-dap/package.json of llvm-project, and
+# Extension/tools/OptionsSchema.json of microsoft/vscode-cpptools, both as of 2026-11.
+ATTRIBUTES = {
+    "lldb-dap": {
+        "program": str,
+        "args": list,
+        "cwd": str,
+        "env": list,
+        "initCommands": list,
+        "preRunCommands": list,
+    },
+    "cppdbg": {
+        "program": str,
+        "args": list,
+        "cwd": str,
+        "MIMode": str,
+        "miDebuggerPath": str,
+        "environment": list,
+        "setupCommands": list,
+    },
+}
+
+
+def test_launches_say_what_their_extensions_know(built: Built, smith: Smith) -> None:
+    for name, says in (("triton-opt", ""), ("gdb", "GNU gdb 13.1"), ("lldb-dap", "")):
+        built.program(name, says)
+    smith("editor", "vscode", "--env", built.env)
+    launches = _read(built.root / ".vscode" / "launch.json")["configurations"]
+    assert {one["type"] for one in launches} == set(ATTRIBUTES)
+    for one in launches:
+        known = {"name": str, "type": str, "request": str, **ATTRIBUTES[one["type"]]}
+        assert {name: type(value) for name, value in one.items()} == known
+        assert all(isinstance(word, str) for word in (*one["args"], *one.get("initCommands", ())))
+        assert all("=" in word for word in one.get("env", ()))
+        assert all({*pair} == {"name", "value"} for pair in one.get("environment", ()))
+        assert all({*row} == {"text"} for row in one.get("setupCommands", ()))
+
+
+def test_a_problem_matcher_is_named_where_its_extension_is(built: Built, smith: Smith) -> None:
+    def matchers() -> set[str]:
+        tasks = _read(built.root / ".vscode" / "tasks.json")["tasks"]
+        return {name for one in tasks for name in one["problemMatcher"]}
+
+    smith("editor", "vscode", "--env", built.env)
+    assert matchers() == set()
+    built.program("gdb", "GNU gdb 13.1")
+    smith("editor", "vscode", "--env", built.env, "--force")
+    assert matchers() == {"$gcc"}
+    assert "ms-vscode.cpptools" in _read(built.root / ".vscode" / "extensions.json")["recommendations"]
+
+
 def test_its_files_are_hidden_from_git_and_written_once(built: Built, smith: Smith) -> None:
     plan = smith("editor", "vscode", "--env", built.env, "--dry-run")
     assert not (built.root / ".vscode").exists()
