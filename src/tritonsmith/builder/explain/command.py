@@ -76,8 +76,7 @@ def of_triton(
     inputs, request = commands.gather(settings, space, located)
     env, plan = inputs.env, recipe.plan(inputs)
     last = receipts.read(env.receipt("build-triton"))
-    said = (*pin_check.notes(last, request, inputs.llvm), *own_steps(plan, env, last, inputs))
-    own = tuple(dict.fromkeys(said))  # two steps may have one reason
+    own = (*pin_check.notes(last, request, inputs.llvm), *own_steps(plan, env, last, inputs))
     found = of_folder(
         inputs.tools.ninja, env.build, tuple(targets) or inputs.settings.triton.targets, inputs.checkout.root
     )
@@ -137,8 +136,18 @@ def of_folder(ninja: Path, build: Path, targets: Sequence[str], source: Path | N
 
 def own_steps(
     plan: Plan, env: EnvDir, last: Mapping[str, Any] | None, inputs: recipe.Inputs
+) -> tuple[str, ...]:
+    """Why the steps of a plan whose stamps are outdated would run, each reason once.
+
+    Two steps of a phase often have one, as where another environment built the same checkout since.
+    `last` is the receipt before.
+    """
+    return tuple(dict.fromkeys(_own_steps(plan, env, last, inputs)))
+
+
+def _own_steps(
+    plan: Plan, env: EnvDir, last: Mapping[str, Any] | None, inputs: recipe.Inputs
 ) -> Iterator[str]:
-    """One sentence for each step of a plan whose stamp is outdated; `last` is the receipt before."""
     changes = tuple(cmake_changes.pending(plan))
     for stamp, step in _undone(plan):
         if stamp.path.name == cmake.STAMP_FILE:
