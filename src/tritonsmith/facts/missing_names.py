@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,19 +46,23 @@ def find(user: Path, package: Path) -> tuple[MissingName, ...]:
         user: folder of the package that imports.
         package: folder of the package that is imported, by its own name.
     """
-    there, found = Package(package), []
+    there = Package(package)
+    found: list[MissingName] = []
     for path in sorted(user.rglob("*.py")):
-        tree = parse(path)
-        if tree is None:
-            continue
-        modules, seen = _modules(tree, there), set()
-        for node, function in _certain(tree.body, ""):
-            name = _missing(node, modules, there)
-            if name and name not in seen:
-                seen.add(name)
-                line = getattr(node, "lineno", 1)
-                found.append(MissingName(path.relative_to(user), line, name, function))
+        with suppress(RecursionError):  # nested too deeply: no compiler's work
+            found += _in_file(path, path.relative_to(user), there)
     return tuple(found)
+
+
+def _in_file(path: Path, file: Path, there: Package) -> list[MissingName]:
+    tree = parse(path)
+    if tree is None:
+        return []
+    modules, first = _modules(tree, there), dict[str, MissingName]()
+    for node, function in _certain(tree.body, ""):
+        if name := _missing(node, modules, there):
+            first.setdefault(name, MissingName(file, getattr(node, "lineno", 1), name, function))
+    return list(first.values())
 
 
 def _certain(statements: Iterable[ast.stmt], function: str) -> Iterator[tuple[ast.AST, str]]:

@@ -84,6 +84,10 @@ def test_a_call_that_fails_names_its_function_and_an_import_comes_first(tmp_path
     assert missing(tmp_path, text) == [("triton.language.fled", ""), ("triton.language.gone", "f")]
 
 
+def test_a_file_that_is_nested_too_deeply_is_passed_over(tmp_path: Path) -> None:
+    assert missing(tmp_path, "import triton\ntriton" + ".a" * 20_000 + "\n" + "-" * 900 + "triton.gone") == []
+
+
 def test_the_place(tmp_path: Path) -> None:
     put(tmp_path, {**TRITON, "kernels/deep/two.py": "\n\nimport triton.gone\nimport triton.gone\n"})
     (found,) = missing_names.find(tmp_path / "kernels", tmp_path / "triton")
