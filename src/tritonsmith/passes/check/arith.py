@@ -163,6 +163,7 @@ _ROUNDED: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("math.trunc", np.trunc),
     ("math.roundeven", np.rint),
     ("tt.precise_divf", np.divide),
+    ("tt.approx_divf", np.divide),  # two units in the last place: div.full.f32
 )
 for _name, _function in _ROUNDED:
     known(_name)(_float(_function))

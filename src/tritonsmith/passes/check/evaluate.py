@@ -9,12 +9,15 @@ import numpy as np
 from xdsl.dialects import builtin
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tritonsmith.passes.check import arith, gpu, tensormap, triton  # noqa: F401 - they register their operations
+from tritonsmith.passes.check import arith, gathers, gpu, tensormap, triton  # noqa: F401 - they register their operations
 from tritonsmith.passes.check.memory import GlobalMemory
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integers, name_of, text
 from tritonsmith.passes.check.registry import OPERATIONS
 
-_ENDS = {"scf.yield", "tt.return", "tt.reduce.return", "tt.scan.return", "scf.condition"}
+_ENDS = {
+    "scf.yield", "tt.return", "tt.reduce.return", "tt.scan.return", "scf.condition",
+    "tt.map_elementwise.return",
+}  # fmt: skip
 
 
 class EndlessError(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tritonsmith.passes.check.arith import unsigned, wanted
+from tritonsmith.passes.check.llvm.library import library_function
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integer, integers, text, type_of
 from tritonsmith.passes.check.registry import known
 
@@ -246,19 +246,10 @@ def _mulhiui(_run: Any, _operation: Operation, one: Array, other: Array) -> tupl
 def _extern(_run: Any, operation: Operation, *values: Array) -> tuple[Array]:
     """A function of libdevice or of AMD's device library."""
     symbol = text(attribute(operation, "symbol")).strip('"')
-    name = symbol.removeprefix("__nv_").removeprefix("__ocml_").removesuffix("_f32")
-    if name not in _LIBDEVICE:
+    if (function := library_function(symbol)) is None:
         raise UnsupportedIrError(f"the library function {symbol}")
     with np.errstate(all="ignore"):
-        found = _LIBDEVICE[name](*(value.astype(np.float64) for value in values))
-        return (np.asarray(found).astype(wanted(operation).dtype),)
-
-
-_LIBDEVICE: dict[str, Callable[..., Any]] = {
-    "asinf": np.arcsin, "asin": np.arcsin, "tanhf": np.tanh, "tanh": np.tanh, "expf": np.exp,
-    "exp2f": np.exp2, "logf": np.log, "log1pf": np.log1p, "powf": np.power,
-    "rsqrtf": lambda value: 1 / np.sqrt(value),
-}  # fmt: skip
+        return (function(*values).astype(wanted(operation).dtype),)
 
 
 @known("tt.atomic_rmw")

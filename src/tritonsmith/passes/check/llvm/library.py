@@ -15,6 +15,8 @@ def _fp64(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
+_HALF = 0.5  # which is rounded away from 0
+
 _IN_FP64: dict[str, Callable[..., Any]] = {
     "sqrt": np.sqrt, "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "asin": np.arcsin,
     "acos": np.arccos, "atan": np.arctan, "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh,
@@ -23,7 +25,13 @@ _IN_FP64: dict[str, Callable[..., Any]] = {
     "rsqrt": lambda value: 1 / np.sqrt(value), "erf": np.vectorize(math.erf, otypes=[np.float64]),
     "ex2.approx": np.exp2, "ex2.approx.ftz": np.exp2, "div.full": np.divide, "sqrt.rn": np.sqrt,
     "div.rn": np.divide, "fma": lambda one, other, more: one * other + more, "maxnum": np.fmax,
-    "minnum": np.fmin,
+    "minnum": np.fmin, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "atan2": np.arctan2,
+    "hypot": np.hypot, "fmod": np.fmod, "copysign": np.copysign, "log10": np.log10, "cbrt": np.cbrt,
+    "exp10": lambda value: np.power(10.0, value), "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
+    "rint": np.rint, "nearbyint": np.rint, "roundeven": np.rint, "fast_exp": np.exp, "fast_log": np.log,
+    "fast_log2": np.log2, "fast_log10": np.log10, "fast_sin": np.sin, "fast_cos": np.cos,
+    "fast_tan": np.tan, "fast_pow": np.power, "fast_divide": np.divide, "fast_tanh": np.tanh,
+    "round": lambda value: np.trunc(value) + np.copysign(np.abs(value - np.trunc(value)) >= _HALF, value),
 }  # fmt: skip
 _FUNCTIONS = {name: _fp64(function) for name, function in _IN_FP64.items()}
 _PREFIXES = ("__nv_", "__ocml_", "llvm.nvvm.", "llvm.")

@@ -1,0 +1,54 @@
+"""Operations of tt that pick, count and map elements: TritonOps.td, and their lowering where that is silent.
+
+A gather out of range is undefined: 0 here. A histogram leaves out what is in no bin
+(lib/Conversion/TritonGPUToLLVM/HistogramOpToLLVM.cpp).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tritonsmith.passes.check.arith import unsigned, wanted
+from tritonsmith.passes.check.module import UnsupportedIrError, integer, type_of
+from tritonsmith.passes.check.registry import known
+
+Array = np.ndarray[Any, Any]
+
+
+@known("tt.gather")
+def _gather(_run: Any, operation: Operation, source: Array, indices: Array) -> tuple[Array]:
+    """Along one axis; along the others the source may be larger than the indices."""
+    axis = integer(operation, "axis")
+    size = source.shape[axis]
+    part = source[tuple(slice(None if one == axis else most) for one, most in enumerate(indices.shape))]
+    at = unsigned(indices).astype(np.uint64)
+    found = np.take_along_axis(part, np.minimum(at, np.uint64(size - 1)).astype(np.int64), axis)
+    return (np.where(at < size, found, np.zeros_like(found)).astype(source.dtype),)
+
+
+@known("tt.histogram")
+def _histogram(_run: Any, operation: Operation, values: Array, mask: Array | None = None) -> tuple[Array]:
+    found = wanted(operation)
+    plain = unsigned(values).reshape(-1)
+    kept = plain < found.shape[0]
+    if mask is not None:
+        kept &= np.broadcast_to(mask, values.shape).reshape(-1)
+    return (np.bincount(plain[kept].astype(np.int64), minlength=found.shape[0]).astype(found.dtype),)
+
+
+@known("tt.map_elementwise")
+def _map_elementwise(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
+    """A function of scalars, for one element after another."""
+    if integer(operation, "pack", 1) != 1:  # which elements come together is the layout's choice
+        raise UnsupportedIrError("tt.map_elementwise of more than one element at a time")
+    region, name = operation.regions[0], run.name
+    flat = [value.reshape(-1) for value in values]
+    rows = [run.region(region, tuple(one[number] for one in flat)) for number in range(flat[0].size)]
+    run.name = name
+    return tuple(
+        np.asarray([row[number] for row in rows], found.dtype).reshape(found.shape)
+        for number, found in enumerate(map(type_of, (one.type for one in operation.results)))
+    )
