@@ -16,7 +16,10 @@ _NAMED = re.compile(
     r'^(#loc\d*) = loc\("?([^"\n]+?)"?(?::(\d+):\d+)?(?:\((#loc\d*)[^)]*\))?\)$', re.MULTILINE
 )
 _USED = re.compile(r"loc\((#loc\d*)\)$")
-_TRIVIAL = {"arith.constant", "tt.make_range", "tt.get_program_id", "tt.splat", "ub.poison"}
+_TRIVIAL = {
+    "arith.constant", "tt.make_range", "tt.get_program_id", "tt.splat", "ub.poison", "llvm.mlir.undef",
+    "llvm.mlir.poison",
+}  # fmt: skip
 
 
 @dataclass

@@ -114,9 +114,10 @@ class CheckAnswer:
 
     @property
     def open(self) -> tuple[CheckedPass, ...]:
-        """Passes at the end that could not be checked: one before a text that is equal changed nothing."""
-        last = max((number for number, one in enumerate(self.passes) if one.status in _KNOWN), default=-1)
-        return tuple(one for one in self.passes[last + 1 :] if one.status == "unknown")
+        """Texts before the reference, which were compared with nothing, and at the end, that were not run."""
+        ran = [number for number, one in enumerate(self.passes) if one.status in _KNOWN]
+        ends = (*self.passes[: ran[0]], *self.passes[ran[-1] + 1 :]) if ran else self.passes
+        return tuple(one for one in ends if one.status == "unknown")
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,7 @@ def _buffer_store(run: Any, operation: Operation, *values: Array) -> tuple[()]:
     return ()
 
 
-@known("ub.poison")
+@known("ub.poison", "llvm.mlir.undef", "llvm.mlir.poison")
 def _poison(_run: Any, operation: Operation) -> tuple[Any]:
     """Any value is right, and none should be seen: 0."""
     found = wanted(operation)

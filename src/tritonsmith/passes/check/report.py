@@ -62,7 +62,10 @@ def verdict(answer: CheckAnswer) -> str:
         names = ", ".join(found.suspects)
         return f"{answer.kernel}: {'one of ' if len(found.suspects) > 1 else ''}{names} changes the result"
     said = f"{answer.kernel}: none of {answer.checked - 1} passes changes the result"
-    return f"{said}; the last {len(answer.open)} could not be checked" if answer.open else said
+    if not answer.open:
+        return said
+    first = answer.open[0].number < next(one.number for one in answer.passes if one.status == "reference")
+    return f"{said}; {len(answer.open)} at {'either end' if first else 'the end'} could not be checked"
 
 
 def as_json(answer: CheckAnswer) -> dict[str, Any]:

@@ -103,11 +103,25 @@ def test_what_is_not_known_stops_nothing_but_the_verdict() -> None:
     assert (answer.culprit, answer.open) == (None, ())
     answer = checked(ADD, strange)
     assert [one.why for one in answer.open] == ["tt.strange"]
-    assert report.verdict(answer).endswith("the last 1 could not be checked")
+    assert report.verdict(answer).endswith("; 1 at the end could not be checked")
     wrong = ADD.replace('"arith.mulf"', '"arith.divf"')
     found = checked(ADD, strange, wrong).culprit
     assert found
     assert found.suspects == ("pass-0", "pass-1")
+
+
+def test_passes_before_the_first_text_that_runs_are_open() -> None:
+    answer = checked(ADD.replace('"arith.mulf"', '"tt.strange"'), ADD, renamed(ADD))
+    assert [one.status for one in answer.passes] == ["unknown", "reference", "equal"]
+    assert [one.why for one in answer.open] == ["tt.strange"]
+    assert report.verdict(answer).endswith("; 1 at either end could not be checked")
+
+
+def test_an_undefined_value_that_nobody_sees_is_none_of_the_result() -> None:
+    size = '    %size = "arith.constant"() <{value = 16 : i32}> : () -> i32\n'
+    unused = size + '    %undef = "llvm.mlir.undef"() : () -> tensor<16xf32>\n'
+    answer = checked(ADD.replace(size, unused), ADD)
+    assert [one.status for one in answer.passes] == ["reference", "equal"]
 
 
 def test_a_kernel_that_nothing_runs_of_is_an_error() -> None:
