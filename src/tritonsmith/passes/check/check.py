@@ -20,7 +20,7 @@ from tritonsmith.passes.check import blame
 from tritonsmith.passes.check.blame import ValueRecorder
 from tritonsmith.passes.check.compare import Difference, compare
 from tritonsmith.passes.check.evaluate import EndlessError, EvaluatedProgram
-from tritonsmith.passes.check.inputs import Argument, arguments
+from tritonsmith.passes.check.inputs import Argument, arguments, taken_apart
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel, lowered
 from tritonsmith.passes.check.llvm.memory import RecordingMemory
 from tritonsmith.passes.check.memory import GlobalMemory
@@ -349,9 +349,8 @@ class PassCheck:
         run.seen = seen
         if inputs.seed not in self._given:
             self._given[inputs.seed] = arguments(kernel.function, inputs.seed)
-        if len(kernel.function.regions[0].blocks[0].args) != len(self._given[inputs.seed]):
-            raise UnsupportedIrError("parameters that are not those of the first text")
-        run.call(kernel.main, tuple(one.value for one in self._given[inputs.seed]))
+        given = tuple(one.value for one in self._given[inputs.seed])
+        run.call(kernel.main, taken_apart(given, len(kernel.function.regions[0].blocks[0].args)))
         return memory
 
     def _blamed(

@@ -56,6 +56,13 @@ class EvaluatedProgram:
         """Run a function."""
         return self._blocks(self.functions[name].regions[0], values)[1]
 
+    def callee(self, operation: Operation) -> Operation:
+        """The function that `tt.call` calls."""
+        callee = attribute(operation, "callee")
+        if isinstance(callee, builtin.SymbolRefAttr):
+            return self.functions[callee.root_reference.data]
+        return self.functions[text(callee).strip('@"')]
+
     def region(self, region: Region, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Run a region; what its terminator gives."""
         return self._blocks(region, values)[1]
@@ -131,12 +138,8 @@ def _while(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...])
 
 
 def _call(run: EvaluatedProgram, operation: Operation, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    name = text(attribute(operation, "callee")).strip('@"')
-    callee = attribute(operation, "callee")
-    if isinstance(callee, builtin.SymbolRefAttr):
-        name = callee.root_reference.data
     kept = dict(run._values)  # noqa: SLF001
-    found = run.call(name, values)
+    found = run.region(run.callee(operation).regions[0], values)
     run._values = kept  # noqa: SLF001
     return found
 

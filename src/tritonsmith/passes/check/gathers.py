@@ -14,6 +14,7 @@ from xdsl.ir import Operation
 from tritonsmith.passes.check.arith import unsigned, wanted
 from tritonsmith.passes.check.module import UnsupportedIrError, integer, type_of
 from tritonsmith.passes.check.registry import known
+from tritonsmith.passes.check.triton import by_element
 
 Array = np.ndarray[Any, Any]
 
@@ -44,11 +45,5 @@ def _map_elementwise(run: Any, operation: Operation, *values: Array) -> tuple[Ar
     """A function of scalars, for one element after another."""
     if integer(operation, "pack", 1) != 1:  # which elements come together is the layout's choice
         raise UnsupportedIrError("tt.map_elementwise of more than one element at a time")
-    region, name = operation.regions[0], run.name
-    flat = [value.reshape(-1) for value in values]
-    rows = [run.region(region, tuple(one[number] for one in flat)) for number in range(flat[0].size)]
-    run.name = name
-    return tuple(
-        np.asarray([row[number] for row in rows], found.dtype).reshape(found.shape)
-        for number, found in enumerate(map(type_of, (one.type for one in operation.results)))
-    )
+    dtypes = [type_of(one.type).dtype for one in operation.results]
+    return by_element(run, operation.regions[0], values, dtypes)

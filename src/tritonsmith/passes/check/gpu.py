@@ -115,7 +115,7 @@ def _nothing(_run: Any, operation: Operation, *_: Any) -> tuple[Any, ...]:
     return ()
 
 
-@known("ttng.warp_group_dot", "triton_nvidia_gpu.warp_group_dot")
+@known("ttng.warp_group_dot", "triton_nvidia_gpu.warp_group_dot", "triton_nvidia_gpu.dot_async")
 def _warp_group_dot(
     _run: Any, _operation: Operation, one: Array, other: Array, more: Array, use: Array | None = None
 ) -> tuple[Array]:
@@ -123,7 +123,9 @@ def _warp_group_dot(
     return (dot(one, other, start),)
 
 
-@known("ttng.warp_group_dot_wait", "triton_nvidia_gpu.warp_group_dot_wait")
+@known(
+    "ttng.warp_group_dot_wait", "triton_nvidia_gpu.warp_group_dot_wait", "triton_nvidia_gpu.dot_wait"
+)  # fmt: skip
 def _warp_group_dot_wait(_run: Any, _operation: Operation, *values: Array) -> tuple[Array, ...]:
     return values
 

@@ -23,6 +23,7 @@ _STRIDE = 4096  # elements; larger than a block, so that rows do not overlap
 _OTHER = 300  # times that, for every second stride: rows and columns do not overlap either
 _STEPS = 4  # of a loop whose step is not known: that of the number of programs, say
 _UNIT = 16  # a size that nothing tells the block of
+_FLAGS = 2  # of a descriptor that was taken apart
 _BLOCKS = 3  # of a tensor behind a descriptor, along each axis
 
 
@@ -73,6 +74,37 @@ def arguments(function: Operation, seed: int) -> tuple[Argument, ...]:
             stride = _STRIDE * (_OTHER if number % 2 else 1) + (0 if unit % 16 == 0 else 1)
             value = np.asarray(of.dtype.type(min(stride, np.iinfo(of.dtype).max)))
         found.append(Argument(parameter.name_hint or "", value))
+    return tuple(found)
+
+
+def taken_apart(values: tuple[Any, ...], many: int) -> tuple[Any, ...]:
+    """The arguments of a text that has more parameters, as descriptors became pointers, sizes and strides.
+
+    As RewriteTensorDescriptorToPointer.cpp does it; how many flags come after the strides differs by release:
+    whether NaN lies outside, and whether fp32 is rounded to tf32.
+
+    Args:
+        values: as the first text takes them.
+        many: parameters of this text.
+
+    Raises:
+        UnsupportedIrError: its parameters are other ones.
+    """
+    if many == len(values):
+        return values
+    descriptors = [one for one in values if isinstance(one, TensorDescriptor)]
+    more = many - len(values) - sum(2 * len(one.shape) for one in descriptors)
+    flags, rest = divmod(more, len(descriptors) or 1)
+    if not descriptors or rest or not 0 <= flags <= _FLAGS:
+        raise UnsupportedIrError("parameters that are not those of the first text")
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, TensorDescriptor):
+            numbers = (value.base, *value.shape, *value.strides)
+            found += [np.asarray(np.int64(one)) for one in numbers]
+            found += [np.asarray(one) for one in (value.nan, False)[:flags]]
+        else:
+            found.append(value)
     return tuple(found)
 
 

@@ -6,11 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.ir import Operation, Region
 
 from tritonsmith.passes.check.arith import unsigned, wanted
 from tritonsmith.passes.check.llvm.library import library_function
-from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integer, integers, text, type_of
+from tritonsmith.passes.check.module import (
+    UnsupportedIrError,
+    attribute,
+    integer,
+    integers,
+    name_of,
+    text,
+    type_of,
+)
 from tritonsmith.passes.check.registry import known
 
 Array = np.ndarray[Any, Any]
@@ -200,13 +208,42 @@ def _reduce(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]
         half = count // 2
         lower = [part[:half] for part in parts]
         upper = [part[half : 2 * half] for part in parts]
-        combined = run.region(operation.regions[0], (*lower, *upper))
+        combined = _combined(run, operation, (*lower, *upper))
         rest = [part[2 * half :] for part in parts]
         parts = [
             np.concatenate((np.asarray(one), more)) if more.shape[0] else np.asarray(one)
             for one, more in zip(combined, rest, strict=True)
         ]
     return tuple(part[0] for part in parts)
+
+
+def _combined(run: Any, operation: Operation, values: tuple[Array, ...]) -> tuple[Array, ...]:
+    """A function of scalars for all elements at once; one by one where it makes tensors of them."""
+    region = operation.regions[0]
+    if not np.ndim(values[0]) or not _makes_tensors(run, region):
+        found: tuple[Array, ...] = run.region(region, values)
+        return found
+    return by_element(run, region, values, [one.dtype for one in values[: len(values) // 2]])
+
+
+def _makes_tensors(run: Any, region: Region) -> bool:
+    """Whether an operation in there, or in a function that is called there, gives a tensor."""
+    return any(
+        any(type_of(one.type).shape for one in operation.results)
+        or (name_of(operation) == "tt.call" and _makes_tensors(run, run.callee(operation).regions[0]))
+        for operation in region.walk()
+    )
+
+
+def by_element(run: Any, region: Region, values: tuple[Array, ...], dtypes: list[Any]) -> tuple[Array, ...]:
+    """A region whose arguments are scalars, for one element after another."""
+    flat, name = [value.reshape(-1) for value in values], run.name
+    rows = [run.region(region, tuple(one[number] for one in flat)) for number in range(flat[0].size)]
+    run.name = name
+    return tuple(
+        np.asarray([row[number] for row in rows], dtype).reshape(values[0].shape)
+        for number, dtype in enumerate(dtypes)
+    )
 
 
 @known("tt.scan")
@@ -217,7 +254,7 @@ def _scan(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
         parts = [part[::-1] for part in parts]
     running, kept = [part[0] for part in parts], [[part[0]] for part in parts]
     for number in range(1, parts[0].shape[0]):
-        running = list(run.region(operation.regions[0], (*running, *(part[number] for part in parts))))
+        running = list(_combined(run, operation, (*running, *(part[number] for part in parts))))
         for one, more in zip(kept, running, strict=True):
             one.append(more)
     found = [np.stack(one) for one in kept]

@@ -190,3 +190,39 @@ def test_a_descriptor_that_the_kernel_makes() -> None:
         '    %v = "tt.desc', '    %w = "tt.load"(%p) : (!tt.ptr<i8>) -> i8\n    %v = "tt.desc'
     )
     assert [one.why for one in checked(before, used).open] == ["scratch memory in use"]
+
+
+# What the kernel gets is a descriptor; then a pointer, two sizes, two strides and a flag or two.
+PARAMETERS = "%x: !tt.ptr<f32>, %out: !tt.ptr<f32>, %n: i32"
+OTHER_PARAMETERS = "parameters that are not those of the first text"
+BLOCK_TYPE = "!tt.tensordesc<tensor<2x8xf32>>"
+APART = "%x: !tt.ptr<f32>, %s0: i64, %s1: i64, %t0: i64, %t1: i64"
+AGAIN = (
+    '%a0 = "arith.trunci"(%s0) : (i64) -> i32',
+    '%a1 = "arith.trunci"(%s1) : (i64) -> i32',
+    (
+        '%desc = "tt.make_tensor_descriptor"(%x, %a0, %a1, %t0, %t1) <{padding = 1 : i32}> : '
+        f"(!tt.ptr<f32>, i32, i32, i64, i64) -> {BLOCK_TYPE}"
+    ),
+)
+
+
+@pytest.mark.parametrize("flags", ["", ", %f: i1", ", %f: i1, %g: i1"])
+def test_a_parameter_that_is_a_descriptor_and_is_taken_apart(flags: str) -> None:
+    """As RewriteTensorDescriptorToPointer.cpp of Triton does it; how many flags follow differs by release."""
+    before = DESCRIPTOR.replace("MAKE", "").replace(
+        PARAMETERS, f"%desc: {BLOCK_TYPE}, %out: !tt.ptr<f32>, %n: i32"
+    )
+    after = DESCRIPTOR.replace("MAKE", "\n    ".join(AGAIN)).replace(
+        PARAMETERS, f"{APART}{flags}, %out: !tt.ptr<f32>, %n: i32"
+    )
+    assert [one.status for one in checked(before, after).passes] == ["reference", "equal"]
+    swapped = after.replace("%x, %a0, %a1, %t0, %t1", "%x, %a1, %a0, %t0, %t1")
+    assert checked(before, swapped).culprit
+    more = after.replace("%n: i32):", "%n: i32, %h: i1, %i: i1, %j: i1):")
+    assert [one.why for one in checked(before, more).open] == [OTHER_PARAMETERS]
+
+
+def test_a_parameter_that_came_from_nowhere() -> None:
+    more = ADD.replace("%n: i32):", "%n: i32, %more: i32):")
+    assert [one.why for one in checked(ADD, more).open] == [OTHER_PARAMETERS]

@@ -126,3 +126,51 @@ def test_an_approximate_division() -> None:
     divide = '%v = "tt.approx_divf"(%x, %y) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>'
     four = '%y = "arith.constant"() <{value = dense<4.0> : tensor<8xf32>}> : () -> tensor<8xf32>\n'
     assert stored(FLOATS + four + divide, of="f32") == [0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75]
+
+
+# A sum whose function makes tensors of its scalars, as Triton's promote_to_tensor does.
+SUM = """\
+({
+^bb0(%a: i32, %b: i32):
+  %as = "tt.splat"(%a) : (i32) -> tensor<1xi32>
+  %bs = "tt.splat"(%b) : (i32) -> tensor<1xi32>
+  %cs = "arith.addi"(%as, %bs) : (tensor<1xi32>, tensor<1xi32>) -> tensor<1xi32>
+  %c = "tt.unsplat"(%cs) : (tensor<1xi32>) -> i32
+  "tt.END.return"(%c) : (i32) -> ()
+})"""
+
+
+def test_a_function_of_scalars_that_makes_tensors() -> None:
+    inner = SUM.replace("END", "reduce")
+    total = f'%t = "tt.reduce"(%r) <{{axis = 0 : i32}}> {inner} : ({EIGHT}) -> i32'
+    assert stored(f'{total}\n%v = "tt.splat"(%t) : (i32) -> tensor<2xi32>', size=2) == [28, 28]
+    lines = (
+        f'%m = "tt.reshape"(%r) : ({EIGHT}) -> {MATRIX}',
+        (
+            f'%s = "tt.scan"(%m) <{{axis = 0 : i32, reverse = false}}> {SUM.replace("END", "scan")} : '
+            f"({MATRIX}) -> {MATRIX}"
+        ),
+        f'%v = "tt.reshape"(%s) : ({MATRIX}) -> {EIGHT}',
+    )
+    assert stored("\n".join(lines)) == [0, 1, 2, 4, 6, 9, 12, 16]
+
+
+def test_a_dot_that_3_0_waits_for() -> None:
+    """Of TritonNvidiaGPUOps.td before d86ae7b02, from tensors as from shared memory."""
+    matrix, memory = "tensor<2x4xf32>", "!tt.memdesc<4x2xf32, #shared>"
+    lines = (
+        f'%a = "tt.reshape"(%x) : (tensor<8xf32>) -> {matrix}',
+        f'%t = "tt.trans"(%a) <{{order = array<i32: 1, 0>}}> : ({matrix}) -> tensor<4x2xf32>',
+        f'%b = "triton_gpu.local_alloc"(%t) : (tensor<4x2xf32>) -> {memory}',
+        '%one = "arith.constant"() <{value = dense<1.0> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>',
+        (
+            '%d = "triton_nvidia_gpu.dot_async"(%a, %b, %one) <{inputPrecision = 0 : i32, '
+            f"maxNumImpreciseAcc = 0 : i32}}> : ({matrix}, {memory}, tensor<2x2xf32>) -> tensor<2x2xf32>"
+        ),
+        (
+            '%w, %u = "triton_nvidia_gpu.dot_wait"(%d, %b) <{pendings = 0 : i32}> : '
+            f"(tensor<2x2xf32>, {memory}) -> (tensor<2x2xf32>, {memory})"
+        ),
+        '%v = "tt.reshape"(%w) : (tensor<2x2xf32>) -> tensor<4xf32>',
+    )
+    assert stored(FLOATS + "\n".join(lines), of="f32", size=4) == [15, 39, 39, 127]
