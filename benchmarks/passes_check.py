@@ -26,7 +26,8 @@ from typing import Any
 from tritonsmith.envs import workspace
 from tritonsmith.errors import FactError
 from tritonsmith.passes.check import check
-from tritonsmith.passes.check.check import CheckAnswer, PassCheck, inputs_of
+from tritonsmith.passes.check.answer import CheckAnswer
+from tritonsmith.passes.check.check import PassCheck, inputs_of
 from tritonsmith.passes.dump import index, select
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 

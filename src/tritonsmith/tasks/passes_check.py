@@ -12,7 +12,7 @@ from tritonsmith.tasks.options import ANY_ENV, DUMPED_KERNEL, JSON, OUT, PYTHON
 from tritonsmith.tasks.task import task
 
 if TYPE_CHECKING:
-    from tritonsmith.passes.check.check import CheckAnswer
+    from tritonsmith.passes.check.answer import CheckAnswer
     from tritonsmith.passes.dump.index import DumpIndex
 
 
@@ -65,7 +65,7 @@ def check(
         ]
         raise SmithError(report.verdict(answer), hints=hints)
     if answer.open:
-        raise UndecidedError(report.verdict(answer), hints=sorted({one.why for one in answer.open}))
+        raise UndecidedError(report.verdict(answer), hints=answer.reasons)
 
 
 def _of_dump(

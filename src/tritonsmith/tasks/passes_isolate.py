@@ -157,7 +157,7 @@ def _wrong(made: DumpIndex, kernel: str, space: Workspace, by: ReplayerOptions, 
         for line in report.lines(answer):
             console.out().print(line, markup=False)
     if answer.open and not answer.culprit:
-        raise UndecidedError(report.verdict(answer), hints=sorted({one.why for one in answer.open}))
+        raise UndecidedError(report.verdict(answer), hints=answer.reasons)
 
 
 def _compiled(made: DumpIndex, space: Workspace, by: ReplayerOptions) -> Manifest:

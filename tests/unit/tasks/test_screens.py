@@ -76,7 +76,7 @@ from tritonsmith.layouts.converted import ConvertedLayout
 from tritonsmith.layouts.layout_types import LayoutType, WrittenType
 from tritonsmith.layouts.linear import LinearLayout
 from tritonsmith.passes.check import report as check_report
-from tritonsmith.passes.check.check import CheckAnswer, CheckedPass
+from tritonsmith.passes.check.answer import CheckAnswer, CheckedPass
 from tritonsmith.passes.dump import summary
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.knockout import report as knockout_report

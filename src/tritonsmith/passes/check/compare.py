@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tritonsmith import configs
-from tritonsmith.passes.check.memory import GlobalMemory, where
+from tritonsmith.passes.check.memory import GlobalMemory, RecordingMemory, spans, where
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,36 @@ class Difference:
     count: int
     written: int
     address: int
+
+
+@dataclass(frozen=True)
+class ReadRange:
+    """How far a kernel reaches in its memory: no sizes are known, so this is what counts as inside.
+
+    Attributes:
+        spans: first and last byte address that it reads or writes, by region of memory.
+    """
+
+    spans: dict[int, tuple[int, int]]
+
+    @classmethod
+    def of(cls, memories: Sequence[RecordingMemory]) -> ReadRange:
+        """The range of all these runs together."""
+        every = [at for memory in memories for at in (memory.read, memory.written.at)]
+        return cls(spans(np.concatenate(every)))
+
+    def outside(self, memory: RecordingMemory) -> Difference | None:
+        """The first element that a run reads outside; None if there is none."""
+        at = memory.read
+        inside = np.zeros(at.shape, np.bool_)
+        for low, high in self.spans.values():
+            inside |= (at >= low) & (at <= high)
+        if inside.all():
+            return None
+        address = int(at[~inside][0])
+        argument, distance = where(address)
+        offset = distance // memory.width(address)
+        return Difference(argument, offset, None, None, int((~inside).sum()), int(at.size), address)
 
 
 def compare(before: GlobalMemory, after: GlobalMemory) -> tuple[float, Difference | None]:

@@ -9,7 +9,15 @@ import numpy as np
 from xdsl.dialects import builtin
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tritonsmith.passes.check import arith, gathers, gpu, tensormap, triton  # noqa: F401 - they register their operations
+from tritonsmith.passes.check import (  # noqa: F401 - they register their operations
+    arith,
+    asynchronous,
+    gathers,
+    gpu,
+    tensormap,
+    triton,
+)
+from tritonsmith.passes.check.in_flight import InFlight
 from tritonsmith.passes.check.memory import GlobalMemory
 from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integers, name_of, text
 from tritonsmith.passes.check.registry import OPERATIONS
@@ -38,6 +46,7 @@ class EvaluatedProgram:
         seen: gets each operation and its results, if somebody looks.
         scratch: how many pieces of scratch memory were given out.
         descriptors: those that were made there, by address.
+        flight: what is asynchronous, and under way.
     """
 
     functions: dict[str, Operation]
@@ -49,8 +58,15 @@ class EvaluatedProgram:
     seen: Any = None
     scratch: int = 0
     descriptors: dict[int, Any] = field(default_factory=dict)
+    flight: InFlight = field(default_factory=InFlight)
     _values: dict[SSAValue, Any] = field(default_factory=dict)
     _steps: int = 0
+
+    def launch(self, name: str, values: tuple[Any, ...]) -> int:
+        """Run the kernel; how many operations that took."""
+        self.call(name, values)
+        self.flight.finish()
+        return self._steps
 
     def call(self, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Run a function."""

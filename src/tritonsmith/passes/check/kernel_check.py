@@ -8,7 +8,7 @@ from pathlib import Path
 from tritonsmith.kernels.compile.request import CompileRequest
 from tritonsmith.kernels.compile.run import Toolchain
 from tritonsmith.passes.check import check
-from tritonsmith.passes.check.check import CheckAnswer
+from tritonsmith.passes.check.answer import CheckAnswer
 from tritonsmith.passes.dump import run, select
 from tritonsmith.passes.dump.index import DumpIndex
 from tritonsmith.passes.dump.options import Choices

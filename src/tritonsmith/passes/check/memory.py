@@ -28,6 +28,15 @@ def where(address: int) -> tuple[int | None, int]:
     return (number - 1, address - (number << _REGION)) if number > 0 else (None, address)
 
 
+def spans(at: Array) -> dict[int, tuple[int, int]]:
+    """First and last of these addresses, by region: that of an argument, or the one below all of them."""
+    numbers = (at + (1 << _REGION - 1)) >> _REGION
+    return {
+        int(number): (int(at[numbers == number].min()), int(at[numbers == number].max()))
+        for number in np.unique(numbers)
+    }
+
+
 @dataclass(frozen=True)
 class Written:
     """What a run wrote, in order of addresses.
@@ -141,6 +150,38 @@ class GlobalMemory:
                 plain[kind == number] = edge
         with np.errstate(all="ignore"):
             return plain.astype(dtype)
+
+
+@dataclass
+class RecordingMemory(GlobalMemory):
+    """Global memory that keeps which elements were read, and as what.
+
+    Attributes:
+        reads: addresses, by dtype.
+        image: the same in bytes, once it is asked for.
+    """
+
+    reads: dict[np.dtype[Any], list[Array]] = field(default_factory=dict)
+    image: Any = None
+
+    def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
+        """As it is, and kept."""
+        self.reads.setdefault(dtype, []).append(np.unique(at))
+        return super().load(at, dtype)
+
+    @property
+    def read(self) -> Array:
+        """The addresses that were read, in their order."""
+        every = [at for found in self.reads.values() for at in found]
+        return np.unique(np.concatenate(every)) if every else np.empty(0, np.int64)
+
+    def width(self, address: int) -> int:
+        """Bytes of the element that was read there."""
+        return next(
+            dtype.itemsize
+            for dtype, found in self.reads.items()
+            if any(np.isin(address, at).item() for at in found)
+        )
 
 
 def _outside(at: Array) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from tritonsmith.passes.check.check import CheckAnswer, CheckedPass
+from tritonsmith.passes.check.answer import Change, CheckAnswer, CheckedPass, Culprit
 from tritonsmith.ui import tables
 from tritonsmith.ui.tables import Grid
 
@@ -18,6 +18,13 @@ _WORDS = {
     "differs": "DIFFERS",
     "unknown": "not checked",
     "lowered": "LLVM's dialect from here on: not checked (--through-llvm)",
+}
+_CHANGES = {
+    Change.RESULT: "changes the result",
+    Change.COPIES: "makes a race: the result depends on when copies land",
+    Change.READS: "makes a race: the result depends on when dots and stores read shared memory",
+    Change.OUTSIDE: "makes the kernel read memory that it did not reach before",
+    Change.ENDLESS: "makes the kernel run without an end",
 }
 
 
@@ -32,17 +39,15 @@ def table(answer: CheckAnswer) -> Grid:
 
 
 def _detail(one: CheckedPass) -> str:
-    return one.why or (f"up to {one.apart:.1e} apart" if one.apart else "")
+    waits = f"waits not checked: {one.waits}" if one.waits else ""
+    return one.why or "; ".join(filter(None, (f"up to {one.apart:.1e} apart" if one.apart else "", waits)))
 
 
 def lines(answer: CheckAnswer) -> Iterator[str]:
     """The verdict, and what it stands on."""
     yield verdict(answer)
     if found := answer.culprit:
-        at = found.difference
-        where = f"{found.store or 'memory'}[{at.offset}]"
-        yield f"  first: {where}: {_shown(at.before)} before, {_shown(at.after)} after"
-        yield f"  {at.count} of {at.written} elements differ; program {found.program}, inputs {found.seed}"
+        yield from _first(found)
         given = ", ".join(f"{name}={value}" for name, value in found.arguments.items())
         yield from ([f"  with {given}"] if given else [])
         if found.operation:
@@ -56,11 +61,27 @@ def lines(answer: CheckAnswer) -> Iterator[str]:
         yield f"  {answer.racing} elements were written twice by one operation; the last one counts"
 
 
+def _first(found: Culprit) -> Iterator[str]:
+    """The first element."""
+    run = f"program {found.program}, inputs {found.seed}"
+    if (at := found.difference) is None:
+        yield f"  {run}"
+        return
+    where = f"{found.store or 'memory'}[{at.offset}]"
+    if found.change is Change.OUTSIDE:
+        yield f"  first: {where}"
+        yield f"  {at.count} of {at.written} elements that are read; {run}"
+    else:
+        yield f"  first: {where}: {_shown(at.before)} before, {_shown(at.after)} after"
+        yield f"  {at.count} of {at.written} elements differ; {run}"
+
+
 def verdict(answer: CheckAnswer) -> str:
     """One sentence."""
     if found := answer.culprit:
         names = ", ".join(found.suspects)
-        return f"{answer.kernel}: {'one of ' if len(found.suspects) > 1 else ''}{names} changes the result"
+        one_of = "one of " if len(found.suspects) > 1 else ""
+        return f"{answer.kernel}: {one_of}{names} {_CHANGES[found.change]}"
     said = f"{answer.kernel}: none of {answer.checked - 1} passes changes the result"
     if not answer.open:
         return said

@@ -61,6 +61,7 @@ def test_the_element_the_operation_and_the_line_are_named() -> None:
     answer = checked(ADD, ADD.replace('"arith.addf"(%product, %a)', '"arith.subf"(%product, %a)'))
     found = answer.culprit
     assert found
+    assert found.difference
     assert (found.operation, found.line) == ("arith.subf", "add.py:7")
     assert found.difference.before != found.difference.after
     first, where, *_ = report.lines(answer)

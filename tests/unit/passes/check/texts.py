@@ -6,7 +6,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from tritonsmith.passes.check.check import CheckAnswer, PassCheck, inputs_of
+from tritonsmith.passes.check.answer import CheckAnswer
+from tritonsmith.passes.check.check import PassCheck, inputs_of
 from tritonsmith.passes.dump.index import Dump, DumpedKernel, DumpIndex
 
 # out[i] = x[i] * y[i] + x[i], for i below n; the placeholder is what stands before the store.

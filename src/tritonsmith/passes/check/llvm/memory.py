@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tritonsmith.passes.check.memory import GlobalMemory, base, where
+from tritonsmith.passes.check.memory import GlobalMemory, RecordingMemory, base, where
 from tritonsmith.passes.check.module import UnsupportedIrError
 
 _PAGE = 6  # bits: elements may lie far apart
 _KNOWN, _WRITTEN = 1, 2
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass
-class RecordingMemory(GlobalMemory):
-    """Global memory that keeps which elements were read, and as what.
-
-    Attributes:
-        reads: addresses, by dtype.
-        image: the same in bytes, once it is asked for.
-    """
-
-    reads: dict[np.dtype[Any], list[Array]] = field(default_factory=dict)
-    image: ByteMemory | None = None
-
-    def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
-        """As it is, and kept."""
-        self.reads.setdefault(dtype, []).append(np.unique(at))
-        return super().load(at, dtype)
 
 
 class ByteMemory:
@@ -56,9 +37,9 @@ class ByteMemory:
             return cls(reference, pointees)
         if reference.image is None:
             reference.image = cls(reference, pointees)
-        found = copy(reference.image)
-        found._pointees = pointees  # noqa: SLF001
-        found._data, found._state = found._data.copy(), found._state.copy()  # noqa: SLF001
+        found: ByteMemory = copy(reference.image)
+        found._pointees = pointees
+        found._data, found._state = found._data.copy(), found._state.copy()
         return found
 
     def _paint(self, at: Array, dtype: np.dtype[Any]) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritonsmith.passes.check.llvm.kernel import lowered
-from tritonsmith.passes.check.llvm.memory import RecordingMemory
-from tritonsmith.passes.check.memory import base
+from tritonsmith.passes.check.memory import RecordingMemory, base
 
 MODULE = """\
 "builtin.module"() ({

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.passes.check.texts import ADD, checked
 from tritonsmith.errors import FactError
 from tritonsmith.passes.check import report
-from tritonsmith.passes.check.llvm.memory import ByteMemory, RecordingMemory
-from tritonsmith.passes.check.memory import base
+from tritonsmith.passes.check.llvm.memory import ByteMemory
+from tritonsmith.passes.check.memory import RecordingMemory, base
 from tritonsmith.passes.check.module import UnsupportedIrError
 
 pytestmark = pytest.mark.unit

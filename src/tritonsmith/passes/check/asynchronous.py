@@ -1,0 +1,144 @@
+"""Operations of ttg, ttng and amdg that go on while the program does: copies, TMA, dots of warp groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tritonsmith.passes.check.in_flight import Order, unwritten
+from tritonsmith.passes.check.module import integer, integers, name_of
+from tritonsmith.passes.check.registry import known
+from tritonsmith.passes.check.triton import TensorDescriptor, dot, load, read, segments, store
+
+Array = np.ndarray[Any, Any]
+_COPIES = ("async_copy_global_to_local", "async_tma_copy_global_to_local")
+
+
+def orders(module: Operation) -> tuple[Order, ...]:
+    """Those in which the kernel of a module has to run for its waits to be checked."""
+    every = [(name_of(one).rpartition(".")[2], one) for one in module.walk()]
+    late = any(name in _COPIES for name, _ in every)
+    read = any(name == "async_tma_copy_local_to_global" or _is_async_dot(one) for name, one in every)
+    return (*([Order.COPIES_LATE] if late else ()), *([Order.READS_LATE] if read else ()))
+
+
+def _is_async_dot(operation: Operation) -> bool:
+    """3.0 has an operation of its own for those."""
+    return name_of(operation).endswith(".dot_async") or bool(integer(operation, "isAsync"))
+
+
+@known("ttg.async_copy_global_to_local", "triton_gpu.async_copy_global_to_local")
+def _async_copy(run: Any, operation: Operation, *values: Any) -> tuple[None]:
+    source, memory, mask, other = segments(operation, values)[:4]
+    pointer, into = source[0], memory[0]
+    found = load(run, pointer, into.dtype, mask[0] if mask else None, other[0] if other else None)
+    run.flight.copy(lambda: _put(into, found))
+    return (None,)
+
+
+def _put(memory: Array, value: Array) -> None:
+    memory[...] = value.reshape(memory.shape)
+
+
+@known("ttg.async_commit_group", "triton_gpu.async_commit_group")
+def _commit(run: Any, _operation: Operation, *_tokens: Any) -> tuple[None]:
+    run.flight.commit()
+    return (None,)
+
+
+@known("ttg.async_wait", "triton_gpu.async_wait")
+def _async_wait(run: Any, operation: Operation, *_tokens: Any) -> tuple[None]:
+    run.flight.wait_groups(integer(operation, "num"))
+    return (None,)
+
+
+@known("amdg.async_wait")
+def _amd_wait(run: Any, operation: Operation, *_tokens: Any) -> tuple[None, ...]:
+    """It counts instructions, as many as a layout makes of a copy: taken as a wait for all."""
+    run.flight.wait_copies()
+    return (None,) * len(operation.results)
+
+
+@known("ttng.warp_group_dot", "triton_nvidia_gpu.warp_group_dot", "triton_nvidia_gpu.dot_async")
+def _warp_group_dot(
+    run: Any, operation: Operation, one: Array, other: Array, more: Array, use: Array | None = None
+) -> tuple[Array]:
+    """What the result holds before its wait is unknown."""
+    found = unwritten(more.shape, more.dtype)
+
+    def compute() -> None:
+        start = more if use is None or bool(use) else np.zeros_like(more)
+        found[...] = dot(one, other, start)
+
+    run.flight.dot(compute)
+    if not _is_async_dot(operation):
+        run.flight.wait_dots(0)
+    return (found,)
+
+
+@known(
+    "ttng.warp_group_dot_wait", "triton_nvidia_gpu.warp_group_dot_wait", "triton_nvidia_gpu.dot_wait"
+)  # fmt: skip
+def _warp_group_dot_wait(run: Any, operation: Operation, *values: Array) -> tuple[Array, ...]:
+    run.flight.wait_dots(integer(operation, "pendings"))
+    return values
+
+
+@known("ttng.init_barrier", "triton_nvidia_gpu.init_barrier")
+def _init_barrier(run: Any, operation: Operation, memory: Array) -> tuple[()]:
+    run.flight.barrier(memory, integer(operation, "count"))
+    return ()
+
+
+@known("ttng.barrier_expect", "triton_nvidia_gpu.barrier_expect")
+def _expect(run: Any, operation: Operation, memory: Array, pred: Array) -> tuple[()]:
+    if bool(pred):
+        run.flight.expect(memory, integer(operation, "size"))
+    return ()
+
+
+@known("ttng.arrive_barrier", "triton_nvidia_gpu.arrive_barrier")
+def _arrive(run: Any, operation: Operation, memory: Array, pred: Array | None = None) -> tuple[()]:
+    if pred is None or bool(pred):
+        run.flight.arrive(memory, integer(operation, "count"))
+    return ()
+
+
+@known("ttng.wait_barrier", "triton_nvidia_gpu.wait_barrier")
+def _wait_barrier(run: Any, operation: Operation, *values: Array) -> tuple[()]:
+    memory, phase = values[:2]
+    pred = segments(operation, values)[2] if integers(operation, "operandSegmentSizes") else ()
+    if not pred or bool(pred[0]):
+        run.flight.wait_barrier(memory, int(phase))
+    return ()
+
+
+@known("ttng.async_tma_copy_global_to_local", "triton_nvidia_gpu.async_tma_copy_global_to_local")
+def _tma_load(run: Any, operation: Operation, *values: Any) -> tuple[()]:
+    if parts := segments(operation, values):
+        descriptor, at = parts[0][0], parts[1]
+        (barrier,), (memory,), (pred,) = parts[-3:]
+    else:
+        descriptor, (*at, barrier, memory, pred) = values[0], values[1:]  # type: ignore[assignment]
+    if bool(pred):
+        found = read(run, descriptor, tuple(at))
+        run.flight.copy_to_barrier(barrier, memory.nbytes, lambda: _put(memory, found))
+    return ()
+
+
+@known("ttng.async_tma_copy_local_to_global", "triton_nvidia_gpu.async_tma_copy_local_to_global")
+def _tma_store(
+    run: Any, operation: Operation, descriptor: TensorDescriptor, *values: Any
+) -> tuple[None, ...]:
+    *at, memory = values
+    address, inside = descriptor.addresses(tuple(map(int, at)))
+    run.flight.store(lambda: store(run, address, memory.reshape(address.shape), inside))
+    return (None,) * len(operation.results)
+
+
+@known("ttng.async_tma_store_wait", "triton_nvidia_gpu.async_tma_store_wait")
+def _tma_store_wait(run: Any, operation: Operation) -> tuple[()]:
+    run.flight.wait_stores(integer(operation, "pendings"))
+    return ()

@@ -1,0 +1,209 @@
+"""What is under way: copies, dots and stores that the hardware may finish at any time up to their wait.
+
+A program whose waits are right computes the same whenever that is. So it runs in two orders: copies land as
+late as their waits allow, with all readers at once; and dots and stores read as late as theirs allow, with
+all copies at once. What only one of them shows is a race.
+
+From TritonGPUOps.td and TritonNvidiaGPUOps.td; groups of copies and mbarriers behave as PTX describes them
+(`cp.async.wait_group`, `wgmma.wait_group`, `cp.async.bulk.wait_group.read`, `mbarrier`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from tritonsmith.passes.check.module import UnsupportedIrError
+
+Array = np.ndarray[Any, Any]
+_UNKNOWN = b"\x5a"  # each byte of shared memory that nobody wrote
+_FIRST = 1 << 16  # barriers carry numbers from here on, which memory that nobody wrote does not hold
+
+
+class Order(Enum):
+    """When what is asynchronous is done."""
+
+    AT_ONCE = "at once"
+    COPIES_LATE = "copies land late"
+    READS_LATE = "dots and stores read late"
+
+
+class BarrierError(UnsupportedIrError):
+    """What waits for a barrier never goes on here: somebody else arrives at it, or nobody does."""
+
+
+def unwritten(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Shared memory that nobody wrote: always the same, and not 0."""
+    if dtype == np.bool_:
+        return np.ones(shape, dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    return np.frombuffer(_UNKNOWN * (count * dtype.itemsize), dtype).reshape(shape).copy()
+
+
+@dataclass
+class _Barrier:
+    """An mbarrier: a phase ends when all have arrived, and all bytes that were expected."""
+
+    count: int
+    missing: int
+    phase: int = 0
+    expected: int = 0
+    copies: deque[tuple[int, Callable[[], None]]] = field(default_factory=deque)
+
+    def arrive(self, many: int) -> None:
+        if many > self.missing:
+            raise BarrierError("more arrive at a barrier than it waits for")
+        self.missing -= many
+        self._turn()
+
+    def land(self) -> None:
+        size, copy = self.copies.popleft()
+        copy()
+        self.expected -= size
+        self._turn()
+
+    def _turn(self) -> None:
+        if self.missing == 0 and self.expected == 0:
+            self.phase, self.missing = self.phase ^ 1, self.count
+
+
+@dataclass
+class InFlight:
+    """What one program has under way.
+
+    Attributes:
+        order: when it is done.
+    """
+
+    order: Order = Order.AT_ONCE
+    _copies: list[Callable[[], None]] = field(default_factory=list)
+    _groups: deque[list[Callable[[], None]]] = field(default_factory=deque)
+    _dots: deque[Callable[[], None]] = field(default_factory=deque)
+    _stores: deque[Callable[[], None]] = field(default_factory=deque)
+    _barriers: list[_Barrier] = field(default_factory=list)
+    _allocated: dict[Any, Array] = field(default_factory=dict)
+
+    @property
+    def copies_late(self) -> bool:
+        """Whether copies land late."""
+        return self.order is Order.COPIES_LATE
+
+    @property
+    def reads_late(self) -> bool:
+        """Whether dots and stores read late."""
+        return self.order is Order.READS_LATE
+
+    def allocated(self, operation: Any, contents: Array) -> Array:
+        """Shared memory: what one operation allocates in each iteration of a loop is one place."""
+        if self.order is Order.AT_ONCE:
+            return contents
+        memory = self._allocated.setdefault(operation, contents)
+        memory[...] = contents
+        return memory
+
+    def free(self, memory: Array) -> None:
+        """Somebody else may write there."""
+        if self.order is not Order.AT_ONCE:
+            memory[...] = unwritten(memory.shape, memory.dtype)
+
+    def copy(self, land: Callable[[], None]) -> None:
+        """A copy into shared memory that belongs to the next group."""
+        if self.copies_late:
+            self._copies.append(land)
+        else:
+            land()
+
+    def commit(self) -> None:
+        """Close a group of copies, which may be empty."""
+        self._groups.append(self._copies)
+        self._copies = []
+
+    def wait_groups(self, pending: int) -> None:
+        """Until no more than so many groups are under way, the newest ones."""
+        while len(self._groups) > pending:
+            for land in self._groups.popleft():
+                land()
+
+    def wait_copies(self) -> None:
+        """Until all copies have landed, those of no group, too."""
+        self.commit()
+        self.wait_groups(0)
+
+    def dot(self, compute: Callable[[], None]) -> None:
+        """An asynchronous dot."""
+        if self.reads_late:
+            self._dots.append(compute)
+        else:
+            compute()
+
+    def wait_dots(self, pending: int) -> None:
+        """Until no more than so many dots are under way, the newest ones."""
+        while len(self._dots) > pending:
+            self._dots.popleft()()
+
+    def store(self, write: Callable[[], None]) -> None:
+        """A store from shared memory to global memory."""
+        if self.reads_late:
+            self._stores.append(write)
+        else:
+            write()
+
+    def wait_stores(self, pending: int) -> None:
+        """Until no more than so many stores have still to read, the newest ones."""
+        while len(self._stores) > pending:
+            self._stores.popleft()()
+
+    def finish(self) -> None:
+        """The program ends."""
+        self.wait_dots(0)
+        self.wait_stores(0)
+
+    def barrier(self, memory: Array, count: int) -> None:
+        """Make a barrier: its memory holds its number."""
+        if self.copies_late:
+            memory[...] = _FIRST + len(self._barriers)
+            self._barriers.append(_Barrier(count, count))
+
+    def expect(self, memory: Array, size: int) -> None:
+        """Arrive, and let the phase end only after so many bytes more."""
+        if self.copies_late:
+            found = self._at(memory)
+            found.expected += size
+            found.arrive(1)
+
+    def arrive(self, memory: Array, many: int) -> None:
+        """Arrive at a barrier."""
+        if self.copies_late:
+            self._at(memory).arrive(many)
+
+    def copy_to_barrier(self, memory: Array, size: int, land: Callable[[], None]) -> None:
+        """A copy of so many bytes that a barrier counts."""
+        if self.copies_late:
+            self._at(memory).copies.append((size, land))
+        else:
+            land()
+
+    def wait_barrier(self, memory: Array, phase: int) -> None:
+        """Until the phase of this parity has ended.
+
+        Raises:
+            BarrierError: nothing that is under way can end it.
+        """
+        if not self.copies_late:
+            return
+        found = self._at(memory)
+        while found.phase == phase:
+            if not found.copies:
+                raise BarrierError("a barrier is waited for that nothing here completes")
+            found.land()
+
+    def _at(self, memory: Array) -> _Barrier:
+        number = int(memory.reshape(-1)[0]) - _FIRST
+        if not 0 <= number < len(self._barriers):
+            raise BarrierError("a barrier that was not made")
+        return self._barriers[number]

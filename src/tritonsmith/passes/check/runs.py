@@ -1,0 +1,198 @@
+"""The runs of the reference, and those of another text on the same inputs: what differs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tritonsmith import configs
+from tritonsmith.passes.check.answer import Change
+from tritonsmith.passes.check.blame import ValueRecorder
+from tritonsmith.passes.check.compare import Difference, ReadRange, compare
+from tritonsmith.passes.check.evaluate import EndlessError, EvaluatedProgram
+from tritonsmith.passes.check.in_flight import BarrierError, InFlight, Order
+from tritonsmith.passes.check.inputs import Argument, arguments, taken_apart
+from tritonsmith.passes.check.kernel import TritonKernel
+from tritonsmith.passes.check.llvm.kernel import LoweredKernel
+from tritonsmith.passes.check.memory import RecordingMemory
+from tritonsmith.passes.check.module import UnsupportedIrError
+
+_CHANGES = {
+    Order.AT_ONCE: Change.RESULT,
+    Order.COPIES_LATE: Change.COPIES,
+    Order.READS_LATE: Change.READS,
+}
+_LONGER = 10  # a program that takes so many times the operations of the reference, and _SOME, does not end
+_SOME = 10_000
+
+
+@dataclass(frozen=True)
+class CheckInputs:
+    """Inputs of a run.
+
+    Attributes:
+        seed: of the arguments and of what is in memory.
+        program: ids of the program that runs.
+    """
+
+    seed: int
+    program: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class ChangedRun:
+    """A run that is not as the reference's.
+
+    Attributes:
+        change: how.
+        inputs: of the run.
+        order: in which what is asynchronous was done.
+        difference: the first element; None where the run does not end.
+    """
+
+    change: Change
+    inputs: CheckInputs
+    order: Order
+    difference: Difference | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All runs of a text.
+
+    Attributes:
+        apart: the largest relative difference that is within the tolerance.
+        waits: why waits and barriers could not be checked.
+        found: the first run that is not as the reference's.
+    """
+
+    apart: float = 0.0
+    waits: str = ""
+    found: ChangedRun | None = None
+
+
+class ReferenceRuns:
+    """What the first text that can be run computes.
+
+    Attributes:
+        memories: what it wrote, by inputs.
+        given: the kernel's arguments, by seed, as that text has them.
+    """
+
+    def __init__(self, seeds: int, wanted: list[CheckInputs]) -> None:
+        self.memories: dict[CheckInputs, RecordingMemory] = {}
+        self.given: dict[int, tuple[Argument, ...]] = {}
+        self._seeds, self._wanted = seeds, wanted
+        self._steps: dict[CheckInputs, int] = {}
+        self._ranges: dict[int, ReadRange] = {}
+        self._untimed = ""  # why the waits of the reference itself do not hold, or cannot be checked
+
+    @property
+    def left_out(self) -> int:
+        """Inputs under which it does not end, or writes nothing."""
+        return len(self._wanted) - len(self.memories)
+
+    def refer(self, kernel: TritonKernel) -> Comparison:
+        """Run the first text; and as its waits allow it, which shows whether it depends on that itself.
+
+        Raises:
+            UnsupportedIrError: it cannot be run, or does not end or write anything under any inputs.
+        """
+        for inputs in self._wanted:
+            try:
+                memory = self.run(kernel, inputs)
+            except EndlessError:
+                continue
+            if memory.written.at.size:
+                self.memories[inputs] = memory
+        if not self.memories:
+            raise UnsupportedIrError("it writes nothing, or does not end, under all inputs")
+        made = self.compare(kernel)
+        self._untimed = made.waits
+        if made.found:
+            self._untimed = f"the kernel itself has a race: {made.found.change}"
+        return Comparison(waits=self._untimed)
+
+    def compare(self, kernel: TritonKernel | LoweredKernel) -> Comparison:
+        """Run a text on all inputs, until a run differs."""
+        apart, waits = 0.0, ""
+        orders = kernel.orders if isinstance(kernel, TritonKernel) else ()
+        if orders and self._untimed:
+            orders, waits = (), self._untimed
+        for inputs, memory in self.memories.items():
+            for order in orders or (Order.AT_ONCE,):
+                try:
+                    most, found = self._compared(kernel, inputs, memory, order)
+                    if found and order is not Order.AT_ONCE:
+                        _, at_once = self._compared(kernel, inputs, memory, Order.AT_ONCE)
+                        found = at_once or found
+                except BarrierError as error:
+                    waits = str(error)
+                    most, found = self._compared(kernel, inputs, memory, Order.AT_ONCE)
+                if found:
+                    return Comparison(apart, waits, found)
+                apart = max(apart, most)
+        return Comparison(apart, waits)
+
+    def _compared(
+        self,
+        kernel: TritonKernel | LoweredKernel,
+        inputs: CheckInputs,
+        memory: RecordingMemory,
+        order: Order,
+    ) -> tuple[float, ChangedRun | None]:
+        try:
+            mine = self.run(kernel, inputs, order=order)
+        except EndlessError as error:
+            if isinstance(kernel, LoweredKernel):
+                raise UnsupportedIrError(str(error)) from error
+            return 0.0, ChangedRun(Change.ENDLESS, inputs, order, None)
+        apart, difference = compare(memory, mine)
+        if difference:
+            return apart, ChangedRun(_CHANGES[order], inputs, order, difference)
+        if isinstance(mine, RecordingMemory) and (outside := self._range(inputs.seed).outside(mine)):
+            return apart, ChangedRun(Change.OUTSIDE, inputs, order, outside)
+        return apart, None
+
+    def _range(self, seed: int) -> ReadRange:
+        if seed not in self._ranges:
+            self._ranges[seed] = ReadRange.of(
+                [memory for inputs, memory in self.memories.items() if inputs.seed == seed]
+            )
+        return self._ranges[seed]
+
+    def run(
+        self,
+        kernel: TritonKernel | LoweredKernel,
+        inputs: CheckInputs,
+        seen: ValueRecorder | None = None,
+        order: Order = Order.AT_ONCE,
+    ) -> Any:
+        """Run a text; the memory that it leaves.
+
+        Raises:
+            UnsupportedIrError: it has what is not known.
+            BarrierError: in this order it waits for what never comes.
+            EndlessError: it does not end.
+        """
+        table = configs.load("passes-check")["inputs"]
+        if isinstance(kernel, LoweredKernel):
+            given = tuple(one.value for one in self.given[inputs.seed])
+            reference, grid = self.memories[inputs], tuple(table["grid"])
+            return kernel.run(given, reference, inputs.program, grid, table["llvm-steps"], seen)
+        memory = RecordingMemory(inputs.seed + 1, edges=inputs.seed > 0 and inputs.seed == self._seeds - 1)
+        run = EvaluatedProgram(
+            kernel.functions,
+            memory,
+            inputs.program,
+            (table["grid"][0], table["grid"][1], table["grid"][2]),
+            self._steps[inputs] * _LONGER + _SOME if inputs in self._steps else table["steps"],
+            flight=InFlight(order),
+        )
+        run.seen = seen
+        if inputs.seed not in self.given:
+            self.given[inputs.seed] = arguments(kernel.function, inputs.seed)
+        given = tuple(one.value for one in self.given[inputs.seed])
+        steps = run.launch(kernel.main, taken_apart(given, len(kernel.function.regions[0].blocks[0].args)))
+        self._steps.setdefault(inputs, steps)
+        return memory
