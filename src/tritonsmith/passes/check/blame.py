@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tritonsmith.passes.check.module import name_of
+from tritonsmith.passes.check.module import name_of, type_of
 
 _NAMED = re.compile(
     r'^(#loc\d*) = loc\("?([^"\n]+?)"?(?::(\d+):\d+)?(?:\((#loc\d*)[^)]*\))?\)$', re.MULTILINE
@@ -35,8 +35,8 @@ class ValueRecorder:
     order: list[tuple[Operation, bytes]] = field(default_factory=list)
 
     def __call__(self, operation: Operation, results: tuple[Any, ...]) -> None:  # noqa: D102 - what it is
-        for value in results:
-            if isinstance(value, np.ndarray):
+        for result, value in zip(operation.results, results, strict=True):
+            if isinstance(value, np.ndarray) and type_of(result.type).kind != "memory":
                 kept = hashlib.blake2b(np.ascontiguousarray(value).tobytes(), digest_size=8)
                 kept.update(str(value.dtype).encode())
                 self.digests.add(kept.digest())

@@ -57,7 +57,7 @@ class ChangedRun:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """All runs of a text.
 
     Attributes:
@@ -92,7 +92,7 @@ class ReferenceRuns:
         """Inputs under which it does not end, or writes nothing."""
         return len(self._wanted) - len(self.memories)
 
-    def refer(self, kernel: TritonKernel) -> Comparison:
+    def refer(self, kernel: TritonKernel) -> RunComparison:
         """Run the first text; and as its waits allow it, which shows whether it depends on that itself.
 
         Raises:
@@ -111,9 +111,9 @@ class ReferenceRuns:
         self._untimed = made.waits
         if made.found:
             self._untimed = f"the kernel itself has a race: {made.found.change}"
-        return Comparison(waits=self._untimed)
+        return RunComparison(waits=self._untimed)
 
-    def compare(self, kernel: TritonKernel | LoweredKernel) -> Comparison:
+    def compare(self, kernel: TritonKernel | LoweredKernel) -> RunComparison:
         """Run a text on all inputs, until a run differs."""
         apart, waits = 0.0, ""
         orders = kernel.orders if isinstance(kernel, TritonKernel) else ()
@@ -130,9 +130,9 @@ class ReferenceRuns:
                     waits = str(error)
                     most, found = self._compared(kernel, inputs, memory, Order.AT_ONCE)
                 if found:
-                    return Comparison(apart, waits, found)
+                    return RunComparison(apart, waits, found)
                 apart = max(apart, most)
-        return Comparison(apart, waits)
+        return RunComparison(apart, waits)
 
     def _compared(
         self,
