@@ -17,7 +17,7 @@ import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -64,6 +64,7 @@ _PREDICATE = re.compile(r"predicate = (\d+) : i64")
 _SYMMETRIC = (0, 1)  # eq and ne of integers
 _AXIS = re.compile(r"(?<=get_program_id\"\(\) <\{axis = )0(?= : i32)")
 _YIELD = re.compile(r'"scf\.yield"\((?P<operands>[^()]+)\) : \((?P<types>.*)\) -> \(\)')
+_PENDING = re.compile(r"<\{(num|pendings) = (\d+) : i32")
 _TYPED = re.compile(r"[^,<(]+(?:<[^<>]*(?:<[^<>]*>[^<>]*)*>)?")
 
 Mutator = Callable[[str, random.Random], str]
@@ -88,10 +89,10 @@ class IrMutant:
     text: str
 
 
-def mutants(text: str, chance: random.Random) -> Iterator[IrMutant]:
-    """All mutations of a text in a random order; each changes one line."""
+def mutants(text: str, chance: random.Random, kinds: Sequence[str] = ()) -> Iterator[IrMutant]:
+    """All mutations of a text, or those of some kinds, in a random order; each changes one line."""
     lines = text.splitlines()
-    places = [(number, kind) for number in range(len(lines)) for kind in _KINDS]
+    places = [(number, kind) for number in range(len(lines)) for kind in kinds or _KINDS]
     chance.shuffle(places)
     for number, kind in places:
         changed = _KINDS[kind](lines[number], chance)
@@ -190,6 +191,18 @@ def _carried_swapped(line: str, chance: random.Random) -> str:
     return line.replace(f"({match['operands']})", f"({', '.join(names)})", 1)
 
 
+def _wait_for_fewer(line: str, _: random.Random) -> str:
+    """One more copy, dot or store may be under way after a wait."""
+    return _PENDING.sub(lambda match: f"<{{{match[1]} = {int(match[2]) + 1} : i32", line)
+
+
+def _wait_dropped(line: str, _: random.Random) -> str:
+    match = _NAME.search(line)
+    if not match or match["name"] not in ("ttng.wait_barrier", "ttng.async_tma_store_wait"):
+        return ""
+    return f'{line[: match.start()]}"ttg.barrier"() : () -> ()'
+
+
 def _split(text: str) -> list[str]:
     """Types between commas that are in no brackets."""
     found, depth = [""], 0
@@ -211,6 +224,8 @@ _KINDS: dict[str, Mutator] = {
     "another axis": _other_axis,
     "mask dropped": _mask_dropped,
     "carried value lost": _carried_swapped,
+    "wait for fewer": _wait_for_fewer,
+    "wait dropped": _wait_dropped,
 }
 
 
@@ -256,9 +271,10 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="a line of JSON for each mutant")
+    parser.add_argument("--kind", choices=_KINDS, action="append", default=[], help="only mutants of this")
     given = parser.parse_args()
     if given.mutants:
-        return _kill(given.dumps, given.mutants, given.seed, given.out)
+        return _kill(given.dumps, given.mutants, given.seed, given.out, given.kind)
     for folder in given.dumps:
         made = CheckedDump(folder)
         began = time.process_time()
@@ -269,7 +285,7 @@ def main() -> int:
     return 0
 
 
-def _kill(folders: list[Path], many: int, seed: int, out: Path | None) -> int:
+def _kill(folders: list[Path], many: int, seed: int, out: Path | None, kinds: list[str]) -> int:
     rows: list[dict[str, Any]] = []
     if out and out.is_file():
         rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
@@ -278,7 +294,8 @@ def _kill(folders: list[Path], many: int, seed: int, out: Path | None) -> int:
         known = [row for row in rows if row["dump"] == "/".join(folder.parts[-3:])]
         left = min(share, many - number * share) - len(known)
         if left > 0:
-            rows += _of_dump(CheckedDump(folder), left, random.Random(f"{seed} {folder} {len(known)}"), out)  # noqa: S311
+            chance = random.Random(f"{seed} {folder} {len(known)}")  # noqa: S311
+            rows += _of_dump(CheckedDump(folder), left, chance, out, kinds)
     for kind in sorted({row["kind"] for row in rows}):
         seen = Counter(row["result"] for row in rows if row["kind"] == kind)
         print(f"{kind}: {dict(seen)}")
@@ -291,12 +308,12 @@ def _kill(folders: list[Path], many: int, seed: int, out: Path | None) -> int:
 
 
 def _of_dump(
-    made: CheckedDump, many: int, chance: random.Random, out: Path | None
+    made: CheckedDump, many: int, chance: random.Random, out: Path | None, kinds: list[str]
 ) -> Iterator[dict[str, Any]]:
-    steps = made.steps()
+    steps = [one for one in made.steps() if next(mutants(made.text(one[1]), chance, kinds), None)]
     for _ in range(many):
         before, after = chance.choice(steps)
-        mutant = next(mutants(made.text(after), chance))
+        mutant = next(mutants(made.text(after), chance, kinds))
         began = time.process_time()
         row = {
             "dump": made.name,
@@ -322,7 +339,7 @@ def _result(made: CheckedDump, before: Dump, after: Dump, mutant: IrMutant) -> s
         return f"refused: {error.why or error.what}"[:100]
     if answer.culprit:
         return "found" if answer.culprit.suspects == (before.label,) else "found at another pass"
-    return "not checked: " + answer.passes[-1].why[:60] if answer.open else "survived"
+    return "not checked: " + answer.reasons[0][:60] if answer.open else "survived"
 
 
 if __name__ == "__main__":
