@@ -47,7 +47,7 @@ class ValueType:
 
     Attributes:
         kind: `number`, `pointer`, `memory` for a descriptor of shared memory, `descriptor` for one of a
-            tensor in global memory, or `token`.
+            tensor in global memory, `block` for a pointer to a part of one, or `token`.
         shape: of a tensor or a descriptor; empty for a scalar.
         dtype: of an element, or of what a pointer points to; void, of no size, if that is not known.
     """
@@ -139,6 +139,10 @@ def _other(said: str) -> ValueType:
     said = said.replace('"', "")
     if said in _FLOATS:
         return ValueType("number", (), _FLOATS[said])
+    if said.startswith("!tt.ptr<tensor<"):
+        return ValueType(
+            "block", *_shaped(said.removeprefix("!tt.ptr<tensor<").partition(">")[0].split(",")[0])
+        )
     if said.startswith("!tt.ptr<"):
         return ValueType("pointer", (), _pointee(said.removeprefix("!tt.ptr<").rstrip(">").split(",")[0]))
     if said.startswith(("!ttg.memdesc<", "!triton_gpu.memdesc<", "!tt.memdesc<")):

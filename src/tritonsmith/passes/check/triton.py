@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,16 +39,29 @@ class TensorDescriptor:
     dtype: np.dtype[Any]
     nan: bool = False
 
-    def addresses(self, at: tuple[int, ...]) -> tuple[Array, Array]:
-        """Byte addresses of the block at these coordinates, and which lie inside."""
+    def addresses(self, at: tuple[int, ...], axes: tuple[int, ...] | None = None) -> tuple[Array, Array]:
+        """Byte addresses of the block at these coordinates, and which lie inside: along all axes, or some."""
         address, inside = np.asarray(np.int64(self.base)), np.asarray(True)
         for axis, size in enumerate(self.block):
             index = np.arange(size, dtype=np.int64) + at[axis]
             shape = [1] * len(self.block)
             shape[axis] = size
             address = address + (index * self.strides[axis] * self.dtype.itemsize).reshape(shape)
-            inside = inside & ((index >= 0) & (index < self.shape[axis])).reshape(shape)
+            if axes is None or axis in axes:
+                inside = inside & ((index >= 0) & (index < self.shape[axis])).reshape(shape)
         return address, np.broadcast_to(inside, address.shape)
+
+
+@dataclass(frozen=True)
+class BlockPointer:
+    """A block of a tensor in global memory, and where it begins."""
+
+    tensor: TensorDescriptor
+    at: tuple[int, ...]
+
+    def addresses(self, operation: Operation) -> tuple[Array, Array]:
+        """Byte addresses, and which lie inside, as far as a load or a store asks."""
+        return self.tensor.addresses(self.at, integers(operation, "boundaryCheck"))
 
 
 def segments(operation: Operation, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -143,7 +156,12 @@ def _load(run: Any, operation: Operation, *values: Array) -> tuple[Array]:
         if integers(operation, "operandSegmentSizes")
         else (values[:1], values[1:2], values[2:3])
     )
-    return (load(run, pointer[0], wanted(operation).dtype, *mask, **({"other": other[0]} if other else {})),)
+    dtype = wanted(operation).dtype
+    if isinstance(pointer[0], BlockPointer):
+        address, inside = pointer[0].addresses(operation)
+        outside = np.nan if integer(operation, "padding") == _NAN else 0
+        return (load(run, address, dtype, inside, np.asarray(outside).astype(dtype)),)
+    return (load(run, pointer[0], dtype, *mask, **({"other": other[0]} if other else {})),)
 
 
 def load(run: Any, pointer: Array, dtype: Any, mask: Array | None = None, other: Any = None) -> Array:
@@ -162,8 +180,10 @@ def load(run: Any, pointer: Array, dtype: Any, mask: Array | None = None, other:
 
 @known("tt.store")
 def _store(
-    run: Any, _operation: Operation, pointer: Array, value: Array, mask: Array | None = None
+    run: Any, operation: Operation, pointer: Array | BlockPointer, value: Array, mask: Array | None = None
 ) -> tuple[()]:
+    if isinstance(pointer, BlockPointer):
+        pointer, mask = pointer.addresses(operation)
     store(run, pointer, value, mask)
     return ()
 
@@ -357,6 +377,20 @@ def _make_descriptor(_run: Any, operation: Operation, *values: Array) -> tuple[T
             int(values[0]), tuple(map(int, shape)), tuple(map(int, strides)), found.shape, found.dtype, nan
         ),
     )
+
+
+@known("tt.make_tensor_ptr")
+def _make_block_pointer(_run: Any, operation: Operation, base: Array, *values: Array) -> tuple[BlockPointer]:
+    """Sizes, strides, then where the block begins."""
+    found = type_of(operation.results[0].type)
+    numbers, rank = tuple(map(int, values)), len(found.shape)
+    tensor = TensorDescriptor(int(base), numbers[:rank], numbers[rank : 2 * rank], found.shape, found.dtype)
+    return (BlockPointer(tensor, numbers[2 * rank :]),)
+
+
+@known("tt.advance")
+def _advance(_run: Any, _operation: Operation, pointer: BlockPointer, *by: Array) -> tuple[BlockPointer]:
+    return (replace(pointer, at=tuple(one + int(more) for one, more in zip(pointer.at, by, strict=True))),)
 
 
 @known("tt.descriptor_load", "tt.experimental_descriptor_load")

@@ -227,3 +227,66 @@ def test_a_parameter_that_is_a_descriptor_and_is_taken_apart(flags: str) -> None
 def test_a_parameter_that_came_from_nowhere() -> None:
     more = ADD.replace("%n: i32):", "%n: i32, %more: i32):")
     assert [one.why for one in checked(ADD, more).open] == [OTHER_PARAMETERS]
+
+
+# out[i] = x[i], for i below n, by blocks of a tensor; then as triton-rewrite-tensor-pointer has it.
+BLOCKS = """\
+"builtin.module"() ({
+  "tt.func"() <{function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "k", sym_visibility = "public"}> ({
+  ^bb0(%x: !tt.ptr<f32>, %out: !tt.ptr<f32>, %n: i32):
+    %zero = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %size = "arith.constant"() <{value = 8 : i32}> : () -> i32
+    %unit = "arith.constant"() <{value = 1 : i64}> : () -> i64
+    %ns = "arith.extsi"(%n) : (i32) -> i64
+    %xp = "tt.make_tensor_ptr"(%x, %ns, %unit, %zero) <{order = array<i32: 0>}> : (!tt.ptr<f32>, i64, i64, i32) -> !tt.ptr<tensor<8xf32>>
+    %op = "tt.make_tensor_ptr"(%out, %ns, %unit, %zero) <{order = array<i32: 0>}> : (!tt.ptr<f32>, i64, i64, i32) -> !tt.ptr<tensor<8xf32>, 1>
+    %last:2 = "scf.for"(%zero, %n, %size, %xp, %op) ({
+    ^bb0(%i: i32, %from: !tt.ptr<tensor<8xf32>>, %to: !tt.ptr<tensor<8xf32>, 1>):
+      %v = "tt.load"(%from) <{boundaryCheck = array<i32: 0>, operandSegmentSizes = array<i32: 1, 0, 0>, padding = 2 : i32}> : (!tt.ptr<tensor<8xf32>>) -> tensor<8xf32>
+      "tt.store"(%to, %v) <{boundaryCheck = array<i32>}> : (!tt.ptr<tensor<8xf32>, 1>, tensor<8xf32>) -> ()
+      %next = "tt.advance"(%from, %size) : (!tt.ptr<tensor<8xf32>>, i32) -> !tt.ptr<tensor<8xf32>>
+      %more = "tt.advance"(%to, %size) : (!tt.ptr<tensor<8xf32>, 1>, i32) -> !tt.ptr<tensor<8xf32>, 1>
+      "scf.yield"(%next, %more) : (!tt.ptr<tensor<8xf32>>, !tt.ptr<tensor<8xf32>, 1>) -> ()
+    }) : (i32, i32, i32, !tt.ptr<tensor<8xf32>>, !tt.ptr<tensor<8xf32>, 1>) -> (!tt.ptr<tensor<8xf32>>, !tt.ptr<tensor<8xf32>, 1>)
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
+"""  # noqa: E501 - as it is printed
+POINTERS = """\
+"builtin.module"() ({
+  "tt.func"() <{function_type = (!tt.ptr<f32>, !tt.ptr<f32>, i32) -> (), sym_name = "k", sym_visibility = "public"}> ({
+  ^bb0(%x: !tt.ptr<f32>, %out: !tt.ptr<f32>, %n: i32):
+    %zero = "arith.constant"() <{value = 0 : i32}> : () -> i32
+    %size = "arith.constant"() <{value = 8 : i32}> : () -> i32
+    %range = "tt.make_range"() <{end = 8 : i32, start = 0 : i32}> : () -> tensor<8xi32>
+    %nan = "arith.constant"() <{value = dense<0x7FC00000> : tensor<8xf32>}> : () -> tensor<8xf32>
+    %ns = "tt.splat"(%n) : (i32) -> tensor<8xi32>
+    %xs = "tt.splat"(%x) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+    %os = "tt.splat"(%out) : (!tt.ptr<f32>) -> tensor<8x!tt.ptr<f32>>
+    "scf.for"(%zero, %n, %size) ({
+    ^bb0(%i: i32):
+      %is = "tt.splat"(%i) : (i32) -> tensor<8xi32>
+      %at = "arith.addi"(%is, %range) : (tensor<8xi32>, tensor<8xi32>) -> tensor<8xi32>
+      %mask = "arith.cmpi"(%at, %ns) <{predicate = 2 : i64}> : (tensor<8xi32>, tensor<8xi32>) -> tensor<8xi1>
+      %xp = "tt.addptr"(%xs, %at) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+      %op = "tt.addptr"(%os, %at) : (tensor<8x!tt.ptr<f32>>, tensor<8xi32>) -> tensor<8x!tt.ptr<f32>>
+      %v = "tt.load"(%xp, %mask, %nan) <{operandSegmentSizes = array<i32: 1, 1, 1>}> : (tensor<8x!tt.ptr<f32>>, tensor<8xi1>, tensor<8xf32>) -> tensor<8xf32>
+      "tt.store"(%op, %v) : (tensor<8x!tt.ptr<f32>>, tensor<8xf32>) -> ()
+      "scf.yield"() : () -> ()
+    }) : (i32, i32, i32) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
+"""  # noqa: E501 - as it is printed
+
+
+def test_blocks_of_a_tensor() -> None:
+    """What lies outside is NaN where the load asks for that, and written where the store does not ask."""
+    assert [one.status for one in checked(BLOCKS, POINTERS).passes] == ["reference", "equal"]
+    for old, new in (
+        ("padding = 2", "padding = 1"),
+        ("array<i32>}", "array<i32: 0>}"),
+        ("%from, %size", "%from, %n"),
+    ):
+        assert BLOCKS.count(old) == 1
+        assert checked(POINTERS, BLOCKS.replace(old, new)).culprit, old
