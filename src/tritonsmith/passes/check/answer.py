@@ -55,7 +55,7 @@ class Culprit:
     Attributes:
         checked: the pass.
         change: what it does.
-        difference: the first element that differs, or that is read outside; None for a kernel without an end.
+        difference: the first element that differs, or that is read outside; None where there is none.
         seed: of the inputs.
         program: that wrote it.
         arguments: of the kernel, by name, those that are no pointers.

@@ -34,7 +34,7 @@ def _async_copy(run: Any, operation: Operation, *values: Any) -> tuple[None]:
     source, memory, mask, other = segments(operation, values)[:4]
     pointer, into = source[0], memory[0]
     found = load(run, pointer, into.dtype, mask[0] if mask else None, other[0] if other else None)
-    run.flight.copy(lambda: _put(into, found))
+    run.flight.copy(into, lambda: _put(into, found))
     return (None,)
 
 
@@ -124,7 +124,7 @@ def _tma_load(run: Any, operation: Operation, *values: Any) -> tuple[()]:
         descriptor, (*at, barrier, memory, pred) = values[0], values[1:]  # type: ignore[assignment]
     if bool(pred):
         found = read(run, descriptor, tuple(at))
-        run.flight.copy_to_barrier(barrier, memory.nbytes, lambda: _put(memory, found))
+        run.flight.copy_to_barrier(barrier, memory, lambda: _put(memory, found))
     return ()
 
 

@@ -19,7 +19,7 @@ from tritonsmith.passes.check import blame
 from tritonsmith.passes.check.answer import KNOWN, CheckAnswer, CheckedPass, Culprit
 from tritonsmith.passes.check.blame import ValueRecorder
 from tritonsmith.passes.check.evaluate import EndlessError
-from tritonsmith.passes.check.in_flight import Order
+from tritonsmith.passes.check.in_flight import FreedError, Order
 from tritonsmith.passes.check.inputs import Argument
 from tritonsmith.passes.check.kernel import TritonKernel, parsed
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel, lowered
@@ -194,7 +194,7 @@ class PassCheck:
         inputs, difference = found.inputs, found.difference
         old, new = ValueRecorder(), ValueRecorder()
         kernels = [one for one in map(self._kernel_in, (before, after)) if one]
-        with suppress(EndlessError):  # that is the finding; there are values up to then
+        with suppress(EndlessError, FreedError):  # that is the finding; there are values up to then
             for kernel, seen, order in zip(kernels, (old, new), (Order.AT_ONCE, found.order), strict=True):
                 self._reference.run(kernel, inputs, seen, order)
         given = self._reference.given[inputs.seed]

@@ -37,6 +37,19 @@ class BarrierError(UnsupportedIrError):
     """What waits for a barrier never goes on here: somebody else arrives at it, or nobody does."""
 
 
+class FreedError(Exception):
+    """Memory is given back that a copy is on its way to."""
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """A copy: where it lands, how many bytes a barrier counts, and what to do then."""
+
+    memory: Array
+    land: Callable[[], None]
+    size: int = 0
+
+
 def unwritten(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Shared memory that nobody wrote: always the same, and not 0."""
     if dtype == np.bool_:
@@ -53,7 +66,7 @@ class _Barrier:
     missing: int
     phase: int = 0
     expected: int = 0
-    copies: deque[tuple[int, Callable[[], None]]] = field(default_factory=deque)
+    copies: deque[_Copy] = field(default_factory=deque)
 
     def arrive(self, many: int) -> None:
         if many > self.missing:
@@ -62,9 +75,9 @@ class _Barrier:
         self._turn()
 
     def land(self) -> None:
-        size, copy = self.copies.popleft()
-        copy()
-        self.expected -= size
+        copy = self.copies.popleft()
+        copy.land()
+        self.expected -= copy.size
         self._turn()
 
     def _turn(self) -> None:
@@ -81,8 +94,8 @@ class InFlight:
     """
 
     order: Order = Order.AT_ONCE
-    _copies: list[Callable[[], None]] = field(default_factory=list)
-    _groups: deque[list[Callable[[], None]]] = field(default_factory=deque)
+    _copies: list[_Copy] = field(default_factory=list)
+    _groups: deque[list[_Copy]] = field(default_factory=deque)
     _dots: deque[Callable[[], None]] = field(default_factory=deque)
     _stores: deque[Callable[[], None]] = field(default_factory=deque)
     _barriers: list[_Barrier] = field(default_factory=list)
@@ -107,14 +120,22 @@ class InFlight:
         return memory
 
     def free(self, memory: Array) -> None:
-        """Somebody else may write there."""
+        """Somebody else may write there.
+
+        Raises:
+            FreedError: a copy is on its way there.
+        """
+        barriers = [copy for barrier in self._barriers for copy in barrier.copies]
+        late = [*self._copies, *(copy for group in self._groups for copy in group), *barriers]
+        if any(np.may_share_memory(copy.memory, memory) for copy in late):
+            raise FreedError
         if self.order is not Order.AT_ONCE:
             memory[...] = unwritten(memory.shape, memory.dtype)
 
-    def copy(self, land: Callable[[], None]) -> None:
+    def copy(self, memory: Array, land: Callable[[], None]) -> None:
         """A copy into shared memory that belongs to the next group."""
         if self.copies_late:
-            self._copies.append(land)
+            self._copies.append(_Copy(memory, land))
         else:
             land()
 
@@ -126,8 +147,8 @@ class InFlight:
     def wait_groups(self, pending: int) -> None:
         """Until no more than so many groups are under way, the newest ones."""
         while len(self._groups) > pending:
-            for land in self._groups.popleft():
-                land()
+            for copy in self._groups.popleft():
+                copy.land()
 
     def wait_copies(self) -> None:
         """Until all copies have landed, those of no group, too."""
@@ -181,10 +202,10 @@ class InFlight:
         if self.copies_late:
             self._at(memory).arrive(many)
 
-    def copy_to_barrier(self, memory: Array, size: int, land: Callable[[], None]) -> None:
-        """A copy of so many bytes that a barrier counts."""
+    def copy_to_barrier(self, barrier: Array, memory: Array, land: Callable[[], None]) -> None:
+        """A copy into shared memory whose bytes a barrier counts."""
         if self.copies_late:
-            self._at(memory).copies.append((size, land))
+            self._at(barrier).copies.append(_Copy(memory, land, memory.nbytes))
         else:
             land()
 

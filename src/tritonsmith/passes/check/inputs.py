@@ -23,6 +23,8 @@ _STRIDE = 4096  # elements; larger than a block, so that rows do not overlap
 _OTHER = 300  # times that, for every second stride: rows and columns do not overlap either
 _STEPS = 4  # of a loop whose step is not known: that of the number of programs, say
 _UNIT = 16  # a size that nothing tells the block of
+_LOOPED = 64  # the same, of one that a loop counts up to
+_TURNS = 4  # blocks of a size that a loop counts up to, one more than the stages of most pipelines
 _FLAGS = 2  # of a descriptor that was taken apart
 _BLOCKS = 3  # of a tensor behind a descriptor, along each axis
 
@@ -68,7 +70,8 @@ def arguments(function: Operation, seed: int) -> tuple[Argument, ...]:
         elif of.dtype == np.bool_:
             value = np.asarray(bool(small % 2))
         elif block := _block(parameter, set()):
-            size = _size(block, seed, rule, even=unit % 16 == 0)
+            turns = _TURNS if _counted_up_to(parameter, set()) else 2
+            size = _size(block, turns, seed, rule, even=unit % 16 == 0)
             value = np.asarray(of.dtype.type(min(size, np.iinfo(of.dtype).max)))
         else:
             stride = _STRIDE * (_OTHER if number % 2 else 1) + (0 if unit % 16 == 0 else 1)
@@ -108,14 +111,16 @@ def taken_apart(values: tuple[Any, ...], many: int) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _size(block: int, seed: int, rule: random.Random, *, even: bool) -> int:
-    """A size: less than a block, or two full blocks and a part of one: what is cut shows what masks are for.
+def _size(block: int, turns: int, seed: int, rule: random.Random, *, even: bool) -> int:
+    """A size: less than a block, or some full blocks and a part of one: what is cut shows what masks are for.
 
-    So the second program has work, and the third one less.
+    So the second program has work, the third one less; and a pipelined loop comes back to its first buffer.
     """
     if seed % 3 == 0:
         return 16 if even else rule.randrange(3, 16, 2)
-    size = 2 * block + rule.randrange(1, max(block, 2)) if seed % 3 == 1 else rule.randrange(17, 88)
+    if turns == _TURNS and block == _UNIT:
+        block = _LOOPED
+    size = turns * block + rule.randrange(1, max(block, 2)) if seed % 3 == 1 else rule.randrange(17, 88)
     return -(-size // 16) * 16 if even else size
 
 
@@ -141,6 +146,22 @@ def _block(value: SSAValue, seen: set[SSAValue]) -> int:
         elif name in _PASSED_ON:
             found += [_block(one, seen) for one in operation.results]
     return max(found)
+
+
+def _counted_up_to(value: SSAValue, seen: set[SSAValue]) -> bool:
+    """Whether a loop runs up to a size, or to a part of it."""
+    if value in seen:
+        return False
+    seen.add(value)
+    for use in value.uses:
+        name, operation = name_of(use.operation), use.operation
+        if name == "scf.for" and use.index == 1:
+            return True
+        if (name in _PASSED_ON or name == "tt.call" or (name in _DIVIDED and use.index == 0)) and any(
+            _counted_up_to(one, seen) for one in operation.results
+        ):
+            return True
+    return False
 
 
 def _constant(value: SSAValue) -> int:

@@ -10,7 +10,7 @@ from tritonsmith.passes.check.answer import Change
 from tritonsmith.passes.check.blame import ValueRecorder
 from tritonsmith.passes.check.compare import Difference, ReadRange, compare
 from tritonsmith.passes.check.evaluate import EndlessError, EvaluatedProgram
-from tritonsmith.passes.check.in_flight import BarrierError, InFlight, Order
+from tritonsmith.passes.check.in_flight import BarrierError, FreedError, InFlight, Order
 from tritonsmith.passes.check.inputs import Argument, arguments, taken_apart
 from tritonsmith.passes.check.kernel import TritonKernel
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel
@@ -47,7 +47,7 @@ class ChangedRun:
         change: how.
         inputs: of the run.
         order: in which what is asynchronous was done.
-        difference: the first element; None where the run does not end.
+        difference: the first element; None where the run does not end, or a copy outlives its memory.
     """
 
     change: Change
@@ -147,6 +147,8 @@ class ReferenceRuns:
             if isinstance(kernel, LoweredKernel):
                 raise UnsupportedIrError(str(error)) from error
             return 0.0, ChangedRun(Change.ENDLESS, inputs, order, None)
+        except FreedError:
+            return 0.0, ChangedRun(_CHANGES[order], inputs, order, None)
         apart, difference = compare(memory, mine)
         if difference:
             return apart, ChangedRun(_CHANGES[order], inputs, order, difference)

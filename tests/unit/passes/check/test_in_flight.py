@@ -78,6 +78,7 @@ PIPELINED = (
       %new = "arith.addf"(%so, %v) : ({_ROW}, {_ROW}) -> {_ROW}
       "scf.yield"(%new) : ({_ROW}) -> ()
     }}) : (i32, i32, i32, {_ROW}) -> {_ROW}
+    %drained = "ttg.async_wait"() <{{num = 0 : i32}}> : () -> !ttg.async.token
     "ttg.local_dealloc"(%buffer) : (!ttg.memdesc<2x8xf32, #s, #m, mutable>) -> ()
     %op = "tt.addptr"(%os, %range) : ({_POINTERS}, tensor<8xi32>) -> {_POINTERS}
     "tt.store"(%op, %total) : ({_POINTERS}, {_ROW}) -> ()
@@ -297,3 +298,12 @@ def test_a_slot_that_is_not_there_holds_nothing_known_and_takes_nothing() -> Non
     answer = checked(PIPELINED, writes)
     assert answer.culprit is None
     assert "read-only" in answer.reasons[0]
+
+
+def test_a_copy_that_outlives_its_memory() -> None:
+    """The last copy takes no element, but writes zeros: the next owner of that memory finds them."""
+    answer = checked(PIPELINED, _changed(PIPELINED, "num = 0 : i32", "num = 1 : i32"))
+    found = answer.culprit
+    assert found
+    assert (found.change, found.difference) == (Change.COPIES, None)
+    assert [*report.lines(answer)][1].startswith("  program (0, 0, 0), inputs ")
