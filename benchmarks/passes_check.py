@@ -240,6 +240,7 @@ class CheckedDump:
         python, space = Path(self.index.python), workspace.default()
         made = check._generic(self.index, self._dumps, python, space, silent=True)  # noqa: SLF001
         self._texts = dict(made)
+        self.first = self._dumps[0]
 
     def run(self, dumps: list[Dump] | None = None, more: dict[str, str] | None = None) -> CheckAnswer:
         """Check all texts, or some."""
@@ -334,7 +335,10 @@ def _of_dump(
 def _result(made: CheckedDump, before: Dump, after: Dump, mutant: IrMutant) -> str:
     name = sha256(mutant.text.encode()).hexdigest()
     try:
-        answer = made.run([before, replace(after, sha256=name)], {name: mutant.text})
+        first = (
+            [] if before is made.first else [made.first]
+        )  # sizes are chosen by what the first pass is given
+        answer = made.run([*first, before, replace(after, sha256=name)], {name: mutant.text})
     except FactError as error:
         return f"refused: {error.why or error.what}"[:100]
     if answer.culprit:
