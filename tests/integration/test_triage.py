@@ -16,6 +16,7 @@ from tritonsmith.kernels.profile.profilers import Profiler
 from tritonsmith.triage.observation import Seen
 from tritonsmith.triage.program import CommandSubject
 from tritonsmith.triage.variant import TriageVariant
+from tritonsmith.wheels import ptxas
 
 KERNELS = """
 import triton
@@ -82,6 +83,24 @@ def test_a_command(smith: Smith) -> None:
     assert found["answer"] == "decided"
     assert found["verdict"] == "tf32: the input precision of tl.dot"
     assert found["triton"], "of the environment"
+
+
+def test_the_same_kernel_by_another_ptxas(smith: Smith, tmp_path: Path) -> None:
+    """Its own ptxas is one that crashes; that of the registry assembles the same PTX."""
+    nvidia = next((smith.env("wheel") / "venv").glob("lib/python3*/site-packages/triton/backends/nvidia/bin"))
+    names = {"TRITON_PTXAS_PATH": "ptxas", "TRITON_PTXAS_BLACKWELL_PATH": "ptxas-blackwell"}
+    for name in names.values():
+        crashes = f'[ "$1" = -lineinfo ] && kill -SEGV $$\nexec "{nvidia / name}" "$@"\n'
+        (tmp_path / name).write_text(f"#!/bin/sh\n{crashes}", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    broken = {variable: str(tmp_path / name) for variable, name in names.items()}
+    found = judged(Smith(smith.cwd, cwd=smith.cwd, more=broken, shared=smith.home), *DOT)
+    seen = {row["variant"]: row for row in found["tried"]}
+    assert seen["a newer ptxas"]["symptom"] == "gone", seen["a newer ptxas"]
+    assert seen["an older ptxas"]["symptom"] == "gone", seen["an older ptxas"]
+    assert seen["num_warps=8"]["symptom"] == "shows"
+    assert found["verdict"].startswith("ptxas, ")
+    assert ptxas.known()[-1] in found["verdict"]
 
 
 LAUNCH = """

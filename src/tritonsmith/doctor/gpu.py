@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tritonsmith import configs
 from tritonsmith.command_line import command
@@ -19,6 +19,7 @@ from tritonsmith.facts import gpus
 from tritonsmith.facts.gpus import Driver, Gpu
 from tritonsmith.facts.variables import covers
 from tritonsmith.versions import version_key
+from tritonsmith.wheels import ptxas as registry
 
 _NO_NVIDIA = "no NVIDIA GPU"
 _NO_AMD = "no AMD GPU"
@@ -192,13 +193,7 @@ def _capabilities(subject: DoctorContext) -> list[str]:
 
 def _ptxas(subject: DoctorContext, capability: str) -> _Ptxas:
     table, version = configs.load("gpus")["nvidia"], subject.triton_version
-    fitting = [
-        row
-        for row in table["ptxas"]
-        if covers(version, row["since"], row.get("until", ""))
-        and version_key(capability) >= version_key(row["capability"])
-    ]
-    row: dict[str, Any] = fitting[-1]
+    row = registry.row_for(version, capability)
     folders = _folders(subject, table["folders"])
     named = subject.environ.get(row["variable"], "")
     candidates = (*([Path(named)] if named else []), *(folder / row["name"] for folder in folders))

@@ -19,7 +19,7 @@ from tritonsmith.kernels.batch import spec, wheel_env
 from tritonsmith.kernels.batch.spec import CompilerSpec
 from tritonsmith.kernels.compare import metrics
 from tritonsmith.kernels.compare.thresholds import Limit
-from tritonsmith.kernels.compile import run
+from tritonsmith.kernels.compile import manifest, run
 from tritonsmith.kernels.compile.folder_name import folder_name
 from tritonsmith.kernels.compile.manifest import Manifest
 from tritonsmith.kernels.compile.request import CompileRequest
@@ -30,13 +30,15 @@ from tritonsmith.kernels.show import stage as show_stage
 from tritonsmith.passes.reduce import failure
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.plan import digest
-from tritonsmith.triage import where_time_goes
+from tritonsmith.triage import other_ptxas, where_time_goes
 from tritonsmith.triage.observation import Observation, Seen
+from tritonsmith.triage.other_ptxas import OwnPtxas
 from tritonsmith.triage.variant import TriageVariant
 from tritonsmith.versions import version_key
 
 BASELINE = "nothing changed"
 _BINARIES = ("cubin", "hsaco")
+_PTXAS = "ptxas"  # in what a compile says that fails there
 _TIMED = {"MLIR_ENABLE_TIMING": "1", "LLVM_ENABLE_TIMING": "1"}  # each pass with its time, in the log
 
 
@@ -115,6 +117,32 @@ class KernelSubject:
 
     def test(self, variant: TriageVariant) -> Observation:
         """Compiled with a variant's options and variables, or by its release."""
+        if variant.assembler:
+            return self._assembled(variant)
+        return self._observed(variant)
+
+    def _assembled(self, variant: TriageVariant) -> Observation:
+        """By another ptxas, where its own is reached at all."""
+        began, points = time.monotonic(), self._baseline.points if self._baseline else ()
+        if self.kind == "failure" and not any(_PTXAS in f"{one.log}{one.error}" for one in points):
+            return Observation(Seen.UNTESTED, why="it fails before ptxas")
+        arches = {target.arch for target in self.asked.targets if target.backend == variant.backend}
+        capabilities = frozenset(f"{int(arch) // 10}.{int(arch) % 10}" for arch in arches)
+        package = Path(self._baseline.origin if self._baseline else "")
+        level = next(
+            (one.options[other_ptxas.OPTION] for one in points if other_ptxas.OPTION in one.options), None
+        )
+        own = OwnPtxas(self.where.python, package, capabilities, level, self.out)
+        seen = other_ptxas.test(variant, self.triton, own, self._observed, self._log)
+        return replace(seen, seconds=time.monotonic() - began)
+
+    def _log(self, name: str) -> str:
+        """What the compiles of a variant said."""
+        folder = self.out / folder_name(name)
+        points = manifest.read(folder).points if (folder / manifest.FILE).is_file() else ()
+        return "\n".join(f"{point.log}\n{point.error}" for point in points)
+
+    def _observed(self, variant: TriageVariant) -> Observation:
         began = time.monotonic()
         asked = replace(self.asked, options={**self.asked.options, **variant.options})
         if variant.skip or variant.ptxas:

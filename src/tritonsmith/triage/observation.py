@@ -31,6 +31,7 @@ class Observation:
         seconds: that it took.
         failure: how it failed; None if it did not.
         code: digest of the machine code that came of it; empty if none did.
+        swapped: versions of ptxas: its own, and the one in its place.
         cause: what is to blame, where the test itself says so.
         notes: what else the compiler said: the pass in which it failed, where the time goes; each a sentence.
     """
@@ -43,6 +44,7 @@ class Observation:
     code: str = ""
     notes: tuple[str, ...] = ()
     cause: str = ""
+    swapped: tuple[str, ...] = ()
 
 
 class Subject(Protocol):

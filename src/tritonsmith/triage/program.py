@@ -23,15 +23,17 @@ from tritonsmith.kernels.compile.surgery import Surgery
 from tritonsmith.passes.reduce import failure
 from tritonsmith.passes.reduce.failure import Failure
 from tritonsmith.plan import files, process
-from tritonsmith.triage import check
+from tritonsmith.triage import check, other_ptxas
 from tritonsmith.triage.check import ResultCheck
 from tritonsmith.triage.kernel import BASELINE, lines_of
 from tritonsmith.triage.observation import Observation, Seen
+from tritonsmith.triage.other_ptxas import OwnPtxas
 from tritonsmith.triage.variant import TriageVariant
 
 SKIP = 125
 _SHOWN = 100  # characters of the last line
 _STAGES = {"cuda": "ptx", "hip": "amdgcn"}  # a file of Triton's cache that tells the backend
+_TARGET = re.compile(r"^\.target sm_(\d+)(\d)", re.MULTILINE)
 _COUNTED = "passes counted"
 _INTERPRETED = "TRITON_INTERPRET"
 _CHECKED = {
@@ -67,8 +69,11 @@ class CommandSubject:
     @property
     def triton(self) -> str:
         """The version beside the interpreter, from its files."""
-        path = self.python or Path(process.which("python") or sys.executable)
-        return spec.installed(path)
+        return spec.installed(self._python)
+
+    @property
+    def _python(self) -> Path:
+        return self.python or Path(process.which("python") or sys.executable)
 
     @property
     def has_check(self) -> bool:
@@ -98,6 +103,22 @@ class CommandSubject:
 
     def test(self, variant: TriageVariant) -> Observation:
         """Under a variant; twice where the symptom is gone, for it may come and go."""
+        if variant.assembler:
+            return self._assembled(variant)
+        return self._steady(variant)
+
+    def _assembled(self, variant: TriageVariant) -> Observation:
+        """By another ptxas: its own is that of the GPUs of the PTX in the baseline's cache."""
+        texts = map(untrusted.read_text, sorted((self._folder(BASELINE) / "cache").rglob("*.ptx")))
+        capabilities = frozenset(f"{one[1]}.{one[2]}" for text in texts for one in _TARGET.finditer(text))
+        own = OwnPtxas(self._python, spec.package(self._python), capabilities, None, self.out)
+
+        def log(name: str) -> str:
+            return untrusted.text_if_any(self._folder(name) / "log")
+
+        return other_ptxas.test(variant, self.triton, own, self._steady, log)
+
+    def _steady(self, variant: TriageVariant) -> Observation:
         seen = self.observe(variant)
         if seen.seen is Seen.GONE:
             again = self.observe(variant)
@@ -129,7 +150,8 @@ class CommandSubject:
             return "kernels are compiled all the same: Gluon's, say, are not interpreted"
         if variant.says and seen.seen is Seen.OTHER:
             return f"{variant.name} says nothing of it: {seen.figures}"
-        if variant.variables or not (variant.options or variant.skip):
+        pinned = variant.assembler and variant.options  # not only variables of it tell
+        if (variant.variables and not pinned) or not (variant.options or variant.skip):
             return ""
         rows = _rows(results)
         if variant.skip and not any(one["times"] != 1 for row in rows for one in row["passes"]):

@@ -37,6 +37,7 @@ class TriageVariant:
         variables: of the environment, name to value.
         skip: a pass that is left out.
         ptxas: an option of ptxas.
+        assembler: `newer` or `older`: another ptxas; empty for its own.
         tool: of compute-sanitizer, under which a command runs.
         alone: what it means if the symptom is `gone` or `shows`, where without it nothing can be tested.
         needs: what has to be there to run it; empty where nothing has to. Only `a GPU` is ever found.
@@ -65,6 +66,7 @@ class TriageVariant:
     variables: Mapping[str, str] = field(default_factory=dict)
     skip: str = ""
     ptxas: str = ""
+    assembler: Literal["", "newer", "older"] = ""
     tool: str = ""
     says: str = ""
     allocator: bool = False

@@ -127,8 +127,8 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     families = list(dict.fromkeys(row.variant.family for row in narrow))
     if families:  # a race goes with the timing, and so under many a change
         families += [row.variant.family for row in heard]
-    reasons = [*baseline.notes, *(f"{row.variant.name}: {row.variant.gone}" for row in (*narrow, *sides))]
-    hints = [subject_hint for row in (*narrow, *sides) if (subject_hint := _next(subject, row.variant))]
+    reasons = [*baseline.notes, *(_reason(row) for row in (*narrow, *sides))]
+    hints = [subject_hint for row in (*narrow, *sides) if (subject_hint := _next(subject, row))]
     reasons += [
         f"{row.variant.name} says: {row.observation.figures}"
         for row in tried
@@ -152,8 +152,8 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
         places = dict.fromkeys(
             place for row in narrow if row.variant.line for place in subject.lines(row.variant.line)
         )
-        where = f", {', '.join(places)}" if places else ""
-        text = f"{families[0]}{where}"
+        details = [*places, *(said for row in narrow if (said := _swap(row)))]
+        text = ", ".join((families[0], *details))
         return TriageVerdict(Answer.DECIDED, text, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
     if families:
         text = f"{Answer.SEVERAL}: {'; '.join(families)}"
@@ -162,10 +162,22 @@ def judge(subject: Subject, baseline: Observation, tried: Sequence[Tried]) -> Tr
     return TriageVerdict(Answer.NONE, lead, (*reasons, *notes), tuple(hints), baseline, tuple(tried))
 
 
-def _next(subject: Subject, variant: TriageVariant) -> str:
+def _reason(tried: Tried) -> str:
+    """What it means that the symptom is gone."""
+    return ": ".join(filter(None, (tried.variant.name, _swap(tried), tried.variant.gone)))
+
+
+def _swap(tried: Tried) -> str:
+    """Which ptxas instead of which; empty where it is its own."""
+    return " instead of ".join(reversed(tried.observation.swapped))
+
+
+def _next(subject: Subject, tried: Tried) -> str:
     """What to do; a command where the row has a place for one."""
+    variant = tried.variant
     other = variant.version(subject.triton) if variant.release else ""
-    if "{bisect}" not in variant.next:
-        return variant.next
+    text = variant.next.replace("{ptxas}", (tried.observation.swapped or ("",))[-1])
+    if "{bisect}" not in text:
+        return text
     command = subject.bisect(other)
-    return variant.next.replace("{bisect}", command) if command else ""
+    return text.replace("{bisect}", command) if command else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -13,9 +14,10 @@ from typing import Any
 from tritonsmith import configs
 from tritonsmith.envs.workspace import Workspace
 from tritonsmith.errors import FactError, UsageError, did_you_mean
+from tritonsmith.facts import eras
 from tritonsmith.facts.machine import Machine
 from tritonsmith.facts.variables import covers
-from tritonsmith.plan import Plan
+from tritonsmith.plan import Plan, files
 from tritonsmith.plan.process import query
 from tritonsmith.versions import version_key
 from tritonsmith.wheels import cuda_package
@@ -24,6 +26,7 @@ PHASE = "ptxas"
 _WANTED = re.compile(r"\d+\.\d+(\.\d+)?", re.ASCII)
 _AVAILABLE = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
 _SAYS = re.compile(r"\bV(\d+\.\d+\.\d+)")
+_NEWEST_PTX = re.compile(r"current version is '(\d+\.\d+)'")
 _PATIENCE = 60.0  # seconds for the index
 
 
@@ -123,6 +126,50 @@ def version_of(program: Path) -> str:
     answer = query((str(program), "--version"))
     found = _SAYS.search(answer.out) if answer and answer.code == 0 else None
     return found[1] if found else ""
+
+
+def newest_ptx(program: Path, scratch: Path) -> str:
+    """The newest PTX that a ptxas takes, `8.8`: it says so when it refuses a newer one; empty if not."""
+    text = scratch / "newer-than-all.ptx"
+    files.write(text, ".version 99.9\n.target sm_80\n.address_size 64\n")
+    answer = query((str(program), "--gpu-name=sm_80", str(text), "-o", os.devnull))
+    found = _NEWEST_PTX.search(answer.err + answer.out) if answer else None
+    return found[1] if found else ""
+
+
+def row_for(triton: str, capability: str) -> Mapping[str, Any]:
+    """Which ptxas a release of Triton runs for a GPU: its `name` and the `variable` of another one.
+
+    Args:
+        triton: version; empty for the newest.
+        capability: `9.0`.
+    """
+    rows: list[dict[str, Any]] = configs.load("gpus")["nvidia"]["ptxas"]
+    return [
+        row
+        for row in rows
+        if covers(triton, row["since"], row.get("until", ""))
+        and version_key(capability) >= version_key(row["capability"])
+    ][-1]
+
+
+def newest_accepted(triton: str) -> str:
+    """The newest version that is known, of a CUDA that a release of Triton accepts."""
+    rows = configs.load("gpus")["nvidia"]["newest-cuda"]
+    most = min((row["major"] for row in rows if covers(triton, "0", row["until"])), default=None)
+    return [one for one in known() if most is None or version_key(one)[0] <= most][-1]
+
+
+def shipped_before(triton: str, capability: str, version: str) -> str:
+    """The ptxas that the last release before this one had for a GPU, older than a version; empty if none."""
+    table = configs.load("gpus")["nvidia"]["shipped"]
+    lines = [row.version for row in eras.releases() if version_key(row.version) < version_key(triton)[:2]]
+    for line in reversed(lines):
+        rows = table[row_for(line, capability)["name"]]
+        had = [rows[since] for since in rows if covers(line, since)]
+        if had and version_key(had[-1]) < version_key(version):
+            return str(had[-1])
+    return ""
 
 
 def variables(program: Path, version: str | None = None) -> Mapping[str, str]:

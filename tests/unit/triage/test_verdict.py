@@ -32,6 +32,7 @@ class Fake:
     code: str = ""
     backends: frozenset[str] = frozenset(("cuda",))
     tested: list[str] = field(default_factory=list)
+    swaps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def baseline(self) -> Observation:
         """What was listed, then the symptom."""
@@ -43,7 +44,7 @@ class Fake:
         seen = Seen.GONE if variant.name in self.gone else Seen.SHOWS
         if variant.name in self.otherwise:
             return Observation(Seen.OTHER, "error: needs 4 warps")
-        return Observation(seen, code=self.code)
+        return Observation(seen, code=self.code, swapped=self.swaps.get(variant.name, ()))
 
     def lines(self, line: Mapping[str, str]) -> tuple[str, ...]:
         """One place."""
@@ -80,6 +81,16 @@ def test_all_passes_are_tried_though_one_helps() -> None:
     assert found.answer is Answer.SEVERAL
     assert all(name in found.text for name in names)
     assert "without triton-loop-aware-cse" in tested
+
+
+def test_another_ptxas_agrees_with_no_optimizations_by_its_own() -> None:
+    names = ("ptxas not optimizing", "a newer ptxas", "an older ptxas")
+    found, _ = judged(*names, swaps={names[1]: ("12.9.86", "13.5.37"), names[2]: ("12.9.86", "12.8.93")})
+    assert found.answer is Answer.DECIDED
+    assert found.text == "ptxas, 13.5.37 instead of 12.9.86, 12.8.93 instead of 12.9.86"
+    said = "a newer ptxas: 13.5.37 instead of 12.9.86: the same PTX"
+    assert any(one.startswith(said) for one in found.reasons)
+    assert "toolchain.ptxas 13.5.37 prints the variables that make this Triton run it" in found.next
 
 
 def test_two_causes_are_not_decided() -> None:
@@ -180,7 +191,7 @@ def test_rows_are_sound() -> None:
     assert len(set(told)) == len(told)
     for number, one in enumerate(every):
         assert not one.after or one.after in names[:number], one.name
-        changed = one.options or one.variables or one.skip or one.tool
+        changed = one.options or one.variables or one.skip or one.tool or one.assembler
         assert changed or one.release or one.ptxas, one.name
         assert one.role == "side" or (one.gone and one.next), one.name
         assert changed or not one.commands, one.name

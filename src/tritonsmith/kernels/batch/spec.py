@@ -109,6 +109,11 @@ def installed(python: Path) -> str:
     return installed_tritons.version_in(site) if site else ""
 
 
+def package(python: Path) -> Path:
+    """The folder of the Triton beside an interpreter, as it is if it was not installed from a checkout."""
+    return (_site(python) or python.parent) / "triton"
+
+
 def is_checkout(python: Path) -> bool:
     """Whether that Triton is installed from a checkout: its package is elsewhere, only its name is here."""
     site = _site(python)
