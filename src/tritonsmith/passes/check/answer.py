@@ -87,7 +87,7 @@ class CheckAnswer:
         culprit: None if no pass changed the result.
         elements: that the runs of the reference wrote.
         runs: inputs under which the kernel was run: seed and program.
-        left_out: inputs under which it does not end, or writes nothing.
+        left_out: inputs under which it does not end.
         racing: elements that one operation wrote more than once, with different values.
     """
 

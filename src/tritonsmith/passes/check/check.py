@@ -20,7 +20,7 @@ from tritonsmith.passes.check.answer import KNOWN, CheckAnswer, CheckedPass, Cul
 from tritonsmith.passes.check.blame import ValueRecorder
 from tritonsmith.passes.check.evaluate import EndlessError
 from tritonsmith.passes.check.in_flight import FreedError, Order
-from tritonsmith.passes.check.inputs import Argument
+from tritonsmith.passes.check.inputs import Argument, is_far
 from tritonsmith.passes.check.kernel import TritonKernel, parsed
 from tritonsmith.passes.check.llvm.kernel import LoweredKernel, lowered
 from tritonsmith.passes.check.module import UnsupportedIrError, name_of, without_locations
@@ -65,9 +65,14 @@ def check(
 
 
 def inputs_of(seeds: int) -> list[CheckInputs]:
-    """The inputs of a check: every program for every seed."""
-    programs = configs.load("passes-check")["inputs"]["programs"]
-    return [CheckInputs(seed, (one[0], one[1], one[2])) for seed in range(seeds) for one in programs]
+    """The inputs of a check: every program for every seed; a far one is the last where sizes are for it."""
+    table = configs.load("passes-check")["inputs"]
+    near, far = table["programs"], [*table["programs"][:-1], table["far"]]
+    return [
+        CheckInputs(seed, (one[0], one[1], one[2]))
+        for seed in range(seeds)
+        for one in (far if is_far(seed) else near)
+    ]
 
 
 def _of_modules(index: DumpIndex, kernel: DumpedKernel) -> list[Dump]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ _STEPS = 4  # of a loop whose step is not known: that of the number of programs,
 _UNIT = 16  # a size that nothing tells the block of
 _LOOPED = 64  # the same, of one that a loop counts up to
 _TURNS = 4  # blocks of a size that a loop counts up to, one more than the stages of most pipelines
+_ROWS = 10  # of tiles that come in groups: more than a group has, and the far program is in the last one
 _FLAGS = 2  # of a descriptor that was taken apart
 _BLOCKS = 3  # of a tensor behind a descriptor, along each axis
 
@@ -52,6 +54,7 @@ def arguments(function: Operation, seed: int) -> tuple[Argument, ...]:
     attributes = attribute(function, "arg_attrs")
     hints = attributes.data if isinstance(attributes, builtin.ArrayAttr) else ()
     found = []
+    grouped = [one for one in function.regions[0].blocks[0].args if is_far(seed) and _grouped(one)]
     for number, parameter in enumerate(function.regions[0].blocks[0].args):
         of = type_of(parameter.type)
         hint = hints[number].data.get("tt.divisibility") if number < len(hints) else None
@@ -70,8 +73,7 @@ def arguments(function: Operation, seed: int) -> tuple[Argument, ...]:
         elif of.dtype == np.bool_:
             value = np.asarray(bool(small % 2))
         elif block := _block(parameter, set()):
-            turns = _TURNS if _counted_up_to(parameter, set()) else 2
-            size = _size(block, turns, seed, rule, even=unit % 16 == 0)
+            size = _size(block, _turns(parameter, seed, grouped), seed, rule, even=unit % 16 == 0)
             value = np.asarray(of.dtype.type(min(size, np.iinfo(of.dtype).max)))
         else:
             stride = _STRIDE * (_OTHER if number % 2 else 1) + (0 if unit % 16 == 0 else 1)
@@ -111,17 +113,52 @@ def taken_apart(values: tuple[Any, ...], many: int) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _size(block: int, turns: int, seed: int, rule: random.Random, *, even: bool) -> int:
-    """A size: less than a block, or some full blocks and a part of one: what is cut shows what masks are for.
+def _turns(parameter: SSAValue, seed: int, grouped: Sequence[SSAValue]) -> int:
+    """Full blocks of a size; 0 for any size.
 
-    So the second program has work, the third one less; and a pipelined loop comes back to its first buffer.
+    So the second program has work, the third one less; a pipelined loop comes back to its first buffer; and a
+    group of tiles ends.
     """
+    if grouped:
+        return _ROWS if parameter in grouped else 1
+    if seed % 3 == 1:
+        return _TURNS if _counted_up_to(parameter, set()) else 2
+    return 0
+
+
+def _size(block: int, turns: int, seed: int, rule: random.Random, *, even: bool) -> int:
+    """A size: less than a block, or full blocks and a part of one: what is cut shows what masks are for."""
     if seed % 3 == 0:
         return 16 if even else rule.randrange(3, 16, 2)
     if turns == _TURNS and block == _UNIT:
         block = _LOOPED
-    size = turns * block + rule.randrange(1, max(block, 2)) if seed % 3 == 1 else rule.randrange(17, 88)
+    size = turns * block + rule.randrange(1, max(block, 2)) if turns else rule.randrange(17, 88)
     return -(-size // 16) * 16 if even else size
+
+
+def is_far(seed: int) -> bool:
+    """Whether a program far from the first is among those of a seed, and grouped tiles are many."""
+    return seed % 3 == 2  # noqa: PLR2004 - the last of three
+
+
+def _grouped(value: SSAValue) -> bool:
+    """Whether tiles of this size come in groups, as for the L2 cache: `min(tiles - first, GROUP)`."""
+    for use in value.uses:
+        name, results = name_of(use.operation), use.operation.results
+        if name in _PASSED_ON and any(map(_grouped, results)):
+            return True
+        if (name in _DIVIDED or name == "tt.call") and any(map(_left, results)):
+            return True
+    return False
+
+
+def _left(tiles: SSAValue) -> bool:
+    return any(
+        name_of(minimum.operation) == "arith.minsi"
+        for use in tiles.uses
+        if name_of(use.operation) == "arith.subi" and not use.index
+        for minimum in use.operation.results[0].uses
+    )
 
 
 def _block(value: SSAValue, seen: set[SSAValue]) -> int:

@@ -53,9 +53,7 @@ def lines(answer: CheckAnswer) -> Iterator[str]:
         if found.operation:
             yield f"  first new value: {found.operation}" + (f", {found.line}" if found.line else "")
     yield f"  {answer.runs} runs, {answer.elements} elements written" + (
-        f"; {answer.left_out} inputs left out: nothing is written, or it does not end"
-        if answer.left_out
-        else ""
+        f"; {answer.left_out} inputs left out: it does not end" if answer.left_out else ""
     )
     if answer.racing:
         yield f"  {answer.racing} elements were written twice by one operation; the last one counts"

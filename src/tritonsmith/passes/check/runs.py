@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,7 +90,7 @@ class ReferenceRuns:
 
     @property
     def left_out(self) -> int:
-        """Inputs under which it does not end, or writes nothing."""
+        """Inputs under which it does not end."""
         return len(self._wanted) - len(self.memories)
 
     def refer(self, kernel: TritonKernel) -> RunComparison:
@@ -99,13 +100,10 @@ class ReferenceRuns:
             UnsupportedIrError: it cannot be run, or does not end or write anything under any inputs.
         """
         for inputs in self._wanted:
-            try:
-                memory = self.run(kernel, inputs)
-            except EndlessError:
-                continue
-            if memory.written.at.size:
-                self.memories[inputs] = memory
-        if not self.memories:
+            with suppress(EndlessError):
+                self.memories[inputs] = self.run(kernel, inputs)
+        if not any(memory.written.at.size for memory in self.memories.values()):
+            self.memories.clear()
             raise UnsupportedIrError("it writes nothing, or does not end, under all inputs")
         made = self.compare(kernel)
         self._untimed = made.waits

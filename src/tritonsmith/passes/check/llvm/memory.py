@@ -127,6 +127,8 @@ def _refuse_overlaps(reference: GlobalMemory, reads: dict[np.dtype[Any], Array])
     parts += [
         (wanted.at[wanted.kinds == number], dtype.itemsize) for number, dtype in enumerate(wanted.dtypes)
     ]
+    if not parts:  # it touched nothing
+        return
     every = np.unique(np.concatenate([np.stack((at, at + size), axis=1) for at, size in parts]), axis=0)
     if (every[:-1, 1] > every[1:, 0]).any():
         raise UnsupportedIrError("elements that overlap in memory")

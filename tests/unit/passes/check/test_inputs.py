@@ -1,0 +1,73 @@
+"""What the kernel gets: enough for a group of tiles to end, and a program that has nothing to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.passes.check.texts import ADD, checked
+
+pytestmark = pytest.mark.unit
+
+# Each program writes its row and column of tiles, which go in groups of 8 rows, as upstream's matmul has it.
+GROUPED = """\
+"builtin.module"() ({
+  "tt.func"() <{function_type = (!tt.ptr<i32>, i32, i32) -> (), sym_name = "k", sym_visibility = "public"}> ({
+  ^bb0(%out: !tt.ptr<i32>, %m: i32, %n: i32):
+    %size = "arith.constant"() <{value = 32 : i32}> : () -> i32
+    %less = "arith.constant"() <{value = 31 : i32}> : () -> i32
+    %wide = "arith.constant"() <{value = 128 : i32}> : () -> i32
+    %more = "arith.constant"() <{value = 127 : i32}> : () -> i32
+    %group = "arith.constant"() <{value = 8 : i32}> : () -> i32
+    %pid = "tt.get_program_id"() <{axis = 0 : i32}> : () -> i32
+    %ms = "arith.addi"(%m, %less) : (i32, i32) -> i32
+    %rows = "arith.divsi"(%ms, %size) : (i32, i32) -> i32
+    %ns = "arith.addi"(%n, %more) : (i32, i32) -> i32
+    %columns = "arith.divsi"(%ns, %wide) : (i32, i32) -> i32
+    %tiles = "arith.muli"(%group, %columns) : (i32, i32) -> i32
+    %which = "arith.divsi"(%pid, %tiles) : (i32, i32) -> i32
+    %first = "arith.muli"(%which, %group) : (i32, i32) -> i32
+    %left = "arith.subi"(%rows, %first) : (i32, i32) -> i32
+    %many = "arith.minsi"(%left, %group) : (i32, i32) -> i32
+    %inner = "arith.remsi"(%pid, %tiles) : (i32, i32) -> i32
+    %up = "arith.remsi"(%inner, %many) : (i32, i32) -> i32
+    %row = "arith.addi"(%first, %up) : (i32, i32) -> i32
+    %column = "arith.divsi"(%inner, %many) : (i32, i32) -> i32
+    "tt.store"(%out, %row) : (!tt.ptr<i32>, i32) -> ()
+    %next = "tt.addptr"(%out, %size) : (!tt.ptr<i32>, i32) -> !tt.ptr<i32>
+    "tt.store"(%next, %column) : (!tt.ptr<i32>, i32) -> ()
+    "tt.return"() : () -> ()
+  }) : () -> ()
+}) : () -> ()
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"arith.addi"(%first, %up)', '"arith.subi"(%up, %first)'),
+        ('"arith.minsi"(%left, %group)', '"arith.minsi"(%rows, %group)'),
+        ('"arith.subi"(%rows, %first)', '"arith.addi"(%rows, %first)'),
+        ('"arith.remsi"(%pid, %tiles)', '"arith.addi"(%pid, %first)'),
+    ],
+)
+def test_there_is_more_than_one_group_of_tiles(old: str, new: str) -> None:
+    """Each of these is right in the first group."""
+    assert GROUPED.count(old) == 1
+    culprit = checked(GROUPED, GROUPED.replace(old, new)).culprit
+    assert culprit
+    assert culprit.program == (20, 1, 1)
+
+
+def test_a_program_that_has_nothing_to_do_writes_nothing() -> None:
+    """The last of these elements is written by no program of the reference that writes anything else."""
+    lines = '%three = "arith.constant"() <{value = 3 : i32}> : () -> i32\n'
+    lines += '%far = "arith.cmpi"(%pid, %three) <{predicate = 4 : i64}> : (i32, i32) -> i1\n'
+    lines += '%fars = "tt.splat"(%far) : (i1) -> tensor<16xi1>\n'
+    lines += '%all = "arith.ori"(%mask, %fars) : (tensor<16xi1>, tensor<16xi1>) -> tensor<16xi1>\n'
+    store = '    "tt.store"(%op, %sum, %mask)'
+    assert ADD.count(store) == 1
+    answer = checked(ADD, ADD.replace(store, lines + store.replace("%mask", "%all")))
+    assert answer.left_out == 0
+    assert answer.culprit
+    assert answer.culprit.difference
+    assert (answer.culprit.difference.before, answer.culprit.program) == (None, (20, 1, 1))
