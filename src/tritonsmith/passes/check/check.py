@@ -152,7 +152,7 @@ class PassCheck:
                 rows.append(say(status, last.why, waits=last.waits))
                 continue
             try:
-                kernel = self._kernel_in(raw)
+                kernel = self._kernel_in(plain)
                 if kernel is None or (isinstance(kernel, LoweredKernel) and not runs.memories):
                     rows.append(say("lowered"))
                     break
@@ -198,7 +198,7 @@ class PassCheck:
         """Run both sides again, and look at each value."""
         inputs, difference = found.inputs, found.difference
         old, new = ValueRecorder(), ValueRecorder()
-        kernels = [one for one in map(self._kernel_in, (before, after)) if one]
+        kernels = [one for one in map(self._kernel_in, map(without_locations, (before, after))) if one]
         with suppress(EndlessError, FreedError):  # that is the finding; there are values up to then
             for kernel, seen, order in zip(kernels, (old, new), (Order.AT_ONCE, found.order), strict=True):
                 self._reference.run(kernel, inputs, seen, order)

@@ -47,21 +47,30 @@ class ReadRange:
     @classmethod
     def of(cls, memories: Sequence[RecordingMemory]) -> ReadRange:
         """The range of all these runs together."""
-        every = [at for memory in memories for at in (memory.read, memory.written.at)]
-        return cls(spans(np.concatenate(every)))
+        found: dict[int, tuple[int, int]] = {}
+        for memory in memories:
+            for reach in (memory.reach, spans(memory.written.at)):
+                for number, (first, last) in reach.items():
+                    low, high = found.get(number, (first, last))
+                    found[number] = min(low, first), max(high, last)
+        return cls(found)
 
     def outside(self, memory: RecordingMemory) -> Difference | None:
         """The first element that a run reads outside; None if there is none."""
+        if all(self._has(number, *reach) for number, reach in memory.reach.items()):
+            return None
         at = memory.read
         inside = np.zeros(at.shape, np.bool_)
         for low, high in self.spans.values():
             inside |= (at >= low) & (at <= high)
-        if inside.all():
-            return None
         address = int(at[~inside][0])
         argument, distance = where(address)
         offset = distance // memory.width(address)
         return Difference(argument, offset, None, None, int((~inside).sum()), int(at.size), address)
+
+    def _has(self, number: int, first: int, last: int) -> bool:
+        low, high = self.spans.get(number, (1, 0))
+        return low <= first and last <= high
 
 
 def compare(before: GlobalMemory, after: GlobalMemory) -> tuple[float, Difference | None]:

@@ -30,6 +30,9 @@ def where(address: int) -> tuple[int | None, int]:
 
 def spans(at: Array) -> dict[int, tuple[int, int]]:
     """First and last of these addresses, by region: that of an argument, or the one below all of them."""
+    first, last = int(at.min()), int(at.max())
+    if (first + (1 << _REGION - 1)) >> _REGION == (number := (last + (1 << _REGION - 1)) >> _REGION):
+        return {number: (first, last)}  # as it nearly always is
     numbers = (at + (1 << _REGION - 1)) >> _REGION
     return {
         int(number): (int(at[numbers == number].min()), int(at[numbers == number].max()))
@@ -158,15 +161,21 @@ class RecordingMemory(GlobalMemory):
 
     Attributes:
         reads: addresses, by dtype.
+        reach: first and last of them, by region.
         image: the same in bytes, once it is asked for.
     """
 
     reads: dict[np.dtype[Any], list[Array]] = field(default_factory=dict)
+    reach: dict[int, tuple[int, int]] = field(default_factory=dict)
     image: Any = None
 
     def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
         """As it is, and kept."""
-        self.reads.setdefault(dtype, []).append(np.unique(at))
+        if at.size:
+            self.reads.setdefault(dtype, []).append(at.reshape(-1))
+            for number, (first, last) in spans(at).items():
+                low, high = self.reach.get(number, (first, last))
+                self.reach[number] = min(low, first), max(high, last)
         return super().load(at, dtype)
 
     @property
