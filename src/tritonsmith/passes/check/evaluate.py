@@ -14,6 +14,7 @@ from tritonsmith.passes.check import (  # noqa: F401 - they register their opera
     asynchronous,
     gathers,
     gpu,
+    tensor_memory,
     tensormap,
     triton,
 )

@@ -91,7 +91,8 @@ def _memdesc_reshape(_run: Any, operation: Operation, memory: Array) -> tuple[Ar
 @known(
     "ttg.barrier", "gpu.barrier", "ttg.local_barrier",
     "ttng.fence_async_shared", "triton_nvidia_gpu.fence_async_shared", "ttng.inval_barrier",
-    "triton_nvidia_gpu.inval_barrier", "ttng.tensormap_fenceproxy_acquire", "amdg.sched_barrier",
+    "triton_nvidia_gpu.inval_barrier", "ttng.tensormap_fenceproxy_acquire", "ttng.tmem_wait",
+    "amdg.sched_barrier",
     "amdgpu.instruction_sched_hint", "amdg.instruction_sched_hint", "rocdl.sched.barrier", "rocdl.s.setprio",
     "rocdl.s.barrier", "rocdl.sched.group.barrier",
     "llvm.intr.assume", "ttng.fence", "ttng.cluster_barrier",

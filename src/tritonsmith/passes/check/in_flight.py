@@ -98,6 +98,7 @@ class InFlight:
     _groups: deque[list[_Copy]] = field(default_factory=deque)
     _dots: deque[Callable[[], None]] = field(default_factory=deque)
     _stores: deque[Callable[[], None]] = field(default_factory=deque)
+    _products: deque[tuple[Callable[[], None], list[_Barrier]]] = field(default_factory=deque)
     _barriers: list[_Barrier] = field(default_factory=list)
     _allocated: dict[Any, Array] = field(default_factory=dict)
 
@@ -184,30 +185,42 @@ class InFlight:
         self.wait_dots(0)
         self.wait_stores(0)
 
+    def product(self, compute: Callable[[], None], barriers: list[Array]) -> None:
+        """A product in tensor memory, or none: done after those before it; then it arrives at barriers."""
+        if self.reads_late:
+            self._products.append((compute, [self._at(one) for one in barriers]))
+            return
+        compute()
+        for one in barriers:
+            self.arrive(one, 1)
+
     def barrier(self, memory: Array, count: int) -> None:
         """Make a barrier: its memory holds its number."""
-        if self.copies_late:
+        if self.order is not Order.AT_ONCE:
             memory[...] = _FIRST + len(self._barriers)
             self._barriers.append(_Barrier(count, count))
 
     def expect(self, memory: Array, size: int) -> None:
         """Arrive, and let the phase end only after so many bytes more."""
-        if self.copies_late:
+        if self.order is not Order.AT_ONCE:
             found = self._at(memory)
             found.expected += size
             found.arrive(1)
 
     def arrive(self, memory: Array, many: int) -> None:
         """Arrive at a barrier."""
-        if self.copies_late:
+        if self.order is not Order.AT_ONCE:
             self._at(memory).arrive(many)
 
     def copy_to_barrier(self, barrier: Array, memory: Array, land: Callable[[], None]) -> None:
         """A copy into shared memory whose bytes a barrier counts."""
-        if self.copies_late:
-            self._at(barrier).copies.append(_Copy(memory, land, memory.nbytes))
-        else:
+        if self.order is Order.AT_ONCE:
             land()
+            return
+        found = self._at(barrier)
+        found.copies.append(_Copy(memory, land, memory.nbytes))
+        if not self.copies_late:
+            found.land()
 
     def wait_barrier(self, memory: Array, phase: int) -> None:
         """Until the phase of this parity has ended.
@@ -215,13 +228,19 @@ class InFlight:
         Raises:
             BarrierError: nothing that is under way can end it.
         """
-        if not self.copies_late:
+        if self.order is Order.AT_ONCE:
             return
         found = self._at(memory)
         while found.phase == phase:
-            if not found.copies:
+            if found.copies:
+                found.land()
+            elif any(found is one for _, barriers in self._products for one in barriers):
+                compute, barriers = self._products.popleft()
+                compute()
+                for one in barriers:
+                    one.arrive(1)
+            else:
                 raise BarrierError("a barrier is waited for that nothing here completes")
-            found.land()
 
     def _at(self, memory: Array) -> _Barrier:
         number = int(memory.reshape(-1)[0]) - _FIRST

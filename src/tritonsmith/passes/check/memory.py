@@ -30,6 +30,8 @@ def where(address: int) -> tuple[int | None, int]:
 
 def spans(at: Array) -> dict[int, tuple[int, int]]:
     """First and last of these addresses, by region: that of an argument, or the one below all of them."""
+    if not at.size:
+        return {}
     first, last = int(at.min()), int(at.max())
     if (first + (1 << _REGION - 1)) >> _REGION == (number := (last + (1 << _REGION - 1)) >> _REGION):
         return {number: (first, last)}  # as it nearly always is
@@ -171,11 +173,10 @@ class RecordingMemory(GlobalMemory):
 
     def load(self, at: Array, dtype: np.dtype[Any]) -> Array:
         """As it is, and kept."""
-        if at.size:
-            self.reads.setdefault(dtype, []).append(at.reshape(-1))
-            for number, (first, last) in spans(at).items():
-                low, high = self.reach.get(number, (first, last))
-                self.reach[number] = min(low, first), max(high, last)
+        self.reads.setdefault(dtype, []).append(at.reshape(-1))
+        for number, (first, last) in spans(at).items():
+            low, high = self.reach.get(number, (first, last))
+            self.reach[number] = min(low, first), max(high, last)
         return super().load(at, dtype)
 
     @property

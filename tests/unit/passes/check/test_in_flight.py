@@ -18,6 +18,7 @@ _HEAD = """\
     %one = "arith.constant"() <{value = 1 : i32}> : () -> i32
     %two = "arith.constant"() <{value = 2 : i32}> : () -> i32
     %true = "arith.constant"() <{value = true}> : () -> i1
+    %false = "arith.constant"() <{value = false}> : () -> i1
 """
 _TAIL = """\
     "tt.return"() : () -> ()

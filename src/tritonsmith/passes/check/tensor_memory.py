@@ -1,0 +1,79 @@
+"""Tensor memory of Blackwell, by TritonNvidiaGPUOps.td: an array, as shared memory is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tritonsmith.passes.check.in_flight import unwritten
+from tritonsmith.passes.check.module import UnsupportedIrError, attribute, integer, integers, type_of
+from tritonsmith.passes.check.registry import known
+from tritonsmith.passes.check.triton import dot, segments
+
+Array = np.ndarray[Any, Any]
+
+
+@known("ttng.tmem_alloc")
+def _alloc(run: Any, operation: Operation, *values: Array) -> tuple[Any, ...]:
+    found = type_of(operation.results[0].type)
+    new = np.array(values[0]).reshape(found.shape) if values else unwritten(found.shape, found.dtype)
+    return run.flight.allocated(operation, new), *_tokens(operation)
+
+
+def _tokens(operation: Operation) -> tuple[None, ...]:
+    """All results but the first one."""
+    return (None,) * (len(operation.results) - 1)
+
+
+@known("ttng.tmem_load")
+def _load(_run: Any, operation: Operation, memory: Array, *_token: Any) -> tuple[Any, ...]:
+    if integers(operation, "resultSegmentSizes")[2:] == (1,):
+        raise UnsupportedIrError("ttng.tmem_load that reduces")
+    return np.array(memory), *_tokens(operation)
+
+
+@known("ttng.tmem_store")
+def _store(_run: Any, operation: Operation, memory: Array, *values: Any) -> tuple[None, ...]:
+    *_token, value, pred = values
+    if bool(pred):
+        memory[...] = value.reshape(memory.shape)
+    return (None,) * len(operation.results)
+
+
+@known("ttng.tmem_subslice")
+def _subslice(_run: Any, operation: Operation, memory: Array) -> tuple[Array]:
+    """Columns of it, from N on."""
+    first = integer(operation, "N")
+    return (memory[..., first : first + type_of(operation.results[0].type).shape[-1]],)
+
+
+@known("ttng.tc_gen5_mma")
+def _product(run: Any, operation: Operation, *values: Any) -> tuple[None, ...]:
+    """Done at once unless it is asynchronous: then its barriers, or those of a commit, say when."""
+    one, other, memory, _, use, pred, barriers, preds = segments(operation, values)
+    if attribute(operation, "is_unsigned") is not None or attribute(operation, "two_ctas") is not None:
+        raise UnsupportedIrError("ttng.tc_gen5_mma of unsigned integers, or by two CTAs")
+
+    def compute() -> None:
+        if bool(pred[0]):
+            start = memory[0] if bool(use[0]) else np.zeros_like(memory[0])
+            memory[0][...] = dot(one[0], other[0], start)
+
+    if attribute(operation, "is_async") is None and not barriers:
+        compute()
+    else:
+        taken = [barrier for barrier, when in zip(barriers, preds, strict=True) if bool(when)]
+        run.flight.product(compute, taken)
+    return (None,) * len(operation.results)
+
+
+@known("ttng.tc_gen5_commit")
+def _commit(run: Any, _operation: Operation, barrier: Array, *pred: Array) -> tuple[()]:
+    """It may also have descriptors, of a cluster."""
+    if len(pred) > 1 or (pred and pred[0].dtype != np.bool_):
+        raise UnsupportedIrError("ttng.tc_gen5_commit in a cluster")
+    if not pred or bool(pred[0]):
+        run.flight.product(lambda: None, [barrier])
+    return ()
